@@ -1,0 +1,166 @@
+"""The files of one run: metrics, clients' reports, checkpoints, summary."""
+
+import asyncio
+from collections.abc import Mapping
+import json
+import os
+import pathlib
+from typing import Any
+import warnings
+
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+import tensorflow_federated as tff
+
+_CHECKPOINT_PREFIX = 'round_'
+
+
+class RunDirectory:
+  """Writes a run's files, and reads them back to resume it."""
+
+  def __init__(self, path: pathlib.Path, *, checkpoints_to_keep: int):
+    """Opens the directory, which must exist.
+
+    Args:
+      path: The directory.
+      checkpoints_to_keep: Number of latest checkpoints to keep.
+    """
+    self.path = path
+    self._states = tff.program.FileProgramStateManager(
+      path / 'checkpoints',
+      prefix=_CHECKPOINT_PREFIX,
+      keep_total=checkpoints_to_keep,
+      keep_first=False,
+    )
+    self._tensorboard = tff.program.TensorBoardReleaseManager(
+      path / 'tensorboard'
+    )
+    self._metrics = None
+
+  def load_checkpoint(self, structure: Any) -> tuple[Any, int]:
+    """The newest readable state.
+
+    A checkpoint that cannot be read is set aside under another name, with a
+    warning, and the one before it is tried.
+
+    Args:
+      structure: A state of the process, for its structure.
+
+    Returns:
+      The state and its round; `structure` and 0 without any checkpoint.
+    """
+    for version in reversed(asyncio.run(self._states.get_versions()) or []):
+      try:
+        state = asyncio.run(self._states.load(version, structure))
+        _check_like(structure, state)
+        return state, version
+      except Exception as error:  # pylint: disable=broad-exception-caught
+        # A damaged SavedModel fails in many ways; any of them means "damaged".
+        self._set_aside(version, error)
+    return structure, 0
+
+  def save_checkpoint(self, state: Any, round_number: int) -> None:
+    """Saves the state after `round_number` rounds."""
+    asyncio.run(self._states.save(state, round_number))
+
+  def start_after(self, round_number: int) -> None:
+    """Drops what a killed run wrote after `round_number`, and opens the files.
+
+    Args:
+      round_number: The round of the state that the run goes on from.
+    """
+    for name in ('metrics.csv', 'reports.csv'):
+      _truncate(self.path / name, round_number)
+    self._metrics = tff.program.CSVFileReleaseManager(
+      self.path / 'metrics.csv', key_fieldname='round'
+    )
+
+  def write_round(
+    self, round_number: int, metrics: Mapping[str, Any], seconds: float
+  ) -> None:
+    """Adds a round to metrics.csv and to TensorBoard (there with its time)."""
+    asyncio.run(self._metrics.release(metrics, round_number))
+    with_time = {**metrics, 'seconds': seconds}
+    asyncio.run(self._tensorboard.release(with_time, round_number))
+
+  def write_reports(self, round_number: int, reports: Mapping[str, Any]):
+    """Adds a row to reports.csv for every client that took part."""
+    frame = pd.DataFrame({k: np.asarray(v) for k, v in reports.items()})
+    frame = frame.sort_values('client_id')
+    frame.insert(0, 'round', round_number)
+    path = self.path / 'reports.csv'
+    frame.to_csv(path, mode='a', header=not path.exists(), index=False)
+
+  def write_clients(self, columns: Mapping[str, Any]) -> None:
+    """Writes clients.csv, a row a client."""
+    text = pd.DataFrame(columns).to_csv(index=False)
+    write_atomically(self.path / 'clients.csv', text)
+
+  def write_summary(self, summary: Mapping[str, Any]) -> None:
+    """Writes summary.json; NaN becomes null."""
+    text = json.dumps(_without_nan(summary), indent=2)
+    write_atomically(self.path / 'summary.json', text + '\n')
+
+  def read_metrics(self) -> pd.DataFrame:
+    """metrics.csv as a frame."""
+    return pd.read_csv(self.path / 'metrics.csv')
+
+  def _set_aside(self, version, error):
+    folder = self.path / 'checkpoints'
+    damaged = folder / f'damaged_{_CHECKPOINT_PREFIX}{version}'
+    number = 1
+    while damaged.exists():
+      number += 1
+      damaged = damaged.with_name(f'{damaged.name}_{number}')
+    (folder / f'{_CHECKPOINT_PREFIX}{version}').rename(damaged)
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    warnings.warn(
+      f'The checkpoint of round {version} cannot be read ({reason}); it is'
+      f' kept as {damaged.name}, and the one before it is tried.',
+      stacklevel=3,
+    )
+
+
+def write_atomically(path: pathlib.Path, text: str) -> None:
+  """Writes a whole file, or leaves the old one."""
+  temporary = path.with_name(path.name + '.tmp')
+  temporary.write_text(text)
+  os.replace(temporary, path)
+
+
+def _truncate(path, round_number):
+  """Keeps the rows up to `round_number`, and no half-written row."""
+  if not path.exists():
+    return
+  rows = path.read_text().splitlines(keepends=True)
+  kept = [
+    row
+    for row in rows[1:]
+    if row.endswith('\n') and int(row.split(',', 1)[0]) <= round_number
+  ]
+  if kept:
+    write_atomically(path, ''.join(rows[:1] + kept))
+  else:
+    path.unlink()
+
+
+def _check_like(structure, state):
+  """Raises unless `state` has the shapes of `structure`."""
+
+  def check(expected, found):
+    if np.shape(expected) != np.shape(found):
+      raise ValueError(
+        f'a tensor must have shape {np.shape(expected)}; found'
+        f' {np.shape(found)}'
+      )
+
+  tf.nest.map_structure(check, structure, state)
+
+
+def _without_nan(value):
+  if isinstance(value, Mapping):
+    return {k: _without_nan(v) for k, v in value.items()}
+  if isinstance(value, float) and not np.isfinite(value):
+    return None
+  return value

@@ -1,0 +1,108 @@
+"""From flags to the settings of a run: presets, checks, and the flags file.
+
+Nothing here imports TensorFlow, so that mistakes show at once.
+"""
+
+from collections.abc import Mapping
+import pathlib
+from typing import Any
+
+from absl import flags
+
+from launchers import methods
+from launchers import presets
+
+FLAGS_FILE = 'flags.txt'
+
+# Where a run finds its data and puts its results does not change its numbers.
+_LOCATIONS = ('output_dir', 'data_dir', 'compare_with')
+
+
+class SettingsError(ValueError):
+  """The flags do not describe a run; the message is one sentence."""
+
+
+def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
+  """The settings of a run: single flags over the preset over the defaults.
+
+  Args:
+    run_flags: Parsed flags.
+    names: The flags that a launcher defines.
+
+  Returns:
+    Flag name -> value, without `preset`, and without what only other methods
+    read.
+
+  Raises:
+    SettingsError: If a flag was given that would have no effect.
+  """
+  given = {n: run_flags[n].value for n in names if run_flags[n].present}
+  values = {n: run_flags[n].default for n in names if n != 'preset'}
+  preset = presets.PRESETS.get(run_flags['preset'].value)
+  if preset is not None:
+    values.update(preset.flag_values(given.get('algorithm')))
+  values.update({n: v for n, v in given.items() if n != 'preset'})
+  own = methods.METHOD_FLAGS[values['algorithm']]
+  foreign = {n for f in methods.METHOD_FLAGS.values() for n in f} - set(own)
+  for name in sorted(foreign & set(given)):
+    raise SettingsError(
+      f'--{name} must not be given with --algorithm={values["algorithm"]},'
+      ' which ignores it.'
+    )
+  settings = {n: v for n, v in values.items() if n not in foreign}
+  for name, (other, value) in methods.INEFFECTIVE.items():
+    if name in settings and settings.get(other) == value:
+      if name in given:
+        raise SettingsError(
+          f'--{name} must not be given with --{other}={value}, which leaves'
+          ' it without effect.'
+        )
+      settings[name] = run_flags[name].default  # Not the preset's.
+  return settings
+
+
+def to_text(settings: Mapping[str, Any], preset: str | None) -> str:
+  """The settings in the format of `--flagfile`."""
+  lines = [f'# Preset: {preset or "none"}.']
+  for name, value in sorted(settings.items()):
+    if isinstance(value, list):
+      lines.extend(f'--{name}={item}' for item in value)
+    elif value is not None:
+      lines.append(f'--{name}={value}')
+  return '\n'.join(lines) + '\n'
+
+
+def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
+  """Whether `output_dir` already holds this run.
+
+  Args:
+    output_dir: The run's directory.
+    text: What `to_text` gives for the settings.
+
+  Returns:
+    True if it holds this run, False if it holds none.
+
+  Raises:
+    SettingsError: If it holds a run with other settings.
+  """
+  path = output_dir / FLAGS_FILE
+  if not path.exists():
+    return False
+  there, here = _parse(path.read_text()), _parse(text)
+  differences = [
+    f'--{n} is {there.get(n, "not set")} there and {here.get(n, "not set")}'
+    ' here'
+    for n in sorted({*there, *here} - set(_LOCATIONS))
+    if there.get(n) != here.get(n)
+  ]
+  if differences:
+    raise SettingsError(
+      f'--output_dir={output_dir} must be a new directory or hold a run with'
+      f' the same flags; found that {"; ".join(differences)}.'
+    )
+  return True
+
+
+def _parse(text: str) -> dict[str, str]:
+  lines = [line for line in text.splitlines() if line.startswith('--')]
+  return dict(line[2:].split('=', 1) for line in lines)

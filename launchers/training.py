@@ -1,0 +1,254 @@
+"""The loop of a run: sample, train, evaluate, write, and at the end draw."""
+
+import collections
+from collections.abc import Mapping
+import json
+import pathlib
+import time
+from typing import Any
+
+from absl import logging
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+import tqdm
+
+from launchers import methods
+from launchers import plots
+from launchers import run_directory
+from launchers import settings as settings_lib
+import tasks
+from tff_fair import algorithms
+from tff_fair import metrics
+from tff_fair import runtime
+
+# FeDABoost averages the variance of the clients' F1 over its last ten rounds.
+_WINDOW = 10
+_HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
+
+
+class RunError(RuntimeError):
+  """The run cannot start or go on; the message is one sentence."""
+
+
+def train(
+  settings: Mapping[str, Any], output_dir: pathlib.Path, flags_text: str
+) -> None:
+  """Trains, from the last checkpoint if there is one.
+
+  Args:
+    settings: What `launchers.settings.resolve` returned.
+    output_dir: An existing directory.
+    flags_text: What goes into the flags file.
+
+  Raises:
+    RunError: If a setting does not fit the data.
+    tasks.DataNotFoundError: If a data file is nowhere to be found.
+    tasks.DataDamagedError: If a data file is damaged.
+  """
+  task = _build_task(settings)
+  runtime.set_execution_context(settings['runtime'])
+  tf.keras.utils.set_random_seed(settings['model_seed'])
+  process = _build_process(settings, task)
+  for name, value in settings.items():
+    logging.info('%s: %s', name, value)
+  run_directory.write_atomically(
+    output_dir / settings_lib.FLAGS_FILE, flags_text
+  )
+  directory = run_directory.RunDirectory(
+    output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
+  )
+  evaluator = metrics.Evaluator(
+    task.model_fn(),
+    [task.examples(i).test for i in range(task.num_clients)],
+  )
+  state, start = directory.load_checkpoint(process.initialize())
+  if start:
+    print(f'{output_dir}: going on after round {start}.')
+  directory.start_after(start)
+  sample = _client_sampler(settings, task)
+  times, scores = [], None
+  progress = tqdm.trange(
+    start + 1,
+    settings['rounds'] + 1,
+    initial=start,
+    total=settings['rounds'],
+    disable=None,  # Quiet when the output is not a terminal.
+    unit='round',
+  )
+  for round_number in progress:
+    began = time.monotonic()
+    clients = [task.client_data(i) for i in sample(round_number)]
+    output = process.next(state, clients)
+    state = output.state
+    times.append(time.monotonic() - began)
+    row, reports = _flatten(output.metrics)
+    last = round_number == settings['rounds']
+    if last or round_number % settings['eval_every'] == 0:
+      scores = _evaluate(process, evaluator, state)
+      row.update(_score_columns(scores))
+    directory.write_reports(round_number, reports)
+    directory.write_round(round_number, row, times[-1])
+    progress.set_postfix({k: f'{row[k]:.3f}' for k in _HEADLINES if k in row})
+    if last or round_number % settings['checkpoint_every'] == 0:
+      directory.save_checkpoint(state, round_number)
+  # A run that was already complete has nothing evaluated yet.
+  scores = scores or _evaluate(process, evaluator, state)
+  directory.write_clients(_client_columns(task, scores, state))
+  summary = _summarize(settings, directory, scores, times)
+  directory.write_summary(summary)
+  _draw(settings, output_dir)
+  _print_summary(summary, output_dir)
+
+
+def _build_task(settings):
+  try:
+    return tasks.build_task(
+      settings['task'],
+      seed=settings['data_seed'],
+      **{
+        name: settings[name]
+        for name in (
+          'data_dir',
+          'num_clients',
+          'partition',
+          'dirichlet_alpha',
+          'holdout_fraction',
+          'test_fraction',
+        )
+      },
+    )
+  except tasks.DataDamagedError:
+    raise
+  except ValueError as error:
+    raise RunError(str(error)) from error
+
+
+def _build_process(settings, task):
+  try:
+    return methods.build_process(settings, task)
+  except (TypeError, ValueError) as error:
+    raise RunError(str(error)) from error
+
+
+def _client_sampler(settings, task):
+  """`round -> client ids`, a function of the seed and the round alone."""
+  eligible = [i for i in range(task.num_clients) if task.num_train(i) > 0]
+  size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
+  size = min(size, len(eligible))
+  sample = tff.simulation.build_uniform_sampling_fn(
+    eligible, random_seed=settings['client_seed']
+  )
+  return lambda round_number: sample(round_number, size)
+
+
+def _flatten(round_metrics):
+  """The scalars of a round by flat names, and the clients' reports."""
+  row, reports = collections.OrderedDict(), {}
+  for name, value in round_metrics['client_work'].items():
+    if name == 'clients':
+      reports = value
+    else:
+      prefix = '' if name.startswith('num_') else 'train_'
+      row[prefix + name] = value
+  for part in ('aggregator', 'finalizer'):
+    for name, value in round_metrics[part].items():
+      if np.ndim(value) == 0 and not isinstance(value, Mapping):
+        row[f'{part}_{name}'] = value
+  return row, reports
+
+
+def _evaluate(process, evaluator, state) -> dict[str, metrics.ClientScores]:
+  """Scores the global model and, where there are any, the personal ones."""
+  weights = process.get_model_weights(state)
+  scores = {'global': evaluator.evaluate_global(weights)}
+  if isinstance(process, algorithms.PersonalizedLearningProcess):
+    table = process.client_model_table(state)
+    scores['personal'] = evaluator.evaluate_clients(table)
+  return scores
+
+
+def _score_columns(scores) -> dict[str, float]:
+  """The evaluation's columns of metrics.csv.
+
+  The `client_` columns are of each client's own model where it has one.
+  """
+  columns = {}
+  for model, model_scores in scores.items():
+    for name, value in model_scores.pooled.items():
+      columns[f'{model}_{name}'] = value
+  client_scores = list(scores.values())[-1]
+  for name in ('accuracy', 'f1'):
+    statistics = metrics.client_statistics(getattr(client_scores, name))
+    for statistic, value in statistics.items():
+      columns[f'client_{name}_{statistic}'] = value
+  return columns
+
+
+def _client_columns(task, scores, state) -> dict[str, Any]:
+  """The columns of clients.csv; scores are those of `client_` columns."""
+  client_scores = list(scores.values())[-1]
+  columns = {
+    'client_id': range(task.num_clients),
+    'num_train': [task.num_train(i) for i in range(task.num_clients)],
+    'num_test': client_scores.num_examples,
+    'accuracy': client_scores.accuracy,
+    'f1': client_scores.f1,
+    'loss': client_scores.loss,
+  }
+  table = state.client_work['table'] or {}
+  columns.update({k: v for k, v in table.items() if np.ndim(v) == 1})
+  return columns
+
+
+def _summarize(settings, directory, scores, times) -> dict[str, Any]:
+  window = directory.read_metrics()['client_f1_variance'].dropna()[-_WINDOW:]
+  interval = metrics.mean_with_interval(window)
+  return {
+    'algorithm': settings['algorithm'],
+    'task': settings['task'],
+    'rounds': settings['rounds'],
+    'final': _score_columns(scores),
+    'client_f1_variance_window': {
+      'evaluations': len(window),
+      **interval._asdict(),
+    },
+    # Of the rounds since the run was last started.
+    'median_seconds_per_round': float(np.median(times)) if times else None,
+  }
+
+
+def _draw(settings, output_dir) -> None:
+  """Draws this run, beside those it is compared with."""
+  directories = [output_dir, *map(pathlib.Path, settings['compare_with'])]
+  runs = {_label(path, directories): path for path in directories}
+  for path in plots.write_plots(runs, output_dir / 'plots'):
+    print(f'drawn: {path}')
+
+
+def _label(path, others) -> str:
+  """The algorithm of a run, with its directory where that is ambiguous."""
+  algorithms_found = [_algorithm(other) for other in others]
+  name = _algorithm(path)
+  return f'{name} ({path})' if algorithms_found.count(name) > 1 else name
+
+
+def _algorithm(path) -> str:
+  return json.loads((path / 'summary.json').read_text())['algorithm']
+
+
+def _print_summary(summary, output_dir) -> None:
+  """The result in a few lines."""
+  final = summary['final']
+  print(
+    f'{summary["algorithm"]} on {summary["task"]}, {summary["rounds"]} rounds'
+  )
+  for name in (
+    'global_accuracy',
+    'global_f1',
+    'client_accuracy_mean',
+    'client_f1_median',
+    'client_f1_variance',
+  ):
+    print(f'  {name:22} {final[name]:.4f}')
+  print(f'results: {output_dir}')

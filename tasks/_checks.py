@@ -1,0 +1,93 @@
+"""Argument checks shared by the modules of this package."""
+
+from collections.abc import Sequence
+import math
+import numbers
+
+
+def check_integer(
+  name: str, value: int, minimum: int, maximum: int | None = None
+) -> int:
+  """Returns `value` as an `int` if it is an integer of the legal range.
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check; NumPy integers are integers, booleans are not.
+    minimum: The smallest legal value.
+    maximum: The largest legal value; None for no bound.
+
+  Returns:
+    `value` as a Python `int`.
+
+  Raises:
+    TypeError: If `value` is not an integer.
+    ValueError: If `value` is outside the legal range.
+  """
+  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    raise TypeError(f'{name} must be an integer, found {value!r}.')
+  if maximum is None and value < minimum:
+    raise ValueError(f'{name} must be at least {minimum}, found {value}.')
+  if maximum is not None and not minimum <= value <= maximum:
+    raise ValueError(f'{name} must be in {minimum}..{maximum}, found {value}.')
+  return int(value)
+
+
+def check_real(name: str, value: float) -> float:
+  """Returns `value` as a `float` if it is a finite real number.
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check.
+
+  Returns:
+    `value` as a Python `float`.
+
+  Raises:
+    TypeError: If `value` is not a real number.
+    ValueError: If `value` is infinite or not a number.
+  """
+  if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    raise TypeError(f'{name} must be a real number, found {value!r}.')
+  if not math.isfinite(value):
+    raise ValueError(f'{name} must be finite, found {value}.')
+  return float(value)
+
+
+def check_fraction(name: str, value: float) -> float:
+  """Returns `value` as a `float` if it lies in [0, 1).
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check.
+
+  Returns:
+    `value` as a Python `float`.
+
+  Raises:
+    TypeError: If `value` is not a real number.
+    ValueError: If `value` is not in [0, 1).
+  """
+  value = check_real(name, value)
+  if not 0.0 <= value < 1.0:
+    raise ValueError(f'{name} must be in [0, 1), found {value}.')
+  return value
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
+  """Returns `value` if it is one of `choices`.
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check.
+    choices: The legal values.
+
+  Returns:
+    `value` itself.
+
+  Raises:
+    ValueError: If `value` is none of `choices`.
+  """
+  if value not in choices:
+    known = ', '.join(repr(choice) for choice in choices)
+    raise ValueError(f'{name} must be one of {known}, found {value!r}.')
+  return value

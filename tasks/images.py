@@ -1,0 +1,120 @@
+"""Reads the image data sets that Keras publishes, train and test file pooled.
+
+The files are `.npz` archives with the arrays `x_train`, `y_train`, `x_test`
+and `y_test` of unsigned bytes, as Keras's own `mnist.npz`.
+"""
+
+from collections.abc import Callable
+import os
+import zipfile
+import zlib
+
+import numpy as np
+
+from tasks import sources
+from tasks import task
+
+_KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
+_KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
+_Arrays = dict[str, np.ndarray]
+_Pair = tuple[np.ndarray, np.ndarray]
+
+
+def load(
+  file_name: str,
+  keras_load_data: Callable[[], tuple[_Pair, _Pair]],
+  *,
+  data_dir: str | os.PathLike | None,
+  image_shape: tuple[int, ...],
+  num_classes: int,
+) -> task.Examples:
+  """Loads a data set from the data folder, or through Keras.
+
+  Args:
+    file_name: Name of the archive in the data folder.
+    keras_load_data: Keras's loader, used if the archive is not there.
+    data_dir: The data folder; None for the environment variable
+      TFF_FAIR_DATA_DIR.
+    image_shape: Shape of one image in the file, without a batch axis.
+    num_classes: Number of classes.
+
+  Returns:
+    The examples of the train file, then those of the test file, with pixels in
+    [0, 1]; images without a channel axis get one.
+
+  Raises:
+    DataNotFoundError: If the file is nowhere and cannot be downloaded.
+    DataDamagedError: If the file does not hold what it should.
+  """
+  path = sources.find_file(file_name, data_dir)
+  if path is not None:
+    arrays = _read(path)
+  else:
+    (x_train, y_train), (x_test, y_test) = sources.fetch(
+      file_name, keras_load_data, data_dir=data_dir, cache_dir=_KERAS_CACHE
+    )
+    values = (x_train, y_train, x_test, y_test)
+    arrays = dict(zip(_KEYS, values, strict=True))
+  for part in ('train', 'test'):
+    _check_part(arrays, part, path or file_name, image_shape, num_classes)
+  return _pool(arrays, image_shape)
+
+
+def _read(path: os.PathLike) -> _Arrays:
+  required = f'an npz archive of the arrays {", ".join(_KEYS)}'
+  try:
+    with np.load(path) as archive:
+      return {key: archive[key] for key in _KEYS}
+  except KeyError as error:
+    raise sources.DataDamagedError(path, required, error.args[0]) from None
+  # NumPy returns a bare array, no archive, for a file of its other format, and
+  # takes a file of unknown format for a pickle.
+  except (AttributeError, TypeError, ValueError):
+    found = 'a file of another format'
+    raise sources.DataDamagedError(path, required, found) from None
+  except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+    found = f'an unreadable file ({error})'
+    raise sources.DataDamagedError(path, required, found) from None
+
+
+def _check_part(
+  arrays: _Arrays,
+  part: str,
+  path: str | os.PathLike,
+  image_shape: tuple[int, ...],
+  num_classes: int,
+) -> None:
+  """Checks the images and labels of the train or of the test file."""
+  x, y = arrays[f'x_{part}'], arrays[f'y_{part}']
+  if x.dtype != np.uint8 or x.shape[1:] != image_shape or not len(x):
+    shape = ', '.join(map(str, ('n', *image_shape)))
+    raise sources.DataDamagedError(
+      path,
+      f'uint8 images of shape [{shape}] in x_{part}',
+      f'{x.dtype} of shape {list(x.shape)}',
+    )
+  # Keras gives the labels of CIFAR-10 a second axis of size 1.
+  if y.dtype.kind not in 'iu' or y.shape not in ((len(x),), (len(x), 1)):
+    raise sources.DataDamagedError(
+      path,
+      f'{len(x)} integer labels in y_{part}',
+      f'{y.dtype} of shape {list(y.shape)}',
+    )
+  if y.min() < 0 or y.max() >= num_classes:
+    raise sources.DataDamagedError(
+      path,
+      f'labels in 0..{num_classes - 1} in y_{part}',
+      f'labels from {y.min()} to {y.max()}',
+    )
+
+
+def _pool(arrays: _Arrays, image_shape: tuple[int, ...]) -> task.Examples:
+  num_train = len(arrays['x_train'])
+  x = np.empty((num_train + len(arrays['x_test']), *image_shape), np.float32)
+  # Straight into place: a whole data set in float32 is four times its file.
+  np.divide(arrays['x_train'], 255, out=x[:num_train], dtype=np.float32)
+  np.divide(arrays['x_test'], 255, out=x[num_train:], dtype=np.float32)
+  y = np.concatenate([arrays['y_train'].ravel(), arrays['y_test'].ravel()])
+  if len(image_shape) == 2:
+    x = x[..., np.newaxis]
+  return task.Examples(x, y.astype(np.int32))

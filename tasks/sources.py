@@ -1,0 +1,122 @@
+"""Where data files come from, and what is said when they do not.
+
+A file is looked for in the data folder (an argument, else the environment
+variable TFF_FAIR_DATA_DIR), then in the cache of the library that publishes
+the data set, then that library's own download is tried.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import os
+import pathlib
+import socket
+from typing import TypeVar
+
+DATA_DIR_VARIABLE = 'TFF_FAIR_DATA_DIR'
+
+# Of every single wait for the network, not of the download as a whole.
+_TIMEOUT_SECONDS = 10.0
+
+_T = TypeVar('_T')
+
+
+class DataNotFoundError(FileNotFoundError):
+  """No source has the data file; the message says which were tried."""
+
+
+class DataDamagedError(ValueError):
+  """A data file is not what its name promises."""
+
+  def __init__(self, path: str | os.PathLike, required: str, found: str):
+    """Initializes the error with its one sentence.
+
+    Args:
+      path: The file.
+      required: What the file must hold.
+      found: What it holds instead.
+    """
+    super().__init__(
+      f"The data file '{path}' must hold {required}, found {_one_line(found)}."
+    )
+
+
+def find_file(
+  file_name: str, data_dir: str | os.PathLike | None
+) -> pathlib.Path | None:
+  """Returns the path of a file in the data folder, or None if it is not there.
+
+  Args:
+    file_name: Name of the file.
+    data_dir: The data folder; None for the environment variable
+      TFF_FAIR_DATA_DIR, which may be unset.
+  """
+  folder = _data_folder(data_dir)
+  if folder is None:
+    return None
+  path = folder / file_name
+  return path if path.is_file() else None
+
+
+def fetch(
+  file_name: str,
+  fetch_fn: Callable[[], _T],
+  *,
+  data_dir: str | os.PathLike | None,
+  cache_dir: str | os.PathLike,
+) -> _T:
+  """Returns what a library's own cache or download gives.
+
+  Args:
+    file_name: Name of the file that `find_file` did not find.
+    fetch_fn: The library's loader.
+    data_dir: The data folder in which the file is not, for the message.
+    cache_dir: The folder in which the loader keeps its files, for the message.
+
+  Returns:
+    The result of `fetch_fn`.
+
+  Raises:
+    DataNotFoundError: If the loader fails, for whichever reason.
+  """
+  try:
+    with _network_timeout(_TIMEOUT_SECONDS):
+      return fetch_fn()
+  # Loaders report a failed download as anything, Keras as a bare Exception.
+  except Exception as error:
+    message = (
+      f"The data file '{file_name}' must lie in a data folder or be "
+      f'downloadable, found {_describe_folder(data_dir)}, nothing usable in '
+      f"the cache '{cache_dir}', and a failed download "
+      f'({_one_line(str(error) or repr(error))}).'
+    )
+  # Outside the handler, so that no traceback of the loader is attached.
+  raise DataNotFoundError(message)
+
+
+def _data_folder(data_dir: str | os.PathLike | None) -> pathlib.Path | None:
+  folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+  return pathlib.Path(folder).expanduser() if folder else None
+
+
+def _describe_folder(data_dir: str | os.PathLike | None) -> str:
+  folder = _data_folder(data_dir)
+  if folder is None:
+    return f'no data folder set (--data_dir or {DATA_DIR_VARIABLE})'
+  if not folder.is_dir():
+    return f"no folder '{folder}'"
+  return f"no such file in '{folder}'"
+
+
+def _one_line(text: str) -> str:
+  return ' '.join(text.split()).rstrip('.')
+
+
+@contextlib.contextmanager
+def _network_timeout(seconds: float) -> Iterator[None]:
+  # The loaders take no timeout, and Python's default is to wait for ever.
+  previous = socket.getdefaulttimeout()
+  socket.setdefaulttimeout(seconds)
+  try:
+    yield
+  finally:
+    socket.setdefaulttimeout(previous)

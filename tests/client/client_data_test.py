@@ -1,0 +1,99 @@
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_fair import client
+from tff_fair.client import client_data
+
+_SPEC = tf.TensorSpec([None, 2], tf.float32)
+_X = np.arange(10, dtype=np.float32).reshape(5, 2)
+_Y = np.array([0, 1, 2, 0, 1], np.int32)
+
+
+def _slices(x=_X, y=_Y):
+  return tf.data.Dataset.from_tensor_slices(collections.OrderedDict(x=x, y=y))
+
+
+def test_types():
+  plain = client.client_data_type(_SPEC)
+  assert str(plain) == '<x=float32[?,2],y=int32[?]>*'
+  structured = client.client_data_type(_SPEC, 7)
+  assert str(structured) == (
+    '<client_id=int32*,train=<x=float32[?,2],y=int32[?]>*,'
+    'holdout=<x=float32[?,2],y=int32[?]>*>'
+  )
+
+
+@pytest.mark.parametrize('batch_size', [1, 2, 5, 100])
+def test_gathers_any_batching_in_order(batch_size):
+  examples = client.gather_examples(_slices().batch(batch_size))
+  np.testing.assert_array_equal(examples['x'], _X)
+  np.testing.assert_array_equal(examples['y'], _Y)
+
+
+@pytest.mark.parametrize('num_elements', [0, 1])
+def test_gathers_no_examples(num_elements):
+  empty = (
+    _slices()
+    .batch(5)
+    .map(lambda batch: tf.nest.map_structure(lambda t: t[:0], batch))
+  )
+  examples = client.gather_examples(empty.take(num_elements))
+  assert examples['x'].shape == (0, 2)
+  assert examples['y'].shape == (0,)
+
+
+def test_built_data_have_the_type_of_the_contract():
+  data = client.build_client_data(3, (_X, _Y), (_X[:0], _Y[:0]))
+  specs = tf.nest.map_structure(lambda d: d.element_spec, data)
+  assert list(data) == ['client_id', 'train', 'holdout']
+  assert specs['client_id'] == tf.TensorSpec([], tf.int32)
+  assert list(specs['train']) == ['x', 'y']
+  assert specs['holdout']['y'] == tf.TensorSpec([0], tf.int32)
+
+
+def test_lengths_must_agree():
+  with pytest.raises(ValueError, match='train part of client 3.*5.*and 4'):
+    client.build_client_data(3, (_X, _Y[:4]), (_X, _Y))
+
+
+@pytest.mark.usefixtures('native_runtime')
+class TestGatherClient:
+  def _gather(self, num_clients):
+    data_type = client.client_data_type(_SPEC, num_clients)
+    return client_data.build_gather_client(data_type, 3, num_clients)
+
+  def test_structured(self):
+    data = client.build_client_data(4, (_X, _Y), (_X[:1], _Y[:1]))
+    gathered = self._gather(5)(data)
+    assert gathered['key'] == 4
+    np.testing.assert_array_equal(gathered['train']['x'], _X)
+    np.testing.assert_array_equal(gathered['holdout']['y'], _Y[:1])
+
+  def test_plain_key_depends_on_the_data_alone(self):
+    gather = self._gather(None)
+    key = gather(_slices().batch(2))['key']
+    assert key == gather(_slices().batch(5))['key']
+    assert key != gather(_slices(y=_Y[::-1].copy()).batch(5))['key']
+    assert key != gather(_slices(x=_X + 1).batch(5))['key']
+
+  def test_no_examples(self):
+    gathered = self._gather(None)(_slices().batch(2).take(0))
+    assert gathered['train']['y'].shape == (0,)
+
+  @pytest.mark.parametrize(
+    ('client_id', 'label', 'message'),
+    [
+      (5, 0, r'client id must lie in 0\.\.4.*\[5\] \[5\]'),
+      (-1, 0, r'client id must lie in 0\.\.4.*\[-1\] \[-1\]'),
+      (0, 3, r'Labels must lie in 0\.\.2.*\[0\] \[3\]'),
+      (0, -1, r'Labels must lie in 0\.\.2.*\[-1\] \[0\]'),
+    ],
+  )
+  def test_out_of_range(self, client_id, label, message):
+    y = np.array([0, label])
+    data = client.build_client_data(client_id, (_X[:2], y), (_X, _Y))
+    with pytest.raises(RuntimeError, match=message):
+      self._gather(5)(data)

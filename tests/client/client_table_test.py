@@ -1,0 +1,80 @@
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import client
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+def _table():
+  return collections.OrderedDict(
+    a=np.array([1.0, 2.0, 3.0], np.float32),
+    b=[np.array([[1, 1], [2, 2], [3, 3]], np.int32)],
+  )
+
+
+def test_build_table_repeats_the_row():
+  row = collections.OrderedDict(a=np.float32(5), b=[np.array([1, 2])])
+  table = client.build_table(row, 3)
+  np.testing.assert_array_equal(table['a'], [5, 5, 5])
+  np.testing.assert_array_equal(table['b'][0], [[1, 2]] * 3)
+
+
+def test_read_row():
+  row = client.read_row(_table(), 1)
+  assert row['a'] == 2
+  np.testing.assert_array_equal(row['b'][0], [2, 2])
+
+
+def test_write_rows_in_the_order_of_the_ids_and_leaves_the_others():
+  rows = collections.OrderedDict(
+    a=np.array([30.0, 10.0], np.float32),
+    b=[np.array([[30, 30], [10, 10]], np.int32)],
+  )
+  table = client.write_rows(_table(), np.array([2, 0], np.int32), rows)
+  np.testing.assert_array_equal(table['a'], [10, 2, 30])
+  np.testing.assert_array_equal(table['b'][0], [[10, 10], [2, 2], [30, 30]])
+
+
+def test_write_no_rows():
+  nothing = tf.nest.map_structure(lambda t: t[:0], _table())
+  table = client.write_rows(_table(), np.zeros([0], np.int32), nothing)
+  np.testing.assert_array_equal(table['a'], [1, 2, 3])
+
+
+def test_a_client_twice_in_a_round_is_refused():
+  rows = tf.nest.map_structure(lambda t: t[:2], _table())
+  with pytest.raises(tf.errors.InvalidArgumentError, match='once a round'):
+    client.write_rows(_table(), np.array([1, 1], np.int32), rows)
+
+
+@pytest.mark.usefixtures('native_runtime')
+def test_gather_keeps_structure_and_pairs_values_with_ids():
+  value_type = tff.types.to_type(
+    collections.OrderedDict(
+      client_id=np.int32,
+      model=ModelWeights([tff.TensorType(np.float32, [2])], []),
+    )
+  )
+  gather = client.build_gather(value_type)
+
+  @tff.federated_computation(tff.FederatedType(value_type, tff.CLIENTS))
+  def gather_all(value):
+    return gather(value)
+
+  def value(i):
+    model = ModelWeights([np.array([i, -i], np.float32)], [])
+    return collections.OrderedDict(client_id=np.int32(i), model=model)
+
+  rows = gather_all([value(i) for i in (4, 0, 7)])
+  assert isinstance(rows['model'], ModelWeights)
+  assert sorted(rows['client_id']) == [0, 4, 7]
+  np.testing.assert_array_equal(
+    rows['model'].trainable[0],
+    np.stack([rows['client_id'], -rows['client_id']], axis=1),
+  )
+  assert gather_all([])['model'].trainable[0].shape == (0, 2)

@@ -1,0 +1,240 @@
+import collections
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import client
+from tff_fair import models
+from tff_fair.client import local_training
+
+ModelWeights = tff.learning.models.ModelWeights
+_sgd = tff.learning.optimizers.build_sgdm
+
+
+def _scalar_model():
+  """Logits (w * x, 0): one weight, so that a step can be done by hand."""
+  x = tf.keras.Input([1])
+  layer = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer='zeros')
+  logits = tf.keras.layers.ZeroPadding1D((0, 1))(
+    tf.keras.layers.Reshape([1, 1])(layer(x))
+  )
+  return tf.keras.Model(x, tf.keras.layers.Reshape([2])(logits))
+
+
+def _batch_norm_model():
+  x = tf.keras.Input([1])
+  h = tf.keras.layers.BatchNormalization(momentum=0.5)(x)
+  return tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
+
+
+def _examples(n, features=1):
+  x = np.arange(1, n * features + 1, dtype=np.float32).reshape(n, features)
+  return collections.OrderedDict(
+    x=tf.constant(x), y=tf.constant(np.arange(n) % 2, tf.int32)
+  )
+
+
+def _train(model_fn, examples, *, epochs=1, batch_size=32, **options):
+  model = models.StatelessModel(model_fn)
+  objective = options.pop('objective', client.cross_entropy_objective())
+  optimizer = options.pop('optimizer', _sgd(0.1))
+  seed = options.pop('seed', tf.constant([0, 0]))
+  train = tf.function(
+    client.build_local_training(
+      model,
+      objective,
+      optimizer,
+      local_epochs=epochs,
+      batch_size=batch_size,
+    )
+  )
+  weights = tf.nest.map_structure(tf.constant, model.initial_weights)
+  return train(weights, examples, seed, **options)
+
+
+def _weight(result):
+  return float(result.weights.trainable[0])
+
+
+def _one(x, y):
+  return collections.OrderedDict(x=tf.constant([[x]]), y=tf.constant([y]))
+
+
+def test_one_step_by_hand():
+  # d/dw -ln softmax(w x)_0 = -(1 - p) x with p = 1/2, x = 2: w = .1 * 1.
+  result = _train(_scalar_model, _one(2.0, 0))
+  assert _weight(result) == pytest.approx(0.1)
+  assert float(result.metrics['loss']) == pytest.approx(math.log(2))
+  assert float(result.metrics['accuracy']) == 1.0  # A tie: the lowest class.
+  assert int(result.num_steps) == 1
+
+
+def test_metrics_are_means_over_examples_of_all_epochs():
+  result = _train(_scalar_model, _one(2.0, 0), epochs=2)
+  second = -math.log(1 / (1 + math.exp(-0.2)))  # p at w = .1, x = 2.
+  expected = (math.log(2) + second) / 2
+  assert float(result.metrics['loss']) == pytest.approx(expected)
+
+
+def test_full_batches_do_not_depend_on_the_seed_but_small_ones_do():
+  examples = _examples(7)
+  whole = [
+    _weight(_train(_scalar_model, examples, seed=[s, 0])) for s in (0, 1)
+  ]
+  small = [
+    _weight(_train(_scalar_model, examples, seed=[s, 0], batch_size=2))
+    for s in (0, 0, 1)
+  ]
+  assert whole[0] == pytest.approx(whole[1], rel=1e-6)
+  assert small[0] == small[1]
+  assert small[0] != pytest.approx(small[2], rel=1e-6)
+
+
+def test_every_epoch_sees_every_example_once_in_a_new_order():
+  seen = tf.Variable(tf.zeros([0], tf.int32), shape=[None])
+
+  def compute(forward, batch, context):
+    del context
+    seen.assign(tf.concat([seen, batch['index']], axis=0))
+    return tf.reduce_mean(forward(batch['x'])['logits']), {}
+
+  _train(
+    _scalar_model,
+    _examples(50),
+    epochs=3,
+    batch_size=8,
+    objective=client.Objective(compute, ()),
+  )
+  epochs = seen.numpy().reshape(3, 50)
+  for order in epochs:
+    np.testing.assert_array_equal(np.sort(order), np.arange(50))
+  assert np.any(epochs[0] != epochs[1]) and np.any(epochs[1] != epochs[2])
+  assert np.any(epochs[0] != np.arange(50))
+
+
+@pytest.mark.parametrize(
+  ('model_fn', 'num_examples', 'num_steps'),
+  [
+    (_scalar_model, 8, 2),
+    (_scalar_model, 9, 3),  # The last short batch is kept,
+    (_batch_norm_model, 10, 3),
+    (_batch_norm_model, 9, 2),  # but not of one example with batch norm,
+    (_batch_norm_model, 1, 1),  # unless it is all there is.
+    (_scalar_model, 0, 0),
+  ],
+)
+def test_number_of_steps(model_fn, num_examples, num_steps):
+  result = _train(model_fn, _examples(num_examples), batch_size=4)
+  assert int(result.num_steps) == num_steps
+
+
+def test_no_examples_change_nothing():
+  result = _train(_batch_norm_model, _examples(0))
+  initial = models.StatelessModel(_batch_norm_model).initial_weights
+  np.testing.assert_array_equal(
+    result.weights.non_trainable[0], initial.non_trainable[0]
+  )
+  assert float(result.metrics['loss']) == 0.0
+
+
+def test_batch_norm_statistics_move():
+  # Three epochs over x = 1, 3: mean 2, momentum .5: 2 * (1 - .5^3).
+  examples = collections.OrderedDict(
+    x=tf.constant([[1.0], [3.0]]), y=tf.constant([0, 1])
+  )
+  result = _train(_batch_norm_model, examples, epochs=3)
+  np.testing.assert_allclose(result.weights.non_trainable[0], [1.75], rtol=1e-5)
+
+
+def test_optimizer_state_is_carried_through_the_steps():
+  # Momentum: two equal gradients g move by lr g, then lr (1 + .9) g.
+  def compute(forward, batch, context):
+    del context
+    return tf.reduce_sum(forward(batch['x'])['logits'][:, 0]), {}
+
+  objective = client.Objective(compute, ())
+  result = _train(
+    _scalar_model,
+    _one(1.0, 0),
+    epochs=2,
+    optimizer=_sgd(0.1, momentum=0.9),
+    objective=objective,
+  )
+  assert _weight(result) == pytest.approx(-0.1 * (1 + 1.9))
+
+
+def test_learning_rate_replaces_that_of_the_optimizer():
+  result = _train(_scalar_model, _one(2.0, 0), learning_rate=0.5)
+  assert _weight(result) == pytest.approx(0.5)
+
+
+def test_proximal_term_by_hand():
+  # F has gradient .5 at v = 1, w = 0: v = 1 - .1 * (.5 + .1 * (1 - 0)) = .94.
+  def compute(forward, batch, context):
+    del batch, context
+    return 0.5 * tf.reduce_sum(forward.trainable[0]), {}
+
+  objective = client.proximal_objective(client.Objective(compute, ()), 0.1)
+  model = models.StatelessModel(_scalar_model)
+  train = client.build_local_training(
+    model, objective, _sgd(0.1), local_epochs=1, batch_size=32
+  )
+  result = train(
+    ModelWeights([tf.constant([[1.0]])], []),
+    _one(1.0, 0),
+    [0, 0],
+    context=[tf.constant([[0.0]])],
+  )
+  assert _weight(result) == pytest.approx(0.94)
+
+
+def test_focal_objective_takes_gamma_as_context():
+  losses = [
+    float(
+      _train(
+        _scalar_model,
+        _one(2.0, 0),
+        objective=client.focal_objective(focal_weight=0.5),
+        context=tf.constant(gamma),
+      ).metrics['loss']
+    )
+    for gamma in (0.0, 2.0)
+  ]
+  # p = 1/2: .5 * ln 2, and a factor (1/2)^2 for gamma = 2.
+  np.testing.assert_allclose(losses, [0.3465736, 0.0866434], rtol=1e-5)
+
+
+def test_vectorises_over_clients():
+  model = models.StatelessModel(_batch_norm_model)
+  train = client.build_local_training(
+    model,
+    client.cross_entropy_objective(),
+    _sgd(0.1),
+    local_epochs=2,
+    batch_size=4,
+  )
+  weights = tf.nest.map_structure(tf.constant, model.initial_weights)
+  examples = _examples(8)
+  x = tf.stack([examples['x'], -2 * examples['x']])
+
+  def one(x):
+    data = collections.OrderedDict(x=x, y=examples['y'])
+    return train(weights, data, tf.constant([0, 1])).weights
+
+  together = tf.vectorized_map(one, x)
+  for i in range(2):
+    for found, expected in zip(
+      tf.nest.flatten(together), tf.nest.flatten(one(x[i])), strict=True
+    ):
+      np.testing.assert_allclose(found[i], expected, atol=1e-5)
+
+
+def test_client_seed_differs_by_each_of_its_parts():
+  seeds = {
+    tuple(local_training.client_seed(*parts).numpy())
+    for parts in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2**40, 0, 0)]
+  }
+  assert len(seeds) == 5

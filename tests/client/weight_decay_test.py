@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import client
+
+_optimizers = tff.learning.optimizers
+
+
+def _step(optimizer, weight, gradient):
+  state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+  return optimizer.next(state, tf.constant(weight), tf.constant(gradient))[1]
+
+
+def test_coupled_with_sgd():
+  # 2 - .1 * (.5 + .01 * 2)
+  optimizer = client.with_weight_decay(_optimizers.build_sgdm(0.1), 0.01)
+  np.testing.assert_allclose(_step(optimizer, 2.0, 0.5), 1.948, rtol=1e-6)
+
+
+def test_coupled_with_adam_enters_the_moments():
+  # Adam's first step has length lr, with the sign of gradient + decay * w.
+  optimizer = client.with_weight_decay(_optimizers.build_adam(0.1), 1.0)
+  np.testing.assert_allclose(_step(optimizer, 2.0, -0.5), 1.9, rtol=1e-5)
+
+
+def test_decoupled_with_adamw_does_not():
+  # 2 - .1 * (-1 + 1 * 2)
+  optimizer = _optimizers.build_adamw(0.1, weight_decay=1.0)
+  np.testing.assert_allclose(_step(optimizer, 2.0, -0.5), 1.9, rtol=1e-5)
+  # 2 - .1 * (-1 + .2 * 2): Adam's step is not turned round by the decay.
+  optimizer = _optimizers.build_adamw(0.1, weight_decay=0.2)
+  np.testing.assert_allclose(_step(optimizer, 2.0, -0.5), 2.06, rtol=1e-5)
+
+
+def test_hyper_parameters_are_those_of_the_optimizer():
+  optimizer = client.with_weight_decay(_optimizers.build_sgdm(0.1, 0.9), 0.01)
+  state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+  hparams = optimizer.get_hparams(state)
+  assert dict(hparams) == {'learning_rate': 0.1, 'momentum': 0.9}
+  hparams['learning_rate'] = 0.2
+  assert optimizer.set_hparams(state, hparams)['learning_rate'] == 0.2
+
+
+def test_no_decay_is_the_optimizer_itself():
+  optimizer = _optimizers.build_sgdm(0.1)
+  assert client.with_weight_decay(optimizer, 0.0) is optimizer
+
+
+def test_negative_decay_is_refused():
+  with pytest.raises(ValueError, match='must not be negative; found -0.1'):
+    client.with_weight_decay(_optimizers.build_sgdm(0.1), -0.1)

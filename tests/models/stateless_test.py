@@ -1,0 +1,211 @@
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import models
+
+ModelWeights = tff.learning.models.ModelWeights
+
+_MODELS = {
+  'mlp_fedaboost': functools.partial(models.mlp_fedaboost, (6, 6, 1), 4),
+  'cnn_femnist': functools.partial(models.cnn_femnist, (6, 6, 1), 4),
+  'cnn_cifar_gn': functools.partial(models.cnn_cifar_gn, (8, 8, 3), 4),
+}
+
+
+def _dense_model(*layers, features=2):
+  x = tf.keras.Input([features])
+  h = x
+  for layer in layers:
+    h = layer(h)
+  return tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
+
+
+def _inputs(model, size=5):
+  shape = [size, *model.input_spec.shape[1:]]
+  return tf.random.stateless_normal(shape, [3, 4])
+
+
+@pytest.mark.parametrize('name', _MODELS)
+def test_equals_the_stateful_call(name):
+  stateless = models.StatelessModel(_MODELS[name])
+  keras_model = stateless.new_keras_model()
+  x = _inputs(stateless)
+  outputs, _ = stateless(stateless.initial_weights, x, training=False)
+  expected = keras_model(x, training=False)
+  for key in ('logits', 'embedding'):
+    np.testing.assert_allclose(outputs[key], expected[key], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  'layer',
+  [
+    lambda: tf.keras.layers.BatchNormalization(),
+    lambda: tf.keras.Sequential(
+      [
+        tf.keras.layers.Reshape([2, 1]),
+        tf.keras.layers.Bidirectional(tf.keras.layers.GRU(3)),
+      ]
+    ),
+  ],
+  ids=['batch_norm', 'bidirectional_gru'],
+)
+def test_training_call_gives_outputs_and_statistics(layer):
+  stateless = models.StatelessModel(lambda: _dense_model(layer()))
+  keras_model = stateless.new_keras_model()
+  x = _inputs(stateless)
+  weights = stateless.initial_weights
+  outputs, statistics = stateless(weights, x, training=True, seed=[1, 2])
+  expected = keras_model(x, training=True)
+  np.testing.assert_allclose(outputs['logits'], expected, atol=1e-6)
+  assert len(statistics) == len(keras_model.non_trainable_variables)
+  for found, variable in zip(
+    statistics, keras_model.non_trainable_variables, strict=True
+  ):
+    np.testing.assert_allclose(found, variable, atol=1e-6)
+
+
+def test_batch_norm_statistics_by_hand():
+  stateless = models.StatelessModel(
+    lambda: _dense_model(tf.keras.layers.BatchNormalization(momentum=0.9))
+  )
+  x = tf.constant([[0.0, 2.0], [2.0, 6.0]])
+  _, (mean, variance) = stateless(
+    stateless.initial_weights, x, training=True, seed=[0, 0]
+  )
+  np.testing.assert_allclose(mean, [0.1, 0.4], rtol=1e-5)  # .1 * (1, 4)
+  np.testing.assert_allclose(variance, [1.0, 1.3], rtol=1e-5)  # .9 + .1*(1,4)
+
+
+def test_calls_leave_the_model_as_it_was():
+  stateless = models.StatelessModel(_MODELS['cnn_femnist'])
+  x = _inputs(stateless)
+  before, _ = stateless(stateless.initial_weights, x, training=False)
+  zeros = tf.nest.map_structure(np.zeros_like, stateless.initial_weights)
+  stateless(zeros, x, training=True, seed=[0, 0])
+  after, _ = stateless(stateless.initial_weights, x, training=False)
+  np.testing.assert_array_equal(before['logits'], after['logits'])
+
+
+def test_dropout_is_a_function_of_the_seed():
+  stateless = models.StatelessModel(
+    lambda: _dense_model(
+      tf.keras.layers.Dropout(0.5), tf.keras.layers.Dropout(0.5), features=64
+    )
+  )
+  x = tf.ones([1, 64])
+
+  def call(seed):
+    weights = stateless.initial_weights
+    return stateless(weights, x, training=True, seed=seed)[0]['logits'].numpy()
+
+  np.testing.assert_array_equal(call([1, 2]), call([1, 2]))
+  assert np.any(call([1, 2]) != call([1, 3]))
+
+
+def test_dropout_layers_do_not_share_a_mask():
+  layer = tf.keras.layers.Dropout
+  x = tf.keras.Input([1000])
+  both = tf.stack([layer(0.5)(x), layer(0.5)(x)], axis=1)
+  logits = tf.reshape(both, [-1, 2000])
+  stateless = models.StatelessModel(lambda: tf.keras.Model(x, logits))
+  output, _ = stateless(
+    ModelWeights([], []), tf.ones([1, 1000]), training=True, seed=[1, 2]
+  )
+  first, second = np.split(output['logits'].numpy()[0] > 0, 2)
+  assert 0.4 < np.mean(first) < 0.6
+  assert 0.4 < np.mean(first == second) < 0.6
+
+
+def test_dropout_without_a_seed_is_refused():
+  stateless = models.StatelessModel(
+    lambda: _dense_model(tf.keras.layers.Dropout(0.5))
+  )
+  with pytest.raises(ValueError, match=r'requires a\s+stateless seed'):
+    stateless(stateless.initial_weights, tf.ones([1, 2]), training=True)
+
+
+def test_vectorises_over_weights():
+  stateless = models.StatelessModel(_MODELS['cnn_femnist'])
+  x = tf.stack([_inputs(stateless), 2 * _inputs(stateless)])
+  two = tf.nest.map_structure(
+    lambda w: np.stack([w, w + 0.1]), stateless.initial_weights
+  )
+
+  def call(arguments):
+    weights, x = arguments
+    outputs, statistics = stateless(weights, x, training=True, seed=[0, 0])
+    return outputs['logits'], statistics
+
+  # Without dropout: stateless draws fall back to a loop in `vectorized_map`.
+  stateless._random_layers.clear()
+  for layer in stateless._layers:
+    if isinstance(layer, tf.keras.layers.Dropout):
+      layer.rate = 0
+  logits, statistics = tf.vectorized_map(call, (two, x))
+  for i in range(2):
+    one = tf.nest.map_structure(lambda w, i=i: w[i], two)
+    expected, expected_statistics = call((one, x[i]))
+    np.testing.assert_allclose(logits[i], expected, atol=1e-5)
+    for found, value in zip(statistics, expected_statistics, strict=True):
+      np.testing.assert_allclose(found[i], value, atol=1e-5)
+
+
+def test_properties():
+  stateless = models.StatelessModel(_MODELS['cnn_femnist'])
+  assert stateless.num_classes == 4
+  assert stateless.has_embedding and stateless.has_batch_norm
+  assert stateless.input_spec.shape.as_list() == [None, 6, 6, 1]
+  tff.test.assert_types_identical(
+    stateless.weights_type.trainable[0],
+    tff.TensorType(np.float32, [3, 3, 1, 32]),
+  )
+  plain = models.StatelessModel(_dense_model)
+  assert not plain.has_embedding and not plain.has_batch_norm
+
+
+class _HiddenVariable(tf.keras.layers.Layer):
+  def build(self, shape):
+    self.hidden = {'kernel': self.add_weight('kernel', [1])}
+
+  def call(self, x):
+    return x * self.hidden['kernel']
+
+
+@pytest.mark.parametrize(
+  ('model_fn', 'error', 'message'),
+  [
+    (_dense_model(), TypeError, 'must be a function that builds a fresh'),
+    (lambda: 3, TypeError, 'must build a tf.keras.Model.*; found int'),
+    (
+      lambda: tf.keras.Sequential([tf.keras.layers.Dense(2)]),
+      TypeError,
+      'found a model whose inputs are',
+    ),
+    (
+      lambda: tf.keras.Model(
+        x := tf.keras.Input([2]), collections.OrderedDict(output=x)
+      ),
+      TypeError,
+      r"found outputs named \['output'\]",
+    ),
+    (
+      lambda: _dense_model(tf.keras.layers.Dense(2, dtype='float64')),
+      TypeError,
+      'Every weight of the model must be float32',
+    ),
+    (
+      lambda: _dense_model(_HiddenVariable()),
+      ValueError,
+      'must be an attribute of one of its layers; found .*kernel',
+    ),
+  ],
+  ids=['model', 'number', 'unbuilt', 'no_logits', 'float64', 'hidden'],
+)
+def test_bad_models(model_fn, error, message):
+  with pytest.raises(error, match=message):
+    models.StatelessModel(model_fn)

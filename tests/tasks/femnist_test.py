@@ -1,0 +1,312 @@
+"""The task 'femnist' and its reader, on a small database that a test writes."""
+
+import pathlib
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+import tasks
+from tasks import sources
+
+# Examples of each writer in the train and in the test file; written in an
+# order that is not that of the names.
+_WRITERS = {'f2': (7, 3), 'f0': (20, 5), 'f1': (1, 0), 'f3': (4, 1)}
+
+
+def _proto(value, label, shape=(28, 28)):
+  pixels = np.full(shape, value, np.float32)
+  example = tf.train.Example()
+  feature = example.features.feature
+  feature['pixels'].float_list.value.extend(pixels.ravel())
+  feature['label'].int64_list.value.append(label)
+  return example.SerializeToString()
+
+
+def _rows():
+  """Yields (split, writer, pixel value, label); the value names the example."""
+  value = 0
+  for split, which in [('all_test', 1), ('all_train', 0)]:
+    for writer, counts in _WRITERS.items():
+      for _ in range(counts[which]):
+        yield split, writer, value / 1024, value % 62
+        value += 1
+
+
+def _write(path, rows=None, metadata=None):
+  """Writes a database; by default also with a split that is not to be read."""
+  rows = list(_rows()) if rows is None else rows
+  if metadata is None:
+    pairs = [(writer, split) for split, writer, *_ in rows]
+    metadata = [(*pair, pairs.count(pair)) for pair in dict.fromkeys(pairs)]
+  with sqlite3.connect(path) as connection:
+    connection.execute(
+      'CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT '
+      'NULL, serialized_example_proto BLOB NOT NULL)'
+    )
+    connection.execute(
+      'CREATE TABLE client_metadata (client_id TEXT NOT NULL, split_name TEXT'
+      ' NOT NULL, num_examples INTEGER NOT NULL)'
+    )
+    other = ('digits_only_train', 'f0', _proto(0.5, 3))
+    connection.executemany(
+      'INSERT INTO examples VALUES (?, ?, ?)',
+      [other, *((s, w, _proto(*example)) for s, w, *example in rows)],
+    )
+    connection.executemany(
+      'INSERT INTO client_metadata VALUES (?, ?, ?)',
+      [('f0', 'digits_only_train', 1), *metadata],
+    )
+  connection.close()
+
+
+@pytest.fixture(name='home')
+def _home(tmp_path, monkeypatch):
+  """An empty home, and no way to download."""
+  monkeypatch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
+  monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+  monkeypatch.setattr(tff.simulation.datasets.emnist, 'load_data', _offline)
+  return tmp_path / 'home'
+
+
+def _offline(**_):
+  raise OSError('no such host')
+
+
+@pytest.fixture(name='data_dir')
+def _data_dir(home, tmp_path):
+  del home
+  _write(tmp_path / 'emnist_all.sqlite')
+  return tmp_path
+
+
+def _positions(task):
+  return [np.concatenate(split) for split in task.splits]
+
+
+def test_a_client_is_a_writer(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir)
+  assert (task.name, task.num_clients, task.num_classes) == ('femnist', 4, 62)
+  assert task.data.x.shape == (41, 28, 28, 1)
+  expected = {writer: set() for writer in sorted(_WRITERS)}
+  for _, writer, value, label in _rows():
+    expected[writer].add((value, label))
+  for client_id, examples in enumerate(expected.values()):
+    found = [
+      (float(x[0, 0, 0]), int(y))
+      for part in task.examples(client_id)
+      for x, y in zip(*part, strict=True)
+    ]
+    assert len(found) == len(examples)
+    assert set(found) == examples
+
+
+def test_a_writers_files_are_pooled_and_then_split(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir)
+  sizes = [[len(part) for part in split] for split in task.splits]
+  # Of 25, 1, 10 and 5 examples.
+  assert sizes == [[18, 2, 5], [1, 0, 0], [7, 1, 2], [3, 1, 1]]
+
+
+def test_num_clients_takes_the_first_names(data_dir):
+  whole = tasks.build_task('femnist', data_dir=data_dir)
+  part = tasks.build_task('femnist', data_dir=data_dir, num_clients=2)
+  assert part.num_clients == 2
+  assert len(part.data.y) == 26
+  for client_id in range(2):
+    for ours, theirs in zip(
+      part.examples(client_id), whole.examples(client_id), strict=True
+    ):
+      np.testing.assert_array_equal(ours.x, theirs.x)
+      np.testing.assert_array_equal(ours.y, theirs.y)
+
+
+def test_reads_in_several_batches(data_dir, monkeypatch):
+  whole = tasks.build_task('femnist', data_dir=data_dir)
+  monkeypatch.setattr('tasks.writers._ROWS_PER_BATCH', 7)
+  batched = tasks.build_task('femnist', data_dir=data_dir)
+  np.testing.assert_array_equal(batched.data.x, whole.data.x)
+  np.testing.assert_array_equal(batched.data.y, whole.data.y)
+
+
+def test_seed_changes_the_split_and_nothing_else(data_dir):
+  first, same, other = (
+    tasks.build_task('femnist', data_dir=data_dir, seed=seed)
+    for seed in (1, 1, 2)
+  )
+  assert np.array_equal(first.splits[0].train, same.splits[0].train)
+  assert not np.array_equal(first.splits[0].train, other.splits[0].train)
+  for ours, theirs in zip(_positions(first), _positions(other), strict=True):
+    assert sorted(ours) == sorted(theirs)
+
+
+def test_the_data_agree_with_the_librarys_own_loader(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir, test_fraction=0.0)
+  theirs = tff.simulation.datasets.load_and_parse_sql_client_data(
+    str(data_dir / 'emnist_all.sqlite'),
+    {
+      'pixels': tf.TensorSpec((28, 28), tf.float32),
+      'label': tf.TensorSpec((), tf.int32),
+    },
+    'all_train',
+  )
+  dataset = theirs.create_tf_dataset_for_client('f0')
+  ours = {
+    (x.tobytes(), int(y))
+    for part in task.examples(0)
+    for x, y in zip(*part, strict=True)
+  }
+  elements = list(dataset.as_numpy_iterator())
+  assert len(elements) == 20
+  for element in elements:
+    assert (element['pixels'].tobytes(), int(element['label'])) in ours
+
+
+def test_the_model_fits_the_data(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir)
+  logits = task.model_fn()(task.examples(0).train.x[:2])['logits']
+  assert logits.shape == (2, 62)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    (
+      {'partition': 'dirichlet'},
+      r"^The task 'femnist' must have the partition 'writer', found "
+      r"'dirichlet'\.$",
+    ),
+    (
+      {'dirichlet_alpha': 0.5},
+      r"^dirichlet_alpha must not be set for the task 'femnist', .* "
+      r'found 0\.5\.$',
+    ),
+    (
+      {'num_clients': 5},
+      r'^num_clients must be at most the number of writers, 4, found 5',
+    ),
+  ],
+)
+def test_refuses(arguments, message, data_dir):
+  with pytest.raises(ValueError, match=message):
+    tasks.build_task('femnist', data_dir=data_dir, **arguments)
+
+
+def test_takes_the_file_in_the_cache(home):
+  (home / '.tff').mkdir(parents=True)
+  _write(home / '.tff' / 'emnist_all.sqlite')
+  assert tasks.build_task('femnist').num_clients == 4
+
+
+def test_downloads_into_the_cache(home, tmp_path, monkeypatch):
+  _write(tmp_path / 'origin.sqlite')
+
+  def load_data(only_digits, cache_dir):
+    assert not only_digits
+    target = pathlib.Path(cache_dir) / 'emnist_all.sqlite'
+    shutil.copy(tmp_path / 'origin.sqlite', target)
+
+  monkeypatch.setattr(tff.simulation.datasets.emnist, 'load_data', load_data)
+  assert tasks.build_task('femnist', data_dir=tmp_path).num_clients == 4
+  assert [path.name for path in (home / '.tff').iterdir()] == [
+    'emnist_all.sqlite'
+  ]
+
+
+def test_an_interrupted_download_leaves_nothing(home, monkeypatch):
+  def load_data(only_digits, cache_dir):
+    del only_digits
+    (pathlib.Path(cache_dir) / 'emnist_all.sqlite').write_bytes(b'SQLite')
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(tff.simulation.datasets.emnist, 'load_data', load_data)
+  with pytest.raises(KeyboardInterrupt):
+    tasks.build_task('femnist')
+  assert not list((home / '.tff').iterdir())
+
+
+def test_missing_file(home):
+  with pytest.raises(
+    tasks.DataNotFoundError,
+    match=(
+      r"^The data file 'emnist_all\.sqlite' must .* no data folder set .* "
+      rf"cache '{home}/\.tff', and a failed download \(no such host\)\.$"
+    ),
+  ):
+    tasks.build_task('femnist')
+
+
+_ROW = ('all_train', 'f0', 0.5, 3)
+
+
+@pytest.mark.parametrize(
+  ('rows', 'metadata', 'message'),
+  [
+    (
+      [(*_ROW[:3], 62)],
+      None,
+      r'must hold labels in 0\.\.61, found labels from 62 to 62\.$',
+    ),
+    (
+      [(*_ROW, (8, 8))],
+      None,
+      r'must hold examples of 28 x 28 float pixels .* found another kind',
+    ),
+    (
+      [_ROW] * 3,
+      [('f0', 'all_train', 4)],
+      r'client_metadata counts them, 4 in all, found other counts, 3 in',
+    ),
+    (
+      [_ROW] * 3,
+      [('f0', 'all_train', 2)],
+      r'client_metadata counts them, 2 in all, found other counts, 3 in',
+    ),
+    (
+      [_ROW, ('all_train', 'f', 0.5, 3)],
+      [('f0', 'all_train', 2)],
+      r'client_metadata counts them, 2 in all, found other counts, 2 in',
+    ),
+    ([], [], r'examples of each writer, found no writer in it\.$'),
+    (
+      [],
+      [('f0', 'all_train', 0)],
+      r'examples of each writer, found no writer in it\.$',
+    ),
+  ],
+)
+def test_says_what_is_wrong_with_a_file(rows, metadata, message, home):
+  path = home / 'emnist_all.sqlite'
+  home.mkdir()
+  _write(path, rows, metadata)
+  with pytest.raises(
+    tasks.DataDamagedError, match=rf"^The data file '{path}' .*{message}"
+  ):
+    tasks.build_task('femnist', data_dir=home)
+
+
+def _truncate(path):
+  path.write_bytes(path.read_bytes()[:-20000])
+
+
+def _empty(path):
+  path.write_bytes(b'')
+
+
+def _text(path):
+  path.write_text('<html>not found</html>' * 500)
+
+
+@pytest.mark.parametrize('damage', [_truncate, _empty, _text])
+def test_refuses_a_damaged_file_in_one_sentence(damage, data_dir):
+  path = data_dir / 'emnist_all.sqlite'
+  damage(path)
+  with pytest.raises(
+    tasks.DataDamagedError,
+    match=rf"^The data file '{path}' must hold .*, found an unreadable file",
+  ) as caught:
+    tasks.build_task('femnist', data_dir=data_dir)
+  assert '\n' not in str(caught.value)

@@ -1,0 +1,160 @@
+import numpy as np
+import pytest
+
+from tasks import images
+from tasks import sources
+
+
+def _arrays(image_shape=(28, 28), num_train=6, num_test=4):
+  rng = np.random.default_rng(0)
+  arrays = {}
+  for part, size in [('train', num_train), ('test', num_test)]:
+    pixels = rng.integers(0, 256, (size, *image_shape))
+    arrays[f'x_{part}'] = pixels.astype(np.uint8)
+    arrays[f'y_{part}'] = rng.integers(0, 10, size).astype(np.uint8)
+  return arrays
+
+
+def _no_download():
+  raise AssertionError('The file in the folder should have been taken.')
+
+
+def _load(folder, loader=_no_download, image_shape=(28, 28)):
+  return images.load(
+    'file.npz',
+    loader,
+    data_dir=folder,
+    image_shape=image_shape,
+    num_classes=10,
+  )
+
+
+def test_pools_train_and_test_in_order(tmp_path):
+  arrays = _arrays()
+  np.savez(tmp_path / 'file.npz', **arrays)
+  x, y = _load(tmp_path)
+  assert x.shape == (10, 28, 28, 1)
+  assert (x.dtype, y.dtype) == (np.float32, np.int32)
+  np.testing.assert_allclose(x[:6, ..., 0], arrays['x_train'] / 255, rtol=1e-6)
+  np.testing.assert_allclose(x[6:, ..., 0], arrays['x_test'] / 255, rtol=1e-6)
+  assert y.tolist() == [*arrays['y_train'], *arrays['y_test']]
+
+
+def test_pixels_lie_between_0_and_1(tmp_path):
+  arrays = _arrays()
+  arrays['x_train'][0, 0, :2] = [0, 255]
+  np.savez(tmp_path / 'file.npz', **arrays)
+  assert _load(tmp_path).x[0, 0, :2, 0].tolist() == [0.0, 1.0]
+
+
+def test_colour_images_keep_their_axes(tmp_path):
+  np.savez(tmp_path / 'file.npz', **_arrays((32, 32, 3)))
+  assert _load(tmp_path, image_shape=(32, 32, 3)).x.shape == (10, 32, 32, 3)
+
+
+def test_takes_what_keras_gives_if_the_file_is_not_there(tmp_path):
+  arrays = _arrays((32, 32, 3))
+
+  def keras_load_data():
+    # The labels of CIFAR-10 come with a second axis.
+    train = (arrays['x_train'], arrays['y_train'][:, np.newaxis])
+    test = (arrays['x_test'], arrays['y_test'][:, np.newaxis])
+    return train, test
+
+  x, y = _load(tmp_path, keras_load_data, image_shape=(32, 32, 3))
+  assert x.shape == (10, 32, 32, 3)
+  assert y.tolist() == [*arrays['y_train'], *arrays['y_test']]
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    (
+      {'x_test': None},
+      r'must hold an npz archive of the arrays x_train, y_train, x_test, '
+      r'y_test, found .*x_test',
+    ),
+    (
+      {'x_train': np.zeros((6, 8, 8), np.uint8)},
+      r'must hold uint8 images of shape \[n, 28, 28\] in x_train, found '
+      r'uint8 of shape \[6, 8, 8\]\.$',
+    ),
+    (
+      {'x_test': np.zeros((4, 28, 28), np.float32)},
+      r'in x_test, found float32 of shape \[4, 28, 28\]\.$',
+    ),
+    (
+      {'x_test': np.zeros((0, 28, 28), np.uint8)},
+      r'in x_test, found uint8 of shape \[0, 28, 28\]\.$',
+    ),
+    (
+      {'y_train': np.zeros(5, np.uint8)},
+      r'must hold 6 integer labels in y_train, found uint8 of .* \[5\]\.$',
+    ),
+    (
+      {'y_train': np.zeros(6, np.float32)},
+      r'6 integer labels in y_train, found float32 of shape \[6\]\.$',
+    ),
+    (
+      {'y_test': np.array([0, 1, 10, 2])},
+      r'must hold labels in 0\.\.9 in y_test, found labels from 0 to 10',
+    ),
+    (
+      {'y_test': np.array([0, 1, -1, 2])},
+      r'must hold labels in 0\.\.9 in y_test, found labels from -1 to 2',
+    ),
+    (
+      {'y_test': np.array([0, 1, 2, None])},
+      r'npz archive .* found a file of another format\.$',
+    ),
+  ],
+)
+def test_says_what_is_wrong_with_a_file(changes, message, tmp_path):
+  arrays = {**_arrays(), **changes}
+  arrays = {key: value for key, value in arrays.items() if value is not None}
+  path = tmp_path / 'file.npz'
+  np.savez(path, **arrays)
+  with pytest.raises(
+    sources.DataDamagedError, match=rf"^The data file '{path}' .*{message}"
+  ):
+    _load(tmp_path)
+
+
+def _truncate(path):
+  path.write_bytes(path.read_bytes()[:-500])
+
+
+def _flip_bytes(path):
+  content = bytearray(path.read_bytes())
+  content[1000:1010] = bytes(255 - byte for byte in content[1000:1010])
+  path.write_bytes(content)
+
+
+def _empty(path):
+  path.write_bytes(b'')
+
+
+def _text(path):
+  path.write_text('<html>not found</html>')
+
+
+def _single_array(path):
+  with path.open('wb') as file:
+    np.save(file, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+  'damage', [_truncate, _flip_bytes, _empty, _text, _single_array]
+)
+@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
+def test_refuses_a_damaged_file_in_one_sentence(damage, save, tmp_path):
+  path = tmp_path / 'file.npz'
+  save(path, **_arrays())
+  damage(path)
+  with pytest.raises(
+    ValueError,
+    match=rf"^The data file '{path}' must hold an npz .*, found .+\.$",
+  ) as caught:
+    _load(tmp_path)
+  assert isinstance(caught.value, sources.DataDamagedError)
+  assert '\n' not in str(caught.value)

@@ -1,0 +1,215 @@
+"""The tasks end to end, on small files in the formats of the real ones."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tasks
+from tasks import sources
+
+
+@pytest.fixture(name='data_dir')
+def _data_dir(tmp_path, monkeypatch):
+  """A folder with small data files, and no way to get others."""
+  monkeypatch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
+  for name in ('mnist', 'cifar10'):
+    monkeypatch.setattr(getattr(tf.keras.datasets, name), 'load_data', _offline)
+  for name, shape in [('mnist', (28, 28)), ('cifar10', (32, 32, 3))]:
+    rng = np.random.default_rng(0)
+    np.savez(
+      tmp_path / f'{name}.npz',
+      x_train=rng.integers(0, 256, (300, *shape)).astype(np.uint8),
+      y_train=rng.integers(0, 10, 300).astype(np.uint8),
+      x_test=rng.integers(0, 256, (100, *shape)).astype(np.uint8),
+      y_test=rng.integers(0, 10, 100).astype(np.uint8),
+    )
+  return tmp_path
+
+
+def _offline():
+  raise Exception('URL fetch failure')
+
+
+def _positions(task):
+  return [np.concatenate(split) for split in task.splits]
+
+
+def _same(first, second):
+  return np.array_equal(first.data.x, second.data.x) and all(
+    np.array_equal(a, b)
+    for one, other in zip(first.splits, second.splits, strict=True)
+    for a, b in zip(one, other, strict=True)
+  )
+
+
+def test_digits_by_default():
+  task = tasks.build_task('digits')
+  assert (task.name, task.num_clients, task.num_classes) == ('digits', 20, 10)
+  assert task.data.x.shape == (1797, 8, 8, 1)
+  assert (task.data.x.min(), task.data.x.max()) == (0.0, 1.0)
+  assert np.unique(task.data.y).tolist() == list(range(10))
+  positions = _positions(task)
+  assert sorted(np.concatenate(positions)) == list(range(1797))
+  assert min(map(len, positions)) >= 2
+  # A fifth of 1,797, but for the rounding of each client.
+  assert abs(len(task.global_test.y) - 359) <= 10
+
+
+def test_digits_are_uneven_by_default_and_even_on_request():
+  def spread(task):
+    return np.ptp([len(positions) for positions in _positions(task)])
+
+  assert spread(tasks.build_task('digits')) > 50
+  assert spread(tasks.build_task('digits', partition='equal')) == 1
+
+
+def test_digits_alpha_governs_the_classes_of_a_client():
+  def num_classes(alpha):
+    task = tasks.build_task('digits', dirichlet_alpha=alpha)
+    return np.mean([len(np.unique(task.data.y[p])) for p in _positions(task)])
+
+  assert num_classes(0.05) < 5
+  assert num_classes(100.0) > 9
+
+
+def test_fractions_reach_the_splits():
+  task = tasks.build_task(
+    'digits',
+    num_clients=1,
+    partition='equal',
+    test_fraction=0.5,
+    holdout_fraction=0.25,
+  )
+  # 898.5 rounds up to 899; a quarter of the other 898 is 224.5.
+  assert [len(part.y) for part in task.examples(0)] == [673, 225, 899]
+
+
+def test_min_samples_reaches_the_partition():
+  task = tasks.build_task('digits', dirichlet_alpha=0.05, min_samples=40)
+  assert min(map(len, _positions(task))) >= 40
+
+
+@pytest.mark.parametrize('partition', ['dirichlet', 'equal'])
+def test_same_arguments_same_task_and_another_seed_another(partition):
+  def build(seed):
+    return tasks.build_task('digits', partition=partition, seed=seed)
+
+  assert _same(build(3), build(3))
+  assert not _same(build(3), build(4))
+
+
+@pytest.mark.parametrize(
+  ('name', 'shape', 'num_clients'),
+  [('mnist', (400, 28, 28, 1), 264), ('cifar10', (400, 32, 32, 3), 196)],
+)
+def test_image_tasks(name, shape, num_clients, data_dir):
+  task = tasks.build_task(name, data_dir=str(data_dir), min_samples=1)
+  assert (task.name, task.num_clients) == (name, num_clients)
+  assert task.data.x.shape == shape
+  assert task.num_classes == 10
+  assert sorted(np.concatenate(_positions(task))) == list(range(400))
+
+
+@pytest.mark.parametrize('name', ['digits', 'mnist', 'cifar10'])
+def test_the_model_fits_the_data(name, data_dir):
+  task = tasks.build_task(name, data_dir=data_dir, num_clients=4)
+  model = task.model_fn()
+  assert model is not task.model_fn()
+  logits = model(task.examples(0).train.x[:2])['logits']
+  assert logits.shape == (2, 10)
+
+
+def test_client_data_of_a_task():
+  task = tasks.build_task('digits')
+  (train,) = task.client_data(7)['train'].as_numpy_iterator()
+  expected = task.examples(7).train
+  np.testing.assert_array_equal(train['x'], expected.x)
+  np.testing.assert_array_equal(train['y'], expected.y)
+
+
+@pytest.mark.parametrize('name', ['mnist', 'cifar10'])
+def test_missing_file(name, data_dir):
+  (data_dir / f'{name}.npz').unlink()
+  with pytest.raises(
+    tasks.DataNotFoundError,
+    match=(
+      rf"^The data file '{name}\.npz' must .* no such file in '{data_dir}'"
+      r'.*\(URL fetch failure\)\.$'
+    ),
+  ):
+    tasks.build_task(name, data_dir=data_dir)
+
+
+@pytest.mark.parametrize('name', ['mnist', 'cifar10'])
+def test_damaged_file(name, data_dir):
+  path = data_dir / f'{name}.npz'
+  path.write_bytes(path.read_bytes()[:5000])
+  with pytest.raises(tasks.DataDamagedError, match=rf"^The data file '{path}'"):
+    tasks.build_task(name, data_dir=data_dir)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    (
+      {'name': 'minst'},
+      r"^The name of a task must be one of 'digits', 'mnist', 'cifar10', "
+      r"'femnist', found 'minst'\.$",
+    ),
+    ({'partition': 'iid'}, r"^partition must be one of .* found 'iid'\.$"),
+    (
+      {'partition': 'writer'},
+      r"^The task 'digits' must have the partition 'dirichlet' or "
+      r"'equal', found 'writer'\.$",
+    ),
+    (
+      {'partition': 'equal', 'dirichlet_alpha': 0.5},
+      r'^dirichlet_alpha is only used by',
+    ),
+    ({'num_clients': 1000}, r'^1000 clients .* found 1797\.$'),
+    ({'dirichlet_alpha': 0.0}, r'^alpha must be in .* found 0\.0\.$'),
+  ],
+)
+def test_refuses(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    tasks.build_task(**{'name': 'digits', **arguments})
+
+
+def test_a_wrong_choice_is_refused_before_data_are_looked_for(tmp_path):
+  for name in ('mnist', 'cifar10'):
+    with pytest.raises(ValueError, match=r'^dirichlet_alpha is only used by'):
+      tasks.build_task(
+        name, data_dir=tmp_path, partition='equal', dirichlet_alpha=1.0
+      )
+
+
+def test_importing_the_package_does_not_import_tensorflow():
+  code = (
+    'import sys, tasks; '
+    'assert set(tasks.__all__) <= set(dir(tasks)); '
+    "sys.exit('tensorflow' in sys.modules)"
+  )
+  subprocess.run([sys.executable, '-c', code], check=True)
+
+
+@pytest.mark.skipif(
+  not os.environ.get(sources.DATA_DIR_VARIABLE),
+  reason=f'{sources.DATA_DIR_VARIABLE} is not set',
+)
+@pytest.mark.parametrize(
+  ('name', 'shape', 'num_clients'),
+  [('mnist', (70000, 28, 28, 1), 264), ('cifar10', (60000, 32, 32, 3), 196)],
+)
+def test_real_files(name, shape, num_clients):
+  task = tasks.build_task(name)
+  assert task.data.x.shape == shape
+  assert (task.data.x.min(), task.data.x.max()) == (0.0, 1.0)
+  # MNIST has 6,313 to 7,877 images of a class, CIFAR-10 6,000 of each.
+  assert np.bincount(task.data.y).min() >= 6000
+  assert task.num_clients == num_clients
+  assert sorted(np.concatenate(_positions(task))) == list(range(shape[0]))
+  assert min(map(len, _positions(task))) >= 2

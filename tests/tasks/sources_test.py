@@ -1,0 +1,109 @@
+import socket
+import traceback
+
+import pytest
+
+from tasks import sources
+
+
+@pytest.fixture(autouse=True)
+def _no_data_folder(monkeypatch):
+  monkeypatch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
+
+
+def _offline():
+  try:
+    raise OSError('no such host')
+  except OSError as error:
+    raise Exception(f'fetch failed:\n  {error}.') from error
+
+
+def test_find_file_in_the_folder_given(tmp_path):
+  (tmp_path / 'a.npz').write_bytes(b'')
+  assert sources.find_file('a.npz', tmp_path) == tmp_path / 'a.npz'
+  assert sources.find_file('a.npz', str(tmp_path)) == tmp_path / 'a.npz'
+  assert sources.find_file('b.npz', tmp_path) is None
+
+
+def test_find_file_prefers_the_argument_to_the_variable(tmp_path, monkeypatch):
+  for folder in ('argument', 'variable'):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / 'a.npz').write_bytes(b'')
+  monkeypatch.setenv(sources.DATA_DIR_VARIABLE, str(tmp_path / 'variable'))
+  found = sources.find_file('a.npz', tmp_path / 'argument')
+  assert found == tmp_path / 'argument' / 'a.npz'
+  found = sources.find_file('a.npz', None)
+  assert found == tmp_path / 'variable' / 'a.npz'
+
+
+@pytest.mark.parametrize('value', [None, ''])
+def test_find_file_without_a_folder(value, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / 'a.npz').write_bytes(b'')
+  if value is not None:
+    monkeypatch.setenv(sources.DATA_DIR_VARIABLE, value)
+  assert sources.find_file('a.npz', None) is None
+
+
+def test_fetch_returns_what_the_loader_gives():
+  result = sources.fetch('a', lambda: 5, data_dir=None, cache_dir='cache')
+  assert result == 5
+
+
+def test_fetch_bounds_each_wait_for_the_network_and_restores_the_bound():
+  before = socket.getdefaulttimeout()
+  during = sources.fetch(
+    'a', socket.getdefaulttimeout, data_dir=None, cache_dir='cache'
+  )
+  assert 0 < during <= 30
+  with pytest.raises(sources.DataNotFoundError):
+    sources.fetch('a', _offline, data_dir=None, cache_dir='cache')
+  assert socket.getdefaulttimeout() == before
+
+
+def test_fetch_gives_up_on_a_host_that_does_not_answer(monkeypatch):
+  monkeypatch.setattr(sources, '_TIMEOUT_SECONDS', 0.1)
+  with socket.create_server(('127.0.0.1', 0)) as server:
+
+    def fetch():
+      with socket.create_connection(server.getsockname()) as connection:
+        return connection.recv(1)
+
+    with pytest.raises(
+      sources.DataNotFoundError, match=r'download \(timed out\)\.$'
+    ):
+      sources.fetch('a', fetch, data_dir=None, cache_dir='cache')
+
+
+def test_fetch_says_in_one_sentence_what_was_tried(tmp_path):
+  for data_dir, folder in [
+    (None, r'no data folder set \(--data_dir or TFF_FAIR_DATA_DIR\)'),
+    (tmp_path, f"no such file in '{tmp_path}'"),
+    (tmp_path / 'x', f"no folder '{tmp_path / 'x'}'"),
+  ]:
+    with pytest.raises(
+      sources.DataNotFoundError,
+      match=(
+        r"^The data file 'a\.npz' must lie in a data folder or be "
+        rf'downloadable, found {folder}, nothing usable in the cache '
+        r"'~/cache', and a failed download \(fetch failed: no such host\)"
+        r'\.$'
+      ),
+    ):
+      sources.fetch('a.npz', _offline, data_dir=data_dir, cache_dir='~/cache')
+
+
+def test_fetch_hides_the_traceback_of_the_loader():
+  with pytest.raises(FileNotFoundError) as caught:
+    sources.fetch('a', _offline, data_dir=None, cache_dir='cache')
+  text = ''.join(traceback.format_exception(caught.value))
+  assert text.count('Traceback') == 1
+  assert 'in _offline' not in text
+
+
+def test_fetch_lets_an_interrupt_pass():
+  def interrupt():
+    raise KeyboardInterrupt
+
+  with pytest.raises(KeyboardInterrupt):
+    sources.fetch('a', interrupt, data_dir=None, cache_dir='cache')

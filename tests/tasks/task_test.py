@@ -1,0 +1,138 @@
+import collections
+import gc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tasks import splits
+from tasks import task
+
+# Two clients of a data set of six examples, whose x tells the position; the
+# second client has only training data.
+_DATA = task.Examples(
+  np.arange(6, dtype=np.float32)[:, np.newaxis],
+  np.array([0, 1, 2, 0, 1, 2], np.int32),
+)
+_SPLITS = tuple(
+  splits.Split(*(np.array(part, np.int64) for part in parts))
+  for parts in [([0, 4], [3], [2]), ([1], [], []), ([], [], [5])]
+)
+
+
+def _task(**changes):
+  arguments = {
+    'name': 'tiny',
+    'num_classes': 3,
+    'model_fn': tf.keras.Model,
+    'data': _DATA,
+    'splits': _SPLITS,
+  }
+  return task.Task(**{**arguments, **changes})
+
+
+def test_examples_are_those_of_the_split():
+  train, holdout, test = _task().examples(0)
+  assert train.x.tolist() == [[0.0], [4.0]]
+  assert train.y.tolist() == [0, 1]
+  assert holdout.x.tolist() == [[3.0]]
+  assert test.y.tolist() == [2]
+
+
+def test_empty_parts_keep_shape_and_dtype():
+  _, holdout, test = _task().examples(1)
+  for part in (holdout, test):
+    assert part.x.shape == (0, 1)
+    assert part.x.dtype == np.float32
+    assert part.y.dtype == np.int32
+
+
+def test_examples_are_copies():
+  tiny = _task()
+  tiny.examples(0).train.x[:] = -1
+  assert tiny.data.x.min() == 0
+
+
+def test_numbers():
+  tiny = _task()
+  assert tiny.num_clients == 3
+  assert [tiny.num_train(i) for i in range(3)] == [2, 1, 0]
+
+
+def test_client_ids_may_be_numpy_integers():
+  assert _task().num_train(np.int64(1)) == 1
+
+
+def test_global_test_pools_the_test_parts_in_order():
+  tiny = _task()
+  assert tiny.global_test.x.tolist() == [[2.0], [5.0]]
+  assert tiny.global_test.y.tolist() == [2, 2]
+  assert tiny.global_test_client_ids.tolist() == [0, 2]
+  assert tiny.global_test_client_ids.dtype == np.int32
+
+
+def test_client_data_holds_train_and_holdout_but_no_test():
+  data = _task().client_data(0)
+  assert isinstance(data, collections.OrderedDict)
+  assert list(data) == ['client_id', 'train', 'holdout']
+  assert list(data['client_id'].as_numpy_iterator()) == [0]
+  (train,) = data['train'].as_numpy_iterator()
+  assert train['x'].tolist() == [[0.0], [4.0]]
+  assert train['y'].tolist() == [0, 1]
+  (holdout,) = data['holdout'].as_numpy_iterator()
+  assert holdout['x'].tolist() == [[3.0]]
+
+
+def test_client_data_is_built_once_for_each_client():
+  tiny = _task()
+  first = tiny.client_data(1)
+  gc.collect()
+  assert tiny.client_data(np.int32(1)) is first
+  assert tiny.client_data(0) is not first
+  assert _task().client_data(1) is not first
+
+
+@pytest.mark.parametrize('method', ['examples', 'client_data', 'num_train'])
+def test_unknown_clients_are_refused(method):
+  call = getattr(_task(), method)
+  for client_id in (-1, 3):
+    with pytest.raises(
+      ValueError, match=rf'^client_id must be in 0\.\.2, found {client_id}\.$'
+    ):
+      call(client_id)
+  with pytest.raises(
+    TypeError, match=r"^client_id must be an integer, found '0'\.$"
+  ):
+    call('0')
+
+
+@pytest.mark.parametrize(
+  ('changes', 'error', 'message'),
+  [
+    (
+      {'data': task.Examples(_DATA.x.astype(np.float64), _DATA.y)},
+      TypeError,
+      r'^data must be float32 .* found float64 and int32\.$',
+    ),
+    (
+      {'data': task.Examples(_DATA.x, _DATA.y.astype(np.int64))},
+      TypeError,
+      r'int32 labels, found float32 and int64\.$',
+    ),
+    (
+      {'data': task.Examples(_DATA.x, _DATA.y[1:])},
+      ValueError,
+      r'inputs of shape \(6, 1\) and labels of shape \(5,\)\.$',
+    ),
+    ({'splits': ()}, ValueError, r'at least one client, found none\.$'),
+  ],
+)
+def test_refuses(changes, error, message):
+  with pytest.raises(error, match=message):
+    _task(**changes)
+
+
+def test_repr_does_not_print_the_data():
+  assert repr(_task()) == (
+    "Task(name='tiny', num_clients=3, num_classes=3, num_examples=6)"
+  )

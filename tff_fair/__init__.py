@@ -1,0 +1,10 @@
+"""Fair federated learning on TensorFlow Federated.
+
+Import the part you need, for example `from tff_fair import aggregators`:
+
+* `algorithms`: the papers' methods as `tff.learning` processes;
+* `aggregators`: their rules as factories for any TFF pipeline;
+* `client`, `losses`, `models`: what happens on a client;
+* `metrics`: fairness metrics and per-client evaluation;
+* `runtime`: where computations run.
+"""

@@ -1,0 +1,101 @@
+"""Aggregates trainable and non-trainable weights by a rule each.
+
+Batch-norm statistics are averaged with the weights of the round, but take no
+part in clipping, distances or selection. So a method's rule, which may do any
+of these, sees the trainable weights only, exactly as in
+`tff.learning.algorithms.build_weighted_fed_avg`.
+"""
+
+from typing import Any
+
+import tensorflow_federated as tff
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
+  """Aggregates `ModelWeights` by a factory for each of its two parts.
+
+  The created process has the state of both processes, as
+  `(trainable, non_trainable)`, and the measurements of the first alone: the
+  second does the same to the statistics. A model without non-trainable weights
+  needs no second process; its state is `()`.
+  """
+
+  def __init__(
+    self,
+    trainable: tff.aggregators.WeightedAggregationFactory,
+    non_trainable: tff.aggregators.WeightedAggregationFactory,
+  ):
+    """Keeps the factories.
+
+    Args:
+      trainable: Aggregates the trainable weights.
+      non_trainable: Aggregates the non-trainable weights; it receives the same
+        client weight.
+
+    Raises:
+      TypeError: If either is not a weighted aggregation factory.
+    """
+    for factory in (trainable, non_trainable):
+      _check_weighted(factory)
+    self._trainable = trainable
+    self._non_trainable = non_trainable
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process for `value_type`, a `ModelWeights` type."""
+    first = self._trainable.create(value_type.trainable, weight_type)
+    if not len(value_type.non_trainable):  # pylint: disable=g-explicit-length-test
+      return _without_statistics(first, value_type, weight_type)
+    second = self._non_trainable.create(value_type.non_trainable, weight_type)
+
+    @tff.federated_computation
+    def init_fn():
+      return tff.federated_zip((first.initialize(), second.initialize()))
+
+    @tff.federated_computation(
+      init_fn.type_signature.result,
+      tff.FederatedType(value_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      output = first.next(state[0], value.trainable, weight)
+      statistics = second.next(state[1], value.non_trainable, weight)
+      return tff.templates.MeasuredProcessOutput(
+        tff.federated_zip((output.state, statistics.state)),
+        tff.federated_zip(ModelWeights(output.result, statistics.result)),
+        output.measurements,
+      )
+
+    return tff.templates.AggregationProcess(init_fn, next_fn)
+
+
+def _check_weighted(factory: Any) -> None:
+  if not isinstance(factory, tff.aggregators.WeightedAggregationFactory):
+    raise TypeError(
+      'model_aggregator must be a tff.aggregators.WeightedAggregationFactory;'
+      f' found {type(factory).__name__} (wrap an unweighted factory with'
+      ' tff.aggregators.as_weighted_aggregator).'
+    )
+
+
+def _without_statistics(process, value_type, weight_type):
+  """`process` for models that have trainable weights only."""
+
+  @tff.federated_computation(
+    process.initialize.type_signature.result,
+    tff.FederatedType(value_type, tff.CLIENTS),
+    tff.FederatedType(weight_type, tff.CLIENTS),
+  )
+  def next_fn(state, value, weight):
+    output = process.next(state, value.trainable, weight)
+    no_statistics = tff.federated_value([], tff.SERVER)
+    return tff.templates.MeasuredProcessOutput(
+      output.state,
+      tff.federated_zip(ModelWeights(output.result, no_statistics)),
+      output.measurements,
+    )
+
+  return tff.templates.AggregationProcess(process.initialize, next_fn)

@@ -1,0 +1,220 @@
+"""FeDABoost's aggregation: weights from multiclass AdaBoost.
+
+Equations 6 and 7 of the FeDABoost paper. The coefficient is that of SAMME: Zhu,
+Zou, Rosset and Hastie, "Multi-class AdaBoost" (Statistics and Its Interface,
+2009).
+"""
+
+import collections
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+_FALLBACKS = ('keep', 'fedavg')
+
+
+def samme_alpha(
+  error: Any, num_classes: Any, *, error_clip: float = 1e-6
+) -> tf.Tensor:
+  """The SAMME coefficient `ln((1 - e) / e) + ln(C - 1)` (equation 6).
+
+  `e` is `error` clipped to `[error_clip, 1 - error_clip]`, which bounds the
+  first term by 13.8 for the default. It is positive exactly where the error is
+  below `1 - 1/C`, better than chance. Computed in float64: near 1 a float32
+  error has no digits left for `1 - e`.
+
+  Args:
+    error: Share of wrong predictions in [0, 1], a scalar or a tensor.
+    num_classes: C, of the shape of `error` or a scalar. With a single class
+      nothing is better than chance, and the coefficient is 0.
+    error_clip: The paper's epsilon, in (0, 0.5).
+
+  Returns:
+    float32, of the shape of `error`.
+
+  Raises:
+    ValueError: If `error_clip` is not in (0, 0.5).
+  """
+  if not 0 < error_clip < 0.5:
+    raise ValueError(
+      f'error_clip must be between 0 and 0.5; found {error_clip}.'
+    )
+  error = tf.cast(error, tf.float64)
+  error = tf.clip_by_value(error, error_clip, 1 - error_clip)
+  others = tf.cast(num_classes, tf.float64) - 1
+  alpha = tf.math.log1p(-error) - tf.math.log(error)
+  alpha += tf.math.log(tf.maximum(others, 1.0))
+  return tf.cast(tf.where(others < 1, tf.zeros_like(alpha), alpha), tf.float32)
+
+
+class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
+  """Mean over the clients whose alpha is positive (equation 7).
+
+  `sum_P alpha_j * value_j / sum_P alpha_j` with `P = {j : alpha_j > 0}`. Left
+  out are clients with an alpha that is not positive or not finite, and those
+  with a value that is not finite; NaN times a weight of 0 would still be NaN.
+
+  If nobody is left, the result is zero with `fallback='keep'`: for model
+  updates this means "the previous model". With `fallback='fedavg'` it is the
+  mean by numbers of examples over the clients with a finite value; the weight
+  is then a structure that has both.
+
+  The created process:
+
+  * `initialize`: the state of the inner process.
+  * `next`: `<state@SERVER, {value}@CLIENTS, {weight}@CLIENTS> ->
+    <state, result=value@SERVER, measurements@SERVER>` with `weight` either
+    `float32` or, for `fallback='fedavg'`,
+    `<alpha=float32,num_examples=float32>`.
+  * measurements: `num_aggregated`, `num_excluded` (finite, but without a
+    positive alpha), `num_non_finite` (value or alpha not finite), `alpha_sum`
+    (over those aggregated), `fallback` (1 if nobody had a positive alpha) and
+    `mean`, the measurements of the inner process.
+  """
+
+  def __init__(
+    self,
+    inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
+    *,
+    fallback: str = 'keep',
+  ):
+    """Keeps the parameters.
+
+    Args:
+      inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if
+        None. It receives values of zeros with weight 0 for those left out.
+      fallback: 'keep' or 'fedavg', for rounds without any positive alpha.
+
+    Raises:
+      TypeError: If `inner_agg_factory` is not a weighted factory.
+      ValueError: If `fallback` is unknown.
+    """
+    if inner_agg_factory is None:
+      inner_agg_factory = tff.aggregators.MeanFactory()
+    if not isinstance(
+      inner_agg_factory, tff.aggregators.WeightedAggregationFactory
+    ):
+      raise TypeError(
+        'inner_agg_factory must be a'
+        ' tff.aggregators.WeightedAggregationFactory; found'
+        f' {type(inner_agg_factory).__name__}.'
+      )
+    if fallback not in _FALLBACKS:
+      raise ValueError(
+        f'fallback must be one of {_FALLBACKS}; found {fallback!r}.'
+      )
+    self._inner_agg_factory = inner_agg_factory
+    self._fallback = fallback
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: Structure of floating-point tensors.
+      weight_type: `float32`, or as in the class documentation for 'fedavg'.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If a type is not as required.
+    """
+    _check_types(value_type, weight_type, self._fallback)
+    inner = self._inner_agg_factory.create(
+      value_type, tff.TensorType(np.float32)
+    )
+    by_examples = self._fallback == 'fedavg'
+
+    def alpha_of(weight):
+      return weight['alpha'] if by_examples else weight
+
+    @tff.tensorflow.computation(value_type, weight_type)
+    def inspect(value, weight):
+      alpha = alpha_of(weight)
+      finite = _all_finite(value) & tf.math.is_finite(alpha)
+      aggregated = finite & (alpha > 0)
+      return collections.OrderedDict(
+        num_aggregated=tf.cast(aggregated, tf.int32),
+        num_excluded=tf.cast(finite & ~aggregated, tf.int32),
+        num_non_finite=tf.cast(~finite, tf.int32),
+        alpha_sum=tf.where(aggregated, alpha, 0.0),
+      )
+
+    totals_type = inspect.type_signature.result
+
+    @tff.tensorflow.computation(value_type, weight_type, totals_type)
+    def select(value, weight, totals):
+      usable = _all_finite(value)
+      alpha = alpha_of(weight)
+      chosen = tf.where(tf.math.is_finite(alpha), tf.maximum(alpha, 0.0), 0.0)
+      if by_examples:
+        someone = totals['num_aggregated'] > 0
+        chosen = tf.where(someone, chosen, weight['num_examples'])
+      chosen = tf.where(usable, chosen, 0.0)
+      value = tf.nest.map_structure(
+        lambda v: tf.where(chosen > 0, v, tf.zeros_like(v)), value
+      )
+      return value, chosen
+
+    @tff.tensorflow.computation(value_type, np.float32)
+    def keep_if_nobody(result, weight_sum):
+      return tf.nest.map_structure(
+        lambda r: tf.where(weight_sum > 0, r, tf.zeros_like(r)), result
+      )
+
+    @tff.tensorflow.computation(
+      totals_type, inner.next.type_signature.result.measurements.member
+    )
+    def measure(totals, mean):
+      nobody = tf.cast(tf.equal(totals['num_aggregated'], 0), tf.int32)
+      return collections.OrderedDict(totals, fallback=nobody, mean=mean)
+
+    @tff.federated_computation(
+      inner.initialize.type_signature.result,
+      tff.FederatedType(value_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      totals = tff.federated_sum(tff.federated_map(inspect, (value, weight)))
+      value, chosen = tff.federated_map(
+        select, (value, weight, tff.federated_broadcast(totals))
+      )
+      output = inner.next(state, value, chosen)
+      result = tff.federated_map(
+        keep_if_nobody, (output.result, tff.federated_sum(chosen))
+      )
+      measurements = tff.federated_map(measure, (totals, output.measurements))
+      return tff.templates.MeasuredProcessOutput(
+        output.state, result, measurements
+      )
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+
+
+def _all_finite(value) -> tf.Tensor:
+  return tf.reduce_all(
+    [tf.reduce_all(tf.math.is_finite(v)) for v in tf.nest.flatten(value)]
+  )
+
+
+def _check_types(value_type, weight_type, fallback) -> None:
+  if not tff.types.is_structure_of_floats(value_type):
+    raise TypeError(
+      'SammeAlphaFactory requires values that are structures of'
+      f' floating-point tensors. Found type: {value_type!r}.'
+    )
+  alpha = tff.TensorType(np.float32)
+  required = alpha
+  if fallback == 'fedavg':
+    required = tff.types.to_type(
+      collections.OrderedDict(alpha=alpha, num_examples=alpha)
+    )
+  if not required.is_equivalent_to(weight_type):
+    raise TypeError(
+      f'SammeAlphaFactory with fallback={fallback!r} requires the weight type'
+      f' {required}. Found type: {weight_type!r}.'
+    )

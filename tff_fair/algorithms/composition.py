@@ -1,0 +1,208 @@
+"""What every builder does last: check, and compose the four parts of a process.
+
+A method is a `tff.learning` process of a distributor (TFF's broadcast), its own
+client work, its own aggregation rule and a finalizer (TFF's).
+"""
+
+import numbers
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair.client import client_table
+from tff_fair.models import stateless
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+class PersonalizedLearningProcess(tff.learning.templates.LearningProcess):
+  """A learning process in which every client also has a model of its own.
+
+  Attributes:
+    get_client_model_weights: `tff.Computation`, `<S, int32> -> W`: the model of
+      the client with that id.
+  """
+
+  def __init__(self, process, get_client_model_weights):
+    """Adds `get_client_model_weights` to a composed process."""
+    super().__init__(
+      process.initialize,
+      process.next,
+      process.get_model_weights,
+      process.set_model_weights,
+      get_hparams_fn=process.get_hparams,
+      set_hparams_fn=process.set_hparams,
+    )
+    self.get_client_model_weights = get_client_model_weights
+
+  def client_model_table(self, state: Any) -> ModelWeights:
+    """All clients' models in one structure, with a leading axis of clients.
+
+    Args:
+      state: A state of this process.
+
+    Returns:
+      `ModelWeights` of arrays `[num_clients, ...]`, no copies.
+    """
+    return state.client_work['table']['model']
+
+
+def check_arguments(
+  *,
+  client_optimizer: Any,
+  local_epochs: int,
+  batch_size: int,
+  seed: int,
+  num_clients: int | None = None,
+) -> None:
+  """Checks the arguments that all builders share.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range.
+  """
+  check_optimizer('client_optimizer', client_optimizer)
+  check_integer('local_epochs', local_epochs, 1)
+  check_integer('batch_size', batch_size, 1)
+  check_integer('seed', seed, 0)
+  if num_clients is not None:
+    check_integer('num_clients', num_clients, 1)
+
+
+def check_optimizer(name: str, optimizer: Any) -> None:
+  """Raises TypeError unless `optimizer` is a TFF optimiser."""
+  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
+    raise TypeError(
+      f'{name} must be a tff.learning.optimizers.Optimizer; found'
+      f' {type(optimizer).__name__}.'
+    )
+
+
+def check_integer(name: str, value: Any, lowest: int) -> None:
+  """Raises unless `value` is an integer not below `lowest`."""
+  if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+    raise TypeError(f'{name} must be an integer; found {value!r}.')
+  if value < lowest:
+    raise ValueError(f'{name} must be at least {lowest}; found {value}.')
+
+
+def check_number(name: str, value: Any, lowest: float, highest: float) -> None:
+  """Raises unless `value` is a number within `[lowest, highest]`."""
+  if not isinstance(value, numbers.Real) or isinstance(value, bool):
+    raise TypeError(f'{name} must be a number; found {value!r}.')
+  if not lowest <= value <= highest:
+    raise ValueError(
+      f'{name} must lie in [{lowest}, {highest}]; found {value}.'
+    )
+
+
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+  """Raises ValueError unless `value` is one of `choices`."""
+  if value not in choices:
+    raise ValueError(f'{name} must be one of {choices}; found {value!r}.')
+
+
+def compose_process(
+  model: stateless.StatelessModel,
+  client_work: tff.learning.templates.ClientWorkProcess,
+  *,
+  rule: tff.aggregators.WeightedAggregationFactory,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Composes a learning process.
+
+  Args:
+    model: The client model.
+    client_work: The method's client work.
+    rule: The method's aggregation rule.
+    server_optimizer: Applies the aggregated update to the trainable weights;
+      None applies it as it is.
+    model_aggregator: Replaces `rule` for the trainable weights; non-trainable
+      weights are always aggregated by `rule`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`.
+  """
+  if server_optimizer is None:
+    server_optimizer = tff.learning.optimizers.build_sgdm(1.0)
+  check_optimizer('server_optimizer', server_optimizer)
+  client_result = client_work.next.type_signature.result.result.member
+  aggregator = aggregators.ModelWeightsFactory(
+    rule if model_aggregator is None else model_aggregator, rule
+  ).create(client_result.update, client_result.update_weight)
+
+  @tff.tensorflow.computation
+  def initial_model_weights():
+    return tf.nest.map_structure(tf.constant, model.initial_weights)
+
+  return tff.learning.templates.compose_learning_process(
+    initial_model_weights,
+    tff.learning.templates.build_broadcast_process(model.weights_type),
+    client_work,
+    aggregator,
+    _build_finalizer(server_optimizer, model.weights_type),
+  )
+
+
+def add_client_models(
+  process: tff.learning.templates.LearningProcess,
+) -> PersonalizedLearningProcess:
+  """Offers the clients' models, which are the table's entry `model`.
+
+  Args:
+    process: A composed process with rows `OrderedDict(model=ModelWeights,...)`.
+
+  Returns:
+    The process with `get_client_model_weights`.
+  """
+  state_type = process.initialize.type_signature.result.member
+
+  @tff.tensorflow.computation(state_type, np.int32)
+  def get_client_model_weights(state, client_id):
+    return client_table.read_row(state.client_work['table']['model'], client_id)
+
+  return PersonalizedLearningProcess(process, get_client_model_weights)
+
+
+def model_update(before: ModelWeights, after: ModelWeights) -> ModelWeights:
+  """The update a client sends: old minus new, as TFF's finalizers subtract."""
+  return tf.nest.map_structure(tf.subtract, before, after)
+
+
+def _build_finalizer(optimizer, weights_type):
+  """TFF's finalizer, which also moves the non-trainable weights."""
+  trainable = tff.learning.templates.build_apply_optimizer_finalizer(
+    optimizer, weights_type
+  )
+
+  @tff.tensorflow.computation(
+    weights_type.non_trainable, weights_type.non_trainable
+  )
+  def subtract(weights, update):
+    return tf.nest.map_structure(tf.subtract, weights, update)
+
+  @tff.federated_computation(
+    trainable.initialize.type_signature.result,
+    tff.FederatedType(weights_type, tff.SERVER),
+    tff.FederatedType(weights_type, tff.SERVER),
+  )
+  def next_fn(state, weights, update):
+    output = trainable.next(state, weights, update.trainable)
+    statistics = tff.federated_map(
+      subtract, (weights.non_trainable, update.non_trainable)
+    )
+    new_weights = ModelWeights(output.result.trainable, statistics)
+    return tff.templates.MeasuredProcessOutput(
+      output.state, tff.federated_zip(new_weights), output.measurements
+    )
+
+  return tff.learning.templates.FinalizerProcess(
+    trainable.initialize,
+    next_fn,
+    get_hparams_fn=trainable.get_hparams,
+    set_hparams_fn=trainable.set_hparams,
+  )

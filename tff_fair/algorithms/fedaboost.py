@@ -1,0 +1,294 @@
+"""FeDABoost: federated learning with adaptive boosting.
+
+"FeDABoost" weighs client models by the multiclass-AdaBoost (SAMME) coefficient
+of their own error, and gives clients that do badly a growing focusing parameter
+of the focal loss. Equation numbers are the paper's. Where it contradicts
+itself, the default is named in `build_fedaboost` and an option gives the other
+reading.
+"""
+
+import collections
+from collections.abc import Callable
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair import client
+from tff_fair import models
+from tff_fair.algorithms import composition
+
+# Equation 8 multiplies for ever; the bounds keep float32 away from 0 and inf.
+_LOWEST_WEIGHT, _HIGHEST_WEIGHT = 1e-12, 1e6
+
+
+def build_fedaboost(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  boosting: bool = True,
+  boost_rate: float = 0.01,
+  error_threshold: float = 0.3,
+  error_clip: float = 1e-6,
+  initial_gamma: float = 0.0,
+  max_gamma: float = 5.0,
+  focal_weight: float = 1.0,
+  class_count: str = 'local',
+  single_class: str = 'exclude',
+  fallback: str = 'keep',
+  weight_sign: int = -1,
+  weight_init: str = 'm0',
+  gamma_mode: str = 'gated',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Builds FeDABoost.
+
+  A client j receives the global model M and keeps a boost weight `w_j` and a
+  focusing parameter `gamma_j`. With `A(E, C) = samme_alpha(E, C)`:
+
+  1. `E_pre`: error of M on the client's holdout (its training part if it has no
+     holdout); `I = 1` if `E_pre > error_threshold`, else 0.
+  2. `w_j <- w_j exp(-eta A(E_pre, C_j) I)` (equation 8), kept in [1e-12, 1e6].
+  3. `gamma_j <- min(max(gamma_j + I w_j, 0), max_gamma)`.
+  4. mu_j: M trained by the focal loss with `gamma_j` (equation 5).
+  5. `alpha_j = A(E_post, C_j)` with the error of mu_j (equation 6).
+
+  The server takes `M <- sum_P alpha_j mu_j / sum_P alpha_j` over the clients
+  with `alpha_j > 0` (equation 7). With equal alphas and `boosting=False` this
+  is FedAvg with uniform weights.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
+      initial weights are those of the process: seed Keras before building.
+    num_clients: K. Clients have ids 0..K-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Fresh at the start of every local training.
+    local_epochs: Passes over the client's examples.
+    batch_size: Examples a minibatch; the last, shorter one is kept.
+    seed: Of the permutations and dropout masks on clients.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None.
+    boosting: False leaves out steps 1-3 and trains by cross-entropy; the
+      aggregation stays (the paper's ablation).
+    boost_rate: eta, not negative; 0 leaves the weights as they are.
+    error_threshold: In [0, 1]; at 1 no client is ever boosted.
+    error_clip: epsilon of equation 6, in (0, 0.5).
+    initial_gamma: gamma_0, in [0, max_gamma].
+    max_gamma: Upper bound of gamma, not negative.
+    focal_weight: beta_f of equation 5, positive.
+    class_count: `C_j`: 'local', the distinct labels in the client's training
+      and holdout parts (text of equation 6), or 'global', the model's classes
+      (the paper's Algorithm 1).
+    single_class: A client of one class has ln(0) in equation 6. 'exclude' gives
+      it alpha 0: not aggregated, `w_j` unchanged. It would otherwise enter with
+      the largest alpha of all and a model of one class. 'floor2' takes C_j = 2.
+    fallback: If no alpha is positive, 'keep' leaves M unchanged; 'fedavg' takes
+      the mean by numbers of examples.
+    weight_sign: -1 as in equation 8; +1 as in SAMME and the background text.
+    weight_init: First `w_j`: 'm0', one by the size of the first round's cohort
+      (the text), or 'k', one by `num_clients` (Algorithm 1).
+    gamma_mode: 'gated' as in step 3; 'always' adds `w_j` at every
+      participation, whatever the error.
+    server_optimizer: Applied to the aggregated update; None adds it as it is.
+    model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
+      receives the raw alpha as weight, also if it is negative, and with
+      `fallback='fedavg'` `<alpha=float32,num_examples=float32>`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`. The client table, in
+    `state.client_work['table']`, is `OrderedDict(weight=float32[K],
+    gamma=float32[K])`. Metrics under `client_work['clients']`, a vector each:
+    `alpha`, `aggregated` (1 where alpha is positive), `weight`, `gamma`,
+    `error_before` (E_pre, if boosting), `error_after` (E_post), `num_classes`,
+    `loss`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range or a choice unknown.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+    num_clients=num_clients,
+  )
+  composition.check_integer('num_clients', num_clients, 1)
+  _check_options(
+    boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
+  )
+  composition.check_choice('class_count', class_count, ('local', 'global'))
+  composition.check_choice('single_class', single_class, ('exclude', 'floor2'))
+  composition.check_choice('weight_sign', weight_sign, (-1, 1))
+  composition.check_choice('weight_init', weight_init, ('m0', 'k'))
+  composition.check_choice('gamma_mode', gamma_mode, ('gated', 'always'))
+  rule = aggregators.SammeAlphaFactory(fallback=fallback)
+  alpha_fn = functools.partial(aggregators.samme_alpha, error_clip=error_clip)
+  model = models.StatelessModel(model_fn)
+  train = client.build_local_training(
+    model,
+    client.focal_objective(focal_weight),
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+
+  def boost(row, error, num_classes):
+    return boosted_row(
+      row,
+      error,
+      alpha_fn(error, num_classes),
+      boost_rate=boost_rate,
+      error_threshold=error_threshold,
+      max_gamma=max_gamma,
+      weight_sign=weight_sign,
+      gamma_mode=gamma_mode,
+    )
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    validation = _validation_part(examples)
+    num_classes = _num_classes(
+      examples, model.num_classes, class_count, single_class
+    )
+    report = collections.OrderedDict(num_classes=num_classes)
+    gamma = tf.constant(0.0)
+    if boosting:
+      report['error_before'] = _error(model, weights, validation)
+      row = boost(row, report['error_before'], num_classes)
+      gamma = row['gamma']
+    result = train(
+      weights,
+      examples['train'],
+      client_seed,
+      context=gamma,
+      learning_rate=learning_rate,
+    )
+    report['error_after'] = _error(model, result.weights, validation)
+    alpha = alpha_fn(report['error_after'], num_classes)
+    report['alpha'] = alpha
+    report['aggregated'] = tf.cast(alpha > 0, tf.int32)
+    report.update(row, loss=result.metrics['loss'])
+    update_weight = alpha
+    if fallback == 'fedavg':
+      num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
+      update_weight = collections.OrderedDict(
+        alpha=alpha, num_examples=num_examples
+      )
+    return client.ClientOutput(
+      update=composition.model_update(weights, result.weights),
+      update_weight=update_weight,
+      row=row,
+      metrics=result.metrics,
+      report=report,
+    )
+
+  def start_round(table, round_number, cohort_size):
+    """Sets the weights to 1/m_0 in the round in which m_0 becomes known."""
+    first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
+    weight = tf.where(tf.equal(round_number, 0), first, table['weight'])
+    return collections.OrderedDict(table, weight=weight)
+
+  client_work = client.build_client_work(
+    model,
+    client_update,
+    num_clients=num_clients,
+    seed=seed,
+    initial_row=collections.OrderedDict(
+      weight=np.float32(1 / num_clients), gamma=np.float32(initial_gamma)
+    ),
+    learning_rate_fn=client_learning_rate_fn,
+    start_round=start_round if weight_init == 'm0' else None,
+  )
+  return composition.compose_process(
+    model,
+    client_work,
+    rule=rule,
+    server_optimizer=server_optimizer,
+    model_aggregator=model_aggregator,
+  )
+
+
+def boosted_row(
+  row: Any,
+  error: Any,
+  alpha: Any,
+  *,
+  boost_rate: float,
+  error_threshold: float,
+  max_gamma: float,
+  weight_sign: int = -1,
+  gamma_mode: str = 'gated',
+) -> collections.OrderedDict:
+  """Steps 2 and 3: a client's new boost weight and focusing parameter.
+
+  Args:
+    row: `OrderedDict(weight=float32, gamma=float32)`.
+    error: float32, E_pre, the received model's error on the client.
+    alpha: float32, `A(E_pre, C_j)`; 0 leaves the weight as it is.
+    boost_rate: eta of equation 8.
+    error_threshold: The client is boosted if `error` exceeds it.
+    max_gamma: Upper bound of gamma.
+    weight_sign: -1 as in equation 8, or +1.
+    gamma_mode: 'gated' or 'always'.
+
+  Returns:
+    The new row.
+  """
+  above = tf.cast(error > error_threshold, tf.float32)
+  weight = row['weight'] * tf.exp(weight_sign * boost_rate * alpha * above)
+  weight = tf.clip_by_value(weight, _LOWEST_WEIGHT, _HIGHEST_WEIGHT)
+  step = weight if gamma_mode == 'always' else above * weight
+  gamma = tf.clip_by_value(row['gamma'] + step, 0.0, max_gamma)
+  return collections.OrderedDict(weight=weight, gamma=gamma)
+
+
+def _error(model, weights, examples) -> tf.Tensor:
+  """Share of wrong predictions; 1 without examples."""
+  outputs, _ = model(weights, examples['x'], training=False)
+  labels = examples['y']
+  predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
+  # Not `!=`, which compares identities where TFF traces.
+  wrong = tf.not_equal(predicted, labels)
+  wrong = tf.math.count_nonzero(wrong, dtype=tf.float32)
+  total = tf.cast(tf.size(labels), tf.float32)
+  return tf.where(total > 0, wrong / tf.maximum(total, 1.0), 1.0)
+
+
+def _validation_part(examples):
+  """The holdout, or the training part of a client without one."""
+  holdout, whole = examples['holdout'], examples['train']
+  empty = tf.equal(tf.size(holdout['y']), 0)
+  return tf.cond(empty, lambda: whole, lambda: holdout)
+
+
+def _num_classes(examples, all_classes, class_count, single_class) -> tf.Tensor:
+  """C_j of equation 6, int32."""
+  number = tf.constant(all_classes)
+  if class_count == 'local':
+    labels = tf.concat([examples['train']['y'], examples['holdout']['y']], 0)
+    counts = tf.math.bincount(labels, minlength=all_classes)
+    number = tf.math.count_nonzero(counts, dtype=tf.int32)
+  return tf.maximum(number, 2) if single_class == 'floor2' else number
+
+
+def _check_options(
+  boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
+):
+  check = composition.check_number
+  unbounded = float('inf')
+  check('boost_rate', boost_rate, 0.0, unbounded)
+  check('error_threshold', error_threshold, 0.0, 1.0)
+  check('max_gamma', max_gamma, 0.0, unbounded)
+  check('initial_gamma', initial_gamma, 0.0, max_gamma)
+  check('focal_weight', focal_weight, 0.0, unbounded)
+  if focal_weight == 0:
+    raise ValueError('focal_weight must be positive; found 0.')

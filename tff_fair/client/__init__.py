@@ -1,0 +1,37 @@
+"""What happens on a client: data, local training, and its table of state."""
+
+from tff_fair.client.client_data import build_client_data
+from tff_fair.client.client_data import client_data_type
+from tff_fair.client.client_data import gather_examples
+from tff_fair.client.client_table import build_gather
+from tff_fair.client.client_table import build_table
+from tff_fair.client.client_table import read_row
+from tff_fair.client.client_table import write_rows
+from tff_fair.client.client_work import ClientOutput
+from tff_fair.client.client_work import build_client_work
+from tff_fair.client.local_training import LocalResult
+from tff_fair.client.local_training import build_local_training
+from tff_fair.client.objectives import Objective
+from tff_fair.client.objectives import cross_entropy_objective
+from tff_fair.client.objectives import focal_objective
+from tff_fair.client.objectives import proximal_objective
+from tff_fair.client.weight_decay import with_weight_decay
+
+__all__ = [
+  'ClientOutput',
+  'LocalResult',
+  'Objective',
+  'build_client_data',
+  'build_client_work',
+  'build_gather',
+  'build_local_training',
+  'build_table',
+  'client_data_type',
+  'cross_entropy_objective',
+  'focal_objective',
+  'gather_examples',
+  'proximal_objective',
+  'read_row',
+  'with_weight_decay',
+  'write_rows',
+]

@@ -1,0 +1,167 @@
+"""The client-data contract.
+
+A client is either plain data, `D* = {<x=float32[?, ...], y=int32[?]>}*`, or
+
+    OrderedDict(client_id=int32*, train=D*, holdout=D*)
+
+where `client_id` is a sequence of one integer, 0..num_clients-1, that names
+the client's row in the client table. Any batching of `D*` is legal; the
+natural form is one element that holds all of the client's data, since local
+training gathers the elements into one tensor first anyway. Epochs, shuffling
+and batching belong to the client work, not to the data set.
+"""
+
+import collections
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# Larger than any client: `rebatch` allocates only what there is.
+_ALL = 2**40
+
+
+def client_data_type(
+  input_spec: tf.TensorSpec, num_clients: int | None = None
+) -> tff.Type:
+  """The unplaced TFF type of one client's data.
+
+  Args:
+    input_spec: Spec of a batch of inputs, `float32[?, ...]`.
+    num_clients: If given, the structure with a client id; else plain data.
+
+  Returns:
+    `<x=float32[?, ...], y=int32[?]>*`, or
+    `<client_id=int32*, train=<x=...,y=...>*, holdout=<x=...,y=...>*>`.
+  """
+  examples = tff.SequenceType(
+    tff.types.to_type(
+      collections.OrderedDict(
+        x=tff.TensorType(np.float32, input_spec.shape),
+        y=tff.TensorType(np.int32, [None]),
+      )
+    )
+  )
+  if num_clients is None:
+    return examples
+  return tff.types.to_type(
+    collections.OrderedDict(
+      client_id=tff.SequenceType(np.int32),
+      train=examples,
+      holdout=examples,
+    )
+  )
+
+
+def build_client_data(
+  client_id: int, train: tuple[Any, Any], holdout: tuple[Any, Any]
+) -> collections.OrderedDict:
+  """Builds one client's data in the structured form.
+
+  Args:
+    client_id: The client's row in the client table, from 0.
+    train: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`; n may be 0.
+    holdout: `(x, y)`, likewise: the client's validation part.
+
+  Returns:
+    `OrderedDict(client_id, train, holdout)` of `tf.data.Dataset`s of one
+    element each.
+
+  Raises:
+    ValueError: If `x` and `y` differ in length.
+  """
+  return collections.OrderedDict(
+    client_id=tf.data.Dataset.from_tensors(np.int32(client_id)),
+    train=_dataset(client_id, 'train', *train),
+    holdout=_dataset(client_id, 'holdout', *holdout),
+  )
+
+
+def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
+  """Gathers a data set of any batching into one tensor per component.
+
+  Args:
+    dataset: Elements `OrderedDict(x=float32[?, ...], y=int32[?])`.
+
+  Returns:
+    `OrderedDict(x=float32[n, ...], y=int32[n])`; n is 0 for an empty data set.
+  """
+  empty = tf.nest.map_structure(
+    lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype),
+    dataset.element_spec,
+  )
+  whole = dataset.rebatch(_ALL)  # No element at all if there is no example.
+  whole = whole.concatenate(tf.data.Dataset.from_tensors(empty))
+  return whole.take(1).get_single_element()
+
+
+def build_gather_client(
+  data_type: tff.Type, num_classes: int, num_clients: int | None
+) -> tff.Computation:
+  """The data-set part of a client's round, kept apart from its arithmetic.
+
+  Args:
+    data_type: A type made by `client_data_type`.
+    num_classes: Labels must lie in 0..num_classes-1.
+    num_clients: As given to `client_data_type`; ids must lie in
+      0..num_clients-1.
+
+  Returns:
+    A `tff.Computation`, `data_type -> <key=int32, train=<x,y>[, holdout=
+    <x,y>]>`. `key` tells clients apart in random draws: the client id, or, for
+    plain data, a checksum of the data. The computation fails with one sentence
+    on a label or an id out of range.
+  """
+
+  @tff.tensorflow.computation(data_type)
+  @tf.function
+  def gather_client(data):
+    if num_clients is None:
+      train = _checked(gather_examples(data), num_classes)
+      return collections.OrderedDict(key=_checksum(train), train=train)
+    client_id = data['client_id'].get_single_element()
+    _check_range(client_id, num_clients, 'The client id')
+    return collections.OrderedDict(
+      key=client_id,
+      train=_checked(gather_examples(data['train']), num_classes),
+      holdout=_checked(gather_examples(data['holdout']), num_classes),
+    )
+
+  return gather_client
+
+
+def _dataset(client_id, part, x, y) -> tf.data.Dataset:
+  if len(x) != len(y):
+    raise ValueError(
+      f'The {part} part of client {client_id} must hold as many inputs as'
+      f' labels; found {len(x)} inputs and {len(y)} labels.'
+    )
+  return tf.data.Dataset.from_tensors(
+    collections.OrderedDict(
+      x=np.asarray(x, np.float32), y=np.asarray(y, np.int32)
+    )
+  )
+
+
+def _checked(examples, num_classes):
+  """`examples`, once its labels have been seen to be in range."""
+  with tf.control_dependencies(
+    _check_range(examples['y'], num_classes, 'Labels')
+  ):
+    return tf.nest.map_structure(tf.identity, examples)
+
+
+def _check_range(values, end, what) -> list[tf.Operation]:
+  in_range = tf.reduce_all((values >= 0) & (values < end))
+  lowest, highest = tf.reduce_min(values), tf.reduce_max(values)
+  sentence = f'{what} must lie in 0..{end - 1}; found lowest and highest'
+  check = tf.debugging.Assert(in_range, [sentence, lowest, highest])
+  return [] if check is None else [check]
+
+
+def _checksum(examples) -> tf.Tensor:
+  """An int32 that differs between clients with different data."""
+  first = tf.bitcast(examples['x'][:1], tf.int32)
+  labels = examples['y'] * (1 + tf.range(tf.size(examples['y'])))
+  return tf.reduce_sum(first) * 31 + tf.reduce_sum(labels)

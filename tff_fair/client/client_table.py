@@ -1,0 +1,122 @@
+"""The client table: what clients remember, kept in the server's state.
+
+TFF clients are stateless. Whatever a method's clients remember is a row of a
+table: a structure of tensors with a leading axis `num_clients`. In a round the
+table is broadcast, each client reads its row by its id and returns a new one,
+and the rows are gathered with their ids and written back. So a checkpoint of
+the state holds everything, and the rows of absent clients cannot change.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+
+def build_table(row: Any, num_clients: int) -> Any:
+  """A table with `num_clients` equal rows.
+
+  Args:
+    row: A structure of tensors or arrays.
+    num_clients: Number of rows.
+
+  Returns:
+    The structure with a leading axis `num_clients`.
+  """
+
+  def repeat(value):
+    value = tf.convert_to_tensor(value)
+    return tf.tile(value[tf.newaxis], [num_clients] + [1] * value.shape.rank)
+
+  return tf.nest.map_structure(repeat, row)
+
+
+def read_row(table: Any, client_id: Any) -> Any:
+  """The row of one client.
+
+  Args:
+    table: A structure of tensors `[num_clients, ...]`.
+    client_id: An integer tensor, 0..num_clients-1.
+
+  Returns:
+    The structure without its leading axis.
+  """
+  return tf.nest.map_structure(lambda t: tf.gather(t, client_id), table)
+
+
+def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
+  """The table with the rows of some clients replaced.
+
+  Args:
+    table: A structure of tensors `[num_clients, ...]`.
+    client_ids: `int32[m]`, distinct.
+    rows: The structure of tensors `[m, ...]`, in the order of `client_ids`.
+
+  Returns:
+    The new table. Fails with one sentence if an id occurs twice.
+  """
+  distinct = tf.size(tf.unique(client_ids)[0])
+  check = tf.debugging.Assert(
+    tf.equal(distinct, tf.size(client_ids)),
+    ['A client must take part once a round; found the ids', client_ids],
+    summarize=20,
+  )
+  with tf.control_dependencies([] if check is None else [check]):
+    indices = tf.identity(client_ids)[:, tf.newaxis]
+  return tf.nest.map_structure(
+    lambda t, r: tf.tensor_scatter_nd_update(t, indices, r), table, rows
+  )
+
+
+def gathered_type(value_type: tff.Type) -> tff.Type:
+  """The type of gathered values: `value_type` with a leading axis `None`."""
+  return tff.types.to_type(
+    tff.types.structure_from_tensor_type_tree(
+      lambda t: tff.TensorType(t.dtype, [None, *t.shape]), value_type
+    )
+  )
+
+
+def build_gather(value_type: tff.Type) -> Callable[[Any], Any]:
+  """A federated gather: all clients' values as rows of one structure.
+
+  `tff.federated_collect` is gone; an aggregation with a growing accumulator
+  does the same on every runtime. The order of the rows is that in which the
+  runtime meets the clients, so gather the ids in the same call.
+
+  Args:
+    value_type: Unplaced type of one client's value, tensors of known shape.
+
+  Returns:
+    A function `{value_type}@CLIENTS -> value_type[None, ...]@SERVER`, to be
+    called within a `tff.federated_computation`.
+  """
+  rows_type = gathered_type(value_type)
+
+  @tff.tensorflow.computation
+  def zero():
+    return tff.types.structure_from_tensor_type_tree(
+      lambda t: tf.zeros([0, *t.shape], t.dtype), value_type
+    )
+
+  @tff.tensorflow.computation(rows_type, value_type)
+  def accumulate(rows, value):
+    return tf.nest.map_structure(
+      lambda r, v: tf.concat([r, v[tf.newaxis]], axis=0), rows, value
+    )
+
+  @tff.tensorflow.computation(rows_type, rows_type)
+  def merge(rows, more_rows):
+    return tf.nest.map_structure(
+      lambda a, b: tf.concat([a, b], axis=0), rows, more_rows
+    )
+
+  @tff.tensorflow.computation(rows_type)
+  def report(rows):
+    return rows
+
+  def gather(value):
+    return tff.federated_aggregate(value, zero(), accumulate, merge, report)
+
+  return gather

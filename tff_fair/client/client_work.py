@@ -1,0 +1,242 @@
+"""The shared frame of every method's client work.
+
+A method writes one function, `client_update`, that turns the global weights
+and one client's tensors into a `ClientOutput`. Around it, this module gathers
+the data set into tensors, reads and writes the client table, keeps the round
+number, makes the client's seed, rejects what is not finite, counts what was
+dropped and reports what clients measured.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair.client import client_data
+from tff_fair.client import client_table
+from tff_fair.client import local_training
+from tff_fair.models import stateless
+
+ModelWeights = tff.learning.models.ModelWeights
+LearningRateFn = Callable[[Any], Any]
+
+
+class ClientOutput(NamedTuple):
+  """What a client's round produces.
+
+  Attributes:
+    update: `ModelWeights`, the received weights minus the trained ones.
+    update_weight: float32 scalar or a structure of them, for the aggregator.
+    row: The client's new row of the table; `()` without a table.
+    metrics: OrderedDict of float32 scalars, averaged over clients by their
+      number of training examples.
+    report: OrderedDict of scalars, reported for each client beside its id; not
+      used where clients have no id.
+  """
+
+  update: Any
+  update_weight: Any
+  row: Any
+  metrics: collections.OrderedDict
+  report: collections.OrderedDict
+
+
+ClientUpdate = Callable[..., ClientOutput]
+
+
+def build_client_work(
+  model: stateless.StatelessModel,
+  client_update: ClientUpdate,
+  *,
+  num_clients: int | None,
+  seed: int,
+  initial_row: Any = (),
+  learning_rate_fn: LearningRateFn | None = None,
+  start_round: Callable[[Any, Any, Any], Any] | None = None,
+) -> tff.learning.templates.ClientWorkProcess:
+  """Builds a client work process around one client's arithmetic.
+
+  Args:
+    model: The client model.
+    client_update: `(weights, row, examples, seed, learning_rate) ->
+      ClientOutput`, a pure function of tensors: `examples` is
+      `OrderedDict(key, train[, holdout])` with `train` and `holdout` each
+      `OrderedDict(x, y)`, `seed` is `int32[2]`, `learning_rate` is what
+      `learning_rate_fn` returned, or None without one.
+    num_clients: Number of clients if they have ids; None for plain data.
+    seed: Of every random draw on clients.
+    initial_row: A client's first row of the table; `()` for no table.
+    learning_rate_fn: `round (int32, from 0) -> learning rate`, or None.
+    start_round: `(table, round, cohort_size) -> table`, applied at the server
+      before the table is sent, or None.
+
+  Returns:
+    A `tff.learning.templates.ClientWorkProcess` whose state is
+    `OrderedDict(round=int32, table=<rows [num_clients, ...]>)`. A client
+    without training data, or with a non-finite update, weight or row, sends an
+    update of zeros with weight 0, and its row stays as it was. Measurements:
+    the metrics, `num_clients`, `num_examples`, `num_empty_clients`,
+    `num_rejected_clients`, and, where clients have ids, `clients`, an
+    OrderedDict of vectors: `client_id`, `num_examples`, `rejected` and the
+    report, an entry a client, in no particular order.
+  """
+  data_type = client_data.client_data_type(model.input_spec, num_clients)
+  gather_client = client_data.build_gather_client(
+    data_type, model.num_classes, num_clients
+  )
+  examples_type = gather_client.type_signature.result
+
+  @tff.tensorflow.computation
+  def initial_state():
+    table = client_table.build_table(initial_row, num_clients)
+    return collections.OrderedDict(round=tf.constant(0), table=table)
+
+  state_type = initial_state.type_signature.result
+
+  @tff.tensorflow.computation(state_type, np.int32)
+  def start(state, cohort_size):
+    if start_round is None:
+      return state
+    table = start_round(state['table'], state['round'], cohort_size)
+    return collections.OrderedDict(round=state['round'], table=table)
+
+  @tff.tensorflow.computation(state_type, examples_type)
+  def read_row(state, examples):
+    return client_table.read_row(state['table'], examples['key'])
+
+  @tff.tensorflow.computation(
+    model.weights_type,
+    read_row.type_signature.result,
+    examples_type,
+    np.int32,
+  )
+  @tf.function
+  def work(weights, row, examples, round_number):
+    key_seed = local_training.client_seed(seed, round_number, examples['key'])
+    rate = None if learning_rate_fn is None else learning_rate_fn(round_number)
+    output = client_update(weights, row, examples, key_seed, rate)
+    return _client_round(output, row, examples)
+
+  gathered_type = work.type_signature.result.gathered
+  gather = client_table.build_gather(gathered_type)
+
+  @tff.tensorflow.computation(
+    state_type, client_table.gathered_type(gathered_type)
+  )
+  def finish(state, gathered):
+    table = client_table.write_rows(
+      state['table'], gathered['report']['client_id'], gathered['row']
+    )
+    return collections.OrderedDict(round=state['round'] + 1, table=table)
+
+  @tff.tensorflow.computation(state_type)
+  def finish_without_ids(state):
+    return collections.OrderedDict(state, round=state['round'] + 1)
+
+  @tff.tensorflow.computation(work.type_signature.result.totals)
+  def measure(totals):
+    weight = tf.cast(totals['num_examples'], tf.float32)
+    means = collections.OrderedDict(
+      (name, tf.math.divide_no_nan(total, weight))
+      for name, total in totals['metrics'].items()
+    )
+    counts = list(totals.items())[1:]
+    return collections.OrderedDict([*means.items(), *counts])
+
+  @tff.federated_computation
+  def init_fn():
+    return tff.federated_eval(initial_state, tff.SERVER)
+
+  @tff.federated_computation(
+    tff.FederatedType(state_type, tff.SERVER),
+    tff.FederatedType(model.weights_type, tff.CLIENTS),
+    tff.FederatedType(data_type, tff.CLIENTS),
+  )
+  def next_fn(state, weights, data):
+    cohort_size = tff.federated_sum(tff.federated_value(1, tff.CLIENTS))
+    state = tff.federated_map(start, (state, cohort_size))
+    sent = tff.federated_broadcast(state)
+    examples = tff.federated_map(gather_client, data)
+    row = tff.federated_map(read_row, (sent, examples))
+    result = tff.federated_map(work, (weights, row, examples, sent.round))
+    measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
+    if num_clients is None:
+      new_state = tff.federated_map(finish_without_ids, state)
+    else:
+      gathered = gather(result.gathered)
+      new_state = tff.federated_map(finish, (state, gathered))
+      measurements = tff.federated_map(
+        _with_reports(measurements, gathered), (measurements, gathered.report)
+      )
+    return tff.templates.MeasuredProcessOutput(
+      new_state, result.client_result, measurements
+    )
+
+  return tff.learning.templates.ClientWorkProcess(init_fn, next_fn)
+
+
+class _ClientRound(NamedTuple):
+  """What one client sends: to the aggregator, to be gathered, to be summed."""
+
+  client_result: tff.learning.templates.ClientResult
+  gathered: collections.OrderedDict
+  totals: collections.OrderedDict
+
+
+def _client_round(output, row, examples) -> _ClientRound:
+  """Drops what must not count, and counts what was dropped."""
+  num_examples = tf.size(examples['train']['y'])
+  empty = tf.equal(num_examples, 0)
+  sent = (output.update, output.update_weight, output.row)
+  finite = tf.reduce_all(
+    [tf.reduce_all(tf.math.is_finite(t)) for t in tf.nest.flatten(sent)]
+  )
+  rejected = tf.logical_not(empty | finite)
+  accepted = finite & tf.logical_not(empty)
+
+  def kept(new, old):
+    return tf.where(accepted, new, old)
+
+  def zeroed(structure):
+    return tf.nest.map_structure(lambda t: kept(t, tf.zeros_like(t)), structure)
+
+  num_examples = zeroed(num_examples)
+  weight = tf.cast(num_examples, tf.float32)
+  return _ClientRound(
+    client_result=tff.learning.templates.ClientResult(
+      zeroed(output.update), zeroed(output.update_weight)
+    ),
+    gathered=collections.OrderedDict(
+      row=tf.nest.map_structure(kept, output.row, row),
+      report=collections.OrderedDict(
+        client_id=examples['key'],
+        num_examples=num_examples,
+        rejected=tf.cast(rejected, tf.int32),
+        **output.report,
+      ),
+    ),
+    totals=collections.OrderedDict(
+      metrics=tf.nest.map_structure(
+        lambda value: zeroed(value * weight), output.metrics
+      ),
+      num_clients=tf.constant(1),
+      num_examples=num_examples,
+      num_empty_clients=tf.cast(empty, tf.int32),
+      num_rejected_clients=tf.cast(rejected, tf.int32),
+    ),
+  )
+
+
+def _with_reports(measurements, gathered) -> tff.Computation:
+  """Puts the clients' reports beside the means."""
+
+  @tff.tensorflow.computation(
+    measurements.type_signature.member, gathered.type_signature.member.report
+  )
+  def add(measurements, report):
+    return collections.OrderedDict(measurements, clients=report)
+
+  return add

@@ -1,0 +1,214 @@
+"""The local loop: one client's training as a pure function of tensors.
+
+Every method trains its clients here and supplies only an objective (see
+`objectives.py`). Nothing is a variable and no op has a seed of its own: weights
+go in and come out, every permutation and every dropout mask is a function of
+the seed given. So the loop can be compiled, vectorised over clients and run
+from several threads.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair.client import objectives
+from tff_fair.models import stateless
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+class LocalResult(NamedTuple):
+  """What a client's training returns.
+
+  Attributes:
+    weights: `ModelWeights` after the last step.
+    metrics: OrderedDict of float32 scalars: `loss` and the metrics of the
+      objective, each the mean over all examples of all epochs.
+    num_steps: int32, the number of minibatches.
+  """
+
+  weights: ModelWeights
+  metrics: collections.OrderedDict
+  num_steps: tf.Tensor
+
+
+def build_local_training(
+  model: stateless.StatelessModel,
+  objective: objectives.Objective,
+  optimizer: tff.learning.optimizers.Optimizer,
+  *,
+  local_epochs: int,
+  batch_size: int,
+) -> Callable[..., LocalResult]:
+  """Builds the training of one client.
+
+  Args:
+    model: The client model.
+    objective: What to minimise on each minibatch.
+    optimizer: A TFF optimiser; its state is fresh at each call.
+    local_epochs: Passes over the client's examples, at least 1.
+    batch_size: Examples a minibatch. The last, shorter one is kept, except one
+      of a single example if the model has batch normalisation and the client
+      has other minibatches.
+
+  Returns:
+    A function `(weights, examples, seed, context=(), learning_rate=None) ->
+    LocalResult` for use in a graph, where `weights` is `ModelWeights` of
+    tensors, `examples` is `OrderedDict(x, y)` of the client's whole data,
+    `seed` is `int32[2]`, `context` goes to the objective, and `learning_rate`
+    replaces the optimiser's. Each epoch has a new permutation. No examples:
+    the weights come back unchanged and the metrics are 0.
+  """
+
+  def train(weights, examples, seed, context=(), learning_rate=None):
+    num_examples = tf.size(examples['y'])
+    num_batches = _num_batches(num_examples, batch_size, model.has_batch_norm)
+
+    def step(index, order, epoch_seed, loop):
+      rows = order[index * batch_size : (index + 1) * batch_size]
+      batch = collections.OrderedDict(
+        (name, tf.gather(value, rows)) for name, value in examples.items()
+      )
+      batch['index'] = rows
+      step_seed = tf.random.experimental.stateless_fold_in(epoch_seed, index)
+      return _step(model, objective, optimizer, batch, step_seed, context, loop)
+
+    def epoch(number, loop):
+      epoch_seed = tf.random.experimental.stateless_fold_in(seed, number)
+      order = _permutation(num_examples, epoch_seed)
+      _, loop = tf.while_loop(
+        lambda index, _: index < num_batches,
+        lambda index, loop: (index + 1, step(index, order, epoch_seed, loop)),
+        (0, loop),
+      )
+      return loop
+
+    loop = _start(objective, optimizer, weights)
+    if learning_rate is not None:
+      loop = _with_learning_rate(optimizer, loop, learning_rate)
+    _, loop = tf.while_loop(
+      lambda number, _: number < local_epochs,
+      lambda number, loop: (number + 1, epoch(number, loop)),
+      (0, loop),
+    )
+    metrics = collections.OrderedDict(
+      (name, tf.math.divide_no_nan(total, loop.num_examples))
+      for name, total in loop.totals.items()
+    )
+    return LocalResult(loop.weights, metrics, local_epochs * num_batches)
+
+  return train
+
+
+def client_seed(seed: int, round_number: Any, key: Any) -> tf.Tensor:
+  """The stateless seed of one client's round.
+
+  Args:
+    seed: The builder's seed.
+    round_number: int32, from 0.
+    key: int32, the client id (or a checksum of its data).
+
+  Returns:
+    `int32[2]`, a function of all three.
+  """
+  fold_in = tf.random.experimental.stateless_fold_in
+  base = tf.constant([seed & 0x7FFFFFFF, seed >> 31], tf.int32)
+  return fold_in(fold_in(base, round_number), key)
+
+
+class _Loop(NamedTuple):
+  """The state of the loop: all tensors."""
+
+  weights: ModelWeights
+  optimizer_state: Any
+  totals: collections.OrderedDict  # Sums over examples, of loss and metrics.
+  num_examples: tf.Tensor  # float32, examples seen, counted in each epoch.
+
+
+class _Forward:
+  """The model at one step: `forward(x)`, in training mode."""
+
+  def __init__(self, model, weights, seed):
+    self._model = model
+    self._weights = weights
+    self._seed = seed
+    self._calls = 0
+
+  @property
+  def trainable(self):
+    return self._weights.trainable
+
+  @property
+  def non_trainable(self):
+    return self._weights.non_trainable
+
+  def __call__(self, x):
+    # A second pass of the same step draws another dropout mask.
+    seed = tf.random.experimental.stateless_fold_in(self._seed, self._calls)
+    self._calls += 1
+    outputs, statistics = self._model(
+      self._weights, x, training=True, seed=seed
+    )
+    self._weights = ModelWeights(self._weights.trainable, statistics)
+    return outputs
+
+
+def _step(model, objective, optimizer, batch, seed, context, loop):
+  """One minibatch."""
+  forward = _Forward(model, loop.weights, seed)
+  trainable = loop.weights.trainable
+  with tf.GradientTape() as tape:
+    tape.watch(trainable)
+    loss, metrics = objective.compute(forward, batch, context)
+  gradients = tape.gradient(
+    loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
+  )
+  optimizer_state, trainable = optimizer.next(
+    loop.optimizer_state, trainable, gradients
+  )
+  size = tf.cast(tf.size(batch['y']), tf.float32)
+  values = collections.OrderedDict(loss=loss, **metrics)
+  return _Loop(
+    ModelWeights(trainable, forward.non_trainable),
+    optimizer_state,
+    collections.OrderedDict(
+      (name, loop.totals[name] + size * value) for name, value in values.items()
+    ),
+    loop.num_examples + size,
+  )
+
+
+def _start(objective, optimizer, weights) -> _Loop:
+  specs = tf.nest.map_structure(
+    lambda w: tf.TensorSpec(w.shape, w.dtype), weights.trainable
+  )
+  state = tf.nest.map_structure(
+    tf.convert_to_tensor, optimizer.initialize(specs)
+  )
+  names = ('loss', *objective.metric_names)
+  totals = collections.OrderedDict((name, tf.constant(0.0)) for name in names)
+  weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
+  return _Loop(weights, state, totals, tf.constant(0.0))
+
+
+def _with_learning_rate(optimizer, loop, learning_rate) -> _Loop:
+  """Puts `learning_rate` into the optimiser's state, keeping its dtype."""
+  state = loop.optimizer_state
+  hparams = optimizer.get_hparams(state)
+  rate = tf.cast(learning_rate, hparams['learning_rate'].dtype)
+  hparams = collections.OrderedDict(hparams, learning_rate=rate)
+  return loop._replace(optimizer_state=optimizer.set_hparams(state, hparams))
+
+
+def _num_batches(num_examples, batch_size, has_batch_norm) -> tf.Tensor:
+  whole, rest = num_examples // batch_size, num_examples % batch_size
+  shortest = 2 if has_batch_norm else 1
+  keep_rest = (rest >= shortest) | ((rest > 0) & (whole == 0))
+  return whole + tf.cast(keep_rest, tf.int32)
+
+
+def _permutation(size, seed) -> tf.Tensor:
+  return tf.argsort(tf.random.stateless_uniform([size], seed), stable=True)

@@ -1,0 +1,91 @@
+"""What a method minimises on a minibatch.
+
+An objective computes `(forward, batch, context) -> (loss, metrics)`:
+
+* `forward(x)` calls the model in training mode with the weights of this step
+  and returns `OrderedDict(logits, [embedding])`; it may be called more than
+  once. `forward.trainable` are those weights.
+* `batch` is `OrderedDict(x, y, index)`; `index` tells which of the client's
+  examples these are, to look up what `context` holds for each of them.
+* `context` is whatever the method sends along: a focusing parameter, the
+  centre of a proximal term, a teacher's logits.
+
+`loss` is a scalar, the mean over the minibatch; `metrics` is an OrderedDict of
+float32 scalars, means over the minibatch too.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tff_fair import losses
+
+
+class Objective(NamedTuple):
+  """What a method minimises, and what it reports beside the loss.
+
+  Attributes:
+    compute: `(forward, batch, context) -> (loss, metrics)`.
+    metric_names: The keys of `metrics`, in their order.
+  """
+
+  compute: Callable[[Any, Any, Any], tuple[tf.Tensor, Any]]
+  metric_names: tuple[str, ...] = ('accuracy',)
+
+
+def cross_entropy_objective() -> Objective:
+  """Mean cross-entropy: FedAvg's objective. It takes no context."""
+
+  def compute(forward, batch, context):
+    del context  # Unused.
+    logits = forward(batch['x'])['logits']
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(batch['y'], logits)
+    return tf.reduce_mean(loss), _accuracy(batch['y'], logits)
+
+  return Objective(compute)
+
+
+def focal_objective(focal_weight: float = 1.0) -> Objective:
+  """Mean focal loss (FeDABoost, equation 5); the context is gamma."""
+
+  def compute(forward, batch, context):
+    logits = forward(batch['x'])['logits']
+    loss = losses.focal_loss(
+      batch['y'], logits, context, focal_weight=focal_weight
+    )
+    return tf.reduce_mean(loss), _accuracy(batch['y'], logits)
+
+  return Objective(compute)
+
+
+def proximal_objective(
+  objective: Objective, proximal_weight: float
+) -> Objective:
+  """Adds `proximal_weight / 2 * ||w - centre||^2` to an objective.
+
+  Args:
+    objective: The objective to add to; it receives an empty context.
+    proximal_weight: mu of FedProx, lambda of Ditto; 0 changes nothing.
+
+  Returns:
+    An objective whose context is the centre, tensors like the trainable
+    weights. The gradient gains `proximal_weight * (w - centre)`.
+  """
+
+  def compute(forward, batch, context):
+    loss, metrics = objective.compute(forward, batch, ())
+    distances = [
+      tf.nn.l2_loss(w - centre)
+      for w, centre in zip(forward.trainable, context, strict=True)
+    ]
+    return loss + proximal_weight * tf.add_n(distances), metrics
+
+  return Objective(compute, objective.metric_names)
+
+
+def _accuracy(labels, logits) -> collections.OrderedDict:
+  predicted = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+  hits = tf.cast(tf.equal(predicted, labels), tf.float32)
+  return collections.OrderedDict(accuracy=tf.reduce_mean(hits))

@@ -1,0 +1,57 @@
+"""Coupled weight decay around any TFF optimiser.
+
+The papers mean the coupled form with SGD and Adam, `gradient + decay * w`. The
+decoupled form with Adam is TFF's own `tff.learning.optimizers.build_adamw`.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+
+def with_weight_decay(
+  optimizer: tff.learning.optimizers.Optimizer, weight_decay: float
+) -> tff.learning.optimizers.Optimizer:
+  """Adds `weight_decay * w` to the gradient before `optimizer` sees it.
+
+  Args:
+    optimizer: Any TFF optimiser.
+    weight_decay: Not negative; 0 returns `optimizer` itself.
+
+  Returns:
+    A TFF optimiser with the state and the hyper-parameters of `optimizer`.
+
+  Raises:
+    ValueError: If `weight_decay` is negative.
+  """
+  if weight_decay < 0:
+    raise ValueError(
+      f'weight_decay must not be negative; found {weight_decay}.'
+    )
+  if weight_decay == 0:
+    return optimizer
+  return _WeightDecayOptimizer(optimizer, weight_decay)
+
+
+class _WeightDecayOptimizer(tff.learning.optimizers.Optimizer):
+  """See `with_weight_decay`."""
+
+  def __init__(self, optimizer, weight_decay):
+    self._optimizer = optimizer
+    self._weight_decay = weight_decay
+
+  def initialize(self, specs: Any) -> Any:
+    return self._optimizer.initialize(specs)
+
+  def next(self, state: Any, weights: Any, gradients: Any) -> tuple[Any, Any]:
+    gradients = tf.nest.map_structure(
+      lambda w, g: g + self._weight_decay * w, weights, gradients
+    )
+    return self._optimizer.next(state, weights, gradients)
+
+  def get_hparams(self, state: Any) -> Any:
+    return self._optimizer.get_hparams(state)
+
+  def set_hparams(self, state: Any, hparams: Any) -> Any:
+    return self._optimizer.set_hparams(state, hparams)

@@ -1,0 +1,93 @@
+"""Focal loss with a focusing parameter that may be a tensor.
+
+FeDABoost, equation 5, after Lin et al., "Focal Loss for Dense Object
+Detection" (ICCV 2017, https://arxiv.org/abs/1708.02002).
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+_EPSILON = 1e-7
+
+
+def focal_loss(
+  labels: Any, logits: Any, gamma: Any, *, focal_weight: float = 1.0
+) -> tf.Tensor:
+  """The focal loss of each example, `-beta * (1 - p)^gamma * ln(p)`.
+
+  `p` is the softmax probability of the true class, clipped to
+  `[1e-7, 1 - 1e-7]`. The clip bounds the value at both ends. Its gradient is
+  cut at the upper end only, where `(1 - p)^gamma` has none; at the lower end
+  stand the examples that the model gets most wrong, and cutting theirs would
+  stop the training on just those.
+
+  Args:
+    labels: `int[?]`, the true classes.
+    logits: `float32[?, num_classes]`.
+    gamma: Focusing parameter, a scalar or `float32[?]`; 0 is cross-entropy.
+    focal_weight: The factor beta of the paper, 1 there.
+
+  Returns:
+    `float32[?]`.
+  """
+  log_p = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+  lowest, highest = tf.math.log(_EPSILON), tf.math.log1p(-_EPSILON)
+  log_p += tf.stop_gradient(tf.maximum(log_p, lowest) - log_p)
+  log_p = tf.minimum(log_p, highest)
+  gamma = tf.cast(gamma, log_p.dtype)
+  # 1 - p as -expm1(ln p): exact where p is near 1.
+  return -focal_weight * (-tf.math.expm1(log_p)) ** gamma * log_p
+
+
+class FocalLoss(tf.keras.losses.Loss):
+  """`focal_loss` as a Keras loss, usable in `model.compile`."""
+
+  def __init__(
+    self,
+    gamma: Any = 0.0,
+    *,
+    focal_weight: float = 1.0,
+    reduction: str = tf.keras.losses.Reduction.AUTO,
+    name: str = 'focal_loss',
+  ):
+    """Keeps the parameters.
+
+    Args:
+      gamma: Focusing parameter: a number, a tensor or a `tf.Variable`, which is
+        read at each call.
+      focal_weight: The factor beta of the paper, positive.
+      reduction: As in `tf.keras.losses.Loss`.
+      name: As in `tf.keras.losses.Loss`.
+
+    Raises:
+      ValueError: If `gamma` is a negative number or `focal_weight` is not
+        positive.
+    """
+    super().__init__(reduction=reduction, name=name)
+    if isinstance(gamma, (int, float)) and gamma < 0:
+      raise ValueError(f'gamma must not be negative; found {gamma}.')
+    if focal_weight <= 0:
+      raise ValueError(f'focal_weight must be positive; found {focal_weight}.')
+    self.gamma = gamma
+    self.focal_weight = focal_weight
+
+  def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
+    """The loss of each example.
+
+    Args:
+      y_true: `int[?]` or `int[?, 1]`, the true classes.
+      y_pred: `float32[?, num_classes]`, the logits.
+
+    Returns:
+      `float32[?]`.
+    """
+    labels = tf.reshape(tf.cast(y_true, tf.int32), [-1])
+    return focal_loss(
+      labels, y_pred, self.gamma, focal_weight=self.focal_weight
+    )
+
+  def get_config(self) -> dict[str, Any]:
+    """The parameters; a tensor `gamma` must be a number by then."""
+    config = {'gamma': self.gamma, 'focal_weight': self.focal_weight}
+    return {**super().get_config(), **config}

@@ -1,0 +1,23 @@
+"""Fairness metrics, and the evaluation of models on clients' data."""
+
+from tff_fair.metrics.evaluation import ClientScores
+from tff_fair.metrics.evaluation import Evaluator
+from tff_fair.metrics.evaluation import score_predictions
+from tff_fair.metrics.fairness import cf_coefficient
+from tff_fair.metrics.fairness import client_statistics
+from tff_fair.metrics.fairness import confusion_matrices
+from tff_fair.metrics.fairness import fairness_variance
+from tff_fair.metrics.fairness import macro_f1
+from tff_fair.metrics.fairness import mean_with_interval
+
+__all__ = [
+  'ClientScores',
+  'Evaluator',
+  'cf_coefficient',
+  'client_statistics',
+  'confusion_matrices',
+  'fairness_variance',
+  'macro_f1',
+  'mean_with_interval',
+  'score_predictions',
+]

@@ -1,0 +1,176 @@
+"""The papers' metrics, as pure functions of NumPy arrays.
+
+NaN stands for "undefined", never 0: a client without test data has no score,
+and statistics over clients leave it out.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Interval(NamedTuple):
+  """A mean with its 95 % interval."""
+
+  mean: float
+  low: float
+  high: float
+
+
+def confusion_matrices(
+  labels: Any, predictions: Any, groups: Any, num_classes: int, num_groups: int
+) -> np.ndarray:
+  """Counts of (true, predicted) pairs within each group.
+
+  Args:
+    labels: `int[n]`, the true classes, 0..num_classes-1.
+    predictions: `int[n]`, the predicted classes.
+    groups: `int[n]`, the group (client) of each example, 0..num_groups-1.
+    num_classes: Number of classes.
+    num_groups: Number of groups.
+
+  Returns:
+    `int64[num_groups, num_classes, num_classes]`; rows are true classes.
+
+  Raises:
+    ValueError: If a label, a prediction or a group is out of range.
+  """
+  shape = (num_groups, num_classes, num_classes)
+  parts = [np.asarray(a, np.int64) for a in (groups, labels, predictions)]
+  names = ('groups', 'labels', 'predictions')
+  for name, part, end in zip(names, parts, shape, strict=True):
+    if part.size and not 0 <= part.min() <= part.max() < end:
+      raise ValueError(
+        f'{name} must lie in 0..{end - 1}; found {part.min()} to {part.max()}.'
+      )
+  flat = np.ravel_multi_index(parts, shape)
+  return np.bincount(flat, minlength=np.prod(shape)).reshape(shape)
+
+
+def macro_f1(confusion: Any) -> np.ndarray:
+  """Macro-F1: the unweighted mean of the classes' `2TP / (2TP + FP + FN)`.
+
+  The mean is over the classes that occur among the true or the predicted
+  labels; each of these has a positive denominator.
+
+  Args:
+    confusion: `int[..., C, C]`, rows are true classes.
+
+  Returns:
+    float64, of the leading shape; NaN where there is no example.
+  """
+  confusion = np.asarray(confusion)
+  hits = np.diagonal(confusion, axis1=-2, axis2=-1)
+  both = confusion.sum(axis=-1) + confusion.sum(axis=-2)  # 2TP + FP + FN
+  occurs = both > 0
+  f1 = np.divide(2 * hits, both, out=np.zeros(both.shape), where=occurs)
+  return _divide(f1.sum(axis=-1), occurs.sum(axis=-1))
+
+
+def accuracy(confusion: Any) -> np.ndarray:
+  """Share of right predictions.
+
+  Args:
+    confusion: `int[..., C, C]`.
+
+  Returns:
+    float64, of the leading shape; NaN where there is no example.
+  """
+  confusion = np.asarray(confusion)
+  hits = np.trace(confusion, axis1=-2, axis2=-1)
+  return _divide(hits, confusion.sum(axis=(-2, -1)))
+
+
+def fairness_variance(scores: Any) -> float:
+  """FeDABoost, equation 2: `(1/k) sum_i (phi_i - mean)^2`, population form.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+
+  Returns:
+    The variance, or NaN without any score.
+  """
+  scores = _defined(scores)
+  return float(np.var(scores)) if scores.size else float('nan')
+
+
+def mean_with_interval(values: Any) -> Interval:
+  """Mean over rounds with a 95 % interval, `mean +- 1.96 sd / sqrt(n)`.
+
+  The standard deviation has `ddof=1`. FeDABoost prints such intervals for the
+  fairness variance in a window of rounds and does not say how they are formed;
+  this is our choice.
+
+  Args:
+    values: `float[n]`, a value for each round; NaN is left out.
+
+  Returns:
+    `Interval(mean, low, high)`; the ends are NaN for fewer than two values.
+  """
+  values = _defined(values)
+  if not values.size:
+    return Interval(*[float('nan')] * 3)
+  mean = float(values.mean())
+  if values.size == 1:
+    return Interval(mean, float('nan'), float('nan'))
+  half = float(1.96 * values.std(ddof=1) / np.sqrt(values.size))
+  return Interval(mean, mean - half, mean + half)
+
+
+def client_statistics(scores: Any) -> dict[str, float]:
+  """Median, maximum, mean and variance of the clients' scores.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+
+  Returns:
+    A dictionary with keys `mean`, `median`, `max` and `variance`; NaN without
+    any score.
+  """
+  scores = _defined(scores)
+  if not scores.size:
+    return dict.fromkeys(('mean', 'median', 'max', 'variance'), float('nan'))
+  return {
+    'mean': float(scores.mean()),
+    'median': float(np.median(scores)),
+    'max': float(scores.max()),
+    'variance': fairness_variance(scores),
+  }
+
+
+def cf_coefficient(standalone: Any, collaborative: Any) -> float:
+  """Collaborative fairness: `100 * Pearson(Acc_s, Acc_p)` (CFFL, equation 4).
+
+  Args:
+    standalone: `float[k]`, each client's accuracy when it trains alone.
+    collaborative: `float[k]`, its accuracy after the collaboration.
+
+  Returns:
+    A value in [-100, 100]; NaN (undefined) for fewer than two clients, or a
+    side without variance. Clients with a NaN on either side are left out.
+
+  Raises:
+    ValueError: If the arguments differ in length.
+  """
+  pair = [np.asarray(a, np.float64) for a in (standalone, collaborative)]
+  if pair[0].shape != pair[1].shape:
+    raise ValueError(
+      'standalone and collaborative must have an entry for each client;'
+      f' found shapes {pair[0].shape} and {pair[1].shape}.'
+    )
+  x, y = (a[~np.isnan(pair[0] + pair[1])] for a in pair)
+  if x.size < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    return float('nan')
+  return float(100 * np.corrcoef(x, y)[0, 1])
+
+
+def _defined(values) -> np.ndarray:
+  values = np.asarray(values, np.float64)
+  return values[~np.isnan(values)]
+
+
+def _divide(numerator, denominator) -> np.ndarray:
+  """The quotient in float64, NaN where the denominator is 0."""
+  denominator = np.asarray(denominator, np.float64)
+  undefined = np.full(denominator.shape, np.nan)
+  return np.divide(numerator, denominator, out=undefined, where=denominator > 0)

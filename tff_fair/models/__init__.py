@@ -1,0 +1,13 @@
+"""Keras client models of the papers, and Keras models as pure functions."""
+
+from tff_fair.models.client_models import cnn_cifar_gn
+from tff_fair.models.client_models import cnn_femnist
+from tff_fair.models.client_models import mlp_fedaboost
+from tff_fair.models.stateless import StatelessModel
+
+__all__ = [
+  'StatelessModel',
+  'cnn_cifar_gn',
+  'cnn_femnist',
+  'mlp_fedaboost',
+]

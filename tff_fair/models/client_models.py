@@ -1,0 +1,90 @@
+"""Keras client models of the papers.
+
+Every function builds a fresh, uncompiled model whose output is
+`OrderedDict(logits=float32[?, num_classes], embedding=float32[?, p])`; the
+embedding is the output of the last hidden layer, after its activation.
+Inputs are float32 images, `[?, height, width, channels]`, in [0, 1].
+"""
+
+import collections
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+_layers = tf.keras.layers
+
+
+def mlp_fedaboost(
+  input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 10
+) -> tf.keras.Model:
+  """FeDABoost's MNIST model: one hidden layer of 128 units, ReLU.
+
+  The paper says "one hidden layer" and gives no width; 128 is our choice.
+
+  Args:
+    input_shape: Shape of one example; it is flattened first.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model with a 128-dimensional embedding.
+  """
+  x = tf.keras.Input(input_shape)
+  embedding = _layers.Dense(128, activation='relu')(_layers.Flatten()(x))
+  return _with_logits(x, embedding, num_classes)
+
+
+def cnn_femnist(
+  input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 62
+) -> tf.keras.Model:
+  """FeDABoost's FEMNIST model: one convolution with batch normalisation.
+
+  Convolution 3x3x32 SAME, batch norm, ReLU, max-pool 2, dropout .25, logits.
+  The paper names the layers and no sizes; the sizes are our choice.
+
+  Args:
+    input_shape: Shape of one image, `(height, width, channels)`.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model whose embedding is the flattened feature map.
+  """
+  x = tf.keras.Input(input_shape)
+  h = _layers.Conv2D(32, 3, padding='same')(x)
+  h = _layers.ReLU()(_layers.BatchNormalization()(h))
+  h = _layers.Dropout(0.25)(_layers.MaxPool2D(2)(h))
+  return _with_logits(x, _layers.Flatten()(h), num_classes)
+
+
+def cnn_cifar_gn(
+  input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
+) -> tf.keras.Model:
+  """FeDABoost's CIFAR-10 model: two convolutions with group normalisation.
+
+  Twice [convolution 3x3 SAME, group norm (8 groups), ReLU, max-pool 2] with 32
+  and 64 filters, dropout .25, dense 128 with ReLU, logits. The paper names the
+  layers and no sizes; the sizes are our choice.
+
+  Args:
+    input_shape: Shape of one image, `(height, width, channels)`.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model with a 128-dimensional embedding.
+  """
+  x = tf.keras.Input(input_shape)
+  h = x
+  for filters in (32, 64):
+    h = _layers.Conv2D(filters, 3, padding='same')(h)
+    h = _layers.ReLU()(_layers.GroupNormalization(groups=8)(h))
+    h = _layers.MaxPool2D(2)(h)
+  h = _layers.Flatten()(_layers.Dropout(0.25)(h))
+  embedding = _layers.Dense(128, activation='relu')(h)
+  return _with_logits(x, embedding, num_classes)
+
+
+def _with_logits(x, embedding, num_classes) -> tf.keras.Model:
+  """Puts a linear classifier on `embedding`."""
+  logits = _layers.Dense(num_classes)(embedding)
+  return tf.keras.Model(
+    x, collections.OrderedDict(logits=logits, embedding=embedding)
+  )
