@@ -125,7 +125,7 @@ class RunDirectory:
 def write_atomically(path: pathlib.Path, text: str) -> None:
   """Writes a whole file, or leaves the old one."""
   temporary = path.with_name(path.name + '.tmp')
-  temporary.write_text(text)
+  temporary.write_text(text, newline='')
   os.replace(temporary, path)
 
 
@@ -133,7 +133,8 @@ def _truncate(path, round_number):
   """Keeps the rows up to `round_number`, and no half-written row."""
   if not path.exists():
     return
-  rows = path.read_text().splitlines(keepends=True)
+  with open(path, newline='') as file:
+    rows = file.readlines()
   kept = [
     row
     for row in rows[1:]

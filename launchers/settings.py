@@ -36,7 +36,9 @@ def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
   Raises:
     SettingsError: If a flag was given that would have no effect.
   """
-  given = {n: run_flags[n].value for n in names if run_flags[n].present}
+  given = {
+    n: run_flags[n].value for n in names if not run_flags[n].using_default_value
+  }
   values = {n: run_flags[n].default for n in names if n != 'preset'}
   preset = presets.PRESETS.get(run_flags['preset'].value)
   if preset is not None:
@@ -50,21 +52,23 @@ def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
       ' which ignores it.'
     )
   settings = {n: v for n, v in values.items() if n not in foreign}
-  for name, (other, value) in methods.INEFFECTIVE.items():
-    if name in settings and settings.get(other) == value:
-      if name in given:
-        raise SettingsError(
-          f'--{name} must not be given with --{other}={value}, which leaves'
-          ' it without effect.'
-        )
-      settings[name] = run_flags[name].default  # Not the preset's.
+  for name in _ineffective(settings):
+    if name in given:
+      other, value = methods.INEFFECTIVE[name]
+      raise SettingsError(
+        f'--{name} must not be given with --{other}={value}, which leaves it'
+        ' without effect.'
+      )
+    settings[name] = run_flags[name].default  # Not the preset's.
   return settings
 
 
 def to_text(settings: Mapping[str, Any], preset: str | None) -> str:
   """The settings in the format of `--flagfile`."""
   lines = [f'# Preset: {preset or "none"}.']
-  for name, value in sorted(settings.items()):
+  names = set(settings) - set(_ineffective(settings))
+  for name in sorted(names):
+    value = settings[name]
     if isinstance(value, list):
       lines.extend(f'--{name}={item}' for item in value)
     elif value is not None:
@@ -101,6 +105,32 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
       f' the same flags; found that {"; ".join(differences)}.'
     )
   return True
+
+
+def check_finished(directories: list[str]) -> None:
+  """Checks the runs that this one is to be drawn beside.
+
+  Args:
+    directories: Values of `--compare_with`.
+
+  Raises:
+    SettingsError: If one of them is not the directory of a finished run.
+  """
+  for directory in directories:
+    if not (pathlib.Path(directory) / 'summary.json').is_file():
+      raise SettingsError(
+        f'--compare_with={directory} must be the directory of a finished run;'
+        ' found no summary.json in it.'
+      )
+
+
+def _ineffective(settings: Mapping[str, Any]) -> list[str]:
+  """The flags that another flag leaves without effect."""
+  return [
+    name
+    for name, (other, value) in methods.INEFFECTIVE.items()
+    if name in settings and settings.get(other) == value
+  ]
 
 
 def _parse(text: str) -> dict[str, str]:

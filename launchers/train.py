@@ -22,17 +22,17 @@ import tasks
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
 RUNTIMES = ('native',)
 
-_DEFINED: list[str] = []
+FLAG_NAMES: list[str] = []
 
 
 def _define(kind, name, default, help_text, **bounds):
   """Defines a flag of the given kind and remembers its name."""
-  _DEFINED.append(name)
+  FLAG_NAMES.append(name)
   return getattr(flags, f'DEFINE_{kind}')(name, default, help_text, **bounds)
 
 
 def _define_enum(name, default, values, help_text):
-  _DEFINED.append(name)
+  FLAG_NAMES.append(name)
   return flags.DEFINE_enum(name, default, values, help_text)
 
 
@@ -304,10 +304,11 @@ def main(argv: list[str]) -> None:
   if len(argv) > 1:
     sys.exit(f'Error: every argument must be a flag; found {argv[1]!r}.')
   try:
-    settings = settings_lib.resolve(flags.FLAGS, _DEFINED)
+    settings = settings_lib.resolve(flags.FLAGS, FLAG_NAMES)
     output_dir = _output_dir(settings)
     text = settings_lib.to_text(settings, _PRESET.value)
     settings_lib.check_same_run(output_dir, text)
+    settings_lib.check_finished(settings['compare_with'])
     _make_writable(output_dir)
   except settings_lib.SettingsError as error:
     sys.exit(f'Error: {error}')

@@ -153,7 +153,7 @@ def _flatten(round_metrics):
       row[prefix + name] = value
   for part in ('aggregator', 'finalizer'):
     for name, value in round_metrics[part].items():
-      if np.ndim(value) == 0 and not isinstance(value, Mapping):
+      if not isinstance(value, Mapping) and np.ndim(value) == 0:
         row[f'{part}_{name}'] = value
   return row, reports
 
@@ -197,7 +197,9 @@ def _client_columns(task, scores, state) -> dict[str, Any]:
     'loss': client_scores.loss,
   }
   table = state.client_work['table'] or {}
-  columns.update({k: v for k, v in table.items() if np.ndim(v) == 1})
+  for name, column in table.items():
+    if isinstance(column, np.ndarray) and column.ndim == 1:
+      columns[name] = column
   return columns
 
 

@@ -1,0 +1,103 @@
+from absl import flags
+import pytest
+
+from launchers import settings
+from launchers import train
+
+
+def _resolve(*arguments):
+  """Parses in a copy of the launcher's flags, so that tests do not mix."""
+  values = flags.FlagValues()
+  for name in train.FLAG_NAMES:
+    flag = flags.FLAGS[name].__deepcopy__({})
+    flag.unparse()
+    values[name] = flag
+  values(['train', *arguments])
+  return settings.resolve(values, train.FLAG_NAMES)
+
+
+def test_defaults_leave_out_what_other_methods_read():
+  found = _resolve()
+  assert found['algorithm'] == 'fedaboost'
+  assert found['boost_rate'] == 0.01
+  assert 'uniform' not in found and 'proximal_weight' not in found
+  assert 'preset' not in found
+
+
+def test_preset_fills_and_single_flags_override():
+  found = _resolve('--preset=fedaboost_mnist', '--rounds=7')
+  assert found['rounds'] == 7
+  assert found['num_clients'] == 264
+
+
+def test_preset_for_another_method():
+  found = _resolve('--preset=fedaboost_mnist', '--algorithm=ditto')
+  assert found['algorithm'] == 'ditto'
+  assert found['personal_weight_decay'] == 1e-3
+  assert 'boost_rate' not in found
+
+
+def test_what_overrides_a_preset_takes_its_dependants_along():
+  found = _resolve('--preset=fedaboost_mnist', '--partition=equal')
+  assert found['dirichlet_alpha'] is None
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    (
+      ['--algorithm=fedavg', '--boost_rate=0.1'],
+      '--boost_rate must not be given with --algorithm=fedavg',
+    ),
+    (
+      ['--preset=fedaboost_mnist', '--uniform'],
+      '--uniform must not be given with --algorithm=fedaboost',
+    ),
+    (
+      ['--noboosting', '--boost_rate=0.1'],
+      '--boost_rate must not be given with --boosting=False',
+    ),
+    (
+      ['--partition=equal', '--dirichlet_alpha=0.1'],
+      '--dirichlet_alpha must not be given with --partition=equal',
+    ),
+  ],
+)
+def test_flags_without_effect_are_refused(arguments, message):
+  with pytest.raises(settings.SettingsError, match=message):
+    _resolve(*arguments)
+
+
+@pytest.mark.parametrize(
+  'arguments',
+  [
+    ['--preset=fedaboost_mnist'],
+    ['--preset=fedaboost_femnist_2', '--algorithm=ditto'],
+    ['--preset=fedaboost_digits_without_boosting', '--compare_with=a'],
+  ],
+)
+def test_text_gives_the_same_settings_as_a_flagfile(arguments, tmp_path):
+  found = _resolve(*arguments)
+  path = tmp_path / 'flags.txt'
+  path.write_text(settings.to_text(found, 'some preset'))
+  assert _resolve(f'--flagfile={path}') == found
+
+
+def test_same_run(tmp_path):
+  text = settings.to_text(_resolve('--rounds=3'), None)
+  assert not settings.check_same_run(tmp_path, text)
+  (tmp_path / settings.FLAGS_FILE).write_text(text)
+  assert settings.check_same_run(tmp_path, text)
+  moved = settings.to_text(_resolve('--rounds=3', '--data_dir=x'), None)
+  assert settings.check_same_run(tmp_path, moved)
+
+
+def test_another_run_is_refused_with_the_differences(tmp_path):
+  text = settings.to_text(_resolve('--rounds=3'), None)
+  (tmp_path / settings.FLAGS_FILE).write_text(text)
+  other = settings.to_text(_resolve('--rounds=4', '--num_clients=5'), None)
+  with pytest.raises(
+    settings.SettingsError,
+    match='--num_clients is not set there and 5 here; --rounds is 3 there',
+  ):
+    settings.check_same_run(tmp_path, other)

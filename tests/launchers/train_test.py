@@ -1,0 +1,270 @@
+"""The launcher, end to end on the embedded digits."""
+
+import contextlib
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from absl import flags
+from absl.testing import flagsaver
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from launchers import methods
+from launchers import train
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_SMALL = {
+  'preset': 'fedaboost_digits',
+  'rounds': 2,
+  'num_clients': 6,
+  'local_epochs': 1,
+}
+
+
+def _main(output_dir, **values):
+  if not flags.FLAGS.is_parsed():
+    flags.FLAGS(['train'])
+  values = {**_SMALL, 'output_dir': str(output_dir), **values}
+  with flagsaver.flagsaver(**values):
+    train.main(['train'])
+
+
+def _command(*arguments):
+  return [sys.executable, '-m', 'launchers.train', *arguments]
+
+
+def _run(*arguments):
+  return subprocess.run(
+    _command(*arguments),
+    cwd=_ROOT,
+    capture_output=True,
+    text=True,
+    timeout=300,
+    check=False,
+  )
+
+
+@pytest.mark.parametrize('algorithm', methods.METHOD_FLAGS)
+def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
+  _main(tmp_path, algorithm=algorithm)
+  written = {p.name for p in tmp_path.iterdir()}
+  assert written == {
+    'checkpoints', 'clients.csv', 'flags.txt', 'metrics.csv', 'plots',
+    'reports.csv', 'summary.json', 'tensorboard',
+  }  # fmt: skip
+  metrics = pd.read_csv(tmp_path / 'metrics.csv')
+  assert metrics['round'].tolist() == [1, 2]
+  assert metrics['num_clients'].tolist() == [3, 3]
+  assert metrics['global_f1'].between(0, 1).all()
+  clients = pd.read_csv(tmp_path / 'clients.csv')
+  assert clients['client_id'].tolist() == list(range(6))
+  assert clients['num_test'].sum() == pytest.approx(0.2 * 1797, abs=6)
+  reports = pd.read_csv(tmp_path / 'reports.csv')
+  assert len(reports) == 6
+  summary = json.loads((tmp_path / 'summary.json').read_text())
+  assert summary['algorithm'] == algorithm
+  for name, value in summary['final'].items():
+    assert value == pytest.approx(metrics[name].iloc[-1]), name
+  assert summary['client_f1_variance_window']['mean'] == pytest.approx(
+    metrics['client_f1_variance'].mean()
+  )
+  plots = {p.name for p in (tmp_path / 'plots').iterdir()}
+  assert plots == {'learning_curves.png', 'client_f1.png'}
+  assert list((tmp_path / 'tensorboard').iterdir())
+  assert f'{algorithm} on digits, 2 rounds' in capsys.readouterr().out
+  if algorithm == 'fedaboost':
+    assert {'alpha', 'aggregated', 'weight', 'gamma'} <= set(reports)
+    assert {'weight', 'gamma'} <= set(clients)
+  if algorithm == 'ditto':
+    assert {'personal_f1', 'train_personal_loss'} <= set(metrics)
+
+
+def test_evaluates_as_often_as_told_and_always_at_the_end(tmp_path):
+  _main(tmp_path, rounds=5, eval_every=2)
+  metrics = pd.read_csv(tmp_path / 'metrics.csv')
+  evaluated = metrics['round'][metrics['global_f1'].notna()]
+  assert evaluated.tolist() == [2, 4, 5]
+
+
+def test_a_finished_run_is_shown_again_and_not_changed(tmp_path, capsys):
+  _main(tmp_path)
+  before = {
+    name: (tmp_path / name).read_bytes()
+    for name in ('metrics.csv', 'clients.csv', 'reports.csv')
+  }
+  _main(tmp_path)
+  assert 'going on after round 2' in capsys.readouterr().out
+  for name, content in before.items():
+    assert (tmp_path / name).read_bytes() == content
+
+
+def test_runs_are_drawn_beside_each_other(tmp_path, capsys):
+  _main(tmp_path / 'a', algorithm='fedavg')
+  _main(tmp_path / 'b', compare_with=[str(tmp_path / 'a')])
+  assert 'drawn:' in capsys.readouterr().out
+  alone = (tmp_path / 'a/plots/client_f1.png').stat().st_size
+  assert (tmp_path / 'b/plots/client_f1.png').stat().st_size > alone
+
+
+def test_flags_file_repeats_the_run(tmp_path):
+  _main(tmp_path / 'a')
+  text = (tmp_path / 'a/flags.txt').read_text()
+  (tmp_path / 'flags').write_text(text.replace('/a\n', '/b\n'))
+  result = _run(f'--flagfile={tmp_path / "flags"}')
+  assert result.returncode == 0, result.stderr
+  for name in ('metrics.csv', 'clients.csv', 'reports.csv'):
+    first, second = (tmp_path / run / name for run in 'ab')
+    assert first.read_bytes() == second.read_bytes()
+
+
+def _variables(run, round_number):
+  """The arrays of a checkpoint."""
+  path = str(run / f'checkpoints/round_{round_number}/variables/variables')
+  reader = tf.train.load_checkpoint(path)
+  return {
+    name: reader.get_tensor(name)
+    for name in reader.get_variable_to_shape_map()
+    if 'CHECKPOINTABLE' not in name
+  }
+
+
+def test_a_killed_run_resumes_to_the_same_result(tmp_path):
+  arguments = ['--preset=fedaboost_digits', '--rounds=40', '--eval_every=2']
+  whole = _run(*arguments, f'--output_dir={tmp_path / "whole"}')
+  assert whole.returncode == 0, whole.stderr
+  killed = tmp_path / 'killed'
+  metrics = killed / 'metrics.csv'
+  command = _command(*arguments, f'--output_dir={killed}')
+  process = subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL)
+  deadline = time.monotonic() + 200
+  while not metrics.exists() or metrics.read_text().count('\n') < 15:
+    assert process.poll() is None and time.monotonic() < deadline
+    time.sleep(0.01)
+  process.send_signal(signal.SIGKILL)
+  process.wait()
+  rows = metrics.read_text().count('\n') - 1
+  assert 13 < rows < 40  # In the middle.
+  resumed = _run(*arguments, f'--output_dir={killed}')
+  assert resumed.returncode == 0, resumed.stderr
+  assert 'going on after round' in resumed.stdout
+  for name in ('metrics.csv', 'clients.csv', 'reports.csv'):
+    first, second = (tmp_path / run / name for run in ('whole', 'killed'))
+    assert first.read_bytes() == second.read_bytes(), name
+  expected = _variables(tmp_path / 'whole', 40)
+  assert len(expected) > 4
+  for name, value in _variables(killed, 40).items():
+    np.testing.assert_array_equal(value, expected[name])
+
+
+def test_help_does_not_import_tensorflow():
+  shown = _run('--help')
+  assert '--[no]boosting' in shown.stdout and '--boost_rate' in shown.stdout
+  script = 'import sys, launchers.train; print("tensorflow" in sys.modules)'
+  command = [sys.executable, '-c', script]
+  assert subprocess.check_output(command, cwd=_ROOT, text=True) == 'False\n'
+
+
+class TestBadInput:
+  """One clear sentence and a failure, before anything is trained."""
+
+  @pytest.mark.parametrize(
+    ('argument', 'message'),
+    [
+      ('--algorithm=fedprox', 'flag --algorithm=fedprox: value should be one'),
+      ('--task=svhn', 'flag --task=svhn: value should be one of <digits|mnist'),
+      ('--preset=cffl', 'flag --preset=cffl: value should be one of <fedaboo'),
+      ('--client_fraction=0', '--client_fraction must be above 0 and at most'),
+      ('--client_fraction=1.1', '--client_fraction must be above 0 and at mo'),
+      ('--rounds=-1', '--rounds=-1: -1 is not'),
+      ('--no_such_flag=1', "Unknown command line flag 'no_such_flag'"),
+      ('--weight_sign=0', '--weight_sign must be -1 or 1'),
+      ('digits', "every argument must be a flag; found 'digits'"),
+    ],
+  )
+  def test_refused_by_the_command_line(self, argument, message):
+    result = _run(argument)
+    assert result.returncode != 0
+    assert message in result.stderr
+    assert 'Traceback' not in result.stderr
+
+  def _fails(self, output_dir, message, **values):
+    with pytest.raises(SystemExit, match=message) as error:
+      _main(output_dir, **values)
+    assert '\n' not in str(error.value)
+    assert not (pathlib.Path(output_dir) / 'metrics.csv').exists()
+
+  def test_flag_that_the_method_ignores(self, tmp_path):
+    self._fails(
+      tmp_path,
+      'Error: --boost_rate must not be given with --algorithm=fedavg',
+      algorithm='fedavg',
+      boost_rate=0.1,
+    )
+
+  def test_other_flags_in_the_same_directory(self, tmp_path):
+    _main(tmp_path)
+    with pytest.raises(SystemExit, match='--rounds is 2 there and 3 here'):
+      _main(tmp_path, rounds=3)
+
+  def test_directory_that_cannot_be_written(self, tmp_path):
+    (tmp_path / 'file').write_text('')
+    self._fails(
+      tmp_path / 'file/run',
+      'must be a directory that can be written; found: Not a directory',
+    )
+
+  def test_comparison_with_what_is_no_run(self, tmp_path):
+    self._fails(
+      tmp_path / 'run',
+      '--compare_with=.* must be the directory of a finished run',
+      compare_with=[str(tmp_path)],
+    )
+
+  def test_missing_data_file(self, tmp_path):
+    self._fails(
+      tmp_path / 'run',
+      "Error: The data file 'cifar10.npz'",
+      preset='fedaboost_cifar_20',
+      data_dir=str(tmp_path),
+    )
+
+  def test_truncated_data_file(self, tmp_path):
+    (tmp_path / 'mnist.npz').write_bytes(b'PK\x03\x04 and no more')
+    self._fails(
+      tmp_path / 'run',
+      "Error: The data file '.*mnist.npz' must hold",
+      preset='fedaboost_mnist',
+      data_dir=str(tmp_path),
+    )
+
+  def test_setting_that_does_not_fit_the_data(self, tmp_path):
+    self._fails(tmp_path, 'Error: 5000 clients', num_clients=5000)
+
+  def test_setting_that_the_builder_refuses(self, tmp_path):
+    self._fails(tmp_path, 'Error: initial_gamma must lie in', initial_gamma=6.0)
+
+  def test_damaged_checkpoint_falls_back_and_says_so(self, tmp_path):
+    _main(tmp_path, rounds=4, checkpoint_every=2)
+    expected = (tmp_path / 'clients.csv').read_bytes()
+    data = tmp_path / 'checkpoints/round_4/variables'
+    for path in data.iterdir():
+      path.write_bytes(b'')
+    with pytest.warns(UserWarning, match='checkpoint of round 4 cannot be re'):
+      _main(tmp_path, rounds=4, checkpoint_every=2)
+    assert (tmp_path / 'clients.csv').read_bytes() == expected
+
+
+@pytest.fixture(autouse=True)
+def _native_runtime_again():
+  """`main` sets its own context; the other tests expect theirs afterwards."""
+  with contextlib.ExitStack() as stack:
+    from tff_fair import runtime
+
+    stack.callback(runtime.set_execution_context, 'native')
+    yield

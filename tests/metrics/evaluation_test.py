@@ -1,0 +1,81 @@
+import collections
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import metrics
+
+ModelWeights = tff.learning.models.ModelWeights
+
+# With the kernel (1, 0) class 0 is predicted for positive x; with (-1, 0) for
+# negative x. The tie at x = 0 goes to class 0.
+_KERNEL = np.array([[1.0, 0.0]], np.float32)
+_X = [[3.0], [-3.0], [0.0]]
+_EXAMPLES = [
+  (np.array(_X, np.float32), np.array([0, 1, 0], np.int32)),
+  (np.zeros([0, 1], np.float32), np.zeros([0], np.int32)),
+  (np.array(_X, np.float32), np.array([1, 1, 1], np.int32)),
+]
+
+
+def _model():
+  x = tf.keras.Input([1])
+  logits = tf.keras.layers.Dense(2, use_bias=False)(x)
+  return tf.keras.Model(x, collections.OrderedDict(logits=logits))
+
+
+def _loss(margin):
+  """Cross-entropy of the class whose logit leads by `margin`."""
+  return math.log1p(math.exp(-margin))
+
+
+def test_global_model():
+  scores = metrics.Evaluator(_model(), _EXAMPLES).evaluate_global(
+    ModelWeights([_KERNEL], [])
+  )
+  np.testing.assert_array_equal(scores.num_examples, [3, 0, 3])
+  np.testing.assert_allclose(scores.accuracy, [1, math.nan, 1 / 3])
+  # Client 2: class 0 is predicted twice and never true, class 1 found once.
+  np.testing.assert_allclose(scores.f1, [1, math.nan, (0 + 2 / 4) / 2])
+  right = (2 * _loss(3) + _loss(0)) / 3
+  wrong = (_loss(-3) + _loss(3) + _loss(0)) / 3
+  np.testing.assert_allclose(scores.loss, [right, math.nan, wrong], rtol=1e-6)
+  assert scores.pooled['accuracy'] == pytest.approx(4 / 6)
+  assert scores.pooled['loss'] == pytest.approx((right + wrong) / 2)
+  # Pooled confusion [[2, 0], [2, 2]]: F1 4/6 and 4/6.
+  assert scores.pooled['f1'] == pytest.approx(2 / 3)
+
+
+def test_client_models():
+  table = ModelWeights([np.stack([_KERNEL, _KERNEL, -_KERNEL])], [])
+  scores = metrics.Evaluator(_model(), _EXAMPLES).evaluate_clients(table)
+  # Client 2's own model says 1, 0, 0 (the tie) where 1, 1, 1 is true.
+  np.testing.assert_allclose(scores.accuracy, [1, math.nan, 1 / 3])
+  wrong = (_loss(3) + _loss(-3) + _loss(0)) / 3
+  assert scores.loss[2] == pytest.approx(wrong, rel=1e-6)
+  # Pooled confusion [[2, 0], [2, 2]].
+  assert scores.pooled['f1'] == pytest.approx(2 / 3)
+
+
+def test_batches_do_not_matter():
+  x = np.random.default_rng(0).normal(size=[2500, 1]).astype(np.float32)
+  y = (x[:, 0] < 0).astype(np.int32)
+  scores = metrics.Evaluator(_model(), [(x, y)]).evaluate_global(
+    ModelWeights([_KERNEL], [])
+  )
+  assert scores.accuracy == [1] and scores.num_examples == [2500]
+
+
+def test_no_test_data_at_all():
+  scores = metrics.Evaluator(_model(), _EXAMPLES[1:2]).evaluate_global(
+    ModelWeights([_KERNEL], [])
+  )
+  assert math.isnan(scores.accuracy[0]) and math.isnan(scores.pooled['loss'])
+
+
+def test_label_out_of_range():
+  with pytest.raises(ValueError, match=r'labels must lie in 0\.\.1; found 2'):
+    metrics.score_predictions([[0.0, 1.0]], [2], [0], 1)
