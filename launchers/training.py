@@ -22,7 +22,7 @@ from tff_fair import algorithms
 from tff_fair import metrics
 from tff_fair import runtime
 
-# FeDABoost averages the variance of the clients' F1 over its last ten rounds.
+# FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
 _HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
 
@@ -178,7 +178,7 @@ def _score_columns(scores) -> dict[str, float]:
     for name, value in model_scores.pooled.items():
       columns[f'{model}_{name}'] = value
   client_scores = list(scores.values())[-1]
-  for name in ('accuracy', 'f1'):
+  for name in ('accuracy', 'f1', 'f1_own_labels'):
     statistics = metrics.client_statistics(getattr(client_scores, name))
     for statistic, value in statistics.items():
       columns[f'client_{name}_{statistic}'] = value
@@ -194,6 +194,7 @@ def _client_columns(task, scores, state) -> dict[str, Any]:
     'num_test': client_scores.num_examples,
     'accuracy': client_scores.accuracy,
     'f1': client_scores.f1,
+    'f1_own_labels': client_scores.f1_own_labels,
     'loss': client_scores.loss,
   }
   table = state.client_work['table'] or {}
@@ -204,20 +205,27 @@ def _client_columns(task, scores, state) -> dict[str, Any]:
 
 
 def _summarize(settings, directory, scores, times) -> dict[str, Any]:
-  window = directory.read_metrics()['client_f1_variance'].dropna()[-_WINDOW:]
-  interval = metrics.mean_with_interval(window)
+  evaluated = directory.read_metrics()
+  windows = {
+    f'{name}_window': _window(evaluated[name])
+    for name in ('client_f1_variance', 'client_f1_own_labels_variance')
+  }
   return {
     'algorithm': settings['algorithm'],
     'task': settings['task'],
     'rounds': settings['rounds'],
     'final': _score_columns(scores),
-    'client_f1_variance_window': {
-      'evaluations': len(window),
-      **interval._asdict(),
-    },
+    **windows,
     # Of the rounds since the run was last started.
     'median_seconds_per_round': float(np.median(times)) if times else None,
   }
+
+
+def _window(column) -> dict[str, float]:
+  """The mean of the last evaluations, with its interval."""
+  values = column.dropna()[-_WINDOW:]
+  interval = metrics.mean_with_interval(values)
+  return {'evaluations': len(values), **interval._asdict()}
 
 
 def _draw(settings, output_dir) -> None:

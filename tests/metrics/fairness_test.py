@@ -45,16 +45,29 @@ def test_macro_f1_by_hand(confusion, expected):
   np.testing.assert_allclose(metrics.macro_f1(confusion), expected)
 
 
+def test_macro_f1_over_own_labels_by_hand():
+  # Class 1 is predicted twice and never true: 2*2/(4+2), and no 0 beside it.
+  confusion = [[[2, 2], [0, 0]], [[0, 0], [0, 0]]]
+  found = metrics.macro_f1(confusion, own_labels=True)
+  np.testing.assert_allclose(found, [2 / 3, math.nan])
+
+
 def test_macro_f1_and_accuracy_equal_scikit_learn():
   rng = np.random.default_rng(0)
   labels, predictions = rng.integers(0, 7, [2, 300])
   groups = rng.integers(0, 40, 300)
   confusion = metrics.confusion_matrices(labels, predictions, groups, 7, 40)
   f1, accuracy = metrics.macro_f1(confusion), fairness.accuracy(confusion)
+  own = metrics.macro_f1(confusion, own_labels=True)
   for group in range(40):
     pair = labels[groups == group], predictions[groups == group]
     assert f1[group] == pytest.approx(
       sklearn_metrics.f1_score(*pair, average='macro', zero_division=0)
+    )
+    assert own[group] == pytest.approx(
+      sklearn_metrics.f1_score(
+        *pair, average='macro', labels=np.unique(pair[0]), zero_division=0
+      )
     )
     assert accuracy[group] == pytest.approx(
       sklearn_metrics.accuracy_score(*pair)

@@ -23,6 +23,7 @@ class ClientScores(NamedTuple):
     num_examples: `int64[k]`, each client's number of examples.
     accuracy: `float64[k]`; NaN for a client without examples, as below.
     f1: `float64[k]`, macro-F1.
+    f1_own_labels: `float64[k]`, macro-F1 over the client's true labels alone.
     loss: `float64[k]`, mean cross-entropy, whatever the training loss was.
     pooled: `dict` with keys `accuracy`, `f1` and `loss`, over all examples.
   """
@@ -30,6 +31,7 @@ class ClientScores(NamedTuple):
   num_examples: np.ndarray
   accuracy: np.ndarray
   f1: np.ndarray
+  f1_own_labels: np.ndarray
   loss: np.ndarray
   pooled: dict[str, float]
 
@@ -124,6 +126,7 @@ def score_predictions(
     num_examples=num_examples,
     accuracy=fairness.accuracy(confusion),
     f1=fairness.macro_f1(confusion),
+    f1_own_labels=fairness.macro_f1(confusion, own_labels=True),
     loss=client_loss,
     pooled={
       'accuracy': float(fairness.accuracy(pooled)),

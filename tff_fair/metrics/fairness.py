@@ -47,24 +47,28 @@ def confusion_matrices(
   return np.bincount(flat, minlength=np.prod(shape)).reshape(shape)
 
 
-def macro_f1(confusion: Any) -> np.ndarray:
+def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
   """Macro-F1: the unweighted mean of the classes' `2TP / (2TP + FP + FN)`.
 
   The mean is over the classes that occur among the true or the predicted
-  labels; each of these has a positive denominator.
+  labels, as in scikit-learn. On a client of few classes a single stray
+  prediction of another class then adds a 0 to the mean.
 
   Args:
     confusion: `int[..., C, C]`, rows are true classes.
+    own_labels: Takes the mean over the true labels alone. FeDABoost does not
+      say which; its published medians have the size of this one.
 
   Returns:
     float64, of the leading shape; NaN where there is no example.
   """
   confusion = np.asarray(confusion)
   hits = np.diagonal(confusion, axis1=-2, axis2=-1)
-  both = confusion.sum(axis=-1) + confusion.sum(axis=-2)  # 2TP + FP + FN
-  occurs = both > 0
-  f1 = np.divide(2 * hits, both, out=np.zeros(both.shape), where=occurs)
-  return _divide(f1.sum(axis=-1), occurs.sum(axis=-1))
+  true = confusion.sum(axis=-1)
+  both = true + confusion.sum(axis=-2)  # 2TP + FP + FN
+  f1 = np.divide(2 * hits, both, out=np.zeros(both.shape), where=both > 0)
+  counted = (true if own_labels else both) > 0
+  return _divide((f1 * counted).sum(axis=-1), counted.sum(axis=-1))
 
 
 def accuracy(confusion: Any) -> np.ndarray:
