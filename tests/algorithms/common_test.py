@@ -1,0 +1,133 @@
+"""What every method promises, on one tiny problem."""
+
+import asyncio
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import linear_task
+from tff_fair import algorithms
+
+pytestmark = pytest.mark.usefixtures('native_runtime')
+
+_SIZES = (5, 9, 12, 7)
+_COHORTS = ([0, 1, 2], [3], [2, 0])
+_BUILDERS = {
+  'fed_avg': algorithms.build_fed_avg,
+  'ditto': algorithms.build_ditto,
+  'fedaboost': algorithms.build_fedaboost,
+}
+
+
+@functools.cache
+def _process(name):
+  return _BUILDERS[name](
+    linear_task.model_fn,
+    num_clients=len(_SIZES),
+    client_optimizer=linear_task.sgd(0.1),
+    local_epochs=2,
+    batch_size=3,
+  )
+
+
+@functools.cache
+def _client(client_id):
+  return linear_task.client_data(
+    client_id, linear_task.make_clients(_SIZES)[client_id]
+  )
+
+
+def _run(process, state, cohorts):
+  outputs = []
+  for cohort in cohorts:
+    outputs.append(process.next(state, [_client(i) for i in cohort]))
+    state = outputs[-1].state
+  return outputs
+
+
+def _assert_equal(one, other):
+  tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+@pytest.mark.parametrize('name', _BUILDERS)
+class TestEveryMethod:
+  def test_is_a_learning_process_whose_state_keeps_its_type(self, name):
+    process = _process(name)
+    assert isinstance(process, tff.learning.templates.LearningProcess)
+    tff.test.assert_types_identical(
+      process.initialize.type_signature.result,
+      process.next.type_signature.result.state,
+    )
+
+  def test_is_finite(self, name):
+    process = _process(name)
+    for output in _run(process, process.initialize(), _COHORTS):
+      for value in tf.nest.flatten(output):
+        assert np.all(np.isfinite(value))
+
+  def test_repeats_bit_for_bit(self, name):
+    process = _process(name)
+    first = _run(process, process.initialize(), _COHORTS)
+    _assert_equal(first, _run(process, process.initialize(), _COHORTS))
+
+  def test_a_new_process_gives_the_same(self, name):
+    process = _process(name)
+    again = _process.__wrapped__(name)
+    _assert_equal(
+      _run(process, process.initialize(), _COHORTS),
+      _run(again, again.initialize(), _COHORTS),
+    )
+
+  def test_goes_on_from_a_saved_state(self, name, tmp_path):
+    process = _process(name)
+    whole = _run(process, process.initialize(), _COHORTS)
+    managed = tff.program.FileProgramStateManager(tmp_path)
+
+    async def save_and_load():
+      await managed.save(whole[0].state, 1)
+      return await managed.load(1, process.initialize())
+
+    state = asyncio.run(save_and_load())
+    _assert_equal(whole[1:], _run(process, state, _COHORTS[1:]))
+
+  def test_the_order_of_clients_does_not_matter_much(self, name):
+    process = _process(name)
+    state = process.initialize()
+    (one,) = _run(process, state, [[0, 1, 2]])
+    (other,) = _run(process, state, [[2, 0, 1]])
+    for a, b in zip(
+      tf.nest.flatten(one.state), tf.nest.flatten(other.state), strict=True
+    ):
+      np.testing.assert_allclose(a, b, atol=1e-6)
+
+  def test_weights_can_be_set(self, name):
+    process = _process(name)
+    state = process.initialize()
+    weights = tf.nest.map_structure(
+      lambda w: w + 1, process.get_model_weights(state)
+    )
+    state = process.set_model_weights(state, weights)
+    _assert_equal(process.get_model_weights(state), weights)
+
+  def test_runs_in_the_simulation_loop_of_tff(self, name):
+    process = _process(name)
+    released = {}
+
+    class Releases(tff.program.ReleaseManager):
+      async def release(self, value, key):
+        released[key] = value
+
+    # TFF asks for the thread's loop, which `asyncio.run` elsewhere closes.
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    state = tff.simulation.run_training_process(
+      training_process=process,
+      training_selection_fn=lambda r: [_client(i) for i in _COHORTS[r - 1]],
+      total_rounds=2,
+      metrics_managers=[Releases()],
+    )
+    expected = _run(process, process.initialize(), _COHORTS[:2])
+    _assert_equal(state, expected[-1].state)
+    assert {1, 2} <= set(released)
