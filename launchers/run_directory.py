@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+import contextlib
 import json
 import os
 import pathlib
@@ -61,8 +62,9 @@ class RunDirectory:
     return structure, 0
 
   def save_checkpoint(self, state: Any, round_number: int) -> None:
-    """Saves the state after `round_number` rounds."""
-    asyncio.run(self._states.save(state, round_number))
+    """Saves the state after `round_number` rounds, unless it is saved."""
+    with contextlib.suppress(tff.program.ProgramStateExistsError):
+      asyncio.run(self._states.save(state, round_number))
 
   def start_after(self, round_number: int) -> None:
     """Drops what a killed run wrote after `round_number`, and opens the files.

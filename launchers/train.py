@@ -9,6 +9,7 @@ numbers as one that was never stopped. README.md describes the files it writes.
 
 import os
 import pathlib
+import signal
 import sys
 
 from absl import app
@@ -317,6 +318,8 @@ def main(argv: list[str]) -> None:
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   from launchers import training
 
+  # A run that is told to end, saves its state, as after Ctrl-C.
+  signal.signal(signal.SIGTERM, signal.default_int_handler)
   mistakes = (
     training.RunError,
     tasks.DataNotFoundError,

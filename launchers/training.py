@@ -7,7 +7,6 @@ import pathlib
 import time
 from typing import Any
 
-from absl import logging
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -42,7 +41,7 @@ def train(
     flags_text: What goes into the flags file.
 
   Raises:
-    RunError: If a setting does not fit the data.
+    RunError: If a setting does not fit the data, or the run is interrupted.
     tasks.DataNotFoundError: If a data file is nowhere to be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
@@ -50,55 +49,98 @@ def train(
   runtime.set_execution_context(settings['runtime'])
   tf.keras.utils.set_random_seed(settings['model_seed'])
   process = _build_process(settings, task)
-  for name, value in settings.items():
-    logging.info('%s: %s', name, value)
   run_directory.write_atomically(
     output_dir / settings_lib.FLAGS_FILE, flags_text
   )
   directory = run_directory.RunDirectory(
     output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
   )
-  evaluator = metrics.Evaluator(
-    task.model_fn(),
-    [task.examples(i).test for i in range(task.num_clients)],
-  )
   state, start = directory.load_checkpoint(process.initialize())
   if start:
     print(f'{output_dir}: going on after round {start}.')
   directory.start_after(start)
-  sample = _client_sampler(settings, task)
-  times, scores = [], None
-  progress = tqdm.trange(
-    start + 1,
-    settings['rounds'] + 1,
-    initial=start,
-    total=settings['rounds'],
-    disable=None,  # Quiet when the output is not a terminal.
-    unit='round',
-  )
-  for round_number in progress:
-    began = time.monotonic()
-    clients = [task.client_data(i) for i in sample(round_number)]
-    output = process.next(state, clients)
-    state = output.state
-    times.append(time.monotonic() - began)
-    row, reports = _flatten(output.metrics)
-    last = round_number == settings['rounds']
-    if last or round_number % settings['eval_every'] == 0:
-      scores = _evaluate(process, evaluator, state)
-      row.update(_score_columns(scores))
-    directory.write_reports(round_number, reports)
-    directory.write_round(round_number, row, times[-1])
-    progress.set_postfix({k: f'{row[k]:.3f}' for k in _HEADLINES if k in row})
-    if last or round_number % settings['checkpoint_every'] == 0:
-      directory.save_checkpoint(state, round_number)
-  # A run that was already complete has nothing evaluated yet.
-  scores = scores or _evaluate(process, evaluator, state)
-  directory.write_clients(_client_columns(task, scores, state))
-  summary = _summarize(settings, directory, scores, times)
-  directory.write_summary(summary)
+  run = _Run(settings, task, process, directory)
+  state = run.train_from(state, start)
+  run.finish(state)
   _draw(settings, output_dir)
-  _print_summary(summary, output_dir)
+
+
+class _Run:
+  """One run: what its rounds need, and what its end reports."""
+
+  def __init__(self, settings, task, process, directory):
+    self._settings = settings
+    self._task = task
+    self._process = process
+    self._directory = directory
+    self._sample = _client_sampler(settings, task)
+    self._evaluator = metrics.Evaluator(
+      task.model_fn(),
+      [task.examples(i).test for i in range(task.num_clients)],
+    )
+    self._seconds = []
+
+  def train_from(self, state, start: int):
+    """Trains the rounds after `start`, and returns the last state."""
+    rounds = self._settings['rounds']
+    progress = tqdm.trange(
+      start + 1,
+      rounds + 1,
+      initial=start,
+      total=rounds,
+      disable=None,  # Quiet when the output is not a terminal.
+      unit='round',
+    )
+    done = start
+    try:
+      for round_number in progress:
+        new_state, row = self._round(state, round_number)
+        state, done = new_state, round_number
+        if self._is_due('checkpoint_every', done):
+          self._directory.save_checkpoint(state, done)
+        shown = {k: f'{row[k]:.3f}' for k in _HEADLINES if k in row}
+        progress.set_postfix(shown)
+    except KeyboardInterrupt:
+      self._directory.save_checkpoint(state, done)
+      raise RunError(
+        f'stopped after round {done} of {rounds}; the same command goes on.'
+      ) from None
+    return state
+
+  def finish(self, state) -> None:
+    """Evaluates the last state, and writes and prints the result."""
+    scores = self._evaluate(state)
+    columns = _client_columns(self._task, scores, state)
+    self._directory.write_clients(columns)
+    summary = _summarize(self._settings, self._directory, scores, self._seconds)
+    self._directory.write_summary(summary)
+    _print_summary(summary, self._directory.path)
+
+  def _round(self, state, round_number):
+    """One round: the new state, and its row of metrics.csv, already written."""
+    began = time.monotonic()
+    cohort = [self._task.client_data(i) for i in self._sample(round_number)]
+    output = self._process.next(state, cohort)
+    self._seconds.append(time.monotonic() - began)
+    row, reports = _flatten(output.metrics)
+    if self._is_due('eval_every', round_number):
+      row.update(_score_columns(self._evaluate(output.state)))
+    self._directory.write_reports(round_number, reports)
+    self._directory.write_round(round_number, row, self._seconds[-1])
+    return output.state, row
+
+  def _is_due(self, period: str, round_number: int) -> bool:
+    last = round_number == self._settings['rounds']
+    return last or round_number % self._settings[period] == 0
+
+  def _evaluate(self, state) -> dict[str, metrics.ClientScores]:
+    """Scores the global model and, where there are any, the personal ones."""
+    weights = self._process.get_model_weights(state)
+    scores = {'global': self._evaluator.evaluate_global(weights)}
+    if isinstance(self._process, algorithms.PersonalizedLearningProcess):
+      table = self._process.client_model_table(state)
+      scores['personal'] = self._evaluator.evaluate_clients(table)
+    return scores
 
 
 def _build_task(settings):
@@ -156,16 +198,6 @@ def _flatten(round_metrics):
       if not isinstance(value, Mapping) and np.ndim(value) == 0:
         row[f'{part}_{name}'] = value
   return row, reports
-
-
-def _evaluate(process, evaluator, state) -> dict[str, metrics.ClientScores]:
-  """Scores the global model and, where there are any, the personal ones."""
-  weights = process.get_model_weights(state)
-  scores = {'global': evaluator.evaluate_global(weights)}
-  if isinstance(process, algorithms.PersonalizedLearningProcess):
-    table = process.client_model_table(state)
-    scores['personal'] = evaluator.evaluate_clients(table)
-  return scores
 
 
 def _score_columns(scores) -> dict[str, float]:

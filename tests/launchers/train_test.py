@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -134,29 +135,49 @@ def _variables(run, round_number):
   }
 
 
-def test_a_killed_run_resumes_to_the_same_result(tmp_path):
-  arguments = ['--preset=fedaboost_digits', '--rounds=40', '--eval_every=2']
-  whole = _run(*arguments, f'--output_dir={tmp_path / "whole"}')
-  assert whole.returncode == 0, whole.stderr
+_LONG = ['--preset=fedaboost_digits', '--rounds=40', '--eval_every=2']
+
+
+@pytest.fixture(scope='module', name='whole_run')
+def _whole_run(tmp_path_factory):
+  """An unbroken run."""
+  path = tmp_path_factory.mktemp('whole')
+  result = _run(*_LONG, f'--output_dir={path}')
+  assert result.returncode == 0, result.stderr
+  return path
+
+
+@pytest.mark.parametrize(
+  'number', [signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
+)
+def test_a_killed_run_resumes_to_the_same_result(tmp_path, number, whole_run):
   killed = tmp_path / 'killed'
   metrics = killed / 'metrics.csv'
-  command = _command(*arguments, f'--output_dir={killed}')
-  process = subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL)
+  command = _command(*_LONG, f'--output_dir={killed}')
+  process = subprocess.Popen(
+    command, cwd=_ROOT, stderr=subprocess.PIPE, text=True
+  )
   deadline = time.monotonic() + 200
   while not metrics.exists() or metrics.read_text().count('\n') < 15:
     assert process.poll() is None and time.monotonic() < deadline
     time.sleep(0.01)
-  process.send_signal(signal.SIGKILL)
-  process.wait()
+  process.send_signal(number)
+  _, said = process.communicate(timeout=60)
+  assert process.returncode != 0
   rows = metrics.read_text().count('\n') - 1
   assert 13 < rows < 40  # In the middle.
-  resumed = _run(*arguments, f'--output_dir={killed}')
+  if number != signal.SIGKILL:
+    assert re.search(r'Error: stopped after round \d+ of 40', said)
+    assert 'Traceback' not in said
+    # Saved where it stood, not only at a multiple of ten.
+    saved = {p.name for p in (killed / 'checkpoints').iterdir()}
+    assert f'round_{rows}' in saved or f'round_{rows - 1}' in saved
+  resumed = _run(*_LONG, f'--output_dir={killed}')
   assert resumed.returncode == 0, resumed.stderr
   assert 'going on after round' in resumed.stdout
   for name in ('metrics.csv', 'clients.csv', 'reports.csv'):
-    first, second = (tmp_path / run / name for run in ('whole', 'killed'))
-    assert first.read_bytes() == second.read_bytes(), name
-  expected = _variables(tmp_path / 'whole', 40)
+    assert (killed / name).read_bytes() == (whole_run / name).read_bytes(), name
+  expected = _variables(whole_run, 40)
   assert len(expected) > 4
   for name, value in _variables(killed, 40).items():
     np.testing.assert_array_equal(value, expected[name])
@@ -258,6 +279,12 @@ class TestBadInput:
     with pytest.warns(UserWarning, match='checkpoint of round 4 cannot be re'):
       _main(tmp_path, rounds=4, checkpoint_every=2)
     assert (tmp_path / 'clients.csv').read_bytes() == expected
+
+
+def test_the_flag_offers_the_runtimes_that_there_are():
+  from tff_fair import runtime
+
+  assert train.RUNTIMES == runtime.RUNTIME_KINDS
 
 
 @pytest.fixture(autouse=True)

@@ -106,6 +106,7 @@ class _Worker:
       stdout=subprocess.DEVNULL,
       # Errors come back through the connection; level 3 leaves fatal ones.
       env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
+      start_new_session=True,  # Ctrl-C is for Python: it may have work to save.
     )
     channel = grpc.insecure_channel(f'localhost:{port}', _CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(channel)
