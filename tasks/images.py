@@ -5,19 +5,70 @@ and `y_test` of unsigned bytes, as Keras's own `mnist.npz`.
 """
 
 from collections.abc import Callable
+import functools
 import os
+from typing import TYPE_CHECKING
 import zipfile
 import zlib
 
 import numpy as np
 
+from tasks import options as options_lib
+from tasks import pooled
 from tasks import sources
 from tasks import task
+
+if TYPE_CHECKING:
+  import tensorflow as tf
 
 _KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
 _KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 _Arrays = dict[str, np.ndarray]
 _Pair = tuple[np.ndarray, np.ndarray]
+
+
+def build(
+  name: str,
+  options: options_lib.TaskOptions,
+  *,
+  keras_load_data: Callable[[], tuple[_Pair, _Pair]],
+  image_shape: tuple[int, ...],
+  num_classes: int,
+  keras_model_fn: 'Callable[..., tf.keras.Model]',
+) -> task.Task:
+  """Builds the task of one data set.
+
+  Args:
+    name: Name of the task; the archive in the data folder is `NAME.npz`.
+    options: Options with the defaults of the task filled in: a wrong choice is
+      refused before the data are read.
+    keras_load_data: Keras's loader, used if the archive is not there.
+    image_shape: Shape of one image in the file, without a batch axis.
+    num_classes: Number of classes.
+    keras_model_fn: `(input_shape, num_classes) -> model`.
+
+  Returns:
+    The task.
+
+  Raises:
+    DataNotFoundError: If the file is nowhere and cannot be downloaded.
+    DataDamagedError: If the file does not hold what it should.
+    ValueError: If the data cannot be divided as the options say.
+  """
+  data = load(
+    f'{name}.npz',
+    keras_load_data,
+    data_dir=options.data_dir,
+    image_shape=image_shape,
+    num_classes=num_classes,
+  )
+  return pooled.build(
+    name,
+    data=data,
+    num_classes=num_classes,
+    model_fn=functools.partial(keras_model_fn, data.x.shape[1:], num_classes),
+    options=options,
+  )
 
 
 def load(

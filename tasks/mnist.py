@@ -4,65 +4,27 @@ Inputs are float32 [70000, 28, 28, 1] in [0, 1], classes 0..9. The defaults are
 those of FeDABoost, section 5: 264 clients, Dirichlet with alpha 0.2.
 """
 
-import functools
-import os
-
 import tensorflow as tf
 
 from tasks import images
 from tasks import options as options_lib
-from tasks import pooled
 from tasks import task
 from tff_fair import models
 
-_NUM_CLASSES = 10
-
 
 def build(options: options_lib.TaskOptions) -> task.Task:
-  """Returns the task; by default 264 clients, 'dirichlet' with alpha 0.2.
+  """Returns the task; see `tasks.images.build`.
 
   Args:
     options: The user's choices; the data folder may hold `mnist.npz`.
-
-  Returns:
-    The task.
-
-  Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
-    ValueError: If the data cannot be divided as the options say.
   """
-  # Before the data are read, so that a wrong choice is refused at once.
-  options = options.with_defaults(
-    partition='dirichlet', num_clients=264, dirichlet_alpha=0.2
-  )
-  data = load(options.data_dir)
-  return pooled.build(
+  return images.build(
     'mnist',
-    data=data,
-    num_classes=_NUM_CLASSES,
-    model_fn=functools.partial(
-      models.mlp_fedaboost, data.x.shape[1:], _NUM_CLASSES
+    options.with_defaults(
+      partition='dirichlet', num_clients=264, dirichlet_alpha=0.2
     ),
-    options=options,
-  )
-
-
-def load(data_dir: str | os.PathLike | None = None) -> task.Examples:
-  """Returns all examples, those of the train file first.
-
-  Args:
-    data_dir: The data folder; None for the environment variable
-      TFF_FAIR_DATA_DIR.
-
-  Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
-  """
-  return images.load(
-    'mnist.npz',
-    tf.keras.datasets.mnist.load_data,
-    data_dir=data_dir,
+    keras_load_data=tf.keras.datasets.mnist.load_data,
     image_shape=(28, 28),
-    num_classes=_NUM_CLASSES,
+    num_classes=10,
+    keras_model_fn=models.mlp_fedaboost,
   )

@@ -259,6 +259,9 @@ class TestEdgeCases:
     process = _build(error_threshold=0.0, boost_rate=0.5)
     together = _next(process, process.initialize(), clients, [0, 1])
     assert together.metrics['client_work']['num_rejected_clients'] == 1
+    reports = _reports(together)
+    assert np.isnan(reports['alpha'][1]) and np.isnan(reports['gamma'][1])
+    np.testing.assert_array_equal(reports['aggregated'], [1, 0])
     table = together.state.client_work['table']
     assert table['weight'][1] == 0.5 and table['gamma'][1] == 0
     assert table['gamma'][0] > 0

@@ -81,7 +81,8 @@ def build_client_work(
     the metrics, `num_clients`, `num_examples`, `num_empty_clients`,
     `num_rejected_clients`, and, where clients have ids, `clients`, an
     OrderedDict of vectors: `client_id`, `num_examples`, `rejected` and the
-    report, an entry a client, in no particular order.
+    report, an entry a client, in no particular order; the report of a client
+    that was dropped is NaN, or 0 where it is an integer.
   """
   data_type = client_data.client_data_type(model.input_spec, num_clients)
   gather_client = client_data.build_gather_client(
@@ -203,6 +204,11 @@ def _client_round(output, row, examples) -> _ClientRound:
   def zeroed(structure):
     return tf.nest.map_structure(lambda t: kept(t, tf.zeros_like(t)), structure)
 
+  def shown(value):
+    """A report of what did not happen is undefined, or 0 for integers."""
+    missing = np.nan if value.dtype.is_floating else 0
+    return kept(value, tf.constant(missing, value.dtype))
+
   num_examples = zeroed(num_examples)
   weight = tf.cast(num_examples, tf.float32)
   return _ClientRound(
@@ -215,7 +221,7 @@ def _client_round(output, row, examples) -> _ClientRound:
         client_id=examples['key'],
         num_examples=num_examples,
         rejected=tf.cast(rejected, tf.int32),
-        **output.report,
+        **tf.nest.map_structure(shown, output.report),
       ),
     ),
     totals=collections.OrderedDict(
