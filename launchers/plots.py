@@ -120,7 +120,7 @@ def client_f1_distribution(
   scores = {label: _finite(frame['f1']) for label, frame in frames.items()}
   if not any(score.size for score in scores.values()):
     raise NoTestDataError(
-      'The distribution of client F1 needs a client with test data; found none'
+      'The distribution of client F1 needs a client with test data, found none'
       f' in clients.csv of {_listing(runs.values())}.'
     )
   figure = _draw_distribution(scores)
@@ -163,7 +163,7 @@ def _read_all(
   runs: Runs, name: str, columns: list[str]
 ) -> dict[str, pd.DataFrame]:
   if not runs:
-    raise ValueError('At least one run is required; found none.')
+    raise ValueError('At least one run is required, found none.')
   return {
     label: _read(pathlib.Path(directory) / name, columns)
     for label, directory in runs.items()
@@ -174,13 +174,13 @@ def _read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
   """Reads the columns of a csv file, all as numbers."""
   if not path.is_file():
     raise FileNotFoundError(
-      f'A run directory must hold {path.name}; found no file {path}.'
+      f'A run directory must hold {path.name}, found no file {path}.'
     )
   try:
     frame = pd.read_csv(path)
   except ValueError as error:  # Also what pandas raises on a broken csv.
     raise ValueError(
-      f'{path.name} must be a csv file; found in {path}: {_one_line(error)}.'
+      f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
     ) from error
   missing = [column for column in columns if column not in frame]
   if missing or frame.empty:
@@ -196,7 +196,7 @@ def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:
     return frame.apply(pd.to_numeric)
   except ValueError as error:
     raise ValueError(
-      f'{path.name} must hold numbers in {_listing(frame.columns)}; found in'
+      f'{path.name} must hold numbers in {_listing(frame.columns)}, found in'
       f' {path}: {_one_line(error)}.'
     ) from error
 

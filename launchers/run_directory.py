@@ -154,7 +154,7 @@ def _check_like(structure, state):
   def check(expected, found):
     if np.shape(expected) != np.shape(found):
       raise ValueError(
-        f'a tensor must have shape {np.shape(expected)}; found'
+        f'a tensor must have shape {np.shape(expected)}, found'
         f' {np.shape(found)}'
       )
 

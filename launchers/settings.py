@@ -102,7 +102,7 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
   if differences:
     raise SettingsError(
       f'--output_dir={output_dir} must be a new directory or hold a run with'
-      f' the same flags; found that {"; ".join(differences)}.'
+      f' the same flags, found that {"; ".join(differences)}.'
     )
   return True
 

@@ -303,7 +303,7 @@ flags.register_validator(
 def main(argv: list[str]) -> None:
   """Runs the training that the flags describe."""
   if len(argv) > 1:
-    sys.exit(f'Error: every argument must be a flag; found {argv[1]!r}.')
+    sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
   try:
     settings = settings_lib.resolve(flags.FLAGS, FLAG_NAMES)
     output_dir = _output_dir(settings)
@@ -345,7 +345,7 @@ def _make_writable(path: pathlib.Path) -> None:
     (path / '.probe').unlink()
   except OSError as error:
     raise settings_lib.SettingsError(
-      f'--output_dir={path} must be a directory that can be written; found:'
+      f'--output_dir={path} must be a directory that can be written, found:'
       f' {error.strerror}.'
     ) from error
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tasks import _checks
+from tff_fair import checks
 
 PARTITION_NAMES = ('dirichlet', 'equal', 'writer')
 
@@ -35,13 +35,13 @@ class TaskOptions:
 
   def __post_init__(self):
     if self.num_clients is not None:
-      _checks.check_integer('num_clients', self.num_clients, 1)
+      checks.check_integer('num_clients', self.num_clients, 1)
     if self.partition is not None:
-      _checks.check_choice('partition', self.partition, PARTITION_NAMES)
-    _checks.check_fraction('holdout_fraction', self.holdout_fraction)
-    _checks.check_fraction('test_fraction', self.test_fraction)
-    _checks.check_integer('min_samples', self.min_samples, 0)
-    _checks.check_integer('seed', self.seed, 0)
+      checks.check_choice('partition', self.partition, PARTITION_NAMES)
+    checks.check_fraction('holdout_fraction', self.holdout_fraction)
+    checks.check_fraction('test_fraction', self.test_fraction)
+    checks.check_integer('min_samples', self.min_samples, 0)
+    checks.check_integer('seed', self.seed, 0)
 
   def with_defaults(
     self, *, partition: str, num_clients: int, dirichlet_alpha: float

@@ -7,8 +7,8 @@ No example belongs to two clients.
 
 import numpy as np
 
-from tasks import _checks
 from tasks import sizes
+from tff_fair import checks
 
 _MAX_REDRAWS = 100
 
@@ -38,9 +38,9 @@ def equal(
     TypeError: If an argument is not an integer.
     ValueError: If an argument is outside its range.
   """
-  _checks.check_integer('num_clients', num_clients, 1)
-  _checks.check_integer('seed', seed, 0)
-  _checks.check_integer('num_examples', num_examples, 0)
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_integer('seed', seed, 0)
+  checks.check_integer('num_examples', num_examples, 0)
   _check_enough_examples(num_examples, num_clients, 1)
   shuffled = np.random.default_rng(seed).permutation(num_examples)
   return [np.sort(part) for part in np.array_split(shuffled, num_clients)]
@@ -91,11 +91,11 @@ def dirichlet(
       `num_clients * min_samples` examples to give.
   """
   labels = _check_labels(labels)
-  _checks.check_integer('num_clients', num_clients, 1)
+  checks.check_integer('num_clients', num_clients, 1)
   _check_alpha(alpha)
-  _checks.check_integer('seed', seed, 0)
-  _checks.check_choice('remainder', remainder, REMAINDERS)
-  _checks.check_integer('min_samples', min_samples, 0)
+  checks.check_integer('seed', seed, 0)
+  checks.check_choice('remainder', remainder, REMAINDERS)
+  checks.check_integer('min_samples', min_samples, 0)
   _check_enough_examples(len(labels), num_clients, min_samples)
   rng = np.random.default_rng(seed)
   class_sizes = np.unique(labels, return_counts=True)[1]
@@ -199,7 +199,7 @@ def _check_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def _check_alpha(alpha: float) -> None:
-  _checks.check_real('alpha', alpha)
+  checks.check_real('alpha', alpha)
   if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
     raise ValueError(
       f'alpha must be in [{_MIN_ALPHA:g}, {_MAX_ALPHA:g}], found {alpha}.'

@@ -2,9 +2,9 @@
 
 import importlib
 
-from tasks import _checks
 from tasks import options
 from tasks import task
+from tff_fair import checks
 
 # The modules are named, not imported: they bring TensorFlow with them, for
 # which a launcher that only prints its flags should not wait.
@@ -57,7 +57,7 @@ def build_task(
     DataNotFoundError: If a data file is nowhere and cannot be downloaded.
     DataDamagedError: If a data file does not hold what it should.
   """
-  _checks.check_choice('The name of a task', name, TASK_NAMES)
+  checks.check_choice('The name of a task', name, TASK_NAMES)
   chosen = options.TaskOptions(
     data_dir=data_dir,
     num_clients=num_clients,

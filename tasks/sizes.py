@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tasks import _checks
+from tff_fair import checks
 
 
 def largest_remainder(shares: np.ndarray, total: int) -> np.ndarray:
@@ -26,7 +26,7 @@ def largest_remainder(shares: np.ndarray, total: int) -> np.ndarray:
       `total` is below their number.
   """
   shares = _check_shares(shares)
-  _checks.check_integer('total', total, len(shares))
+  checks.check_integer('total', total, len(shares))
   exact = shares / shares.sum() * total
   sizes = np.floor(exact + 1e-9).astype(np.int64)
   # Rounded, so that shares that are equal on paper tie in floating point too.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks import _checks
+from tff_fair import checks
 
 # Keeps the streams of the splits apart from those of other draws by one seed.
 _STREAM = 1
@@ -61,9 +61,9 @@ def split_sizes(
     TypeError: If an argument is not a number of its kind.
     ValueError: If an argument is outside its range.
   """
-  n = _checks.check_integer('num_examples', num_examples, 0)
-  _checks.check_fraction('test_fraction', test_fraction)
-  _checks.check_fraction('holdout_fraction', holdout_fraction)
+  n = checks.check_integer('num_examples', num_examples, 0)
+  checks.check_fraction('test_fraction', test_fraction)
+  checks.check_fraction('holdout_fraction', holdout_fraction)
   test = min(_round_half_up(test_fraction * n), max(n - 1, 0))
   holdout = _round_half_up(holdout_fraction * (n - test))
   if holdout_fraction > 0:
@@ -96,8 +96,8 @@ def split_client(
     TypeError: If an argument is not a number of its kind.
     ValueError: If an argument is outside its range.
   """
-  _checks.check_integer('client_id', client_id, 0)
-  _checks.check_integer('seed', seed, 0)
+  checks.check_integer('client_id', client_id, 0)
+  checks.check_integer('seed', seed, 0)
   _, holdout, test = split_sizes(
     len(indices),
     test_fraction=test_fraction,

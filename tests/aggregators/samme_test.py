@@ -51,7 +51,7 @@ class TestSammeAlpha:
 
   @pytest.mark.parametrize('error_clip', [0.0, -1e-6, 0.5])
   def test_bad_clip(self, error_clip):
-    with pytest.raises(ValueError, match=r'between 0 and 0\.5; found'):
+    with pytest.raises(ValueError, match=r'between 0 and 0\.5, found'):
       aggregators.samme_alpha(0.1, 10, error_clip=error_clip)
 
 
@@ -104,7 +104,7 @@ def test_bad_types(value_type, weight_type, fallback, message):
 
 
 def test_bad_arguments():
-  with pytest.raises(ValueError, match=r"one of \('keep', 'fedavg'\); found"):
+  with pytest.raises(ValueError, match=r"one of \('keep', 'fedavg'\), found"):
     aggregators.SammeAlphaFactory(fallback='drop')
   with pytest.raises(TypeError, match='found SumFactory'):
     aggregators.SammeAlphaFactory(tff.aggregators.SumFactory())

@@ -98,5 +98,7 @@ def test_personal_batch_norm_statistics_stay_with_the_client():
 
 
 def test_negative_proximal_weight_is_refused():
-  with pytest.raises(ValueError, match='proximal_weight must lie in'):
+  with pytest.raises(
+    ValueError, match='proximal_weight must be at least 0.0, found -0.1'
+  ):
     _build(proximal_weight=-0.1)

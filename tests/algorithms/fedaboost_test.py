@@ -315,11 +315,27 @@ class TestEdgeCases:
 @pytest.mark.parametrize(
   ('options', 'error', 'message'),
   [
-    ({'boost_rate': -1.0}, ValueError, r'boost_rate must lie in \[0.0, inf'),
-    ({'error_threshold': 1.5}, ValueError, 'error_threshold must lie in'),
+    (
+      {'boost_rate': -1.0},
+      ValueError,
+      'boost_rate must be at least 0.0, found -1.0',
+    ),
+    (
+      {'error_threshold': 1.5},
+      ValueError,
+      'error_threshold must be at most 1.0, found 1.5',
+    ),
     ({'error_clip': 0.7}, ValueError, 'error_clip must be between 0 and'),
-    ({'initial_gamma': 6.0}, ValueError, r'initial_gamma must lie in \[0'),
-    ({'max_gamma': -1.0}, ValueError, 'max_gamma must lie in'),
+    (
+      {'initial_gamma': 6.0},
+      ValueError,
+      'initial_gamma must be at most 5.0, found 6.0',
+    ),
+    (
+      {'max_gamma': -1.0},
+      ValueError,
+      'max_gamma must be at least 0.0, found -1.0',
+    ),
     ({'focal_weight': 0.0}, ValueError, 'focal_weight must be positive'),
     ({'class_count': 'all'}, ValueError, "class_count must be one of .*'all'"),
     ({'single_class': 'x'}, ValueError, 'single_class must be one of'),
@@ -328,7 +344,11 @@ class TestEdgeCases:
     ({'weight_init': 'x'}, ValueError, 'weight_init must be one of'),
     ({'gamma_mode': 'x'}, ValueError, 'gamma_mode must be one of'),
     ({'num_clients': None}, TypeError, 'num_clients must be an integer'),
-    ({'boost_rate': 'fast'}, TypeError, 'boost_rate must be a number'),
+    (
+      {'boost_rate': 'fast'},
+      TypeError,
+      "boost_rate must be a real number, found 'fast'",
+    ),
   ],
 )
 def test_bad_arguments(options, error, message):

@@ -49,5 +49,5 @@ def test_no_decay_is_the_optimizer_itself():
 
 
 def test_negative_decay_is_refused():
-  with pytest.raises(ValueError, match='must not be negative; found -0.1'):
+  with pytest.raises(ValueError, match='must not be negative, found -0.1'):
     client.with_weight_decay(_optimizers.build_sgdm(0.1), -0.1)

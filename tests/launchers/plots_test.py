@@ -231,20 +231,20 @@ def test_no_run_is_refused(tmp_path):
 def test_missing_file_is_named(runs, tmp_path, name):
   path = runs['FeDABoost'] / name
   path.unlink()
-  with pytest.raises(FileNotFoundError, match=f'must hold {name}; found no'):
+  with pytest.raises(FileNotFoundError, match=f'must hold {name}, found no'):
     plots.write_plots(runs, tmp_path)
 
 
 @pytest.mark.parametrize(
   'text, message',
   [
-    ('', 'must be a csv file; found in'),
-    ('round\n"1', 'must be a csv file; found in'),
+    ('', 'must be a csv file, found in'),
+    ('round\n"1', 'must be a csv file, found in'),
     (
       'round\n1\n',
       'must have the columns round, global_accuracy, .* 1 rows of',
     ),
-    (','.join(('round', *_CURVES)), 'must have .* and a row; found 0 rows'),
+    (','.join(('round', *_CURVES)), 'must have .* and a row, found 0 rows'),
     (f'{",".join(("round", *_CURVES))}\n1,x,1,1,1,1', 'must hold numbers in'),
   ],
   ids=['empty', 'broken_quote', 'missing_columns', 'no_rows', 'words'],

@@ -205,7 +205,7 @@ class TestBadInput:
       ('--rounds=-1', '--rounds=-1: -1 is not'),
       ('--no_such_flag=1', "Unknown command line flag 'no_such_flag'"),
       ('--weight_sign=0', '--weight_sign must be -1 or 1'),
-      ('digits', "every argument must be a flag; found 'digits'"),
+      ('digits', "every argument must be a flag, found 'digits'"),
     ],
   )
   def test_refused_by_the_command_line(self, argument, message):
@@ -237,7 +237,7 @@ class TestBadInput:
     (tmp_path / 'file').write_text('')
     self._fails(
       tmp_path / 'file/run',
-      'must be a directory that can be written; found: Not a directory',
+      'must be a directory that can be written, found: Not a directory',
     )
 
   def test_comparison_with_what_is_no_run(self, tmp_path):
@@ -268,7 +268,11 @@ class TestBadInput:
     self._fails(tmp_path, 'Error: 5000 clients', num_clients=5000)
 
   def test_setting_that_the_builder_refuses(self, tmp_path):
-    self._fails(tmp_path, 'Error: initial_gamma must lie in', initial_gamma=6.0)
+    self._fails(
+      tmp_path,
+      'Error: initial_gamma must be at most 5.0, found 6.0',
+      initial_gamma=6.0,
+    )
 
   def test_damaged_checkpoint_falls_back_and_says_so(self, tmp_path):
     _main(tmp_path, rounds=4, checkpoint_every=2)

@@ -77,5 +77,5 @@ def test_no_test_data_at_all():
 
 
 def test_label_out_of_range():
-  with pytest.raises(ValueError, match=r'labels must lie in 0\.\.1; found 2'):
+  with pytest.raises(ValueError, match=r'labels must lie in 0\.\.1, found 2'):
     metrics.score_predictions([[0.0, 1.0]], [2], [0], 1)

@@ -21,9 +21,9 @@ def test_confusion_matrices_by_hand():
 @pytest.mark.parametrize(
   ('labels', 'predictions', 'groups', 'message'),
   [
-    ([2], [0], [0], r'labels must lie in 0\.\.1; found 2 to 2'),
-    ([0], [-1], [0], r'predictions must lie in 0\.\.1; found -1 to -1'),
-    ([0], [0], [1], r'groups must lie in 0\.\.0; found 1 to 1'),
+    ([2], [0], [0], r'labels must lie in 0\.\.1, found 2 to 2'),
+    ([0], [-1], [0], r'predictions must lie in 0\.\.1, found -1 to -1'),
+    ([0], [0], [1], r'groups must lie in 0\.\.0, found 1 to 1'),
   ],
 )
 def test_confusion_out_of_range(labels, predictions, groups, message):

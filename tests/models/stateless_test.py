@@ -180,7 +180,7 @@ class _HiddenVariable(tf.keras.layers.Layer):
   ('model_fn', 'error', 'message'),
   [
     (_dense_model(), TypeError, 'must be a function that builds a fresh'),
-    (lambda: 3, TypeError, 'must build a tf.keras.Model.*; found int'),
+    (lambda: 3, TypeError, 'must build a tf.keras.Model.*, found int'),
     (
       lambda: tf.keras.Sequential([tf.keras.layers.Dense(2)]),
       TypeError,
@@ -201,7 +201,7 @@ class _HiddenVariable(tf.keras.layers.Layer):
     (
       lambda: _dense_model(_HiddenVariable()),
       ValueError,
-      'must be an attribute of one of its layers; found .*kernel',
+      'must be an attribute of one of its layers, found .*kernel',
     ),
   ],
   ids=['model', 'number', 'unbuilt', 'no_logits', 'float64', 'hidden'],

@@ -7,7 +7,7 @@ from tff_fair import runtime
 
 
 def test_unknown_kind():
-  with pytest.raises(ValueError, match=r"one of \('native',\); found 'gpu'"):
+  with pytest.raises(ValueError, match=r"one of \('native',\), found 'gpu'"):
     runtime.set_execution_context('gpu')
 
 

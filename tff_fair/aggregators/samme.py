@@ -39,7 +39,7 @@ def samme_alpha(
   """
   if not 0 < error_clip < 0.5:
     raise ValueError(
-      f'error_clip must be between 0 and 0.5; found {error_clip}.'
+      f'error_clip must be between 0 and 0.5, found {error_clip}.'
     )
   error = tf.cast(error, tf.float64)
   error = tf.clip_by_value(error, error_clip, 1 - error_clip)
@@ -98,12 +98,12 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     ):
       raise TypeError(
         'inner_agg_factory must be a'
-        ' tff.aggregators.WeightedAggregationFactory; found'
+        ' tff.aggregators.WeightedAggregationFactory, found'
         f' {type(inner_agg_factory).__name__}.'
       )
     if fallback not in _FALLBACKS:
       raise ValueError(
-        f'fallback must be one of {_FALLBACKS}; found {fallback!r}.'
+        f'fallback must be one of {_FALLBACKS}, found {fallback!r}.'
       )
     self._inner_agg_factory = inner_agg_factory
     self._fallback = fallback

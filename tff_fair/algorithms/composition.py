@@ -4,7 +4,6 @@ A method is a `tff.learning` process of a distributor (TFF's broadcast), its own
 client work, its own aggregation rule and a finalizer (TFF's).
 """
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
+from tff_fair import checks
 from tff_fair.client import client_table
 from tff_fair.models import stateless
 
@@ -65,44 +65,20 @@ def check_arguments(
     ValueError: If a number is out of range.
   """
   check_optimizer('client_optimizer', client_optimizer)
-  check_integer('local_epochs', local_epochs, 1)
-  check_integer('batch_size', batch_size, 1)
-  check_integer('seed', seed, 0)
+  checks.check_integer('local_epochs', local_epochs, 1)
+  checks.check_integer('batch_size', batch_size, 1)
+  checks.check_integer('seed', seed, 0)
   if num_clients is not None:
-    check_integer('num_clients', num_clients, 1)
+    checks.check_integer('num_clients', num_clients, 1)
 
 
 def check_optimizer(name: str, optimizer: Any) -> None:
   """Raises TypeError unless `optimizer` is a TFF optimiser."""
   if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
     raise TypeError(
-      f'{name} must be a tff.learning.optimizers.Optimizer; found'
+      f'{name} must be a tff.learning.optimizers.Optimizer, found'
       f' {type(optimizer).__name__}.'
     )
-
-
-def check_integer(name: str, value: Any, lowest: int) -> None:
-  """Raises unless `value` is an integer not below `lowest`."""
-  if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-    raise TypeError(f'{name} must be an integer; found {value!r}.')
-  if value < lowest:
-    raise ValueError(f'{name} must be at least {lowest}; found {value}.')
-
-
-def check_number(name: str, value: Any, lowest: float, highest: float) -> None:
-  """Raises unless `value` is a number within `[lowest, highest]`."""
-  if not isinstance(value, numbers.Real) or isinstance(value, bool):
-    raise TypeError(f'{name} must be a number; found {value!r}.')
-  if not lowest <= value <= highest:
-    raise ValueError(
-      f'{name} must lie in [{lowest}, {highest}]; found {value}.'
-    )
-
-
-def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-  """Raises ValueError unless `value` is one of `choices`."""
-  if value not in choices:
-    raise ValueError(f'{name} must be one of {choices}; found {value!r}.')
 
 
 def compose_process(

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
@@ -76,10 +77,8 @@ def build_ditto(
     seed=seed,
     num_clients=num_clients,
   )
-  composition.check_integer('num_clients', num_clients, 1)
-  composition.check_number(
-    'proximal_weight', proximal_weight, 0.0, float('inf')
-  )
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('proximal_weight', proximal_weight, 0.0)
   personal_optimizer = personal_optimizer or client_optimizer
   composition.check_optimizer('personal_optimizer', personal_optimizer)
   model = models.StatelessModel(model_fn)

@@ -17,6 +17,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
+from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
@@ -122,15 +123,15 @@ def build_fedaboost(
     seed=seed,
     num_clients=num_clients,
   )
-  composition.check_integer('num_clients', num_clients, 1)
+  checks.check_integer('num_clients', num_clients, 1)
   _check_options(
     boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
   )
-  composition.check_choice('class_count', class_count, ('local', 'global'))
-  composition.check_choice('single_class', single_class, ('exclude', 'floor2'))
-  composition.check_choice('weight_sign', weight_sign, (-1, 1))
-  composition.check_choice('weight_init', weight_init, ('m0', 'k'))
-  composition.check_choice('gamma_mode', gamma_mode, ('gated', 'always'))
+  checks.check_choice('class_count', class_count, ('local', 'global'))
+  checks.check_choice('single_class', single_class, ('exclude', 'floor2'))
+  checks.check_choice('weight_sign', weight_sign, (-1, 1))
+  checks.check_choice('weight_init', weight_init, ('m0', 'k'))
+  checks.check_choice('gamma_mode', gamma_mode, ('gated', 'always'))
   rule = aggregators.SammeAlphaFactory(fallback=fallback)
   alpha_fn = functools.partial(aggregators.samme_alpha, error_clip=error_clip)
   model = models.StatelessModel(model_fn)
@@ -283,12 +284,10 @@ def _num_classes(examples, all_classes, class_count, single_class) -> tf.Tensor:
 def _check_options(
   boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
 ):
-  check = composition.check_number
-  unbounded = float('inf')
-  check('boost_rate', boost_rate, 0.0, unbounded)
-  check('error_threshold', error_threshold, 0.0, 1.0)
-  check('max_gamma', max_gamma, 0.0, unbounded)
-  check('initial_gamma', initial_gamma, 0.0, max_gamma)
-  check('focal_weight', focal_weight, 0.0, unbounded)
+  checks.check_real('boost_rate', boost_rate, 0.0)
+  checks.check_real('error_threshold', error_threshold, 0.0, 1.0)
+  checks.check_real('max_gamma', max_gamma, 0.0)
+  checks.check_real('initial_gamma', initial_gamma, 0.0, max_gamma)
+  checks.check_real('focal_weight', focal_weight, 0.0)
   if focal_weight == 0:
-    raise ValueError('focal_weight must be positive; found 0.')
+    raise ValueError('focal_weight must be positive, found 0.')

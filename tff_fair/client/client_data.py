@@ -135,7 +135,7 @@ def _dataset(client_id, part, x, y) -> tf.data.Dataset:
   if len(x) != len(y):
     raise ValueError(
       f'The {part} part of client {client_id} must hold as many inputs as'
-      f' labels; found {len(x)} inputs and {len(y)} labels.'
+      f' labels, found {len(x)} inputs and {len(y)} labels.'
     )
   return tf.data.Dataset.from_tensors(
     collections.OrderedDict(
@@ -155,7 +155,7 @@ def _checked(examples, num_classes):
 def _check_range(values, end, what) -> list[tf.Operation]:
   in_range = tf.reduce_all((values >= 0) & (values < end))
   lowest, highest = tf.reduce_min(values), tf.reduce_max(values)
-  sentence = f'{what} must lie in 0..{end - 1}; found lowest and highest'
+  sentence = f'{what} must lie in 0..{end - 1}, found lowest and highest'
   check = tf.debugging.Assert(in_range, [sentence, lowest, highest])
   return [] if check is None else [check]
 

@@ -59,7 +59,7 @@ def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
   distinct = tf.size(tf.unique(client_ids)[0])
   check = tf.debugging.Assert(
     tf.equal(distinct, tf.size(client_ids)),
-    ['A client must take part once a round; found the ids', client_ids],
+    ['A client must take part once a round, found the ids', client_ids],
     summarize=20,
   )
   with tf.control_dependencies([] if check is None else [check]):

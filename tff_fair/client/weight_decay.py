@@ -27,7 +27,7 @@ def with_weight_decay(
   """
   if weight_decay < 0:
     raise ValueError(
-      f'weight_decay must not be negative; found {weight_decay}.'
+      f'weight_decay must not be negative, found {weight_decay}.'
     )
   if weight_decay == 0:
     return optimizer

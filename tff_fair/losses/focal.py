@@ -66,9 +66,9 @@ class FocalLoss(tf.keras.losses.Loss):
     """
     super().__init__(reduction=reduction, name=name)
     if isinstance(gamma, (int, float)) and gamma < 0:
-      raise ValueError(f'gamma must not be negative; found {gamma}.')
+      raise ValueError(f'gamma must not be negative, found {gamma}.')
     if focal_weight <= 0:
-      raise ValueError(f'focal_weight must be positive; found {focal_weight}.')
+      raise ValueError(f'focal_weight must be positive, found {focal_weight}.')
     self.gamma = gamma
     self.focal_weight = focal_weight
 

@@ -41,7 +41,7 @@ def confusion_matrices(
   for name, part, end in zip(names, parts, shape, strict=True):
     if part.size and not 0 <= part.min() <= part.max() < end:
       raise ValueError(
-        f'{name} must lie in 0..{end - 1}; found {part.min()} to {part.max()}.'
+        f'{name} must lie in 0..{end - 1}, found {part.min()} to {part.max()}.'
       )
   flat = np.ravel_multi_index(parts, shape)
   return np.bincount(flat, minlength=np.prod(shape)).reshape(shape)

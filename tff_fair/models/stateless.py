@@ -51,7 +51,7 @@ class StatelessModel:
     if isinstance(model_fn, tf.keras.Model) or not callable(model_fn):
       raise TypeError(
         'model_fn must be a function that builds a fresh Keras model at each'
-        f' call; found {type(model_fn).__name__}.'
+        f' call, found {type(model_fn).__name__}.'
       )
     model = model_fn()
     _check_model(model)
@@ -175,7 +175,7 @@ class _Generator:
     if self._seed is None:
       raise ValueError(
         'A layer draws random numbers in training mode, which requires a'
-        ' stateless seed of shape [2]; found seed=None.'
+        ' stateless seed of shape [2], found seed=None.'
       )
     fold_in = tf.random.experimental.stateless_fold_in
     seed = fold_in(self._seed, self._layer_index)
@@ -231,7 +231,7 @@ def _find_slots(layers, variables):
     if id(variable) not in by_id:
       raise ValueError(
         'Every variable of the model must be an attribute of one of its'
-        f' layers; found {variable.name}, which is not.'
+        f' layers, found {variable.name}, which is not.'
       )
   return [by_id[id(variable)] for variable in variables]
 
@@ -243,23 +243,23 @@ def _check_model(model):
     ' of shape [None, num_classes]'
   )
   if not isinstance(model, tf.keras.Model):
-    raise TypeError(f'{requirement}; found {type(model).__name__}.')
+    raise TypeError(f'{requirement}, found {type(model).__name__}.')
   if not getattr(model, 'inputs', None) or len(model.inputs) != 1:
     raise TypeError(
-      f'{requirement}; found a model whose inputs are'
+      f'{requirement}, found a model whose inputs are'
       f' {getattr(model, "inputs", None)} (build subclassed models with'
       ' tf.keras.Model(inputs, outputs)).'
     )
   output = model.output
   if isinstance(output, dict) and 'logits' not in output:
-    raise TypeError(f'{requirement}; found outputs named {sorted(output)}.')
+    raise TypeError(f'{requirement}, found outputs named {sorted(output)}.')
   logits = _named_outputs(output)['logits']
   if not tf.keras.backend.is_keras_tensor(logits) or logits.shape.rank != 2:
-    raise TypeError(f'{requirement}; found output {output!r}.')
+    raise TypeError(f'{requirement}, found output {output!r}.')
   for variable in model.variables:
     if variable.dtype != tf.float32:
       raise TypeError(
-        'Every weight of the model must be float32; found'
+        'Every weight of the model must be float32, found'
         f' {variable.name} of {variable.dtype.name}.'
       )
 

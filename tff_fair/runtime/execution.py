@@ -29,7 +29,7 @@ def set_execution_context(kind: str = 'native', **options: Any) -> None:
   """
   if kind not in _CONTEXTS:
     raise ValueError(
-      f'The runtime must be one of {RUNTIME_KINDS}; found {kind!r}.'
+      f'The runtime must be one of {RUNTIME_KINDS}, found {kind!r}.'
     )
   native.stop_workers()
   tff.framework.set_default_context(_CONTEXTS[kind](**options))

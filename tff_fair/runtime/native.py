@@ -116,6 +116,6 @@ class _Worker:
         self.stop()
         raise RuntimeError(
           f"TFF's worker must answer within {_START_SECONDS} seconds of its"
-          f' start; found that {binary} does not.'
+          f' start, found that {binary} does not.'
         )
       time.sleep(_POLL_SECONDS)

@@ -1,8 +1,9 @@
-"""Argument checks shared by the modules of this package."""
+"""Checks of arguments: one sentence says what was required and what found."""
 
 from collections.abc import Sequence
 import math
 import numbers
+from typing import Any
 
 
 def check_integer(
@@ -32,24 +33,35 @@ def check_integer(
   return int(value)
 
 
-def check_real(name: str, value: float) -> float:
-  """Returns `value` as a `float` if it is a finite real number.
+def check_real(
+  name: str,
+  value: float,
+  minimum: float | None = None,
+  maximum: float | None = None,
+) -> float:
+  """Returns `value` as a `float` if it is a finite number of the legal range.
 
   Args:
     name: What the message calls the value.
     value: The value to check.
+    minimum: The smallest legal value; None for no bound.
+    maximum: The largest legal value; None for no bound.
 
   Returns:
     `value` as a Python `float`.
 
   Raises:
     TypeError: If `value` is not a real number.
-    ValueError: If `value` is infinite or not a number.
+    ValueError: If `value` is infinite, not a number, or out of range.
   """
   if isinstance(value, bool) or not isinstance(value, numbers.Real):
     raise TypeError(f'{name} must be a real number, found {value!r}.')
   if not math.isfinite(value):
     raise ValueError(f'{name} must be finite, found {value}.')
+  if minimum is not None and value < minimum:
+    raise ValueError(f'{name} must be at least {minimum}, found {value}.')
+  if maximum is not None and value > maximum:
+    raise ValueError(f'{name} must be at most {maximum}, found {value}.')
   return float(value)
 
 
@@ -73,7 +85,7 @@ def check_fraction(name: str, value: float) -> float:
   return value
 
 
-def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
   """Returns `value` if it is one of `choices`.
 
   Args:
