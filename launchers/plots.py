@@ -185,7 +185,7 @@ def _read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
   missing = [column for column in columns if column not in frame]
   if missing or frame.empty:
     raise ValueError(
-      f'{path.name} must have the columns {_listing(columns)} and a row;'
+      f'{path.name} must have the columns {_listing(columns)} and a row,'
       f' found {len(frame)} rows of {_listing(frame.columns)} in {path}.'
     )
   return _numbers(frame[columns], path)
