@@ -4,6 +4,7 @@ Nothing here imports TensorFlow, so that mistakes show at once.
 """
 
 from collections.abc import Mapping
+import math
 import pathlib
 from typing import Any
 
@@ -34,11 +35,15 @@ def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
     read.
 
   Raises:
-    SettingsError: If a flag was given that would have no effect.
+    SettingsError: If a flag was given that would have no effect, or that is no
+      finite number.
   """
   given = {
     n: run_flags[n].value for n in names if not run_flags[n].using_default_value
   }
+  for name, value in given.items():
+    if isinstance(value, float) and not math.isfinite(value):
+      raise SettingsError(f'--{name} must be finite, found {value}.')
   values = {n: run_flags[n].default for n in names if n != 'preset'}
   preset = presets.PRESETS.get(run_flags['preset'].value)
   if preset is not None:

@@ -23,6 +23,14 @@ from tff_fair import runtime
 
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
+_DROPPED = (
+  'num_empty_clients',
+  'num_rejected_clients',
+  'aggregator_num_excluded',
+  'aggregator_num_non_finite',
+  'aggregator_fallback',
+  'finalizer_update_non_finite',
+)
 _HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
 
 
@@ -45,8 +53,9 @@ def train(
     tasks.DataNotFoundError: If a data file is nowhere to be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
-  task = _build_task(settings)
+  # First of all: TFF's default context does not end well if nobody uses it.
   runtime.set_execution_context(settings['runtime'])
+  task = _build_task(settings)
   tf.keras.utils.set_random_seed(settings['model_seed'])
   process = _build_process(settings, task)
   run_directory.write_atomically(
@@ -248,9 +257,15 @@ def _summarize(settings, directory, scores, times) -> dict[str, Any]:
     'rounds': settings['rounds'],
     'final': _score_columns(scores),
     **windows,
+    'dropped': _dropped(evaluated),
     # Of the rounds since the run was last started.
     'median_seconds_per_round': float(np.median(times)) if times else None,
   }
+
+
+def _dropped(rounds) -> dict[str, int]:
+  """What did not count, summed over the rounds: clients, rounds, updates."""
+  return {name: int(rounds[name].sum()) for name in _DROPPED if name in rounds}
 
 
 def _window(column) -> dict[str, float]:
@@ -293,4 +308,7 @@ def _print_summary(summary, output_dir) -> None:
     'client_f1_variance',
   ):
     print(f'  {name:22} {final[name]:.4f}')
+  for name, count in summary['dropped'].items():
+    if count:
+      print(f'  {name:22} {count} in all rounds')
   print(f'results: {output_dir}')

@@ -68,6 +68,12 @@ def test_flags_without_effect_are_refused(arguments, message):
     _resolve(*arguments)
 
 
+@pytest.mark.parametrize('value', ['nan', 'inf'])
+def test_numbers_must_be_finite(value):
+  with pytest.raises(settings.SettingsError, match=f'finite, found {value}'):
+    _resolve(f'--client_learning_rate={value}')
+
+
 @pytest.mark.parametrize(
   'arguments',
   [

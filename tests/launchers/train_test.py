@@ -113,6 +113,16 @@ def test_runs_are_drawn_beside_each_other(tmp_path, capsys):
   assert (tmp_path / 'b/plots/client_f1.png').stat().st_size > alone
 
 
+def test_what_was_dropped_is_shown(tmp_path, capsys):
+  # So large a step that every client's update overflows.
+  _main(tmp_path, client_learning_rate=1e38)
+  said = capsys.readouterr().out
+  assert re.search(r'num_rejected_clients +6 in all rounds', said)
+  summary = json.loads((tmp_path / 'summary.json').read_text())
+  assert summary['dropped']['num_rejected_clients'] == 6
+  assert summary['dropped']['aggregator_fallback'] == 2
+
+
 def test_flags_file_repeats_the_run(tmp_path):
   _main(tmp_path / 'a')
   text = (tmp_path / 'a/flags.txt').read_text()
