@@ -166,15 +166,13 @@ _define(
 )
 
 # Seeds.
-_define('integer', 'model_seed', 0, 'Of the first weights.', lower_bound=0)
-_define(
-  'integer',
-  'client_seed',
-  0,
-  'Of the choice of clients, their permutations and dropout.',
-  lower_bound=0,
-)
-_define('integer', 'data_seed', 0, 'Of the partition.', lower_bound=0)
+for _name, _help in (
+  ('model_seed', 'Of the first weights.'),
+  ('client_seed', 'Of the choice of clients, their permutations and dropout.'),
+  ('data_seed', 'Of the partition.'),
+):
+  # The largest seed that NumPy's global generator takes.
+  _define('integer', _name, 0, _help, lower_bound=0, upper_bound=2**32 - 1)
 
 # FedAvg and Ditto.
 _define('boolean', 'uniform', False, 'fedavg, ditto: all clients weigh alike.')

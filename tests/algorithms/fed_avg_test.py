@@ -225,7 +225,7 @@ def test_type_signature_shows_the_data():
     ({'local_epochs': 0}, ValueError, 'local_epochs must be at least 1'),
     ({'local_epochs': 1.5}, TypeError, 'local_epochs must be an integer'),
     ({'batch_size': -1}, ValueError, 'batch_size must be at least 1'),
-    ({'seed': -1}, ValueError, 'seed must be at least 0, found -1'),
+    ({'seed': -1}, ValueError, 'seed must be in 0.*, found -1'),
     ({'num_clients': 0}, ValueError, 'num_clients must be at least 1'),
     (
       {'model_aggregator': tff.aggregators.SumFactory()},

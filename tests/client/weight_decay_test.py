@@ -51,3 +51,17 @@ def test_no_decay_is_the_optimizer_itself():
 def test_negative_decay_is_refused():
   with pytest.raises(ValueError, match='must not be negative, found -0.1'):
     client.with_weight_decay(_optimizers.build_sgdm(0.1), -0.1)
+
+
+def test_sparse_gradients_decay_too():
+  optimizer = client.with_weight_decay(_optimizers.build_sgdm(0.1), 0.01)
+  weight = tf.constant([[2.0], [4.0]])
+  with tf.GradientTape() as tape:
+    tape.watch(weight)
+    loss = tf.reduce_sum(tf.gather(weight, [1]))
+  gradient = tape.gradient(loss, weight)
+  assert isinstance(gradient, tf.IndexedSlices)
+  state = optimizer.initialize(tf.TensorSpec([2, 1], tf.float32))
+  _, found = optimizer.next(state, weight, gradient)
+  # 2 - .1 * (0 + .02) and 4 - .1 * (1 + .04)
+  np.testing.assert_allclose(found, [[1.998], [3.896]], rtol=1e-6)

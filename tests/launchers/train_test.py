@@ -214,6 +214,7 @@ class TestBadInput:
       ('--client_fraction=1.1', '--client_fraction must be above 0 and at mo'),
       ('--rounds=-1', '--rounds=-1: -1 is not'),
       ('--no_such_flag=1', "Unknown command line flag 'no_such_flag'"),
+      ('--model_seed=4294967296', 'is not an integer in the range [0, 4294967'),
       ('--weight_sign=0', '--weight_sign must be -1 or 1'),
       ('digits', "every argument must be a flag, found 'digits'"),
     ],

@@ -67,7 +67,7 @@ def check_arguments(
   check_optimizer('client_optimizer', client_optimizer)
   checks.check_integer('local_epochs', local_epochs, 1)
   checks.check_integer('batch_size', batch_size, 1)
-  checks.check_integer('seed', seed, 0)
+  checks.check_integer('seed', seed, 0, 2**62 - 1)  # Two int32 words.
   if num_clients is not None:
     checks.check_integer('num_clients', num_clients, 1)
 

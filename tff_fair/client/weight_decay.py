@@ -46,7 +46,9 @@ class _WeightDecayOptimizer(tff.learning.optimizers.Optimizer):
 
   def next(self, state: Any, weights: Any, gradients: Any) -> tuple[Any, Any]:
     gradients = tf.nest.map_structure(
-      lambda w, g: g + self._weight_decay * w, weights, gradients
+      lambda w, g: tf.convert_to_tensor(g) + self._weight_decay * w,
+      weights,
+      gradients,
     )
     return self._optimizer.next(state, weights, gradients)
 
