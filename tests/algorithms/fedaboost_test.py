@@ -8,6 +8,8 @@ import tensorflow_federated as tff
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
 from tff_fair import algorithms
+from tff_fair import client
+from tff_fair import models
 from tff_fair.algorithms import fedaboost
 
 _SIZES = (5, 9, 12, 7, 11)
@@ -284,6 +286,20 @@ class TestEdgeCases:
     assert output.metrics['aggregator']['num_aggregated'] == 1
     table = output.state.client_work['table']
     assert table['gamma'][1] == 0
+
+  def test_layers_that_fail_on_an_empty_batch_do_not_see_one(self):
+    process = algorithms.build_fedaboost(
+      lambda: models.cnn_femnist((4, 4, 1), 3),
+      num_clients=2,
+      client_optimizer=linear_task.sgd(0.1),
+    )
+    x, y = np.ones([6, 4, 4, 1]), np.arange(6) % 3
+    data = [
+      client.build_client_data(0, (x, y), (x, y)),
+      client.build_client_data(1, (x[:0], y[:0]), (x[:0], y[:0])),
+    ]
+    output = process.next(process.initialize(), data)
+    assert output.metrics['client_work']['num_empty_clients'] == 1
 
   def test_batch_norm_statistics_are_those_of_the_aggregated(self):
     clients = linear_task.make_clients((12, 9))

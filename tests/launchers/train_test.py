@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from launchers import methods
 from launchers import train
+from tests.tasks import emnist_file
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SMALL = {
@@ -84,6 +85,50 @@ def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
     assert {'weight', 'gamma'} <= set(clients)
   if algorithm == 'ditto':
     assert {'personal_f1', 'train_personal_loss'} <= set(metrics)
+
+
+@pytest.fixture(scope='module', name='data_dir')
+def _data_dir(tmp_path_factory):
+  """Small files in the formats of the real ones."""
+  path = tmp_path_factory.mktemp('data')
+  rng = np.random.default_rng(0)
+  for name, shape in (('mnist', [28, 28]), ('cifar10', [32, 32, 3])):
+    arrays = {}
+    for part, size in (('train', 60), ('test', 20)):
+      arrays[f'x_{part}'] = rng.integers(0, 256, [size, *shape], np.uint8)
+      arrays[f'y_{part}'] = np.arange(size) % 10
+    np.savez(path / f'{name}.npz', **arrays)
+  emnist_file.write(path / 'emnist_all.sqlite')
+  return path
+
+
+@pytest.mark.parametrize(
+  ('preset', 'algorithm'),
+  [
+    ('fedaboost_mnist', 'fedaboost'),
+    ('fedaboost_mnist_without_boosting', 'fedaboost'),
+    ('fedaboost_mnist', 'ditto'),
+    ('fedaboost_femnist_1', 'fedavg'),
+    ('fedaboost_femnist_2', 'fedaboost'),  # AdamW, batch norm, dropout.
+    ('fedaboost_femnist_2', 'ditto'),
+    ('fedaboost_cifar_20', 'fedaboost'),
+  ],
+)
+def test_presets_run(preset, algorithm, data_dir, tmp_path):
+  _main(
+    tmp_path,
+    preset=preset,
+    algorithm=algorithm,
+    data_dir=str(data_dir),
+    num_clients=4,
+    client_fraction=1.0,
+    rounds=1,
+    local_epochs=1,
+  )
+  summary = json.loads((tmp_path / 'summary.json').read_text())
+  assert summary['algorithm'] == algorithm
+  assert 0 <= summary['final']['global_accuracy'] <= 1
+  assert summary['dropped']['num_rejected_clients'] == 0
 
 
 def test_evaluates_as_often_as_told_and_always_at_the_end(tmp_path):

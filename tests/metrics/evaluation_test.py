@@ -76,6 +76,21 @@ def test_no_test_data_at_all():
   assert math.isnan(scores.accuracy[0]) and math.isnan(scores.pooled['loss'])
 
 
+def test_clients_without_test_data_and_layers_that_fail_on_an_empty_batch():
+  x = tf.keras.Input([4, 4, 1])
+  h = tf.keras.layers.Conv2D(32, 3, padding='same')(x)
+  h = tf.keras.layers.Flatten()(tf.keras.layers.BatchNormalization()(h))
+  model = tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
+  one = (np.ones([1, 4, 4, 1], np.float32), np.array([0]))
+  none = (one[0][:0], one[1][:0])
+  table = tf.nest.map_structure(
+    lambda w: np.stack([w.numpy()] * 2),
+    ModelWeights(model.trainable_variables, model.non_trainable_variables),
+  )
+  scores = metrics.Evaluator(model, [one, none]).evaluate_clients(table)
+  np.testing.assert_array_equal(np.isnan(scores.accuracy), [False, True])
+
+
 def test_label_out_of_range():
   with pytest.raises(ValueError, match=r'labels must lie in 0\.\.1, found 2'):
     metrics.score_predictions([[0.0, 1.0]], [2], [0], 1)

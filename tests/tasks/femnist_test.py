@@ -2,7 +2,6 @@
 
 import pathlib
 import shutil
-import sqlite3
 
 import numpy as np
 import pytest
@@ -11,56 +10,7 @@ import tensorflow_federated as tff
 
 import tasks
 from tasks import sources
-
-# Examples of each writer in the train and in the test file; written in an
-# order that is not that of the names.
-_WRITERS = {'f2': (7, 3), 'f0': (20, 5), 'f1': (1, 0), 'f3': (4, 1)}
-
-
-def _proto(value, label, shape=(28, 28)):
-  pixels = np.full(shape, value, np.float32)
-  example = tf.train.Example()
-  feature = example.features.feature
-  feature['pixels'].float_list.value.extend(pixels.ravel())
-  feature['label'].int64_list.value.append(label)
-  return example.SerializeToString()
-
-
-def _rows():
-  """Yields (split, writer, pixel value, label); the value names the example."""
-  value = 0
-  for split, which in [('all_test', 1), ('all_train', 0)]:
-    for writer, counts in _WRITERS.items():
-      for _ in range(counts[which]):
-        yield split, writer, value / 1024, value % 62
-        value += 1
-
-
-def _write(path, rows=None, metadata=None):
-  """Writes a database; by default also with a split that is not to be read."""
-  rows = list(_rows()) if rows is None else rows
-  if metadata is None:
-    pairs = [(writer, split) for split, writer, *_ in rows]
-    metadata = [(*pair, pairs.count(pair)) for pair in dict.fromkeys(pairs)]
-  with sqlite3.connect(path) as connection:
-    connection.execute(
-      'CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT '
-      'NULL, serialized_example_proto BLOB NOT NULL)'
-    )
-    connection.execute(
-      'CREATE TABLE client_metadata (client_id TEXT NOT NULL, split_name TEXT'
-      ' NOT NULL, num_examples INTEGER NOT NULL)'
-    )
-    other = ('digits_only_train', 'f0', _proto(0.5, 3))
-    connection.executemany(
-      'INSERT INTO examples VALUES (?, ?, ?)',
-      [other, *((s, w, _proto(*example)) for s, w, *example in rows)],
-    )
-    connection.executemany(
-      'INSERT INTO client_metadata VALUES (?, ?, ?)',
-      [('f0', 'digits_only_train', 1), *metadata],
-    )
-  connection.close()
+from tests.tasks import emnist_file
 
 
 @pytest.fixture(name='home')
@@ -79,7 +29,7 @@ def _offline(**_):
 @pytest.fixture(name='data_dir')
 def _data_dir(home, tmp_path):
   del home
-  _write(tmp_path / 'emnist_all.sqlite')
+  emnist_file.write(tmp_path / 'emnist_all.sqlite')
   return tmp_path
 
 
@@ -91,8 +41,8 @@ def test_a_client_is_a_writer(data_dir):
   task = tasks.build_task('femnist', data_dir=data_dir)
   assert (task.name, task.num_clients, task.num_classes) == ('femnist', 4, 62)
   assert task.data.x.shape == (41, 28, 28, 1)
-  expected = {writer: set() for writer in sorted(_WRITERS)}
-  for _, writer, value, label in _rows():
+  expected = {writer: set() for writer in sorted(emnist_file.WRITERS)}
+  for _, writer, value, label in emnist_file.all_rows():
     expected[writer].add((value, label))
   for client_id, examples in enumerate(expected.values()):
     found = [
@@ -197,12 +147,12 @@ def test_refuses(arguments, message, data_dir):
 
 def test_takes_the_file_in_the_cache(home):
   (home / '.tff').mkdir(parents=True)
-  _write(home / '.tff' / 'emnist_all.sqlite')
+  emnist_file.write(home / '.tff' / 'emnist_all.sqlite')
   assert tasks.build_task('femnist').num_clients == 4
 
 
 def test_downloads_into_the_cache(home, tmp_path, monkeypatch):
-  _write(tmp_path / 'origin.sqlite')
+  emnist_file.write(tmp_path / 'origin.sqlite')
 
   def load_data(only_digits, cache_dir):
     assert not only_digits
@@ -281,7 +231,7 @@ _ROW = ('all_train', 'f0', 0.5, 3)
 def test_says_what_is_wrong_with_a_file(rows, metadata, message, home):
   path = home / 'emnist_all.sqlite'
   home.mkdir()
-  _write(path, rows, metadata)
+  emnist_file.write(path, rows, metadata)
   with pytest.raises(
     tasks.DataDamagedError, match=rf"^The data file '{path}' .*{message}"
   ):

@@ -254,14 +254,17 @@ def boosted_row(
 
 def _error(model, weights, examples) -> tf.Tensor:
   """Share of wrong predictions; 1 without examples."""
-  outputs, _ = model(weights, examples['x'], training=False)
   labels = examples['y']
-  predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
-  # Not `!=`, which compares identities where TFF traces.
-  wrong = tf.not_equal(predicted, labels)
-  wrong = tf.math.count_nonzero(wrong, dtype=tf.float32)
-  total = tf.cast(tf.size(labels), tf.float32)
-  return tf.where(total > 0, wrong / tf.maximum(total, 1.0), 1.0)
+
+  def share_wrong():
+    outputs, _ = model(weights, examples['x'], training=False)
+    predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
+    # Not `!=`, which compares identities where TFF traces.
+    wrong = tf.cast(tf.not_equal(predicted, labels), tf.float32)
+    return tf.reduce_mean(wrong)
+
+  # Some layers fail on an empty batch.
+  return tf.cond(tf.size(labels) > 0, share_wrong, lambda: 1.0)
 
 
 def _validation_part(examples):

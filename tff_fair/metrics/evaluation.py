@@ -89,11 +89,12 @@ class Evaluator:
     return score_predictions(logits, self._labels, self._clients, len(self._x))
 
   def _predict(self, x) -> np.ndarray:
-    starts = range(0, max(len(x), 1), _BATCH)
-    batches = [
-      tf.convert_to_tensor(x[i : i + _BATCH], tf.float32) for i in starts
+    nothing = np.zeros([0, _logits(self._model.output).shape[-1]], np.float32)
+    batches = [  # No batch if there is no example: some layers fail on it.
+      tf.convert_to_tensor(x[i : i + _BATCH], tf.float32)
+      for i in range(0, len(x), _BATCH)
     ]
-    return np.concatenate([self._logits_fn(batch) for batch in batches])
+    return np.concatenate([nothing, *map(self._logits_fn, batches)])
 
 
 def score_predictions(
