@@ -51,7 +51,8 @@ class RunDirectory:
     Returns:
       The state and its round; `structure` and 0 without any checkpoint.
     """
-    for version in reversed(asyncio.run(self._states.get_versions()) or []):
+    versions = asyncio.run(self._states.get_versions()) or []
+    for version in reversed(versions):
       try:
         state = asyncio.run(self._states.load(version, structure))
         _check_like(structure, state)
@@ -59,6 +60,8 @@ class RunDirectory:
       except Exception as error:  # pylint: disable=broad-exception-caught
         # A damaged SavedModel fails in many ways; any of them means "damaged".
         self._set_aside(version, error)
+        if version == versions[0]:
+          warnings.warn('No checkpoint is left: starting anew.', stacklevel=2)
     return structure, 0
 
   def save_checkpoint(self, state: Any, round_number: int) -> None:

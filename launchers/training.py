@@ -64,9 +64,14 @@ def train(
   directory = run_directory.RunDirectory(
     output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
   )
+  print(
+    f'{settings["algorithm"]} on {settings["task"]}:'
+    f' {task.num_clients} clients, {settings["rounds"]} rounds, all settings in'
+    f' {output_dir / settings_lib.FLAGS_FILE}'
+  )
   state, start = directory.load_checkpoint(process.initialize())
   if start:
-    print(f'{output_dir}: going on after round {start}.')
+    print(f'going on after round {start}')
   directory.start_after(start)
   run = _Run(settings, task, process, directory)
   state = run.train_from(state, start)
@@ -297,9 +302,7 @@ def _algorithm(path) -> str:
 def _print_summary(summary, output_dir) -> None:
   """The result in a few lines."""
   final = summary['final']
-  print(
-    f'{summary["algorithm"]} on {summary["task"]}, {summary["rounds"]} rounds'
-  )
+  print(f'after {summary["rounds"]} rounds:')
   for name in (
     'global_accuracy',
     'global_f1',

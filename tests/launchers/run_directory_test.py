@@ -69,7 +69,10 @@ class TestCheckpoints:
     other = collections.OrderedDict(
       round=np.int32(0), table=[np.zeros([9, 3], np.float32)]
     )
-    with pytest.warns(UserWarning, match=r'must have shape \(9, 3\), found'):
+    with (
+      pytest.warns(UserWarning, match=r'must have shape \(9, 3\), found'),
+      pytest.warns(UserWarning, match='starting anew'),
+    ):
       state, start = directory.load_checkpoint(other)
     assert start == 0 and state is other
 

@@ -79,7 +79,9 @@ def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
   plots = {p.name for p in (tmp_path / 'plots').iterdir()}
   assert plots == {'learning_curves.png', 'client_f1.png'}
   assert list((tmp_path / 'tensorboard').iterdir())
-  assert f'{algorithm} on digits, 2 rounds' in capsys.readouterr().out
+  said = capsys.readouterr().out
+  assert f'{algorithm} on digits: 6 clients, 2 rounds' in said
+  assert re.search(r'after 2 rounds:\n  global_accuracy +0\.\d{4}\n', said)
   if algorithm == 'fedaboost':
     assert {'alpha', 'aggregated', 'weight', 'gamma'} <= set(reports)
     assert {'weight', 'gamma'} <= set(clients)

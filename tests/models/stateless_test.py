@@ -25,6 +25,13 @@ def _dense_model(*layers, features=2):
   return tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
 
 
+def _keras_model(model_fn, stateless):
+  """The stateful model with the same weights."""
+  keras_model = model_fn()
+  stateless.initial_weights.assign_weights_to(keras_model)
+  return keras_model
+
+
 def _inputs(model, size=5):
   shape = [size, *model.input_spec.shape[1:]]
   return tf.random.stateless_normal(shape, [3, 4])
@@ -33,7 +40,7 @@ def _inputs(model, size=5):
 @pytest.mark.parametrize('name', _MODELS)
 def test_equals_the_stateful_call(name):
   stateless = models.StatelessModel(_MODELS[name])
-  keras_model = stateless.new_keras_model()
+  keras_model = _keras_model(_MODELS[name], stateless)
   x = _inputs(stateless)
   outputs, _ = stateless(stateless.initial_weights, x, training=False)
   expected = keras_model(x, training=False)
@@ -55,8 +62,12 @@ def test_equals_the_stateful_call(name):
   ids=['batch_norm', 'bidirectional_gru'],
 )
 def test_training_call_gives_outputs_and_statistics(layer):
-  stateless = models.StatelessModel(lambda: _dense_model(layer()))
-  keras_model = stateless.new_keras_model()
+
+  def model_fn():
+    return _dense_model(layer())
+
+  stateless = models.StatelessModel(model_fn)
+  keras_model = _keras_model(model_fn, stateless)
   x = _inputs(stateless)
   weights = stateless.initial_weights
   outputs, statistics = stateless(weights, x, training=True, seed=[1, 2])

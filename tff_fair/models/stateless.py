@@ -55,7 +55,6 @@ class StatelessModel:
       )
     model = model_fn()
     _check_model(model)
-    self._model_fn = model_fn
     self._model = model
     self._layers = [model, *model.submodules]
     self._trainable = _find_slots(self._layers, model.trainable_variables)
@@ -113,12 +112,6 @@ class StatelessModel:
       stack.enter_context(_replaced(slots, generators))
       outputs = self._model(x, training=training)
     return _named_outputs(outputs), [s.value for s in statistics]
-
-  def new_keras_model(self) -> tf.keras.Model:
-    """A stateful Keras model with the initial weights."""
-    model = self._model_fn()
-    self.initial_weights.assign_weights_to(model)
-    return model
 
 
 class _Recorder:
