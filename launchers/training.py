@@ -93,6 +93,7 @@ class _Run:
       [task.examples(i).test for i in range(task.num_clients)],
     )
     self._seconds = []
+    self._scores = None  # Of the last evaluation.
 
   def train_from(self, state, start: int):
     """Trains the rounds after `start`, and returns the last state."""
@@ -122,8 +123,9 @@ class _Run:
     return state
 
   def finish(self, state) -> None:
-    """Evaluates the last state, and writes and prints the result."""
-    scores = self._evaluate(state)
+    """Writes and prints the result."""
+    # A run that was complete at the start has evaluated nothing yet.
+    scores = self._scores or self._evaluate(state)
     columns = _client_columns(self._task, scores, state)
     self._directory.write_clients(columns)
     summary = _summarize(self._settings, self._directory, scores, self._seconds)
@@ -138,7 +140,8 @@ class _Run:
     self._seconds.append(time.monotonic() - began)
     row, reports = _flatten(output.metrics)
     if self._is_due('eval_every', round_number):
-      row.update(_score_columns(self._evaluate(output.state)))
+      self._scores = self._evaluate(output.state)
+      row.update(_score_columns(self._scores))
     self._directory.write_reports(round_number, reports)
     self._directory.write_round(round_number, row, self._seconds[-1])
     return output.state, row
