@@ -124,7 +124,7 @@ def check_finished(directories: list[str]) -> None:
   for directory in directories:
     if not (pathlib.Path(directory) / 'summary.json').is_file():
       raise SettingsError(
-        f'--compare_with={directory} must be the directory of a finished run;'
+        f'--compare_with={directory} must be the directory of a finished run,'
         ' found no summary.json in it.'
       )
 

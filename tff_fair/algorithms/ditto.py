@@ -75,7 +75,6 @@ def build_ditto(
     local_epochs=local_epochs,
     batch_size=batch_size,
     seed=seed,
-    num_clients=num_clients,
   )
   checks.check_integer('num_clients', num_clients, 1)
   checks.check_real('proximal_weight', proximal_weight, 0.0)

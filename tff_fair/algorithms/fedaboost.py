@@ -21,6 +21,7 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
+from tff_fair.algorithms import fed_avg
 
 # Equation 8 multiplies for ever; the bounds keep float32 away from 0 and inf.
 _LOWEST_WEIGHT, _HIGHEST_WEIGHT = 1e-12, 1e6
@@ -121,7 +122,6 @@ def build_fedaboost(
     local_epochs=local_epochs,
     batch_size=batch_size,
     seed=seed,
-    num_clients=num_clients,
   )
   checks.check_integer('num_clients', num_clients, 1)
   _check_options(
@@ -180,9 +180,9 @@ def build_fedaboost(
     report.update(row, loss=result.metrics['loss'])
     update_weight = alpha
     if fallback == 'fedavg':
-      num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
       update_weight = collections.OrderedDict(
-        alpha=alpha, num_examples=num_examples
+        alpha=alpha,
+        num_examples=fed_avg.example_weight(examples, uniform=False),
       )
     return client.ClientOutput(
       update=composition.model_update(weights, result.weights),

@@ -118,14 +118,14 @@ def build_gather_client(
   @tf.function
   def gather_client(data):
     if num_clients is None:
-      train = _checked(gather_examples(data), num_classes)
+      train = _gather_checked(data, num_classes)
       return collections.OrderedDict(key=_checksum(train), train=train)
     client_id = data['client_id'].get_single_element()
     _check_range(client_id, num_clients, 'The client id')
     return collections.OrderedDict(
       key=client_id,
-      train=_checked(gather_examples(data['train']), num_classes),
-      holdout=_checked(gather_examples(data['holdout']), num_classes),
+      train=_gather_checked(data['train'], num_classes),
+      holdout=_gather_checked(data['holdout'], num_classes),
     )
 
   return gather_client
@@ -144,20 +144,18 @@ def _dataset(client_id, part, x, y) -> tf.data.Dataset:
   )
 
 
-def _checked(examples, num_classes):
-  """`examples`, once its labels have been seen to be in range."""
-  with tf.control_dependencies(
-    _check_range(examples['y'], num_classes, 'Labels')
-  ):
-    return tf.nest.map_structure(tf.identity, examples)
+def _gather_checked(dataset, num_classes) -> collections.OrderedDict:
+  examples = gather_examples(dataset)
+  _check_range(examples['y'], num_classes, 'Labels')
+  return examples
 
 
-def _check_range(values, end, what) -> list[tf.Operation]:
+def _check_range(values, end, what) -> None:
+  """Asserts; within a `tf.function`, which runs assertions by itself."""
   in_range = tf.reduce_all((values >= 0) & (values < end))
   lowest, highest = tf.reduce_min(values), tf.reduce_max(values)
   sentence = f'{what} must lie in 0..{end - 1}, found lowest and highest'
-  check = tf.debugging.Assert(in_range, [sentence, lowest, highest])
-  return [] if check is None else [check]
+  tf.debugging.Assert(in_range, [sentence, lowest, highest])
 
 
 def _checksum(examples) -> tf.Tensor:

@@ -97,16 +97,16 @@ def build_client_work(
 
   state_type = initial_state.type_signature.result
 
-  @tff.tensorflow.computation(state_type, np.int32)
-  def start(state, cohort_size):
-    if start_round is None:
-      return state
-    table = start_round(state['table'], state['round'], cohort_size)
-    return collections.OrderedDict(round=state['round'], table=table)
+  if start_round is not None:
 
-  @tff.tensorflow.computation(state_type, examples_type)
-  def read_row(state, examples):
-    return client_table.read_row(state['table'], examples['key'])
+    @tff.tensorflow.computation(state_type, np.int32)
+    def start(state, cohort_size):
+      table = start_round(state['table'], state['round'], cohort_size)
+      return collections.OrderedDict(round=state['round'], table=table)
+
+  @tff.tensorflow.computation(state_type, np.int32)
+  def read_row(state, key):
+    return client_table.read_row(state['table'], key)
 
   @tff.tensorflow.computation(
     model.weights_type,
@@ -157,11 +157,12 @@ def build_client_work(
     tff.FederatedType(data_type, tff.CLIENTS),
   )
   def next_fn(state, weights, data):
-    cohort_size = tff.federated_sum(tff.federated_value(1, tff.CLIENTS))
-    state = tff.federated_map(start, (state, cohort_size))
+    if start_round is not None:
+      cohort_size = tff.federated_sum(tff.federated_value(1, tff.CLIENTS))
+      state = tff.federated_map(start, (state, cohort_size))
     sent = tff.federated_broadcast(state)
     examples = tff.federated_map(gather_client, data)
-    row = tff.federated_map(read_row, (sent, examples))
+    row = tff.federated_map(read_row, (sent, examples.key))
     result = tff.federated_map(work, (weights, row, examples, sent.round))
     measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
     if num_clients is None:

@@ -49,10 +49,10 @@ class Evaluator:
         may be 0.
     """
     self._model = model
-    self._x = [x for x, _ in examples]
+    self._x = np.concatenate([x for x, _ in examples])
     self._labels = np.concatenate([y for _, y in examples])
-    sizes = [len(y) for _, y in examples]
-    self._clients = np.repeat(np.arange(len(examples)), sizes)
+    self._sizes = [len(y) for _, y in examples]
+    self._clients = np.repeat(np.arange(len(examples)), self._sizes)
     self._logits_fn = tf.function(
       lambda x: _logits(model(x, training=False)), reduce_retracing=True
     )
@@ -67,7 +67,7 @@ class Evaluator:
       `ClientScores`.
     """
     weights.assign_weights_to(self._model)
-    return self._score(self._predict(np.concatenate(self._x)))
+    return self._score(self._predict(self._x))
 
   def evaluate_clients(self, weights: Any) -> ClientScores:
     """Scores each client's own model on its own examples.
@@ -79,14 +79,17 @@ class Evaluator:
       `ClientScores`; `pooled` pools the clients' predictions.
     """
     logits = []
-    for client_id, x in enumerate(self._x):
+    parts = np.split(self._x, np.cumsum(self._sizes)[:-1])
+    for client_id, x in enumerate(parts):
       row = tf.nest.map_structure(lambda w, i=client_id: w[i], weights)
       row.assign_weights_to(self._model)
       logits.append(self._predict(x))
     return self._score(np.concatenate(logits))
 
   def _score(self, logits):
-    return score_predictions(logits, self._labels, self._clients, len(self._x))
+    return score_predictions(
+      logits, self._labels, self._clients, len(self._sizes)
+    )
 
   def _predict(self, x) -> np.ndarray:
     nothing = np.zeros([0, _logits(self._model.output).shape[-1]], np.float32)
