@@ -42,6 +42,8 @@ INEFFECTIVE: dict[str, tuple[str, Any]] = {
   'weight_init': _BOOSTING_OFF,
   'gamma_mode': _BOOSTING_OFF,
   'dirichlet_alpha': ('partition', 'equal'),
+  'device': ('runtime', 'native'),
+  'client_threads': ('runtime', 'native'),
 }
 
 

@@ -15,8 +15,9 @@ from launchers import presets
 
 FLAGS_FILE = 'flags.txt'
 
-# Where a run finds its data and puts its results does not change its numbers.
-_LOCATIONS = ('output_dir', 'data_dir', 'compare_with')
+# What does not change the numbers of a run: where its data and its results are,
+# and how many clients train at once.
+_IRRELEVANT = ('output_dir', 'data_dir', 'compare_with', 'client_threads')
 
 
 class SettingsError(ValueError):
@@ -101,7 +102,7 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
   differences = [
     f'--{n} is {there.get(n, "not set")} there and {here.get(n, "not set")}'
     ' here'
-    for n in sorted({*there, *here} - set(_LOCATIONS))
+    for n in sorted({*there, *here} - set(_IRRELEVANT))
     if there.get(n) != here.get(n)
   ]
   if differences:

@@ -21,7 +21,7 @@ from launchers import settings as settings_lib
 import tasks
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
-RUNTIMES = ('native',)
+RUNTIMES = ('device', 'native')
 
 FLAG_NAMES: list[str] = []
 
@@ -56,7 +56,24 @@ _define(
   'Where the results go; the default is runs/PRESET/ALGORITHM.',
 )
 _define_enum(
-  'runtime', 'native', list(RUNTIMES), "native: TFF's own C++ worker."
+  'runtime',
+  'device',
+  list(RUNTIMES),
+  "device: this process, on its CPU or a GPU; native: TFF's own C++ worker.",
+)
+_define(
+  'string',
+  'device',
+  'auto',
+  'Runtime device: auto (the first GPU if there is one), cpu, or gpu:N.',
+)
+_define(
+  'integer',
+  'client_threads',
+  None,
+  'Runtime device: clients that train at once, the same numbers for any; the'
+  ' default is one for each CPU core.',
+  lower_bound=1,
 )
 _define(
   'integer', 'eval_every', 1, 'Rounds between evaluations.', lower_bound=1

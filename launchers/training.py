@@ -54,7 +54,7 @@ def train(
     tasks.DataDamagedError: If a data file is damaged.
   """
   # First of all: TFF's default context does not end well if nobody uses it.
-  runtime.set_execution_context(settings['runtime'])
+  _set_runtime(settings)
   task = _build_task(settings)
   tf.keras.utils.set_random_seed(settings['model_seed'])
   process = _build_process(settings, task)
@@ -158,6 +158,16 @@ class _Run:
       table = self._process.client_model_table(state)
       scores['personal'] = self._evaluator.evaluate_clients(table)
     return scores
+
+
+def _set_runtime(settings) -> None:
+  options = {}
+  if settings['runtime'] == 'device':
+    options = {n: settings[n] for n in ('device', 'client_threads')}
+  try:
+    runtime.set_execution_context(settings['runtime'], **options)
+  except ValueError as error:
+    raise RunError(f'--{error}') from error
 
 
 def _build_task(settings):

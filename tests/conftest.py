@@ -9,8 +9,8 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 
 @pytest.fixture(scope='session')
-def native_runtime():
-  """TFF computations run in one native worker."""
+def default_runtime():
+  """TFF computations run in this process."""
   from tff_fair import runtime
 
-  runtime.set_execution_context('native')
+  runtime.set_execution_context('device', device='cpu')

@@ -16,7 +16,7 @@ def _blocks(language):
   return re.findall(rf'```{language}\n(.*?)```', _TEXT, re.DOTALL)
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 def test_snippets_run_in_order(capsys):
   scope = {}
   for block in _blocks('python'):

@@ -26,7 +26,7 @@ def test_result_has_the_type_of_the_value():
     )
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 @pytest.mark.parametrize('statistics', [True, False])
 def test_each_part_by_its_rule(statistics):
   process = _factory().create(_BOTH if statistics else _TRAINABLE, _FLOAT)

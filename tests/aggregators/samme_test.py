@@ -136,7 +136,7 @@ def _check(output, expected, **measurements):
   assert found == pytest.approx(measurements)
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 class TestExecution:
   def test_worked_example(self):
     factory = aggregators.SammeAlphaFactory()
@@ -235,7 +235,7 @@ _OUTER = {
 }
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 class TestComposition:
   @pytest.mark.parametrize('fallback', ['keep', 'fedavg'])
   @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import tensorflow_federated as tff
 from tests.algorithms import linear_task
 from tff_fair import algorithms
 
-pytestmark = pytest.mark.usefixtures('native_runtime')
+pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _SIZES = (5, 9, 12, 7)
 _COHORTS = ([0, 1, 2], [3], [2, 0])

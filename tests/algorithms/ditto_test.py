@@ -5,7 +5,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
 from tff_fair import algorithms
 
-pytestmark = pytest.mark.usefixtures('native_runtime')
+pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _SIZES = (5, 9, 12, 7)
 _COHORTS = ([0, 1, 2], [2, 0], [1, 2])

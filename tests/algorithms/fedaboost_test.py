@@ -95,7 +95,7 @@ class TestBoostedRow:
     assert weight == pytest.approx(bound)
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 class TestAgainstNumpy:
   @pytest.mark.parametrize('boosting', [True, False])
   @pytest.mark.parametrize('boost_rate', [0.0, 0.5])
@@ -167,7 +167,7 @@ class TestAgainstNumpy:
       np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 class TestEdgeCases:
   def test_weights_start_at_one_by_the_first_cohort(self):
     clients = linear_task.make_clients(_SIZES)

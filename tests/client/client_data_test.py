@@ -59,7 +59,7 @@ def test_lengths_must_agree():
     client.build_client_data(3, (_X, _Y[:4]), (_X, _Y))
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 class TestGatherClient:
   def _gather(self, num_clients):
     data_type = client.client_data_type(_SPEC, num_clients)

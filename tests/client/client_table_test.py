@@ -52,7 +52,7 @@ def test_a_client_twice_in_a_round_is_refused():
     client.write_rows(_table(), np.array([1, 1], np.int32), rows)
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 def test_gather_keeps_structure_and_pairs_values_with_ids():
   value_type = tff.types.to_type(
     collections.OrderedDict(

@@ -350,10 +350,10 @@ def test_the_flag_offers_the_runtimes_that_there_are():
 
 
 @pytest.fixture(autouse=True)
-def _native_runtime_again():
+def _default_runtime_again():
   """`main` sets its own context; the other tests expect theirs afterwards."""
   with contextlib.ExitStack() as stack:
     from tff_fair import runtime
 
-    stack.callback(runtime.set_execution_context, 'native')
+    stack.callback(runtime.set_execution_context, 'device', device='cpu')
     yield

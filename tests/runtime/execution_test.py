@@ -7,7 +7,9 @@ from tff_fair import runtime
 
 
 def test_unknown_kind():
-  with pytest.raises(ValueError, match=r"one of \('native',\), found 'gpu'"):
+  with pytest.raises(
+    ValueError, match=r"one of \('device', 'native'\), found 'gpu'"
+  ):
     runtime.set_execution_context('gpu')
 
 
@@ -16,7 +18,7 @@ def test_unknown_option():
     runtime.set_execution_context('native', device='cpu')
 
 
-@pytest.mark.usefixtures('native_runtime')
+@pytest.mark.usefixtures('default_runtime')
 def test_a_failed_computation_is_one_line():
   @tff.tensorflow.computation(np.float32)
   def fail(x):

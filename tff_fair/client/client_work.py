@@ -162,7 +162,10 @@ def build_client_work(
       state = tff.federated_map(start, (state, cohort_size))
     sent = tff.federated_broadcast(state)
     examples = tff.federated_map(gather_client, data)
-    row = tff.federated_map(read_row, (sent, examples.key))
+    if initial_row == ():
+      row = tff.federated_value((), tff.CLIENTS)
+    else:
+      row = tff.federated_map(read_row, (sent, examples.key))
     result = tff.federated_map(work, (weights, row, examples, sent.round))
     measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
     if num_clients is None:

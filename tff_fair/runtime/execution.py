@@ -5,31 +5,55 @@ from typing import Any
 
 import tensorflow_federated as tff
 
+from tff_fair.runtime import device
 from tff_fair.runtime import native
 
 # Kind -> function that makes the context from the keyword arguments.
-_CONTEXTS: dict[str, Callable[..., Any]] = {
+_CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
+  'device': device.create_device_context,
   'native': native.create_native_context,
 }
 
 RUNTIME_KINDS = tuple(_CONTEXTS)
 
 
-def set_execution_context(kind: str = 'native', **options: Any) -> None:
+def set_execution_context(kind: str = 'device', **options: Any) -> None:
   """Makes a runtime the one that executes every TFF computation from now on.
 
   Args:
-    kind: 'native', TFF's own C++ worker, as a process beside this one. It ends
-      when this process ends, in whatever way, and when another context is set.
-    **options: Arguments of that kind of runtime; 'native' has none.
+    kind: 'device', this process, on its CPU or a GPU; or 'native', TFF's own
+      C++ worker, as a process beside this one. The worker ends when this
+      process ends, in whatever way, and when another context is set.
+    **options: Arguments of that kind of runtime: for 'device', `device`
+      ('auto', 'cpu', 'gpu:0', ...) and `client_threads`; for 'native', none.
 
   Raises:
-    ValueError: If `kind` is unknown.
+    ValueError: If `kind` is unknown, or an option out of range.
+    TypeError: If an option is not one of that kind.
+  """
+  context = create_execution_context(kind, **options)
+  native.stop_workers()
+  tff.framework.set_default_context(context)
+
+
+def create_execution_context(
+  kind: str = 'device', **options: Any
+) -> tff.framework.SyncContext:
+  """A context for `tff.framework.get_context_stack().install(...)`.
+
+  Args:
+    kind: See `set_execution_context`.
+    **options: See `set_execution_context`.
+
+  Returns:
+    The context, not yet in use. Several may be used in turn.
+
+  Raises:
+    ValueError: If `kind` is unknown, or an option out of range.
     TypeError: If an option is not one of that kind.
   """
   if kind not in _CONTEXTS:
     raise ValueError(
       f'The runtime must be one of {RUNTIME_KINDS}, found {kind!r}.'
     )
-  native.stop_workers()
-  tff.framework.set_default_context(_CONTEXTS[kind](**options))
+  return _CONTEXTS[kind](**options)

@@ -28,7 +28,7 @@ _CHANNEL_OPTIONS = [
   ('grpc.max_send_message_length', _MESSAGE_BYTES),
 ]
 
-_workers: list['_Worker'] = []
+_running: set['_Worker'] = set()
 
 
 def create_native_context() -> tff.framework.SyncExecutionContext:
@@ -38,7 +38,6 @@ def create_native_context() -> tff.framework.SyncExecutionContext:
     A `tff.framework.SyncExecutionContext`.
   """
   worker = _Worker()
-  _workers.append(worker)
 
   def create_executor(cardinalities):
     executor = tff.framework.RemoteExecutor(worker.stub())
@@ -55,8 +54,8 @@ def create_native_context() -> tff.framework.SyncExecutionContext:
 
 def stop_workers() -> None:
   """Ends every worker that this process has started."""
-  while _workers:
-    _workers.pop().stop()
+  for worker in tuple(_running):
+    worker.stop()
 
 
 # The guard would end the worker anyway; this waits until it has.
@@ -96,6 +95,7 @@ class _Worker:
       self._process.stdin.close()
       self._process.wait()
     self._process = self._stub = None
+    _running.discard(self)
 
   def _start(self):
     port = portpicker.pick_unused_port()
@@ -108,6 +108,7 @@ class _Worker:
       env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
       start_new_session=True,  # Ctrl-C is for Python: it may have work to save.
     )
+    _running.add(self)
     channel = grpc.insecure_channel(f'localhost:{port}', _CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(channel)
     deadline = time.monotonic() + _START_SECONDS

@@ -1,0 +1,300 @@
+"""What computations do in this runtime, beside learning processes."""
+
+import collections
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import linear_task
+from tff_fair import algorithms
+from tff_fair import runtime
+
+computation = tff.tensorflow.computation
+INTS = tff.FederatedType(np.int32, tff.CLIENTS)
+FLOATS = tff.FederatedType(np.float32, tff.CLIENTS)
+
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
+
+@computation(np.int32, np.int32)
+def add(a, b):
+  return a + b
+
+
+@computation(np.float32)
+def count_up(x):
+  """Adds to a variable that starts at 1; more than once would show."""
+  variable = tf.Variable(1.0)
+  with tf.control_dependencies([variable.assign_add(x)]):
+    return variable.read_value()
+
+
+def test_variables_start_anew_at_each_call():
+  assert [count_up(1.0), count_up(2.0), count_up(1.0)] == [2, 3, 2]
+
+
+def test_tables_are_initialized():
+  @computation(np.int64)
+  def look_up(key):
+    table = tf.lookup.StaticHashTable(
+      tf.lookup.KeyValueTensorInitializer([1, 2], [10, 20], tf.int64, tf.int64),
+      default_value=-1,
+    )
+    return table.lookup(key)
+
+  assert [look_up(np.int64(k)) for k in (1, 2, 3)] == [10, 20, -1]
+
+
+def test_strings():
+  @computation(np.str_)
+  def shout(text):
+    return tf.strings.upper(text), tf.strings.split(text)
+
+  assert shout('a b')[0] == b'A B'
+  assert list(shout('a b')[1]) == [b'a', b'b']
+
+
+def test_a_result_that_is_an_argument():
+  @computation(np.int32, np.int32)
+  def swap(a, b):
+    return b, a, b
+
+  assert swap(1, 2) == (2, 1, 2)
+
+
+def test_a_data_set_as_a_result():
+  @computation
+  def make():
+    return tf.data.Dataset.from_tensor_slices(
+      collections.OrderedDict(b=[1, 2], a=[3.0, 4.0])
+    )
+
+  assert list(make().as_numpy_iterator()) == [
+    {'b': 1, 'a': 3.0},
+    {'b': 2, 'a': 4.0},
+  ]
+
+
+def test_containers_of_the_result():
+  @computation
+  def make():
+    return collections.OrderedDict(b=1, a=(2.0, [3], ()))
+
+  assert make() == collections.OrderedDict(b=1, a=(2.0, [3], ()))
+  assert isinstance(make()['b'], np.int32)
+
+
+def test_sequence_reduce():
+  @tff.federated_computation(tff.SequenceType(np.int32))
+  def total(numbers):
+    return tff.sequence_reduce(numbers, 0, add)
+
+  assert total([1, 2, 3]) == 6
+  assert total([]) == 0
+
+
+def test_functions_of_functions():
+  @tff.federated_computation(tff.FunctionType(np.int32, np.int32), np.int32)
+  def twice(function, x):
+    return function(function(x))
+
+  @tff.federated_computation(INTS)
+  def add_four(numbers):
+    add_two = tff.federated_computation(lambda x: add(x, 2), np.int32)
+    return tff.federated_map(
+      tff.federated_computation(lambda x: twice(add_two, x), np.int32), numbers
+    )
+
+  assert add_four([1, 10]) == [5, 14]
+
+
+def test_nested_zips_and_all_equal_values():
+  @tff.federated_computation(INTS, tff.FederatedType(np.int32, tff.SERVER))
+  def pair(numbers, number):
+    same = tff.federated_broadcast(number)
+    nested = tff.federated_zip(
+      collections.OrderedDict(a=same, b=(numbers, same))
+    )
+    return nested, tff.federated_zip((same, same))
+
+  nested, same = pair([1, 2], 7)
+  assert nested == [
+    {'a': 7, 'b': (1, 7)},
+    {'a': 7, 'b': (2, 7)},
+  ]
+  # TFF's type of it is not one of equal values.
+  assert same == [(7, 7), (7, 7)]
+
+
+def test_evaluation_at_clients():
+  three = computation(lambda: tf.constant(3))
+
+  @tff.federated_computation(INTS)
+  def constants(numbers):
+    threes = tff.federated_eval(three, tff.CLIENTS)
+    return tff.federated_map(add, (threes, numbers))
+
+  assert constants([1, 2]) == [4, 5]
+
+
+@pytest.mark.parametrize('num_clients', [0, 1, 8, 9, 31])
+def test_aggregates_of_cohorts_of_any_size(num_clients):
+  @tff.federated_computation(INTS)
+  def statistics(numbers):
+    return tff.federated_sum(numbers), tff.federated_max(numbers)
+
+  numbers = list(range(1, num_clients + 1))
+  lowest = np.iinfo(np.int32).min
+  assert statistics(numbers) == (sum(numbers), max([lowest, *numbers]))
+
+
+def test_an_aggregate_keeps_the_order_of_clients():
+  ids_type = tff.TensorType(np.int32, [None])
+
+  @computation
+  def none():
+    return tf.zeros([0], tf.int32)
+
+  @computation(ids_type, np.int32)
+  def append(ids, client_id):
+    return tf.concat([ids, [client_id]], axis=0)
+
+  @computation(ids_type, ids_type)
+  def join(a, b):
+    return tf.concat([a, b], axis=0)
+
+  identity = computation(lambda ids: ids, ids_type)
+
+  @tff.federated_computation(INTS)
+  def gather(numbers):
+    return tff.federated_aggregate(numbers, none(), append, join, identity)
+
+  np.testing.assert_array_equal(gather(list(range(27))), range(27))
+
+
+@pytest.mark.parametrize(
+  ('intrinsic', 'arguments'),
+  [
+    ('federated_secure_sum_bitwidth', (8,)),
+    ('federated_secure_sum', (255,)),
+  ],
+)
+def test_an_unsupported_intrinsic_is_named(intrinsic, arguments):
+  @tff.federated_computation(INTS)
+  def total(numbers):
+    return getattr(tff, intrinsic)(numbers, *arguments)
+
+  with pytest.raises(NotImplementedError, match=f"found '{intrinsic}'"):
+    total([1, 2])
+
+
+def test_an_unsupported_kind_of_block_is_named():
+  try:
+    block = tff.jax.computation(lambda x: x + 1, np.int32)
+  except ImportError:
+    pytest.skip('JAX is not installed.')
+  with pytest.raises(
+    NotImplementedError, match='TensorFlow blocks, found .*xla'
+  ):
+    block(1)
+
+
+def test_a_computation_is_forgotten_with_its_owner():
+  context = runtime.create_execution_context('device', device='cpu')
+  square = computation(lambda x: x * x, np.int32)
+  with tff.framework.get_context_stack().install(context):
+    assert square(3) == 9
+  assert len(context._programs) == 1
+  gone = weakref.ref(square)
+  del square
+  gc.collect()
+  assert gone() is None
+  assert not context._programs
+
+
+def _rounds(process, data, client_threads):
+  context = runtime.create_execution_context(
+    'device', device='cpu', client_threads=client_threads
+  )
+  with tff.framework.get_context_stack().install(context):
+    state = process.initialize()
+    for _ in range(3):
+      output = process.next(state, data)
+      state = output.state
+  return tf.nest.flatten(
+    [list(state.global_model_weights.trainable), output.metrics]
+  )
+
+
+def test_threads_do_not_change_a_bit():
+  clients = linear_task.make_clients([40, 3, 17, 17, 60, 1, 25, 8, 33])
+  data = [linear_task.client_data(i, c) for i, c in enumerate(clients)]
+  process = algorithms.build_fedaboost(
+    linear_task.model_fn,
+    num_clients=len(clients),
+    client_optimizer=linear_task.sgd(0.1),
+    local_epochs=3,
+    batch_size=4,
+  )
+  alone = _rounds(process, data, 1)
+  for together in (_rounds(process, data, 4), _rounds(process, data, 9)):
+    for a, b in zip(alone, together, strict=True):
+      np.testing.assert_array_equal(a, b)
+
+
+def test_threads_do_not_share_variables():
+  @tff.federated_computation(FLOATS)
+  def count(steps):
+    return tff.federated_map(count_up, steps)
+
+  context = runtime.create_execution_context(
+    'device', device='cpu', client_threads=8
+  )
+  steps = [float(i) for i in range(200)]
+  with tff.framework.get_context_stack().install(context):
+    for _ in range(5):
+      assert count(steps) == [1 + step for step in steps]
+
+
+def test_stock_training_with_variables_in_threads():
+  spec = (
+    tf.TensorSpec([None, linear_task.NUM_FEATURES], tf.float32),
+    tf.TensorSpec([None], tf.int32),
+  )
+
+  def model_fn():
+    return tff.learning.models.from_keras_model(
+      linear_task.model_fn(),
+      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=spec,
+    )
+
+  process = tff.learning.algorithms.build_weighted_fed_avg(
+    model_fn, client_optimizer_fn=linear_task.sgd(0.1)
+  )
+  data = [
+    tf.data.Dataset.from_tensor_slices((c.x, c.y.astype(np.int32))).batch(4)
+    for c in linear_task.make_clients([40, 3, 17, 60, 25, 8])
+  ]
+  for a, b in zip(
+    _rounds(process, data, 1), _rounds(process, data, 4), strict=True
+  ):
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+  ('options', 'error', 'found'),
+  [
+    ({'device': 'gpu:7'}, ValueError, r"cpu:0.*, found 'gpu:7'"),
+    ({'device': 'tpu'}, ValueError, "found 'tpu'"),
+    ({'client_threads': 0}, ValueError, 'client_threads must .* found 0'),
+    ({'client_threads': 1.5}, TypeError, 'client_threads must .* found'),
+  ],
+)
+def test_bad_options(options, error, found):
+  with pytest.raises(error, match=found):
+    runtime.create_execution_context('device', **options)

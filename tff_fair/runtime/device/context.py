@@ -1,0 +1,90 @@
+"""The execution context that TFF calls."""
+
+from collections.abc import Callable
+from concurrent import futures
+import os
+from typing import Any
+import weakref
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair.runtime.device import graph_function
+from tff_fair.runtime.device import placement
+from tff_fair.runtime.device import program
+from tff_fair.runtime.device import values
+
+
+def create_device_context(
+  device: str = 'auto', client_threads: int | None = None
+) -> tff.framework.SyncContext:
+  """A context that executes in this process, on one device.
+
+  Args:
+    device: 'auto', the first GPU if there is one, else the CPU; 'cpu'; or a
+      logical device, such as 'gpu:0'. Data-set operations stay on the CPU.
+    client_threads: How many clients of a round run at once; None for as many
+      as this process has CPU cores. Results do not depend on it.
+
+  Returns:
+    A `tff.framework.SyncContext`.
+
+  Raises:
+    TypeError: If `client_threads` is not an integer.
+    ValueError: If there is no such device, or `client_threads` is not positive.
+  """
+  if client_threads is None:
+    client_threads = len(os.sched_getaffinity(0))
+  checks.check_integer('client_threads', client_threads, 1)
+  return _DeviceContext(placement.resolve_device(device), client_threads)
+
+
+class _DeviceContext(tff.framework.SyncContext):
+  """Compiles each computation once, and interprets it at each call."""
+
+  def __init__(self, device: str, client_threads: int):
+    self._device = device
+    self._pool = None
+    if client_threads > 1:
+      self._pool = futures.ThreadPoolExecutor(client_threads, 'tff_fair_client')
+    self._programs: dict[int, program.Program] = {}
+
+  def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
+    """Executes `comp`; see `tff.framework.SyncContext`."""
+    parameter_type = comp.type_signature.parameter
+    compiled = self._program(comp)
+    try:
+      with tf.device(self._device):
+        argument = None
+        if parameter_type is not None:
+          argument = values.from_python(arg, parameter_type)
+        num_clients = values.count_clients(argument, parameter_type)
+        result = compiled(_Run(num_clients, self._pool), argument)
+        return values.to_python(result, comp.type_signature.result, num_clients)
+    except tf.errors.OpError as error:
+      # Around that line are the names of nodes that nobody has named.
+      line = error.message.split('\n\t [[')[0].splitlines()[-1]
+      raise RuntimeError(f'A computation failed: {line}') from error
+
+  def _program(self, comp) -> program.Program:
+    # Not by equality: hashing a computation serialises all of it.
+    if id(comp) not in self._programs:
+      self._programs[id(comp)] = program.Program(comp, self._device)
+      weakref.finalize(comp, self._programs.pop, id(comp), None)
+    return self._programs[id(comp)]
+
+
+class _Run:
+  """One execution of a computation."""
+
+  def __init__(self, num_clients: int, pool: futures.Executor | None):
+    self.num_clients = num_clients
+    self._pool = pool
+
+  def map(self, function: Callable[[Any], Any], entries: list) -> list:
+    """See `intrinsics.Run`."""
+    # Only blocks are worth a thread.
+    if self._pool and isinstance(function, graph_function.GraphFunction):
+      return list(self._pool.map(function, entries))
+    return [function(entry) for entry in entries]

@@ -1,0 +1,68 @@
+"""A TensorFlow block as a function of the interpreter's values."""
+
+import queue
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair.runtime.device import graph_import
+from tff_fair.runtime.device import values
+
+
+class GraphFunction:
+  """Runs a block on a device; several threads may call it at once."""
+
+  def __init__(self, block: tff.framework.CompiledComputation, device: str):
+    """Imports the block.
+
+    Args:
+      block: A compiled computation.
+      device: Name of the device, such as '/device:CPU:0'.
+
+    Raises:
+      NotImplementedError: If the block is not a TensorFlow one.
+    """
+    kind = block.proto.WhichOneof('computation')
+    if kind != 'tensorflow':
+      raise NotImplementedError(
+        "The 'device' runtime runs TensorFlow blocks, found a block of kind"
+        f' {kind!r}; use another runtime.'
+      )
+    self._block = block
+    self._device = device
+    self._result_type = block.type_signature.result
+    # Imports that no thread is using. One import without variables serves all
+    # threads; with variables, each call needs an import to itself.
+    self._free = queue.LifoQueue()
+    first = graph_import.ImportedGraph(block)
+    self._shared = None if first.has_variables else first
+    self._free.put(first)
+
+  def __call__(self, *argument: Any) -> Any:
+    """Runs the block.
+
+    Args:
+      *argument: One value of the block's parameter type; nothing if the block
+        has no parameter.
+
+    Returns:
+      A value of the block's result type.
+    """
+    leaves = values.flatten(*argument) if argument else []
+    with tf.device(self._device):
+      if self._shared is not None:
+        results = self._shared(*leaves)
+      else:
+        results = self._run_alone(leaves)
+    return values.pack(results, self._result_type)
+
+  def _run_alone(self, leaves):
+    try:
+      graph = self._free.get_nowait()
+    except queue.Empty:
+      graph = graph_import.ImportedGraph(self._block)
+    try:
+      return graph(*leaves)
+    finally:
+      self._free.put(graph)

@@ -1,0 +1,149 @@
+"""A TensorFlow block of a computation as a function of this process.
+
+TFF serialises a `tff.tensorflow.computation` as a graph with names for its
+inputs and results. Here the graph is imported into the installed TensorFlow,
+which runs it on any device.
+"""
+
+from collections.abc import Callable, Sequence
+import functools
+import itertools
+
+import tensorflow as tf
+
+# Not public, but TensorFlow's own way to give a function library and its
+# variables names that are unique in the process, as SavedModels need it;
+# `tf.graph_util.import_graph_def` does not. The project pins TensorFlow.
+from tensorflow.python.saved_model import function_deserialization
+import tensorflow_federated as tff
+
+_import_numbers = itertools.count()
+
+
+class ImportedGraph:
+  """One import of a block's graph, called with a flat list of tensors.
+
+  Attributes:
+    has_variables: Whether the block creates variables or tables. They belong to
+      this import and start anew at each call, so calls must not overlap.
+  """
+
+  def __init__(self, block: tff.framework.CompiledComputation):
+    """Imports the block's graph.
+
+    Args:
+      block: A compiled computation of the kind `tensorflow`.
+    """
+    proto = block.proto.tensorflow
+    graph_def = tf.compat.v1.GraphDef()
+    proto.graph_def.Unpack(graph_def)
+    _pin_dataset_ops(graph_def)
+    functions = _import_functions(graph_def)
+    build = functools.partial(
+      _build_function, graph_def, functions, proto.session_token_tensor_name
+    )
+    self._call = build(
+      inputs=_tensor_names(proto.parameter), results=_tensor_names(proto.result)
+    )
+    self.has_variables = bool(proto.initialize_op)
+    if self.has_variables:
+      self._initialize = build(operations=[proto.initialize_op])
+
+  def __call__(self, *args: tf.Tensor) -> list[tf.Tensor]:
+    """Runs the block.
+
+    Args:
+      *args: The leaves of the argument, in the order of its type; data sets as
+        variants.
+
+    Returns:
+      The leaves of the result.
+    """
+    if self.has_variables:
+      self._initialize()
+    return self._call(*args)
+
+
+def _build_function(
+  graph_def, functions, token, inputs=(), results=(), operations=()
+) -> Callable[..., list[tf.Tensor]]:
+  """A function that runs `operations` and computes `results`."""
+  targets = [_node_name(name) for name in (*results, *operations)]
+  # As a session would: what the results do not need does not run.
+  needed = tf.compat.v1.graph_util.extract_sub_graph(graph_def, targets)
+  present = {node.name for node in needed.node}
+
+  def run(*args):
+    for function in functions.values():
+      function.add_to_graph(tf.compat.v1.get_default_graph())
+    arguments = dict(zip(inputs, args, strict=True))
+    if token:
+      arguments[token] = tf.constant('')
+    elements = tf.graph_util.import_graph_def(
+      needed,
+      input_map={
+        name: arg
+        for name, arg in arguments.items()
+        if _node_name(name) in present
+      },
+      return_elements=[*results, *operations],
+      name='',
+    )
+    with tf.control_dependencies(elements[len(results) :]):
+      # A result that is an argument would come back as the placeholder.
+      return [
+        tf.identity(arguments.get(name, element))
+        for name, element in zip(results, elements, strict=False)
+      ] or [tf.constant(0)]
+
+  # Unlike `tf.function`, this runs only what the results need.
+  return tf.compat.v1.wrap_function(run, _input_specs(graph_def, inputs))
+
+
+def _import_functions(graph_def):
+  """Imports the graph's function library and moves the graph to its names."""
+  suffix = f'_import_{next(_import_numbers)}'
+  functions = function_deserialization.load_function_def_library(
+    graph_def.library, load_shared_name_suffix=suffix
+  )
+  graph_def.library.Clear()
+  for node in graph_def.node:
+    function_deserialization.fix_node_def(node, functions, suffix)
+  return functions
+
+
+def _tensor_names(binding) -> list[str]:
+  """The names of a binding's tensors, depth first."""
+  kind = binding.WhichOneof('binding')
+  if kind == 'struct':
+    return [n for e in binding.struct.element for n in _tensor_names(e)]
+  if kind == 'tensor':
+    return [binding.tensor.tensor_name]
+  if kind == 'sequence':
+    return [binding.sequence.variant_tensor_name]
+  return []  # A block without a parameter.
+
+
+def _node_name(name: str) -> str:
+  return name.split(':')[0]
+
+
+def _input_specs(graph_def, names) -> Sequence[tf.TensorSpec]:
+  """Specs of the placeholders with these names."""
+  nodes = {node.name: node for node in graph_def.node}
+  placeholders = [nodes[_node_name(name)] for name in names]
+  return [
+    tf.TensorSpec(
+      tf.TensorShape(node.attr['shape'].shape),
+      tf.dtypes.as_dtype(node.attr['dtype'].type),
+    )
+    for node in placeholders
+  ]
+
+
+def _pin_dataset_ops(graph_def) -> None:
+  """Keeps data-set ops on the CPU, wherever the block runs."""
+  functions = graph_def.library.function
+  for node in itertools.chain(graph_def.node, *(f.node_def for f in functions)):
+    if 'Dataset' in node.op or 'Iterator' in node.op:
+      node.device = '/device:CPU:0'

@@ -1,0 +1,303 @@
+"""Values of the interpreter, and their conversion from and to Python.
+
+A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a
+`tff.structure.Struct`, a function a Python function of at most one value. A
+server-placed value is the value itself; a client-placed one is a list with an
+entry a client, or `AllEqual`.
+"""
+
+import collections
+from collections.abc import Iterable
+import functools
+from typing import Any, NamedTuple
+import weakref
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+Struct = tff.structure.Struct
+
+
+class AllEqual(NamedTuple):
+  """A client-placed value that is the same for all clients."""
+
+  value: Any
+
+
+def for_each_client(value: Any, num_clients: int) -> list[Any]:
+  """The entries of a client-placed value, one a client."""
+  if isinstance(value, AllEqual):
+    return [value.value] * num_clients
+  return value
+
+
+def flatten(value: Any) -> list[tf.Tensor]:
+  """The leaves of an unplaced value, depth first; data sets as variants."""
+  if isinstance(value, Struct):
+    return [leaf for part in value for leaf in flatten(part)]
+  if isinstance(value, tf.data.Dataset):
+    return [tf.data.experimental.to_variant(value)]
+  return [value]
+
+
+def pack(leaves: Iterable[tf.Tensor], value_type: tff.Type) -> Any:
+  """The value of an unplaced type with these leaves; undoes `flatten`."""
+  leaves = iter(leaves)
+
+  def build(part):
+    if isinstance(part, tff.StructType):
+      return Struct(
+        (name, build(t)) for name, t in tff.structure.iter_elements(part)
+      )
+    if isinstance(part, tff.SequenceType):
+      spec = tff.types.structure_from_tensor_type_tree(
+        lambda t: tf.TensorSpec(t.shape, t.dtype), part.element
+      )
+      return tf.data.experimental.from_variant(next(leaves), structure=spec)
+    return next(leaves)
+
+  return build(value_type)
+
+
+def to_dataset(elements: list[Any]) -> tf.data.Dataset:
+  """The sequence of at least one value."""
+
+  def single(value):
+    return tf.data.Dataset.from_tensors(_nest(value))
+
+  return functools.reduce(
+    tf.data.Dataset.concatenate, [single(value) for value in elements]
+  )
+
+
+def from_element(element: Any) -> Any:
+  """The value of a data set's element."""
+  if tf.is_tensor(element):
+    return element
+  return tff.structure.from_container(element, recursive=True)
+
+
+def _nest(value):
+  """A value in the containers of `tf.nest`."""
+  if not isinstance(value, Struct):
+    return value
+  elements = tff.structure.to_elements(value)
+  if any(name is None for name, _ in elements):
+    return tuple(_nest(part) for _, part in elements)
+  return collections.OrderedDict((n, _nest(part)) for n, part in elements)
+
+
+def count_clients(value: Any, value_type: tff.Type | None) -> int:
+  """The number of clients for which an argument has entries.
+
+  Args:
+    value: A converted argument.
+    value_type: Its type.
+
+  Returns:
+    The number; 0 if nothing is placed at clients.
+
+  Raises:
+    ValueError: If parts of the argument differ.
+  """
+  numbers = set(_client_counts(value, value_type))
+  if len(numbers) > 1:
+    raise ValueError(
+      'All client-placed arguments must have one entry a client, found'
+      f' {sorted(numbers)} entries.'
+    )
+  return numbers.pop() if numbers else 0
+
+
+def _client_counts(value, value_type):
+  if isinstance(value_type, tff.StructType):
+    for part, part_type in zip(value, value_type, strict=True):
+      yield from _client_counts(part, part_type)
+  elif isinstance(value, list):
+    yield len(value)
+
+
+def from_python(value: Any, value_type: tff.Type) -> Any:
+  """Converts an argument of a computation.
+
+  Args:
+    value: What the caller passed.
+    value_type: The type of the computation's parameter.
+
+  Returns:
+    A value of the interpreter.
+
+  Raises:
+    TypeError: If `value` is not of that type.
+  """
+  match value_type:
+    case tff.FederatedType(all_equal=True, placement=tff.CLIENTS):
+      return AllEqual(from_python(value, value_type.member))
+    case tff.FederatedType(placement=tff.CLIENTS):
+      if not isinstance(value, list):
+        raise TypeError(
+          'A client-placed argument must be a list with an entry a client,'
+          f' found {type(value).__name__}.'
+        )
+      return [from_python(v, value_type.member) for v in value]
+    case tff.FederatedType():
+      return from_python(value, value_type.member)
+    case tff.StructType():
+      return _struct(value, value_type)
+    case tff.SequenceType():
+      return _sequence(value, value_type)
+    case tff.TensorType():
+      return _tensor(value, value_type)
+  raise TypeError(f'An argument must not be of the type {value_type}.')
+
+
+def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
+  """Converts the result of a computation.
+
+  Args:
+    value: A value of the interpreter.
+    value_type: The computation's result type.
+    num_clients: Number of clients of this execution.
+
+  Returns:
+    NumPy arrays and scalars, `bytes`, `tf.data.Dataset`s, in the Python
+    containers of the type; a list where the value is placed at clients and not
+    the same for all. Arrays are read-only, and passed back as they are they
+    cost no conversion.
+  """
+
+  def convert(value, value_type):
+    match value_type:
+      case tff.FederatedType(all_equal=True):
+        if isinstance(value, AllEqual):
+          value = value.value
+        return convert(value, value_type.member)
+      case tff.FederatedType():
+        entries = for_each_client(value, num_clients)
+        return [convert(v, value_type.member) for v in entries]
+      case tff.StructType():
+        types = tff.structure.to_elements(value_type)
+        return Struct(
+          (name, convert(v, t))
+          for v, (name, t) in zip(value, types, strict=True)
+        )
+      case tff.SequenceType():
+        return value
+      case tff.TensorType():
+        return _mirror.array(value)
+    raise TypeError(
+      f'The result of a computation must not be of the type {value_type}.'
+    )
+
+  return tff.types.type_to_py_container(convert(value, value_type), value_type)
+
+
+def _struct(value, value_type) -> Struct:
+  """A mapping, sequence, named tuple, attrs class or Struct."""
+  try:
+    elements = tff.structure.to_elements(
+      tff.structure.from_container(value, recursive=False)
+    )
+  except TypeError as error:
+    raise TypeError(
+      f'An argument of type {value_type} must be a structure, found'
+      f' {type(value).__name__}.'
+    ) from error
+  types = tff.structure.to_elements(value_type)
+  found, required = [n for n, _ in elements], [n for n, _ in types]
+  if len(found) != len(required) or any(
+    name not in (other, None)
+    for name, other in zip(found, required, strict=True)
+  ):
+    raise TypeError(
+      f'A structure must have the elements {required}, in this order, found'
+      f' {found}.'
+    )
+  return Struct(
+    (name, from_python(v, t))
+    for (_, v), (name, t) in zip(elements, types, strict=True)
+  )
+
+
+def _sequence(value, value_type) -> tf.data.Dataset:
+  """A data set, or a list of elements."""
+  if isinstance(value, list):
+    element_type = value_type.element
+    if not value:
+      return to_dataset([_zeros(element_type)]).take(0)
+    return to_dataset([from_python(e, element_type) for e in value])
+  if not isinstance(value, tf.data.Dataset):
+    raise TypeError(
+      f'An argument of type {value_type} must be a tf.data.Dataset or a list,'
+      f' found {type(value).__name__}.'
+    )
+  found = tff.SequenceType(tff.types.tensorflow_to_type(value.element_spec))
+  if not value_type.is_assignable_from(found):
+    raise TypeError(f'A data set must be of type {value_type}, found {found}.')
+  return value
+
+
+def _zeros(element_type):
+  """A value of a type, of size 0 along unknown axes."""
+  if isinstance(element_type, tff.StructType):
+    return Struct(
+      (name, _zeros(t)) for name, t in tff.structure.iter_elements(element_type)
+    )
+  shape = [size or 0 for size in element_type.shape]
+  return tf.zeros(shape, element_type.dtype)
+
+
+def _tensor(value, value_type) -> tf.Tensor:
+  dtype = tf.dtypes.as_dtype(value_type.dtype)
+  tensor = _mirror.tensor(value)
+  if tensor is None:
+    try:
+      # Arrays keep their dtype, to be refused if it is another.
+      typed = isinstance(value, (np.ndarray, np.generic, tf.Tensor))
+      tensor = tf.convert_to_tensor(value, None if typed else dtype)
+    except (TypeError, ValueError) as error:
+      raise TypeError(
+        f'An argument must be of type {value_type}, found {value!r}.'
+      ) from error
+  if tensor.dtype != dtype or not tensor.shape.is_compatible_with(
+    value_type.shape
+  ):
+    raise TypeError(
+      f'An argument must be of type {value_type}, found'
+      f' {tensor.dtype.name}{tensor.shape.as_list()}.'
+    )
+  return tensor
+
+
+class _Mirror:
+  """Remembers of which tensor an array is the view.
+
+  A process's state goes out as arrays and comes back in the next round. As
+  long as the caller holds an array, its tensor is kept where it is, on the
+  device, and found again instead of converted. Arrays are read-only, so the two
+  cannot differ.
+  """
+
+  def __init__(self):
+    self._tensors: dict[int, tf.Tensor] = {}
+
+  def array(self, tensor: tf.Tensor) -> Any:
+    """The array, or scalar, of a tensor."""
+    if tensor.shape.rank == 0 or tensor.dtype == tf.string:
+      return tensor.numpy()
+    if 'CPU' in tensor.device:
+      array = np.asarray(memoryview(tensor))  # No copy, and read-only.
+    else:
+      array = tensor.numpy()
+      array.flags.writeable = False
+    self._tensors[id(array)] = tensor
+    weakref.finalize(array, self._tensors.pop, id(array), None)
+    return array
+
+  def tensor(self, value: Any) -> tf.Tensor | None:
+    """The tensor of an array that this object gave out, or None."""
+    return self._tensors.get(id(value))
+
+
+_mirror = _Mirror()
