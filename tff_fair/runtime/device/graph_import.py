@@ -68,9 +68,9 @@ def _build_function(
   graph_def, functions, token, inputs=(), results=(), operations=()
 ) -> Callable[..., list[tf.Tensor]]:
   """A function that runs `operations` and computes `results`."""
-  targets = [_node_name(name) for name in (*results, *operations)]
-  # As a session would: what the results do not need does not run.
-  needed = tf.compat.v1.graph_util.extract_sub_graph(graph_def, targets)
+  # Not `prune` of the whole graph's function: what it makes runs loops at less
+  # than half the speed.
+  needed = _sub_graph(graph_def, [*results, *operations])
   present = {node.name for node in needed.node}
 
   def run(*args):
@@ -96,8 +96,22 @@ def _build_function(
         for name, element in zip(results, elements, strict=False)
       ] or [tf.constant(0)]
 
-  # Unlike `tf.function`, this runs only what the results need.
   return tf.compat.v1.wrap_function(run, _input_specs(graph_def, inputs))
+
+
+def _sub_graph(graph_def, names):
+  """What the tensors and operations `names` need, as a session would run it."""
+  nodes = {node.name: node for node in graph_def.node}
+  pending, found = [_node_name(name) for name in names], set()
+  while pending:
+    name = pending.pop()
+    if name not in found:
+      found.add(name)
+      pending.extend(_node_name(source) for source in nodes[name].input)
+  return tf.compat.v1.GraphDef(
+    node=[node for node in graph_def.node if node.name in found],
+    versions=graph_def.versions,
+  )
 
 
 def _import_functions(graph_def):
@@ -125,7 +139,7 @@ def _tensor_names(binding) -> list[str]:
 
 
 def _node_name(name: str) -> str:
-  return name.split(':')[0]
+  return name.removeprefix('^').split(':')[0]
 
 
 def _input_specs(graph_def, names) -> Sequence[tf.TensorSpec]:

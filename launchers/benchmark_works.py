@@ -1,0 +1,338 @@
+"""The works that `launchers.benchmark` times.
+
+A work is a function of a `Setup`. It returns its contenders, name -> function
+that runs one round; the first is the reference. The first round also makes the
+initial state. The data are random: only their shapes matter for the time.
+"""
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import algorithms
+from tff_fair import client
+from tff_fair import runtime
+from tff_fair.client import client_table as table_lib
+
+Contenders = collections.OrderedDict[str, Callable[[], None]]
+
+# Contender -> the runtime it runs on. TFF's worker serves its own FedAvg, too.
+_RUNTIMES = {'device': 'device', 'native': 'native', 'stock': 'native'}
+_NUM_CLASSES = 10
+_TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
+_SMALL_POPULATION, _LARGE_POPULATION = 100, 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+  """What a work runs on.
+
+  Attributes:
+    names: The contenders to compare, the reference first: 'device' and
+      'native', ours on these runtimes, and 'stock', TFF's own on its worker.
+    contexts: Kind of runtime -> context, for those that the names need.
+  """
+
+  names: tuple[str, ...]
+  contexts: Mapping[str, tff.framework.SyncContext]
+
+  def context(self, name: str) -> tff.framework.SyncContext:
+    """The context of a contender."""
+    return self.contexts[_RUNTIMES[name]]
+
+
+def build_setup(names: Sequence[str], options: Mapping[str, Any]) -> Setup:
+  """Makes the contexts, one for each kind of runtime.
+
+  The reference's also replaces the default context of TFF.
+
+  Args:
+    names: See `Setup`.
+    options: Options of the device runtime.
+
+  Returns:
+    The setup of all works.
+
+  Raises:
+    ValueError: If an option is out of range.
+  """
+  contexts = {
+    kind: runtime.create_execution_context(
+      kind, **(options if kind == 'device' else {})
+    )
+    for kind in {_RUNTIMES[name] for name in names}
+  }
+  # TFF's default context does not end well if nobody uses it.
+  tff.framework.set_default_context(contexts[_RUNTIMES[names[0]]])
+  return Setup(tuple(names), contexts)
+
+
+def fed_avg_mlp(setup: Setup) -> Contenders:
+  """Work A: a perceptron, 10 clients of 600 examples, 2 epochs."""
+  return _fed_avg(setup, _mlp_task())
+
+
+def fed_avg_cnn(setup: Setup) -> Contenders:
+  """Work B: a convolutional net, 20 clients of 500 images, 1 epoch."""
+  shape = [32, 32, 3]
+  task = _Task(
+    model_fn=lambda: _cnn(shape),
+    examples=_examples(20, 500, shape),
+    local_epochs=1,
+    batch_size=50,
+  )
+  return _fed_avg(setup, task)
+
+
+def client_table(setup: Setup) -> Contenders:
+  """A round that only reads and writes 20 rows of a large client table.
+
+  On TFF's worker it takes some ten seconds a round and several GB. Ours on the
+  native runtime would be the same computation as `stock`, so both are one
+  contender, of that name.
+  """
+  names = ['stock' if name == 'native' else name for name in setup.names]
+  return collections.OrderedDict(
+    (name, _table_rounds(setup.context(name))) for name in dict.fromkeys(names)
+  )
+
+
+def fedaboost(setup: Setup) -> Contenders:
+  """FeDABoost beside FedAvg, which trains on the same part of work A's data."""
+  context, task = setup.context('device'), _mlp_task()
+  split = [_split(*examples) for examples in task.examples]
+  same = dataclasses.replace(task, examples=[train for train, _ in split])
+  return collections.OrderedDict(
+    fedavg=_our_fed_avg(context, same),
+    fedaboost=_fedaboost(context, task, num_clients=len(split)),
+  )
+
+
+def population(setup: Setup) -> Contenders:
+  """What absent clients cost: 10 participants, of few clients and of many."""
+  shape = [64]
+  task = _Task(
+    model_fn=lambda: _mlp(shape, 32),
+    examples=_examples(10, 100, shape),
+    local_epochs=1,
+    batch_size=16,
+  )
+  return collections.OrderedDict(
+    (f'of_{size}', _fedaboost(setup.context('device'), task, size))
+    for size in (_SMALL_POPULATION, _LARGE_POPULATION)
+  )
+
+
+class _Rounds:
+  """Runs a round at each call, and keeps the state in between."""
+
+  def __init__(
+    self,
+    context: tff.framework.SyncContext,
+    initialize: Callable[[], Any],
+    next_round: Callable[[Any], Any],
+  ):
+    self._context = context
+    self._initialize = initialize
+    self._next_round = next_round
+    self._state = None
+
+  def __call__(self) -> None:
+    with tff.framework.get_context_stack().install(self._context):
+      if self._state is None:
+        self._state = self._initialize()
+      self._state = self._next_round(self._state)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+  """A model, the clients' examples `(x, y)`, and how they train."""
+
+  model_fn: Callable[[], tf.keras.Model]
+  examples: list[tuple[np.ndarray, np.ndarray]]
+  local_epochs: int
+  batch_size: int
+
+
+def _mlp_task() -> _Task:
+  shape = [784]
+  return _Task(
+    model_fn=lambda: _mlp(shape, 128, 64),
+    examples=_examples(10, 600, shape),
+    local_epochs=2,
+    batch_size=16,
+  )
+
+
+def _fed_avg(setup, task) -> Contenders:
+  """The contenders that train a task by FedAvg."""
+  contenders = collections.OrderedDict()
+  for name in setup.names:
+    build = _stock_fed_avg if name == 'stock' else _our_fed_avg
+    contenders[name] = build(setup.context(name), task)
+  return contenders
+
+
+def _our_fed_avg(context, task) -> _Rounds:
+  process = algorithms.build_fed_avg(
+    task.model_fn,
+    client_optimizer=_sgd(),
+    local_epochs=task.local_epochs,
+    batch_size=task.batch_size,
+  )
+  data = [
+    tf.data.Dataset.from_tensors(_element(x, y)) for x, y in task.examples
+  ]
+  return _training(context, process, data)
+
+
+def _stock_fed_avg(context, task) -> _Rounds:
+  """TFF's FedAvg, as its tutorials build it and its data."""
+  data = [
+    tf.data.Dataset.from_tensor_slices(_element(x, y))
+    .shuffle(len(y))
+    .repeat(task.local_epochs)
+    .batch(task.batch_size)
+    for x, y in task.examples
+  ]
+
+  def model_fn():
+    return tff.learning.models.from_keras_model(
+      task.model_fn(),
+      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=data[0].element_spec,
+      metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+    )
+
+  process = tff.learning.algorithms.build_weighted_fed_avg(
+    model_fn, client_optimizer_fn=_sgd()
+  )
+  return _training(context, process, data)
+
+
+def _fedaboost(context, task, num_clients) -> _Rounds:
+  """FeDABoost; the ids of the participants are spread over the clients."""
+  process = algorithms.build_fedaboost(
+    task.model_fn,
+    num_clients=num_clients,
+    client_optimizer=_sgd(),
+    local_epochs=task.local_epochs,
+    batch_size=task.batch_size,
+  )
+  step = num_clients // len(task.examples)
+  data = [
+    client.build_client_data(i * step, *_split(x, y))
+    for i, (x, y) in enumerate(task.examples)
+  ]
+  return _training(context, process, data)
+
+
+def _training(context, process, data) -> _Rounds:
+  """All clients take part in every round."""
+  return _Rounds(
+    context,
+    process.initialize,
+    lambda state: process.next(state, data).state,
+  )
+
+
+def _table_rounds(context) -> _Rounds:
+  initialize, next_round = _table_computations()
+  rng = np.random.default_rng(0)
+
+  def next_table(table):
+    ids = rng.choice(_TABLE_ROWS, _TABLE_COHORT, replace=False)
+    return next_round(table, list(ids.astype(np.int32)))
+
+  return _Rounds(context, initialize, next_table)
+
+
+def _table_computations() -> tuple[tff.Computation, tff.Computation]:
+  """The first table, and `<table@SERVER, {id}@CLIENTS> -> table@SERVER`."""
+
+  @tff.tensorflow.computation
+  def build():
+    return table_lib.build_table(tf.zeros([_TABLE_COLUMNS]), _TABLE_ROWS)
+
+  table_type = build.type_signature.result
+
+  @tff.tensorflow.computation(table_type, np.int32)
+  def work(table, client_id):
+    row = table_lib.read_row(table, client_id)
+    return collections.OrderedDict(client_id=client_id, row=row + 1)
+
+  result_type = work.type_signature.result
+  gather = table_lib.build_gather(result_type)
+
+  @tff.tensorflow.computation(table_type, table_lib.gathered_type(result_type))
+  def write(table, results):
+    return table_lib.write_rows(table, results['client_id'], results['row'])
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(build, tff.SERVER)
+
+  @tff.federated_computation(
+    initialize.type_signature.result, tff.FederatedType(np.int32, tff.CLIENTS)
+  )
+  def next_round(table, client_ids):
+    sent = tff.federated_broadcast(table)
+    results = tff.federated_map(work, (sent, client_ids))
+    return tff.federated_map(write, (table, gather(results)))
+
+  return initialize, next_round
+
+
+def _examples(num_clients, num_examples, shape):
+  """Random examples of each client."""
+  rng = np.random.default_rng(0)
+  return [
+    (
+      rng.standard_normal([num_examples, *shape], np.float32),
+      rng.integers(_NUM_CLASSES, size=num_examples, dtype=np.int32),
+    )
+    for _ in range(num_clients)
+  ]
+
+
+def _split(x, y):
+  """Training and holdout part; the second is a tenth."""
+  end = len(y) - len(y) // 10
+  return (x[:end], y[:end]), (x[end:], y[end:])
+
+
+def _element(x, y):
+  return collections.OrderedDict(x=x, y=y)
+
+
+def _sgd():
+  return tff.learning.optimizers.build_sgdm(0.1)
+
+
+def _mlp(shape, *widths) -> tf.keras.Model:
+  layers = tf.keras.layers
+  hidden = [layers.Dense(width, 'relu') for width in widths]
+  return tf.keras.Sequential(
+    [layers.Input(shape), *hidden, layers.Dense(_NUM_CLASSES)]
+  )
+
+
+def _cnn(shape) -> tf.keras.Model:
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+    [
+      layers.Input(shape),
+      layers.Conv2D(32, 5, padding='same', activation='relu'),
+      layers.MaxPool2D(),
+      layers.Conv2D(64, 5, padding='same', activation='relu'),
+      layers.MaxPool2D(),
+      layers.Flatten(),
+      layers.Dense(512, 'relu'),
+      layers.Dense(_NUM_CLASSES),
+    ]
+  )
