@@ -146,14 +146,13 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
 
     totals_type = inspect.type_signature.result
 
-    @tff.tensorflow.computation(value_type, weight_type, totals_type)
-    def select(value, weight, totals):
+    @tff.tensorflow.computation(value_type, weight_type, np.int32)
+    def select(value, weight, num_aggregated):
       usable = _all_finite(value)
       alpha = alpha_of(weight)
       chosen = tf.where(tf.math.is_finite(alpha), tf.maximum(alpha, 0.0), 0.0)
       if by_examples:
-        someone = totals['num_aggregated'] > 0
-        chosen = tf.where(someone, chosen, weight['num_examples'])
+        chosen = tf.where(num_aggregated > 0, chosen, weight['num_examples'])
       chosen = tf.where(usable, chosen, 0.0)
       value = tf.nest.map_structure(
         lambda v: tf.where(chosen > 0, v, tf.zeros_like(v)), value
@@ -180,13 +179,16 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     )
     def next_fn(state, value, weight):
       totals = tff.federated_sum(tff.federated_map(inspect, (value, weight)))
-      value, chosen = tff.federated_map(
-        select, (value, weight, tff.federated_broadcast(totals))
-      )
+      if by_examples:
+        someone = tff.federated_broadcast(totals.num_aggregated)
+      else:  # Clients need not wait for the totals.
+        someone = tff.federated_value(1, tff.CLIENTS)
+      value, chosen = tff.federated_map(select, (value, weight, someone))
       output = inner.next(state, value, chosen)
-      result = tff.federated_map(
-        keep_if_nobody, (output.result, tff.federated_sum(chosen))
-      )
+      weight_sum = totals.alpha_sum
+      if by_examples:
+        weight_sum = tff.federated_sum(chosen)
+      result = tff.federated_map(keep_if_nobody, (output.result, weight_sum))
       measurements = tff.federated_map(measure, (totals, output.measurements))
       return tff.templates.MeasuredProcessOutput(
         output.state, result, measurements

@@ -6,6 +6,7 @@ client's.
 """
 
 from collections.abc import Sequence
+from concurrent import futures
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +98,8 @@ class Evaluator:
       tf.convert_to_tensor(x[i : i + _BATCH], tf.float32)
       for i in range(0, len(x), _BATCH)
     ]
-    return np.concatenate([nothing, *map(self._logits_fn, batches)])
+    with futures.ThreadPoolExecutor() as pool:
+      return np.concatenate([nothing, *pool.map(self._logits_fn, batches)])
 
 
 def score_predictions(

@@ -52,7 +52,7 @@ def test_structures_of_all_kinds_are_taken():
   pair = collections.namedtuple('pair', ['a', 'b'])
   for value in ({'a': 1, 'b': 2.0}, pair(1, 2.0), (1, 2.0), [1, 2.0]):
     converted = values.from_python(value, PAIR)
-    assert [int(converted.a), float(converted.b)] == [1, 2.0]
+    assert [int(converted[0]), float(converted[1])] == [1, 2.0]
 
 
 def test_a_list_becomes_a_data_set():

@@ -1,6 +1,5 @@
 """The execution context that TFF calls."""
 
-from collections.abc import Callable
 from concurrent import futures
 import os
 from typing import Any
@@ -10,7 +9,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.runtime.device import graph_function
 from tff_fair.runtime.device import placement
 from tff_fair.runtime.device import program
 from tff_fair.runtime.device import values
@@ -20,6 +18,9 @@ def create_device_context(
   device: str = 'auto', client_threads: int | None = None
 ) -> tff.framework.SyncContext:
   """A context that executes in this process, on one device.
+
+  If TensorFlow has not started yet, its operations get one thread each (see
+  `placement.limit_op_threads`): the clients are what runs in parallel.
 
   Args:
     device: 'auto', the first GPU if there is one, else the CPU; 'cpu'; or a
@@ -37,6 +38,7 @@ def create_device_context(
   if client_threads is None:
     client_threads = len(os.sched_getaffinity(0))
   checks.check_integer('client_threads', client_threads, 1)
+  placement.limit_op_threads()
   return _DeviceContext(placement.resolve_device(device), client_threads)
 
 
@@ -45,9 +47,10 @@ class _DeviceContext(tff.framework.SyncContext):
 
   def __init__(self, device: str, client_threads: int):
     self._device = device
-    self._pool = None
+    self._map_clients = map
     if client_threads > 1:
-      self._pool = futures.ThreadPoolExecutor(client_threads, 'tff_fair_client')
+      pool = futures.ThreadPoolExecutor(client_threads, 'tff_fair_client')
+      self._map_clients = pool.map
     self._programs: dict[int, program.Program] = {}
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
@@ -60,7 +63,7 @@ class _DeviceContext(tff.framework.SyncContext):
         if parameter_type is not None:
           argument = values.from_python(arg, parameter_type)
         num_clients = values.count_clients(argument, parameter_type)
-        result = compiled(_Run(num_clients, self._pool), argument)
+        result = compiled(argument, num_clients)
         return values.to_python(result, comp.type_signature.result, num_clients)
     except tf.errors.OpError as error:
       # Around that line are the names of nodes that nobody has named.
@@ -70,21 +73,8 @@ class _DeviceContext(tff.framework.SyncContext):
   def _program(self, comp) -> program.Program:
     # Not by equality: hashing a computation serialises all of it.
     if id(comp) not in self._programs:
-      self._programs[id(comp)] = program.Program(comp, self._device)
+      self._programs[id(comp)] = program.Program(
+        comp, self._device, self._map_clients
+      )
       weakref.finalize(comp, self._programs.pop, id(comp), None)
     return self._programs[id(comp)]
-
-
-class _Run:
-  """One execution of a computation."""
-
-  def __init__(self, num_clients: int, pool: futures.Executor | None):
-    self.num_clients = num_clients
-    self._pool = pool
-
-  def map(self, function: Callable[[Any], Any], entries: list) -> list:
-    """See `intrinsics.Run`."""
-    # Only blocks are worth a thread.
-    if self._pool and isinstance(function, graph_function.GraphFunction):
-      return list(self._pool.map(function, entries))
-    return [function(entry) for entry in entries]

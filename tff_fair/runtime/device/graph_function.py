@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.runtime.device import graph_import
+from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
 
 
@@ -30,8 +31,13 @@ class GraphFunction:
         f' {kind!r}; use another runtime.'
       )
     self._block = block
-    self._device = device
-    self._result_type = block.type_signature.result
+    block_type = block.type_signature
+    self._pack = values.build_pack(block_type.result)
+    # Data sets live on the CPU, and so does what takes or makes them.
+    has_datasets = tff.types.contains(
+      block_type, lambda t: isinstance(t, tff.SequenceType)
+    )
+    self._device = '/device:CPU:0' if has_datasets else device
     # Imports that no thread is using. One import without variables serves all
     # threads; with variables, each call needs an import to itself.
     self._free = queue.LifoQueue()
@@ -48,6 +54,10 @@ class GraphFunction:
 
     Returns:
       A value of the block's result type.
+
+    Raises:
+      tracing.NotTraceableError: If the block has variables, and is called while
+        a function is traced.
     """
     leaves = values.flatten(*argument) if argument else []
     with tf.device(self._device):
@@ -55,9 +65,11 @@ class GraphFunction:
         results = self._shared(*leaves)
       else:
         results = self._run_alone(leaves)
-    return values.pack(results, self._result_type)
+    return self._pack(iter(results))
 
   def _run_alone(self, leaves):
+    if not tf.executing_eagerly():
+      raise tracing.NotTraceableError
     try:
       graph = self._free.get_nowait()
     except queue.Empty:

@@ -37,7 +37,6 @@ class ImportedGraph:
     proto = block.proto.tensorflow
     graph_def = tf.compat.v1.GraphDef()
     proto.graph_def.Unpack(graph_def)
-    _pin_dataset_ops(graph_def)
     functions = _import_functions(graph_def)
     build = functools.partial(
       _build_function, graph_def, functions, proto.session_token_tensor_name
@@ -153,11 +152,3 @@ def _input_specs(graph_def, names) -> Sequence[tf.TensorSpec]:
     )
     for node in placeholders
   ]
-
-
-def _pin_dataset_ops(graph_def) -> None:
-  """Keeps data-set ops on the CPU, wherever the block runs."""
-  functions = graph_def.library.function
-  for node in itertools.chain(graph_def.node, *(f.node_def for f in functions)):
-    if 'Dataset' in node.op or 'Iterator' in node.op:
-      node.device = '/device:CPU:0'

@@ -1,4 +1,7 @@
-"""Which device runs the TensorFlow blocks."""
+"""Which device runs the TensorFlow blocks, and with how many threads."""
+
+import contextlib
+import os
 
 import tensorflow as tf
 
@@ -31,3 +34,23 @@ def resolve_device(device: str) -> str:
       f' one of {sorted(found)}, found {device!r}.'
     )
   return f'/device:{device.upper()}'
+
+
+def limit_op_threads() -> None:
+  """Gives each TensorFlow operation one thread, unless it is set already.
+
+  Clients run side by side, a thread each; if their operations asked for more,
+  they would only take turns (measured on two cores: 1.3 to 1.4 times the time).
+  And some convolution gradients depend, in their last bits, on the number of
+  threads, so that this also makes results the same on machines of any size.
+
+  Whoever wants another number sets it before, by
+  `tf.config.threading.set_intra_op_parallelism_threads` or the environment
+  variable TF_NUM_INTRAOP_THREADS. TensorFlow takes it before its first
+  operation only; after that, it stays as it is.
+  """
+  threading = tf.config.threading
+  chosen = threading.get_intra_op_parallelism_threads()
+  if not chosen and 'TF_NUM_INTRAOP_THREADS' not in os.environ:
+    with contextlib.suppress(RuntimeError):
+      threading.set_intra_op_parallelism_threads(1)

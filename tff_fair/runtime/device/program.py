@@ -6,30 +6,40 @@ results of earlier steps. The tree is small; the work is in the blocks.
 """
 
 import collections
+from collections.abc import Callable, Iterable
 import functools
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.runtime.device import client_stage
 from tff_fair.runtime.device import graph_function
 from tff_fair.runtime.device import intrinsics
+from tff_fair.runtime.device import plan
+from tff_fair.runtime.device import values
 
 Scope = collections.ChainMap  # Name -> value.
 Block = tff.framework.ComputationBuildingBlock
+# Applies a function to each of some entries, several at once where possible.
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 class Program:
   """A compiled computation, ready to run any number of times."""
 
   def __init__(
-    self, computation: tff.framework.ConcreteComputation, device: str
+    self,
+    computation: tff.framework.ConcreteComputation,
+    device: str,
+    map_clients: Map,
   ):
     """Compiles the computation.
 
     Args:
       computation: What to run.
       device: Name of the device that runs its TensorFlow blocks.
+      map_clients: Runs the clients of a stage.
 
     Raises:
       NotImplementedError: If the computation has a part that this runtime does
@@ -40,22 +50,26 @@ class Program:
     )
     self._root = tff.framework.to_call_dominant(tree)
     self._device = device
+    self._map_clients = map_clients
     self._has_parameter = computation.type_signature.parameter is not None
+    # All by the `id` of a part of the tree, which this object keeps alive.
     self._functions: dict[int, graph_function.GraphFunction] = {}
-    self._last_uses: dict[int, list[list[str]]] = {}
+    self._operators: dict[int, intrinsics.Operator] = {}
+    self._plans: dict[int, plan.Plan] = {}
+    self._stages: dict[int, client_stage.ClientStage] = {}
     tff.framework.transform_postorder(self._root, self._prepare)
 
-  def __call__(self, run: intrinsics.Run, argument: Any) -> Any:
+  def __call__(self, argument: Any, num_clients: int) -> Any:
     """Runs the computation.
 
     Args:
-      run: Knows the number of clients and maps functions over them.
       argument: A value of the parameter's type; ignored without a parameter.
+      num_clients: Size of the cohort.
 
     Returns:
       A value of the result's type.
     """
-    function = self._evaluate(self._root, Scope(), run)
+    function = self._evaluate(self._root, Scope(), num_clients)
     return function(argument) if self._has_parameter else function()
 
   def _prepare(self, block: Block) -> tuple[Block, bool]:
@@ -66,9 +80,9 @@ class Program:
           block, self._device
         )
       case tff.framework.Intrinsic():
-        intrinsics.find_intrinsic(block.uri)
+        self._operators[id(block)] = intrinsics.build_operator(block)
       case tff.framework.Block():
-        self._last_uses[id(block)] = _last_uses(block)
+        self._plans[id(block)] = plan.make_plan(block)
       case tff.framework.Data():
         raise NotImplementedError(
           "The 'device' runtime does not support data descriptors, found"
@@ -76,29 +90,26 @@ class Program:
         )
     return block, False
 
-  def _evaluate(self, block: Block, scope: Scope, run: intrinsics.Run) -> Any:
+  def _evaluate(self, block: Block, scope: Scope, num_clients: int) -> Any:
     match block:
       case tff.framework.Reference():
         return scope[block.name]
       case tff.framework.Selection():
-        source = self._evaluate(block.source, scope, run)
+        source = self._evaluate(block.source, scope, num_clients)
         return source[block.as_index()]
       case tff.framework.Struct():
-        return tff.structure.Struct(
-          (name, self._evaluate(part, scope, run))
-          for name, part in tff.structure.iter_elements(block)
-        )
+        return tuple(self._evaluate(part, scope, num_clients) for part in block)
       case tff.framework.Call():
-        function = self._evaluate(block.function, scope, run)
+        function = self._evaluate(block.function, scope, num_clients)
         if block.argument is None:
           return function()
-        return function(self._evaluate(block.argument, scope, run))
+        return function(self._evaluate(block.argument, scope, num_clients))
       case tff.framework.Lambda():
-        return functools.partial(self._apply_lambda, block, scope, run)
+        return functools.partial(self._apply_lambda, block, scope, num_clients)
       case tff.framework.Block():
-        return self._evaluate_steps(block, scope, run)
+        return self._evaluate_steps(block, scope, num_clients)
       case tff.framework.Intrinsic():
-        return functools.partial(intrinsics.find_intrinsic(block.uri), run)
+        return functools.partial(self._operators[id(block)], num_clients)
       case tff.framework.CompiledComputation():
         return self._functions[id(block)]
       case tff.framework.Literal():
@@ -107,43 +118,46 @@ class Program:
       f"The 'device' runtime does not support {type(block).__name__}."
     )
 
-  def _apply_lambda(self, block, scope, run, *argument):
+  def _apply_lambda(self, block, scope, num_clients, *argument):
     if argument:
       scope = scope.new_child({block.parameter_name: argument[0]})
-    return self._evaluate(block.result, scope, run)
+    return self._evaluate(block.result, scope, num_clients)
 
-  def _evaluate_steps(self, block, scope, run):
-    """The steps in order; a value is dropped after its last use."""
+  def _evaluate_steps(self, block, scope, num_clients):
+    """The items of the plan; a value is dropped after its last use."""
     scope = scope.new_child()
-    for (name, step), unused in zip(
-      block.locals, self._last_uses[id(block)], strict=True
-    ):
-      scope[name] = self._evaluate(step, scope, run)
-      for dead in unused:
-        del scope[dead]
-    return self._evaluate(block.result, scope, run)
+    steps = self._plans[id(block)]
+    for item, unused in zip(steps.items, steps.unused, strict=True):
+      if isinstance(item, plan.Stage):
+        scope.update(self._run_stage(item, scope, num_clients))
+      else:
+        scope[item.name] = self._evaluate(item.block, scope, num_clients)
+      for name in unused:
+        del scope[name]
+    return self._evaluate(block.result, scope, num_clients)
 
+  def _run_stage(self, stage, scope, num_clients):
+    """Output -> its entries, one a client."""
+    if id(stage) not in self._stages:
+      body = functools.partial(self._take_steps, stage)
+      self._stages[id(stage)] = client_stage.ClientStage(stage, body)
+    parts = [
+      values.flatten_for_clients(scope[name], value_type, num_clients)
+      for name, value_type in stage.inputs.items()
+    ]
+    leaves = [
+      [leaf for part in parts for leaf in part[client]]
+      for client in range(num_clients)
+    ]
+    results = list(self._map_clients(self._stages[id(stage)], leaves))
+    return {
+      name: [result[i] for result in results]
+      for i, name in enumerate(stage.outputs)
+    }
 
-def _last_uses(block: tff.framework.Block) -> list[list[str]]:
-  """For each step, the names that no later part of the block mentions."""
-  names = [name for name, _ in block.locals]
-  last = {name: index for index, name in enumerate(names)}
-
-  def visit_step(index):
-    def visit(part):
-      if isinstance(part, tff.framework.Reference) and part.name in last:
-        last[part.name] = index
-      return part, False
-
-    return visit
-
-  parts = [step for _, step in block.locals] + [block.result]
-  for index, part in enumerate(parts):
-    tff.framework.transform_postorder(part, visit_step(index))
-    if isinstance(part.type_signature, tff.FunctionType):
-      # A function may be called, and need what it mentions, at any later step.
-      return [[] for _ in names]
-  return [
-    [name for name in names if last[name] == index]
-    for index in range(len(names))
-  ]
+  def _take_steps(self, stage, inputs):
+    """One client's part of a stage."""
+    scope = Scope(dict(inputs))
+    for step in stage.steps:
+      scope[step.name] = self._evaluate(step.block, scope, num_clients=1)
+    return [values.for_each_client(scope[n], 1)[0] for n in stage.outputs]

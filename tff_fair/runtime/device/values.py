@@ -1,15 +1,16 @@
 """Values of the interpreter, and their conversion from and to Python.
 
-A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a
-`tff.structure.Struct`, a function a Python function of at most one value. A
+A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a tuple
+(names are in the types), a function a Python function of at most one value. A
 server-placed value is the value itself; a client-placed one is a list with an
 entry a client, or `AllEqual`.
 """
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 import weakref
 
 import numpy as np
@@ -19,10 +20,20 @@ import tensorflow_federated as tff
 Struct = tff.structure.Struct
 
 
-class AllEqual(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class AllEqual:
   """A client-placed value that is the same for all clients."""
 
   value: Any
+
+
+def is_different_at_clients(value_type: tff.Type) -> bool:
+  """Whether values of the type are lists with an entry a client."""
+  return (
+    isinstance(value_type, tff.FederatedType)
+    and value_type.placement is tff.CLIENTS
+    and not value_type.all_equal
+  )
 
 
 def for_each_client(value: Any, num_clients: int) -> list[Any]:
@@ -33,59 +44,99 @@ def for_each_client(value: Any, num_clients: int) -> list[Any]:
 
 
 def flatten(value: Any) -> list[tf.Tensor]:
-  """The leaves of an unplaced value, depth first; data sets as variants."""
-  if isinstance(value, Struct):
+  """The leaves of a value, depth first; data sets as variants."""
+  if isinstance(value, (tuple, list)):
     return [leaf for part in value for leaf in flatten(part)]
+  if isinstance(value, AllEqual):
+    return flatten(value.value)
   if isinstance(value, tf.data.Dataset):
     return [tf.data.experimental.to_variant(value)]
   return [value]
 
 
-def pack(leaves: Iterable[tf.Tensor], value_type: tff.Type) -> Any:
-  """The value of an unplaced type with these leaves; undoes `flatten`."""
-  leaves = iter(leaves)
+def flatten_for_clients(
+  value: Any, value_type: tff.Type, num_clients: int
+) -> list[list[Any]]:
+  """The leaves of what each client sees of a value.
 
-  def build(part):
-    if isinstance(part, tff.StructType):
-      return Struct(
-        (name, build(t)) for name, t in tff.structure.iter_elements(part)
-      )
-    if isinstance(part, tff.SequenceType):
+  Args:
+    value: A value, all or parts of it placed anywhere.
+    value_type: Its type.
+    num_clients: Size of the cohort.
+
+  Returns:
+    A list of leaves for each client, as if it were the only one.
+  """
+  if is_different_at_clients(value_type):
+    return [flatten(v) for v in for_each_client(value, num_clients)]
+  if isinstance(value_type, tff.StructType):
+    parts = [
+      flatten_for_clients(v, t, num_clients)
+      for v, t in zip(value, value_type, strict=True)
+    ]
+    return [
+      [leaf for part in parts for leaf in part[client]]
+      for client in range(num_clients)
+    ]
+  return [flatten(value)] * num_clients
+
+
+def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
+  """Builds what undoes `flatten`.
+
+  Args:
+    value_type: A type.
+
+  Returns:
+    A function from the leaves of a value of that type, those of client-placed
+    parts for one client, to the value. It takes the leaves that it needs.
+  """
+  match value_type:
+    case tff.FederatedType(placement=tff.CLIENTS, all_equal=True):
+      member = build_pack(value_type.member)
+      return lambda leaves: AllEqual(member(leaves))
+    case tff.FederatedType(placement=tff.CLIENTS):
+      member = build_pack(value_type.member)
+      return lambda leaves: [member(leaves)]
+    case tff.FederatedType():
+      return build_pack(value_type.member)
+    case tff.StructType():
+      members = [build_pack(t) for t in value_type]
+      return lambda leaves: tuple([member(leaves) for member in members])
+    case tff.SequenceType():
       spec = tff.types.structure_from_tensor_type_tree(
-        lambda t: tf.TensorSpec(t.shape, t.dtype), part.element
+        tensor_spec, value_type.element
       )
-      return tf.data.experimental.from_variant(next(leaves), structure=spec)
-    return next(leaves)
+      return lambda leaves: tf.data.experimental.from_variant(
+        next(leaves), structure=spec
+      )
+  return next
 
-  return build(value_type)
+
+def tensor_spec(tensor_type: tff.TensorType) -> tf.TensorSpec:
+  """TensorFlow's name for a TFF type."""
+  return tf.TensorSpec(tensor_type.shape, tensor_type.dtype)
 
 
-def to_dataset(elements: list[Any]) -> tf.data.Dataset:
+def to_dataset(elements: list[Any], element_type: tff.Type) -> tf.data.Dataset:
   """The sequence of at least one value."""
-
-  def single(value):
-    return tf.data.Dataset.from_tensors(_nest(value))
-
-  return functools.reduce(
-    tf.data.Dataset.concatenate, [single(value) for value in elements]
-  )
+  datasets = [
+    tf.data.Dataset.from_tensors(_nest(element, element_type))
+    for element in elements
+  ]
+  return functools.reduce(tf.data.Dataset.concatenate, datasets)
 
 
 def from_element(element: Any) -> Any:
   """The value of a data set's element."""
   if tf.is_tensor(element):
     return element
-  return tff.structure.from_container(element, recursive=True)
-
-
-def _nest(value):
-  """A value in the containers of `tf.nest`."""
-  if not isinstance(value, Struct):
-    return value
-  elements = tff.structure.to_elements(value)
-  if any(name is None for name, _ in elements):
-    return tuple(_nest(part) for _, part in elements)
-  return collections.OrderedDict((n, _nest(part)) for n, part in elements)
+  return tuple(
+    from_element(part)
+    for _, part in tff.structure.iter_elements(
+      tff.structure.from_container(element)
+    )
+  )
 
 
 def count_clients(value: Any, value_type: tff.Type | None) -> int:
@@ -108,14 +159,6 @@ def count_clients(value: Any, value_type: tff.Type | None) -> int:
       f' {sorted(numbers)} entries.'
     )
   return numbers.pop() if numbers else 0
-
-
-def _client_counts(value, value_type):
-  if isinstance(value_type, tff.StructType):
-    for part, part_type in zip(value, value_type, strict=True):
-      yield from _client_counts(part, part_type)
-  elif isinstance(value, list):
-    yield len(value)
 
 
 def from_python(value: Any, value_type: tff.Type) -> Any:
@@ -193,7 +236,7 @@ def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
   return tff.types.type_to_py_container(convert(value, value_type), value_type)
 
 
-def _struct(value, value_type) -> Struct:
+def _struct(value, value_type) -> tuple:
   """A mapping, sequence, named tuple, attrs class or Struct."""
   try:
     elements = tff.structure.to_elements(
@@ -214,9 +257,8 @@ def _struct(value, value_type) -> Struct:
       f'A structure must have the elements {required}, in this order, found'
       f' {found}.'
     )
-  return Struct(
-    (name, from_python(v, t))
-    for (_, v), (name, t) in zip(elements, types, strict=True)
+  return tuple(
+    from_python(v, t) for (_, v), (_, t) in zip(elements, types, strict=True)
   )
 
 
@@ -225,8 +267,9 @@ def _sequence(value, value_type) -> tf.data.Dataset:
   if isinstance(value, list):
     element_type = value_type.element
     if not value:
-      return to_dataset([_zeros(element_type)]).take(0)
-    return to_dataset([from_python(e, element_type) for e in value])
+      return to_dataset([_zeros(element_type)], element_type).take(0)
+    elements = [from_python(e, element_type) for e in value]
+    return to_dataset(elements, element_type)
   if not isinstance(value, tf.data.Dataset):
     raise TypeError(
       f'An argument of type {value_type} must be a tf.data.Dataset or a list,'
@@ -241,11 +284,29 @@ def _sequence(value, value_type) -> tf.data.Dataset:
 def _zeros(element_type):
   """A value of a type, of size 0 along unknown axes."""
   if isinstance(element_type, tff.StructType):
-    return Struct(
-      (name, _zeros(t)) for name, t in tff.structure.iter_elements(element_type)
-    )
+    return tuple(_zeros(t) for t in element_type)
   shape = [size or 0 for size in element_type.shape]
   return tf.zeros(shape, element_type.dtype)
+
+
+def _nest(value, value_type):
+  """A value in the containers of `tf.nest`."""
+  if not isinstance(value_type, tff.StructType):
+    return value
+  types = tff.structure.to_elements(value_type)
+  parts = [_nest(v, t) for v, (_, t) in zip(value, types, strict=True)]
+  names = [name for name, _ in types]
+  if None in names:
+    return tuple(parts)
+  return collections.OrderedDict(zip(names, parts, strict=True))
+
+
+def _client_counts(value, value_type):
+  if isinstance(value_type, tff.StructType):
+    for part, part_type in zip(value, value_type, strict=True):
+      yield from _client_counts(part, part_type)
+  elif isinstance(value, list):
+    yield len(value)
 
 
 def _tensor(value, value_type) -> tf.Tensor:

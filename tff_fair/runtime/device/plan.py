@@ -1,0 +1,150 @@
+"""In which order the steps of a computation run, and which run together.
+
+Between two aggregations, what happens at a client depends on that client alone.
+These steps make one stage: each client runs all of them in one call, and the
+clients side by side.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+import tensorflow_federated as tff
+
+from tff_fair.runtime.device import values
+
+Block = tff.framework.ComputationBuildingBlock
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+  """One named step.
+
+  Attributes:
+    name: Its name.
+    block: What computes its value.
+    inputs: Names from outside that `block` mentions, with their types.
+  """
+
+  name: str
+  block: Block
+  inputs: Mapping[str, tff.Type]
+
+  @property
+  def outputs(self) -> tuple[str, ...]:
+    """The names that it defines."""
+    return (self.name,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """Steps that each client takes by itself.
+
+  Attributes:
+    steps: The steps in order; their values are placed at clients.
+    inputs: Names from outside that the steps mention, with their types.
+    outputs: The steps that are mentioned outside.
+  """
+
+  steps: tuple[Step, ...]
+  inputs: Mapping[str, tff.Type]
+  outputs: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """The order of a block's steps.
+
+  Attributes:
+    items: Steps and stages in the order of execution.
+    unused: For each item, the names that nothing after it mentions.
+  """
+
+  items: tuple[Step | Stage, ...]
+  unused: tuple[tuple[str, ...], ...]
+
+
+def make_plan(block: tff.framework.Block) -> Plan:
+  """Orders the steps of a block.
+
+  Args:
+    block: A block; each of its steps may mention earlier ones.
+
+  Returns:
+    The plan. Steps keep their order, except that a stage waits for all that its
+    steps need, and what needs a stage comes after it.
+  """
+  levels: dict[str, int] = {}  # How many stages come before.
+  at_clients: set[str] = set()
+  steps = []
+  for name, part in block.locals:
+    step = Step(name, part, free_references(part))
+    known = [n for n in step.inputs if n in levels]
+    # What is the same for all clients is cheaper to compute once.
+    if values.is_different_at_clients(part.type_signature):
+      at_clients.add(name)
+      levels[name] = max((levels[n] for n in known), default=0)
+    else:
+      levels[name] = max(
+        (levels[n] + (n in at_clients) for n in known), default=0
+      )
+    steps.append(step)
+  result = free_references(block.result)
+  items: list[Step | Stage] = []
+  for level in range(max(levels.values(), default=0) + 1):
+    here = [s for s in steps if levels[s.name] == level]
+    items.extend(s for s in here if s.name not in at_clients)
+    together = [s for s in here if s.name in at_clients]
+    others = [s for s in steps if s not in together]
+    stage = _make_stage(together, others, result)
+    if stage.outputs:
+      items.append(stage)
+  return Plan(tuple(items), _find_unused(items, result))
+
+
+def free_references(block: Block) -> dict[str, tff.Type]:
+  """The names that a block takes from outside, with their types."""
+  match block:
+    case tff.framework.Reference():
+      return {block.name: block.type_signature}
+    case tff.framework.Lambda():
+      found = free_references(block.result)
+      found.pop(block.parameter_name, None)
+    case tff.framework.Block():
+      found = free_references(block.result)
+      for name, part in reversed(block.locals):
+        found.pop(name, None)
+        found.update(free_references(part))
+    case _:
+      found = {}
+      for child in block.children():
+        found.update(free_references(child))
+  return found
+
+
+def _make_stage(steps, others, result) -> Stage:
+  names = [step.name for step in steps]
+  inputs: dict[str, Any] = {}
+  for step in steps:
+    inputs.update((n, t) for n, t in step.inputs.items() if n not in names)
+  mentioned = set(result).union(*(step.inputs for step in others))
+  return Stage(
+    tuple(steps), inputs, tuple(name for name in names if name in mentioned)
+  )
+
+
+def _find_unused(items, result):
+  if any(
+    isinstance(item, Step)
+    and isinstance(item.block.type_signature, tff.FunctionType)
+    for item in items
+  ):
+    # A function may be called, and need what it mentions, at any later step.
+    return tuple(() for _ in items)
+  last = {name: i for i, item in enumerate(items) for name in item.outputs}
+  for index, item in enumerate(items):
+    last.update((n, index) for n in item.inputs if n in last)
+  return tuple(
+    tuple(n for n, i in last.items() if i == index and n not in result)
+    for index in range(len(items))
+  )

@@ -1,0 +1,65 @@
+"""Several blocks as one TensorFlow function, where that is possible."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair.runtime.device import values
+
+
+class NotTraceableError(Exception):
+  """Something can only run by itself, such as a block with variables."""
+
+
+class Traced:
+  """A function of leaves that runs in one call if all its parts can."""
+
+  def __init__(
+    self,
+    function: Callable[[Iterable[Any]], Any],
+    types: Iterable[tff.Type],
+  ):
+    """Traces the function.
+
+    Args:
+      function: From the leaves of its arguments to a value.
+      types: The types of the arguments, one after the other.
+    """
+    self._function = function
+    self._traced = None
+    try:
+      specs = [spec for t in types for spec in _leaf_specs(t)]
+      # Not `tf.function`, which checks every argument again at each call.
+      self._traced = tf.compat.v1.wrap_function(
+        lambda *leaves: values.flatten(function(leaves)), specs
+      )
+    except NotTraceableError:
+      pass  # Its parts run one by one.
+
+  def __call__(self, leaves: Iterable[Any]) -> list[tf.Tensor]:
+    """Runs the function.
+
+    Args:
+      leaves: The leaves of the arguments.
+
+    Returns:
+      The leaves of the result.
+    """
+    if self._traced is None:
+      return values.flatten(self._function(leaves))
+    return self._traced(*leaves)
+
+
+def _leaf_specs(value_type) -> list[tf.TensorSpec]:
+  match value_type:
+    case tff.FederatedType():
+      return _leaf_specs(value_type.member)
+    case tff.StructType():
+      return [spec for part in value_type for spec in _leaf_specs(part)]
+    case tff.SequenceType():
+      return [tf.TensorSpec([], tf.variant)]
+    case tff.TensorType():
+      return [values.tensor_spec(value_type)]
+  raise NotTraceableError
