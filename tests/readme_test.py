@@ -3,8 +3,10 @@
 import pathlib
 import re
 
+from absl import flags
 import pytest
 
+from launchers import benchmark
 from launchers import presets
 from launchers import train
 
@@ -29,7 +31,9 @@ def test_commands_name_flags_and_presets_that_exist():
   commands = ' '.join(_blocks('sh'))
   named = re.findall(r'--(\w+)=', commands)
   assert {'preset', 'algorithm', 'output_dir', 'compare_with'} <= set(named)
-  assert set(named) <= set(train.FLAG_NAMES)
+  benchmark_flags = flags.FlagValues()
+  benchmark.define_flags(benchmark_flags)
+  assert set(named) <= {*train.FLAG_NAMES, *benchmark_flags}
   for preset in re.findall(r'--preset=(\w+)', commands):
     assert preset in presets.PRESETS
 
