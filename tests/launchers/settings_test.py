@@ -54,6 +54,14 @@ def test_what_overrides_a_preset_takes_its_dependants_along():
       '--uniform must not be given with --algorithm=fedaboost',
     ),
     (
+      ['--runtime=native', '--device=cpu'],
+      '--device must not be given with --runtime=native',
+    ),
+    (
+      ['--runtime=native', '--client_threads=2'],
+      '--client_threads must not be given with --runtime=native',
+    ),
+    (
       ['--noboosting', '--boost_rate=0.1'],
       '--boost_rate must not be given with --boosting=False',
     ),

@@ -325,6 +325,10 @@ class TestBadInput:
   def test_setting_that_does_not_fit_the_data(self, tmp_path):
     self._fails(tmp_path, 'Error: 5000 clients', num_clients=5000)
 
+  def test_a_device_that_is_not_there(self, tmp_path):
+    message = "Error: --device must be 'auto', .* found 'gpu:77'"
+    self._fails(tmp_path, message, device='gpu:77')
+
   def test_setting_that_the_builder_refuses(self, tmp_path):
     self._fails(
       tmp_path,

@@ -97,6 +97,20 @@ def test_sequence_reduce():
   assert total([]) == 0
 
 
+def test_sequence_reduce_at_clients():
+  sequences = tff.FederatedType(tff.SequenceType(np.int32), tff.CLIENTS)
+
+  @tff.federated_computation(sequences)
+  def totals(numbers):
+    def total(sequence):
+      return tff.sequence_reduce(sequence, 0, add)
+
+    one = tff.federated_computation(total, tff.SequenceType(np.int32))
+    return tff.federated_map(one, numbers)
+
+  assert totals([[1, 2, 3], [], [4]]) == [6, 0, 4]
+
+
 def test_functions_of_functions():
   @tff.federated_computation(tff.FunctionType(np.int32, np.int32), np.int32)
   def twice(function, x):

@@ -96,6 +96,28 @@ assert found == ['/device:CPU:0'] * 3 + ['/device:CPU:1'], found
 """)
 
 
+def test_operations_get_one_thread_unless_somebody_chose():
+  _run("""
+import os
+threading = tf.config.threading
+
+def limited():
+  placement.limit_op_threads()
+  return threading.get_intra_op_parallelism_threads()
+
+os.environ['TF_NUM_INTRAOP_THREADS'] = '2'
+assert limited() == 0
+del os.environ['TF_NUM_INTRAOP_THREADS']
+threading.set_intra_op_parallelism_threads(3)
+assert limited() == 3
+threading.set_intra_op_parallelism_threads(0)
+assert limited() == 1
+tf.ones([2])  # TensorFlow starts: too late to change anything.
+runtime.set_execution_context('device')
+assert limited() == 1
+""")
+
+
 def test_a_gpu_that_is_not_there():
   from tff_fair.runtime.device import placement
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.runtime.device import aggregation
+from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
 
 Operator = Callable[[int, Any], Any]
@@ -119,6 +120,8 @@ def _select(element_type, num_clients, argument):
 
 
 def _sequence_reduce(num_clients, argument):
+  if not tf.executing_eagerly():
+    raise tracing.NotTraceableError
   dataset, total, reduce = argument
   for element in dataset:
     total = reduce((total, values.from_element(element)))

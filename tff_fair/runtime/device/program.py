@@ -149,7 +149,13 @@ class Program:
       [leaf for part in parts for leaf in part[client]]
       for client in range(num_clients)
     ]
-    results = list(self._map_clients(self._stages[id(stage)], leaves))
+    run_client = self._stages[id(stage)]
+
+    def run_on_device(client_leaves):
+      with tf.device(self._device):  # Threads do not inherit it.
+        return run_client(client_leaves)
+
+    results = list(self._map_clients(run_on_device, leaves))
     return {
       name: [result[i] for result in results]
       for i, name in enumerate(stage.outputs)
