@@ -274,6 +274,24 @@ def test_threads_do_not_share_variables():
       assert count(steps) == [1 + step for step in steps]
 
 
+def test_an_aggregate_that_uses_a_variable():
+  @computation(np.float32, np.float32)
+  def accumulate(total, value):
+    variable = tf.Variable(0.0)
+    with tf.control_dependencies([variable.assign(total + value)]):
+      return variable.read_value()
+
+  zero = computation(lambda: tf.constant(0.0))
+  merge = computation(lambda a, b: a + b, np.float32, np.float32)
+  report = computation(lambda total: total, np.float32)
+
+  @tff.federated_computation(FLOATS)
+  def total(numbers):
+    return tff.federated_aggregate(numbers, zero(), accumulate, merge, report)
+
+  assert total([1.0, 2.0, 3.0] * 7) == 42
+
+
 def test_stock_training_with_variables_in_threads():
   spec = (
     tf.TensorSpec([None, linear_task.NUM_FEATURES], tf.float32),
