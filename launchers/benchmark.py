@@ -27,6 +27,8 @@ import sys
 from absl import app
 from absl import flags
 
+from launchers import settings
+
 # Work -> the function of `launchers.benchmark_works`. It is given by name, so
 # that --help need not import TensorFlow.
 WORKS = {
@@ -111,7 +113,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     sys.exit(
       f'Error: --rounds must be at least {_LEAST_ROUNDS}, found {rounds}.'
     )
-  output_dir = _writable(flag_values['output_dir'].value)
+  output_dir = pathlib.Path(flag_values['output_dir'].value)
+  try:
+    settings.make_writable(output_dir)
+  except settings.SettingsError as error:
+    sys.exit(f'Error: {error}')
   options = {
     name: flag_values[name].value for name in ('device', 'client_threads')
   }
@@ -137,22 +143,6 @@ def _names(flag_values, flag, known) -> list[str]:
         f' {name!r}.'
       )
   return names
-
-
-def _writable(path) -> pathlib.Path:
-  """The directory, made if it is missing."""
-  path = pathlib.Path(path)
-  try:
-    path.mkdir(parents=True, exist_ok=True)
-    reason = None if os.access(path, os.W_OK) else 'no permission'
-  except OSError as error:
-    reason = error.strerror
-  if reason:
-    sys.exit(
-      f'Error: --output_dir={path} must be a directory that can be written,'
-      f' found: {reason}.'
-    )
-  return path
 
 
 def _time_starts(contenders, options, output_dir):

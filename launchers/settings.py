@@ -130,6 +130,26 @@ def check_finished(directories: list[str]) -> None:
       )
 
 
+def make_writable(output_dir: pathlib.Path) -> None:
+  """Makes the directory if it is missing, and tries to write to it.
+
+  Args:
+    output_dir: Value of `--output_dir`.
+
+  Raises:
+    SettingsError: If it cannot be written.
+  """
+  try:
+    output_dir.mkdir(parents=True, exist_ok=True)
+    (output_dir / '.probe').touch()
+    (output_dir / '.probe').unlink()
+  except OSError as error:
+    raise SettingsError(
+      f'--output_dir={output_dir} must be a directory that can be written,'
+      f' found: {error.strerror}.'
+    ) from error
+
+
 def _ineffective(settings: Mapping[str, Any]) -> list[str]:
   """The flags that another flag leaves without effect."""
   return [

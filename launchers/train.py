@@ -325,7 +325,7 @@ def main(argv: list[str]) -> None:
     text = settings_lib.to_text(settings, _PRESET.value)
     settings_lib.check_same_run(output_dir, text)
     settings_lib.check_finished(settings['compare_with'])
-    _make_writable(output_dir)
+    settings_lib.make_writable(output_dir)
   except settings_lib.SettingsError as error:
     sys.exit(f'Error: {error}')
   # TensorFlow takes seconds to import: flags were checked before. Level 3
@@ -351,18 +351,6 @@ def _output_dir(settings) -> pathlib.Path:
     return pathlib.Path(settings['output_dir'])
   name = _PRESET.value or settings['task']
   return pathlib.Path('runs') / name / settings['algorithm']
-
-
-def _make_writable(path: pathlib.Path) -> None:
-  try:
-    path.mkdir(parents=True, exist_ok=True)
-    (path / '.probe').touch()
-    (path / '.probe').unlink()
-  except OSError as error:
-    raise settings_lib.SettingsError(
-      f'--output_dir={path} must be a directory that can be written, found:'
-      f' {error.strerror}.'
-    ) from error
 
 
 if __name__ == '__main__':

@@ -86,7 +86,7 @@ def _fed_avg(**arguments):
   )
 
 
-def _fed_avg_with_noise():
+def _fed_avg_with_clipping():
   # Without noise: TFF draws it from op seeds, so it never repeats.
   return learning.build_unweighted_fed_avg(
     _tff_model,
@@ -212,7 +212,7 @@ PROCESSES = {
     lambda: _fed_avg(model_aggregator=tff.learning.robust_aggregator()),
     _plain,
   ),
-  'dp_aggregator': (_fed_avg_with_noise, _plain),
+  'dp_aggregator': (_fed_avg_with_clipping, _plain),
   'compression_aggregator': (
     lambda: _fed_avg(model_aggregator=tff.learning.compression_aggregator()),
     _plain,

@@ -54,6 +54,7 @@ class Evaluator:
     self._labels = np.concatenate([y for _, y in examples])
     self._sizes = [len(y) for _, y in examples]
     self._clients = np.repeat(np.arange(len(examples)), self._sizes)
+    self._pool = futures.ThreadPoolExecutor()
     self._logits_fn = tf.function(
       lambda x: _logits(model(x, training=False)), reduce_retracing=True
     )
@@ -98,8 +99,7 @@ class Evaluator:
       tf.convert_to_tensor(x[i : i + _BATCH], tf.float32)
       for i in range(0, len(x), _BATCH)
     ]
-    with futures.ThreadPoolExecutor() as pool:
-      return np.concatenate([nothing, *pool.map(self._logits_fn, batches)])
+    return np.concatenate([nothing, *self._pool.map(self._logits_fn, batches)])
 
 
 def score_predictions(

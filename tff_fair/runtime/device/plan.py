@@ -7,7 +7,6 @@ clients side by side.
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
 
 import tensorflow_federated as tff
 
@@ -95,8 +94,7 @@ def make_plan(block: tff.framework.Block) -> Plan:
     here = [s for s in steps if levels[s.name] == level]
     items.extend(s for s in here if s.name not in at_clients)
     together = [s for s in here if s.name in at_clients]
-    others = [s for s in steps if s not in together]
-    stage = _make_stage(together, others, result)
+    stage = _make_stage(together, steps, result)
     if stage.outputs:
       items.append(stage)
   return Plan(tuple(items), _find_unused(items, result))
@@ -122,11 +120,12 @@ def free_references(block: Block) -> dict[str, tff.Type]:
   return found
 
 
-def _make_stage(steps, others, result) -> Stage:
+def _make_stage(steps, all_steps, result) -> Stage:
   names = [step.name for step in steps]
-  inputs: dict[str, Any] = {}
+  inputs: dict[str, tff.Type] = {}
   for step in steps:
     inputs.update((n, t) for n, t in step.inputs.items() if n not in names)
+  others = [step for step in all_steps if step.name not in names]
   mentioned = set(result).union(*(step.inputs for step in others))
   return Stage(
     tuple(steps), inputs, tuple(name for name in names if name in mentioned)

@@ -83,6 +83,10 @@ class Program:
         self._operators[id(block)] = intrinsics.build_operator(block)
       case tff.framework.Block():
         self._plans[id(block)] = plan.make_plan(block)
+        for item in self._plans[id(block)].items:
+          if isinstance(item, plan.Stage):
+            take_steps = functools.partial(self._take_steps, item)
+            self._stages[id(item)] = client_stage.ClientStage(item, take_steps)
       case tff.framework.Data():
         raise NotImplementedError(
           "The 'device' runtime does not support data descriptors, found"
@@ -138,9 +142,6 @@ class Program:
 
   def _run_stage(self, stage, scope, num_clients):
     """Output -> its entries, one a client."""
-    if id(stage) not in self._stages:
-      body = functools.partial(self._take_steps, stage)
-      self._stages[id(stage)] = client_stage.ClientStage(stage, body)
     parts = [
       values.flatten_for_clients(scope[name], value_type, num_clients)
       for name, value_type in stage.inputs.items()
