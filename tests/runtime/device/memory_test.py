@@ -11,7 +11,7 @@ from tests.algorithms import linear_task
 from tff_fair import algorithms
 
 # TensorFlow 2.14 itself loses some 50 bytes with every eager tensor on Python
-# 3.11 (a loop of `x + 1` shows it), which makes 10 to 20 MiB here. A graph or a
+# 3.11 (a loop of `x + 1` shows it), which makes a few MiB here. A graph or a
 # state of the size of this table kept by mistake makes hundreds.
 _MOST_MIB = 32
 
