@@ -19,6 +19,16 @@ _BUILDERS = {
   'fed_avg': algorithms.build_fed_avg,
   'ditto': algorithms.build_ditto,
   'fedaboost': algorithms.build_fedaboost,
+  'cffl': functools.partial(
+    algorithms.build_cffl,
+    validation=(np.eye(4, dtype=np.float32), np.arange(4) % 3),
+    upload_rate=0.5,
+  ),
+  'standalone': algorithms.build_standalone,
+  'round_robin_fed_avg': functools.partial(
+    algorithms.build_round_robin_fed_avg, total_examples=sum(_SIZES)
+  ),
+  'dssgd': functools.partial(algorithms.build_dssgd, upload_rate=0.5),
 }
 
 

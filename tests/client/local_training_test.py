@@ -238,3 +238,28 @@ def test_client_seed_differs_by_each_of_its_parts():
     for parts in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2**40, 0, 0)]
   }
   assert len(seeds) == 5
+
+
+def test_optimizer_state_goes_on_where_it_stopped():
+  """Two calls of an epoch are one call of two, momentum included."""
+  options = {'optimizer': _sgd(0.1, momentum=0.9), 'examples': _examples(4)}
+  whole = _train(_scalar_model, epochs=2, **options)
+  model = models.StatelessModel(_scalar_model)
+  train = client.build_local_training(
+    model,
+    client.cross_entropy_objective(),
+    options['optimizer'],
+    local_epochs=1,
+    batch_size=32,
+  )
+  seed = tf.constant([0, 0])
+  first = train(model.initial_weights, options['examples'], seed)
+  second = train(
+    first.weights,
+    options['examples'],
+    seed,
+    optimizer_state=first.optimizer_state,
+  )
+  fresh = train(first.weights, options['examples'], seed)
+  assert _weight(second) == pytest.approx(_weight(whole), rel=1e-6)
+  assert _weight(fresh) != pytest.approx(_weight(whole), rel=1e-3)

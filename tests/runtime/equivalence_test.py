@@ -105,6 +105,17 @@ def _ours(build, **arguments):
   )
 
 
+def _cffl(**arguments):
+  data = CLIENTS[0]
+  return _ours(
+    algorithms.build_cffl,
+    num_clients=len(CLIENTS),
+    validation=(data.holdout_x, data.holdout_y),
+    pretrain=True,
+    **arguments,
+  )
+
+
 def _selecting():
   """Each client sums the rows of a server's table that it asks for."""
   table_type = tff.TensorType(np.float32, [5, 2])
@@ -181,6 +192,18 @@ PROCESSES = {
   ),
   'our_ditto': (
     lambda: _ours(algorithms.build_ditto, num_clients=len(CLIENTS)),
+    _with_ids,
+  ),
+  'our_cffl': (lambda: _cffl(upload_rate=1.0), _with_ids),
+  'our_cffl_with_sparse_uploads': (lambda: _cffl(upload_rate=0.4), _with_ids),
+  'our_standalone': (
+    lambda: _ours(algorithms.build_standalone, num_clients=len(CLIENTS)),
+    _with_ids,
+  ),
+  'our_dssgd': (
+    lambda: _ours(
+      algorithms.build_dssgd, num_clients=len(CLIENTS), upload_rate=0.4
+    ),
     _with_ids,
   ),
   'weighted_fed_avg': (_fed_avg, _plain),

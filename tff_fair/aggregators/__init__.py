@@ -1,7 +1,17 @@
 """Aggregation rules as factories that compose into any TFF pipeline."""
 
+from tff_fair.aggregators.largest_values import LargestValuesFactory
+from tff_fair.aggregators.largest_values import keep_largest
 from tff_fair.aggregators.model_weights import ModelWeightsFactory
+from tff_fair.aggregators.reputation import ReputationMaskedFactory
 from tff_fair.aggregators.samme import SammeAlphaFactory
 from tff_fair.aggregators.samme import samme_alpha
 
-__all__ = ['ModelWeightsFactory', 'SammeAlphaFactory', 'samme_alpha']
+__all__ = [
+  'LargestValuesFactory',
+  'ModelWeightsFactory',
+  'ReputationMaskedFactory',
+  'SammeAlphaFactory',
+  'keep_largest',
+  'samme_alpha',
+]

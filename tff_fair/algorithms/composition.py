@@ -4,6 +4,8 @@ A method is a `tff.learning` process of a distributor (TFF's broadcast), its own
 client work, its own aggregation rule and a finalizer (TFF's).
 """
 
+import collections
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from tff_fair.client import client_table
 from tff_fair.models import stateless
 
 ModelWeights = tff.learning.models.ModelWeights
+
+CLIP_MODES = ('value', 'norm')
 
 
 class PersonalizedLearningProcess(tff.learning.templates.LearningProcess):
@@ -81,6 +85,12 @@ def check_optimizer(name: str, optimizer: Any) -> None:
     )
 
 
+def check_positive(name: str, value: float) -> None:
+  """Raises TypeError or ValueError unless `value` is a positive number."""
+  if checks.check_real(name, value, 0.0) == 0:
+    raise ValueError(f'{name} must be positive, found 0.')
+
+
 def compose_process(
   model: stateless.StatelessModel,
   client_work: tff.learning.templates.ClientWorkProcess,
@@ -88,6 +98,7 @@ def compose_process(
   rule: tff.aggregators.WeightedAggregationFactory,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+  split_statistics: bool = True,
 ) -> tff.learning.templates.LearningProcess:
   """Composes a learning process.
 
@@ -99,6 +110,8 @@ def compose_process(
       None applies it as it is.
     model_aggregator: Replaces `rule` for the trainable weights; non-trainable
       weights are always aggregated by `rule`.
+    split_statistics: Whether `rule` aggregates trainable and non-trainable
+      weights apart; False for a rule that takes `ModelWeights`.
 
   Returns:
     A `tff.learning.templates.LearningProcess`.
@@ -106,10 +119,10 @@ def compose_process(
   if server_optimizer is None:
     server_optimizer = tff.learning.optimizers.build_sgdm(1.0)
   check_optimizer('server_optimizer', server_optimizer)
+  if split_statistics:
+    rule = aggregators.ModelWeightsFactory(model_aggregator or rule, rule)
   client_result = client_work.next.type_signature.result.result.member
-  aggregator = aggregators.ModelWeightsFactory(
-    rule if model_aggregator is None else model_aggregator, rule
-  ).create(client_result.update, client_result.update_weight)
+  aggregator = rule.create(client_result.update, client_result.update_weight)
 
   @tff.tensorflow.computation
   def initial_model_weights():
@@ -121,6 +134,52 @@ def compose_process(
     client_work,
     aggregator,
     _build_finalizer(server_optimizer, model.weights_type),
+  )
+
+
+def add_download(
+  process: tff.learning.templates.LearningProcess,
+  download: Callable[[Any], Any],
+) -> tff.learning.templates.LearningProcess:
+  """Lets clients take home, at a round's end, what the server has for them.
+
+  Args:
+    process: A composed process with a client table.
+    download: `state -> table`, the client table after the download, a pure
+      function of the state after the round.
+
+  Returns:
+    The process with the download at the end of each round.
+  """
+  state_type, data_type = process.next.type_signature.parameter
+
+  @tff.tensorflow.computation(state_type.member)
+  def deliver(state):
+    client_work = collections.OrderedDict(
+      state.client_work, table=download(state)
+    )
+    return tff.learning.templates.LearningAlgorithmState(
+      state.global_model_weights,
+      state.distributor,
+      client_work,
+      state.aggregator,
+      state.finalizer,
+    )
+
+  @tff.federated_computation(state_type, data_type)
+  def next_fn(state, data):
+    output = process.next(state, data)
+    return tff.learning.templates.LearningProcessOutput(
+      tff.federated_map(deliver, output.state), output.metrics
+    )
+
+  return tff.learning.templates.LearningProcess(
+    process.initialize,
+    next_fn,
+    process.get_model_weights,
+    process.set_model_weights,
+    get_hparams_fn=process.get_hparams,
+    set_hparams_fn=process.set_hparams,
   )
 
 
@@ -147,6 +206,29 @@ def add_client_models(
 def model_update(before: ModelWeights, after: ModelWeights) -> ModelWeights:
   """The update a client sends: old minus new, as TFF's finalizers subtract."""
   return tf.nest.map_structure(tf.subtract, before, after)
+
+
+def clip_update(update: list[Any], clip_value: float, mode: str) -> list[Any]:
+  """Clips a whole local update, not the gradients of its steps.
+
+  Args:
+    update: Tensors.
+    clip_value: Positive.
+    mode: 'value' clips each entry to [-clip_value, clip_value], 'norm' scales
+      all of them to an L2 norm of at most clip_value.
+
+  Returns:
+    Tensors of the same shapes; NaN where an entry is not finite ('value') or
+    everywhere ('norm'), so that such an update is rejected and not clipped.
+  """
+  if mode == 'norm':
+    return tf.clip_by_global_norm(update, clip_value)[0]
+
+  def clip(entries):
+    clipped = tf.clip_by_value(entries, -clip_value, clip_value)
+    return tf.where(tf.math.is_finite(entries), clipped, np.nan)
+
+  return [clip(u) for u in update]
 
 
 def _build_finalizer(optimizer, weights_type):

@@ -9,8 +9,11 @@ from tff_fair.client.client_table import read_row
 from tff_fair.client.client_table import write_rows
 from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import build_client_work
+from tff_fair.client.free_riders import FreeRiders
+from tff_fair.client.free_riders import with_free_riders
 from tff_fair.client.local_training import LocalResult
 from tff_fair.client.local_training import build_local_training
+from tff_fair.client.local_training import initial_optimizer_state
 from tff_fair.client.objectives import Objective
 from tff_fair.client.objectives import cross_entropy_objective
 from tff_fair.client.objectives import focal_objective
@@ -19,6 +22,7 @@ from tff_fair.client.weight_decay import with_weight_decay
 
 __all__ = [
   'ClientOutput',
+  'FreeRiders',
   'LocalResult',
   'Objective',
   'build_client_data',
@@ -30,8 +34,10 @@ __all__ = [
   'cross_entropy_objective',
   'focal_objective',
   'gather_examples',
+  'initial_optimizer_state',
   'proximal_objective',
   'read_row',
+  'with_free_riders',
   'with_weight_decay',
   'write_rows',
 ]

@@ -29,12 +29,16 @@ class ClientOutput(NamedTuple):
 
   Attributes:
     update: `ModelWeights`, the received weights minus the trained ones.
-    update_weight: float32 scalar or a structure of them, for the aggregator.
+    update_weight: For the aggregator: a scalar or a structure of scalars. For a
+      client that is dropped, floats become 0; integers, which tell who it is or
+      what it has, stay.
     row: The client's new row of the table; `()` without a table.
     metrics: OrderedDict of float32 scalars, averaged over clients by their
       number of training examples.
     report: OrderedDict of scalars, reported for each client beside its id; not
       used where clients have no id.
+    active: bool scalar, whether the client takes part; None for "if it has
+      training data".
   """
 
   update: Any
@@ -42,6 +46,7 @@ class ClientOutput(NamedTuple):
   row: Any
   metrics: collections.OrderedDict
   report: collections.OrderedDict
+  active: Any = None
 
 
 ClientUpdate = Callable[..., ClientOutput]
@@ -75,11 +80,12 @@ def build_client_work(
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess` whose state is
-    `OrderedDict(round=int32, table=<rows [num_clients, ...]>)`. A client
-    without training data, or with a non-finite update, weight or row, sends an
-    update of zeros with weight 0, and its row stays as it was. Measurements:
-    the metrics, `num_clients`, `num_examples`, `num_empty_clients`,
-    `num_rejected_clients`, and, where clients have ids, `clients`, an
+    `OrderedDict(round=int32, table=<rows [num_clients, ...]>)`. A client that
+    is not active (without training data, unless the method says otherwise), or
+    with a non-finite update, weight or row, sends an update of zeros with
+    weight 0, and its row stays as it was. Measurements: the metrics,
+    `num_clients`, `num_examples`, `num_empty_clients` (not active for want of
+    data), `num_rejected_clients`, and, where clients have ids, `clients`, an
     OrderedDict of vectors: `client_id`, `num_examples`, `rejected` and the
     report, an entry a client, in no particular order; the report of a client
     that was dropped is NaN, or 0 where it is an integer.
@@ -194,19 +200,27 @@ class _ClientRound(NamedTuple):
 def _client_round(output, row, examples) -> _ClientRound:
   """Drops what must not count, and counts what was dropped."""
   num_examples = tf.size(examples['train']['y'])
-  empty = tf.equal(num_examples, 0)
+  active = num_examples > 0 if output.active is None else output.active
+  empty = tf.equal(num_examples, 0) & tf.logical_not(active)
   sent = (output.update, output.update_weight, output.row)
   finite = tf.reduce_all(
-    [tf.reduce_all(tf.math.is_finite(t)) for t in tf.nest.flatten(sent)]
+    [
+      tf.reduce_all(tf.math.is_finite(t))
+      for t in tf.nest.flatten(sent)
+      if t.dtype.is_floating
+    ]
   )
-  rejected = tf.logical_not(empty | finite)
-  accepted = finite & tf.logical_not(empty)
+  rejected = active & tf.logical_not(finite)
+  accepted = active & finite
 
   def kept(new, old):
     return tf.where(accepted, new, old)
 
   def zeroed(structure):
     return tf.nest.map_structure(lambda t: kept(t, tf.zeros_like(t)), structure)
+
+  def weight_of(value):
+    return zeroed(value) if value.dtype.is_floating else value
 
   def shown(value):
     """A report of what did not happen is undefined, or 0 for integers."""
@@ -217,7 +231,8 @@ def _client_round(output, row, examples) -> _ClientRound:
   weight = tf.cast(num_examples, tf.float32)
   return _ClientRound(
     client_result=tff.learning.templates.ClientResult(
-      zeroed(output.update), zeroed(output.update_weight)
+      zeroed(output.update),
+      tf.nest.map_structure(weight_of, output.update_weight),
     ),
     gathered=collections.OrderedDict(
       row=tf.nest.map_structure(kept, output.row, row),

@@ -28,11 +28,13 @@ class LocalResult(NamedTuple):
     metrics: OrderedDict of float32 scalars: `loss` and the metrics of the
       objective, each the mean over all examples of all epochs.
     num_steps: int32, the number of minibatches.
+    optimizer_state: The optimiser's state after the last step.
   """
 
   weights: ModelWeights
   metrics: collections.OrderedDict
   num_steps: tf.Tensor
+  optimizer_state: Any
 
 
 def build_local_training(
@@ -48,22 +50,30 @@ def build_local_training(
   Args:
     model: The client model.
     objective: What to minimise on each minibatch.
-    optimizer: A TFF optimiser; its state is fresh at each call.
+    optimizer: A TFF optimiser; its state is fresh at each call, unless given.
     local_epochs: Passes over the client's examples, at least 1.
     batch_size: Examples a minibatch. The last, shorter one is kept, except one
       of a single example if the model has batch normalisation and the client
       has other minibatches.
 
   Returns:
-    A function `(weights, examples, seed, context=(), learning_rate=None) ->
-    LocalResult` for use in a graph, where `weights` is `ModelWeights` of
-    tensors, `examples` is `OrderedDict(x, y)` of the client's whole data,
-    `seed` is `int32[2]`, `context` goes to the objective, and `learning_rate`
-    replaces the optimiser's. Each epoch has a new permutation. No examples:
-    the weights come back unchanged and the metrics are 0.
+    A function `(weights, examples, seed, context=(), learning_rate=None,
+    optimizer_state=None) -> LocalResult` for use in a graph, where `weights` is
+    `ModelWeights` of tensors, `examples` is `OrderedDict(x, y)` of the client's
+    whole data, `seed` is `int32[2]`, `context` goes to the objective,
+    `learning_rate` replaces the optimiser's, and `optimizer_state` is where the
+    optimiser starts. Each epoch has a new permutation. No examples: the weights
+    come back unchanged and the metrics are 0.
   """
 
-  def train(weights, examples, seed, context=(), learning_rate=None):
+  def train(
+    weights,
+    examples,
+    seed,
+    context=(),
+    learning_rate=None,
+    optimizer_state=None,
+  ):
     num_examples = tf.size(examples['y'])
     num_batches = _num_batches(num_examples, batch_size, model.has_batch_norm)
 
@@ -86,7 +96,9 @@ def build_local_training(
       )
       return loop
 
-    loop = _start(objective, optimizer, weights)
+    if optimizer_state is None:
+      optimizer_state = initial_optimizer_state(optimizer, weights)
+    loop = _start(objective, optimizer_state, weights)
     if learning_rate is not None:
       loop = _with_learning_rate(optimizer, loop, learning_rate)
     _, loop = tf.while_loop(
@@ -98,9 +110,30 @@ def build_local_training(
       (name, tf.math.divide_no_nan(total, loop.num_examples))
       for name, total in loop.totals.items()
     )
-    return LocalResult(loop.weights, metrics, local_epochs * num_batches)
+    num_steps = local_epochs * num_batches
+    return LocalResult(loop.weights, metrics, num_steps, loop.optimizer_state)
 
   return train
+
+
+def initial_optimizer_state(
+  optimizer: tff.learning.optimizers.Optimizer, weights: ModelWeights
+) -> Any:
+  """The state with which an optimiser starts.
+
+  Args:
+    optimizer: A TFF optimiser.
+    weights: `ModelWeights` of tensors or arrays.
+
+  Returns:
+    A structure of tensors.
+  """
+  specs = tf.nest.map_structure(
+    lambda w: tf.TensorSpec(w.shape, w.dtype), weights.trainable
+  )
+  return tf.nest.map_structure(
+    tf.convert_to_tensor, optimizer.initialize(specs)
+  )
 
 
 def client_seed(seed: int, round_number: Any, key: Any) -> tf.Tensor:
@@ -181,17 +214,11 @@ def _step(model, objective, optimizer, batch, seed, context, loop):
   )
 
 
-def _start(objective, optimizer, weights) -> _Loop:
-  specs = tf.nest.map_structure(
-    lambda w: tf.TensorSpec(w.shape, w.dtype), weights.trainable
-  )
-  state = tf.nest.map_structure(
-    tf.convert_to_tensor, optimizer.initialize(specs)
-  )
+def _start(objective, optimizer_state, weights) -> _Loop:
   names = ('loss', *objective.metric_names)
   totals = collections.OrderedDict((name, tf.constant(0.0)) for name in names)
   weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
-  return _Loop(weights, state, totals, tf.constant(0.0))
+  return _Loop(weights, optimizer_state, totals, tf.constant(0.0))
 
 
 def _with_learning_rate(optimizer, loop, learning_rate) -> _Loop:

@@ -1,0 +1,341 @@
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair.aggregators import reputation
+
+_EVERYONE = np.array([True, True, True])
+_NOBODY_RATED = np.zeros(3, bool)
+_ACCURACIES = np.array([0.5, 0.3, 0.8])
+
+
+def _reputations(accuracies=_ACCURACIES, **options):
+  options = {
+    'history': np.full(3, 1 / 3),
+    'rated': _NOBODY_RATED,
+    'active': _EVERYONE,
+    **options,
+  }
+  return reputation.reputations(accuracies, **options).numpy()
+
+
+class TestReputations:
+  def test_by_hand(self):
+    # x = (5, 3, 8) / 16, sinh(5 x) over its sum.
+    np.testing.assert_allclose(
+      _reputations(), [0.242310, 0.114855, 0.642835], atol=1e-6
+    )
+
+  def test_history_is_mixed_as_printed(self):
+    fresh = np.sinh(5 * _ACCURACIES / 1.6)
+    history = np.array([0.2, 0.5, 0.3])
+    mixed = 0.5 * history + 0.5 * fresh
+    found = _reputations(history=history, rated=_EVERYONE)
+    np.testing.assert_allclose(found, mixed / mixed.sum(), rtol=1e-12)
+
+  def test_normalized_before_mixing(self):
+    fresh = np.sinh(5 * _ACCURACIES / 1.6)
+    history = np.array([0.2, 0.5, 0.3])
+    found = _reputations(
+      history=history,
+      rated=_EVERYONE,
+      history_weight=0.25,
+      normalize_before_mixing=True,
+    )
+    expected = 0.25 * history + 0.75 * fresh / fresh.sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+  def test_all_accuracies_0_make_all_equal(self):
+    np.testing.assert_allclose(_reputations(np.zeros(3)), np.full(3, 1 / 3))
+
+  def test_accuracy_0_earns_nothing(self):
+    found = _reputations(np.array([0.5, 0.0, 0.5]))
+    np.testing.assert_allclose(found, [0.5, 0, 0.5])
+
+  def test_who_is_not_active_does_not_count(self):
+    active = np.array([True, False, True])
+    found = _reputations(active=active)
+    pair = np.sinh(5 * np.array([0.5, 0.8]) / 1.3)
+    np.testing.assert_allclose(found[[0, 2]], pair / pair.sum())
+    assert found[1] == 0
+
+  def test_one_participant(self):
+    found = reputation.reputations(
+      np.array([0.0]), np.array([1.0]), np.array([True]), np.array([True])
+    )
+    assert found == 1
+
+
+class TestIsolate:
+  def _isolate(self, values, **options):
+    active = np.array(values) > 0
+    remaining, kept, threshold = reputation.isolate(
+      np.array(values), active, **options
+    )
+    return list(remaining.numpy()), kept.numpy(), float(threshold)
+
+  def test_below_the_threshold(self):
+    remaining, kept, threshold = self._isolate(
+      [0.1, 0.5, 0.4], threshold_share=1 / 3
+    )
+    assert threshold == pytest.approx(1 / 9)
+    assert remaining == [False, True, True]
+    np.testing.assert_allclose(kept, [0, 5 / 9, 4 / 9])
+
+  def test_at_the_threshold_stays(self):
+    remaining, _, _ = self._isolate([0.25, 0.75], threshold_absolute=0.25)
+    assert remaining == [True, True]
+
+  def test_cascade_goes_on(self):
+    values = [0.30, 0.32, 0.38]
+    once, kept, _ = self._isolate(values, threshold_absolute=0.31)
+    assert once == [False, True, True]
+    np.testing.assert_allclose(kept, np.array([0, 0.32, 0.38]) / 0.7)
+    # One removal lifts the others above the threshold: nobody else falls.
+    cascade, _, _ = self._isolate(values, threshold_absolute=0.31, cascade=True)
+    assert cascade == once
+    # With a share of 1/|R| the threshold rises as |R| shrinks.
+    values = [0.05, 0.15, 0.40, 0.40]
+    once, _, _ = self._isolate(values, threshold_share=0.5)
+    assert once == [False, True, True, True]
+    cascade, kept, threshold = self._isolate(
+      values, threshold_share=0.5, cascade=True
+    )
+    assert cascade == [False, False, True, True]
+    np.testing.assert_allclose(kept, [0, 0, 0.5, 0.5])
+    assert threshold == 0.125
+
+  def test_the_best_is_never_removed(self):
+    remaining, kept, _ = self._isolate([0.4, 0.6], threshold_absolute=0.9)
+    assert remaining == [False, True]
+    np.testing.assert_allclose(kept, [0, 1])
+
+
+def test_allocation_counts():
+  counts = reputation.allocation_counts(
+    np.array([0.242310, 0.114855, 0.642835]), np.arange(1.0, 4), _EVERYONE, 4
+  )
+  # .3769 * 1/3 * 4 = .50, .1787 * 2/3 * 4 = .48, 1 * 1 * 4.
+  np.testing.assert_array_equal(counts, [0, 0, 4])
+  only_two = reputation.allocation_counts(
+    np.array([0.25, 0.5, 0.25]), np.array([2.0, 2, 9]), [True, True, False], 7
+  )
+  np.testing.assert_array_equal(only_two, [3, 7, 0])
+
+
+@pytest.mark.parametrize(
+  ('norm', 'expected'), [('sum', [0.25, 0.75, 0]), ('max', [1 / 3, 1, 0])]
+)
+def test_aggregation_weights(norm, expected):
+  weights = reputation.aggregation_weights(
+    np.array([1.0, 3.0, 6.0]), np.array([True, True, False]), norm
+  )
+  np.testing.assert_allclose(weights, expected)
+
+
+# The example of three participants: U, amounts 1, 2, 3, accuracies by hand.
+_UPLOADS = np.float32(
+  [
+    [0.01, 0, 0, -0.01],
+    [0, 0.01, -0.01, 0],
+    [0.01, 0.01, 0, 0.005],
+  ]
+)
+_VALUE = tff.TensorType(np.float32, [4])
+_AGGREGATE = [0.006667, 0.008333, -0.003333, 0.000833]
+_ALLOCATIONS = [
+  [-0.003333, 0, 0, 0.003333],
+  [0, -0.006667, 0.006667, 0],
+  [-0.003333, -0.001667, -0.003333, -0.004167],
+]
+
+
+def _known_accuracies(weights):
+  """Recognises whose upload it is by its distance from the others."""
+  distances = tf.reduce_sum(tf.abs(_UPLOADS - weights), axis=1)
+  return tf.gather(np.float32(_ACCURACIES), tf.argmin(distances))
+
+
+def _factory(validation_fn=_known_accuracies, **options):
+  options = {'num_clients': 3, **options}
+  return aggregators.ReputationMaskedFactory(
+    np.zeros(4, np.float32), validation_fn, **options
+  )
+
+
+def _weight(client_id, amount, accepted=1.0):
+  return collections.OrderedDict(
+    client_id=np.int32(client_id),
+    amount=np.int32(amount),
+    accepted=np.float32(accepted),
+  )
+
+
+def _run(process, ids, state=None, uploads=_UPLOADS, accepted=1.0):
+  state = process.initialize() if state is None else state
+  # TFF's sign: an update is old weights minus new.
+  values = [-uploads[i] for i in ids]
+  weights = [_weight(i, i + 1, accepted) for i in ids]
+  return process.next(state, values, weights)
+
+
+@pytest.mark.usefixtures('default_runtime')
+class TestFactory:
+  def test_worked_example(self):
+    process = _factory().create(_VALUE, reputation.WEIGHT_TYPE)
+    output = _run(process, [2, 0, 1])
+    close = {'atol': 1e-6}
+    np.testing.assert_allclose(output.result, np.negative(_AGGREGATE), **close)
+    state = output.state
+    np.testing.assert_allclose(
+      state['allocation'], np.negative(_ALLOCATIONS), **close
+    )
+    np.testing.assert_allclose(state['shadow'], _UPLOADS, **close)
+    np.testing.assert_allclose(
+      state['reputation'], [0.242310, 0.114855, 0.642835], **close
+    )
+    np.testing.assert_array_equal(state['reputable'], [1, 1, 1])
+    measured = output.measurements
+    assert measured['num_isolated'] == 0 and measured['num_reputable'] == 3
+    assert measured['threshold'] == pytest.approx(1 / 9)
+    clients = measured['clients']
+    np.testing.assert_array_equal(clients['client_id'], [0, 1, 2])
+    np.testing.assert_array_equal(clients['num_allocated'], [0, 0, 4])
+    np.testing.assert_allclose(clients['validation_accuracy'], _ACCURACIES)
+
+  def test_without_shadows_all_start_from_one_auxiliary_model(self):
+    factory = _factory(shadows=False)
+    process = factory.create(_VALUE, reputation.WEIGHT_TYPE)
+    output = _run(process, [0, 1, 2])
+    assert 'shadow' not in output.state
+    np.testing.assert_allclose(output.state['auxiliary'], _AGGREGATE, atol=1e-6)
+    clients = output.measurements['clients']
+    np.testing.assert_allclose(clients['validation_accuracy'], _ACCURACIES)
+
+  @pytest.mark.parametrize('how', ['not finite', 'not accepted'])
+  def test_an_upload_that_does_not_count(self, how):
+    process = _factory().create(_VALUE, reputation.WEIGHT_TYPE)
+    uploads = _UPLOADS.copy()
+    values = [-u for u in uploads]
+    weights = [_weight(i, i + 1) for i in range(3)]
+    if how == 'not finite':
+      values[2] = np.float32([0, np.nan, 0, 0])
+    else:
+      weights[2] = _weight(2, 3, accepted=0.0)
+    output = process.next(process.initialize(), values, weights)
+    assert output.measurements['num_non_finite'] == 1
+    # It counts as zeros: the amounts' sum is still 6.
+    expected = -(uploads[0] + 2 * uploads[1]) / 6
+    np.testing.assert_allclose(output.result, expected, rtol=1e-5)
+    clients = output.measurements['clients']
+    assert clients['validation_accuracy'][2] == 0
+    np.testing.assert_array_equal(output.state['reputable'], [1, 1, 0])
+    np.testing.assert_array_equal(output.state['shadow'][2], np.zeros(4))
+
+  def test_the_isolated_are_out_for_good(self):
+    process = _factory(lambda w: tf.gather([0.5, 0.01, 0.5], _whose(w))).create(
+      _VALUE, reputation.WEIGHT_TYPE
+    )
+    first = _run(process, [0, 1, 2])
+    assert first.measurements['num_isolated'] == 1
+    np.testing.assert_array_equal(first.state['allocation'][1], np.zeros(4))
+    second = _run(process, [0, 1, 2], first.state)
+    assert second.measurements['num_isolated'] == 0
+    assert second.measurements['num_reputable'] == 2
+    expected = -(_UPLOADS[0] + 3 * _UPLOADS[2]) / 4
+    np.testing.assert_allclose(second.result, expected, rtol=1e-5)
+    np.testing.assert_allclose(
+      second.state['shadow'][1], first.state['shadow'][1]
+    )
+
+  def test_the_absent_keep_what_they_have(self):
+    process = _factory().create(_VALUE, reputation.WEIGHT_TYPE)
+    first = _run(process, [0, 1, 2]).state
+    second = _run(process, [2, 0], first)
+    assert second.state['reputation'][1] == first['reputation'][1]
+    np.testing.assert_array_equal(second.state['shadow'][1], first['shadow'][1])
+    np.testing.assert_array_equal(second.state['allocation'][1], np.zeros(4))
+    present = second.state['reputation'][[0, 2]]
+    assert present.sum() == pytest.approx(1)
+
+  def test_nobody_changes_nothing(self):
+    process = _factory().create(_VALUE, reputation.WEIGHT_TYPE)
+    first = _run(process, [0, 1, 2]).state
+    output = _run(process, [], first)
+    np.testing.assert_array_equal(output.result, np.zeros(4))
+    for name in ('reputation', 'reputable', 'shadow'):
+      np.testing.assert_array_equal(output.state[name], first[name])
+
+  def test_statistics_are_averaged_and_not_masked(self):
+    weights = tff.learning.models.ModelWeights
+    zeros = weights([np.zeros(4, np.float32)], [np.zeros(1, np.float32)])
+    seen_type = tff.types.to_type(
+      weights([_VALUE], [tff.TensorType(np.float32, [1])])
+    )
+    process = aggregators.ReputationMaskedFactory(
+      zeros,
+      lambda w: _known_accuracies(w.trainable[0]) + 0 * w.non_trainable[0][0],
+      num_clients=3,
+      scenario='class',
+    ).create(seen_type, reputation.WEIGHT_TYPE)
+    values = [weights([-u], [np.float32([-i])]) for i, u in enumerate(_UPLOADS)]
+    output = process.next(
+      process.initialize(), values, [_weight(i, i + 1) for i in range(3)]
+    )
+    # Classes: uploads by a / max a, statistics still by a / sum a.
+    expected = -(_UPLOADS * [[1 / 3], [2 / 3], [1]]).sum(axis=0)
+    np.testing.assert_allclose(output.result.trainable[0], expected, rtol=1e-5)
+    mean = -(0 * 1 + 1 * 2 + 2 * 3) / 6
+    np.testing.assert_allclose(output.result.non_trainable[0], [mean])
+    shadow = output.state['shadow']
+    np.testing.assert_allclose(shadow.non_trainable[0].ravel(), [0, 1, 2])
+    assert len(output.state['allocation']) == 1
+
+  def test_result_is_what_a_finalizer_of_tff_takes(self):
+    process = _factory().create(_VALUE, reputation.WEIGHT_TYPE)
+    tff.test.assert_types_identical(
+      process.next.type_signature.result.result.member, _VALUE
+    )
+    inner = aggregators.LargestValuesFactory(
+      0.5, tff.aggregators.clipping_factory(0.01, _factory())
+    )
+    process = inner.create(_VALUE, reputation.WEIGHT_TYPE)
+    output = _run(process, [0, 1, 2])
+    assert np.linalg.norm(output.result) <= 0.01 + 1e-7
+
+
+def _whose(weights):
+  return tf.argmin(tf.reduce_sum(tf.abs(_UPLOADS - weights), axis=1))
+
+
+@pytest.mark.parametrize(
+  ('options', 'error', 'message'),
+  [
+    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
+    ({'scenario': 'both'}, ValueError, 'scenario must be one of'),
+    ({'agg_norm': 'mean'}, ValueError, 'agg_norm must be one of'),
+    ({'own_share': 'none'}, ValueError, 'own_share must be one of'),
+    ({'isolation': 'never'}, ValueError, 'isolation must be one of'),
+    ({'ties': 'preclip'}, ValueError, 'ties must be one of'),
+    ({'history_weight': 1.5}, ValueError, 'history_weight must be at most 1.0'),
+    ({'punishment_factor': 0}, ValueError, 'punishment_factor must be positi'),
+    ({'threshold_absolute': -1}, ValueError, 'threshold_absolute must be at'),
+    ({'validation_fn': 0.5}, TypeError, 'validation_fn must be a function of'),
+  ],
+)
+def test_bad_arguments(options, error, message):
+  with pytest.raises(error, match=message):
+    _factory(**options)
+
+
+def test_bad_types():
+  with pytest.raises(TypeError, match='requires the weight type .*client_id'):
+    _factory().create(_VALUE, tff.TensorType(np.float32))
+  with pytest.raises(TypeError, match='requires values like its initial_wei'):
+    _factory().create(tff.TensorType(np.float32, [5]), reputation.WEIGHT_TYPE)
+  with pytest.raises(TypeError, match='structures of float32 tensors'):
+    _factory().create(tff.TensorType(np.int32, [4]), reputation.WEIGHT_TYPE)

@@ -1,0 +1,172 @@
+"""Sparse updates: only the entries of largest magnitude are sent.
+
+The "largest values" criterion of Shokri and Shmatikov, "Privacy-Preserving Deep
+Learning" (CCS 2015), which CFFL uses for uploads and for allocations.
+"""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair.aggregators import flat
+
+TIES = ('index', 'keep')
+
+
+def num_kept(fraction: float, size: int, minimum: int = 1) -> int:
+  """`max(minimum, floor(fraction * size + 1e-9))`, at most `size`."""
+  # The small term keeps products such as 0.29 * 100 = 28.999... whole.
+  return min(size, max(minimum, int(fraction * size + 1e-9)))
+
+
+def keep_largest(
+  vector: Any, count: Any, *, ties: str = 'index', ranking: Any = None
+) -> tf.Tensor:
+  """The `count` entries of largest magnitude, and 0 elsewhere.
+
+  The cut-off is found by selection, in time linear in the size; nothing is
+  sorted.
+
+  Args:
+    vector: `float[d]`, finite.
+    count: int32 scalar; below 0 counts as 0 and above `d` as `d`.
+    ties: Of equal magnitudes at the cut-off, 'index' keeps those of lowest
+      index, so that exactly `count` entries are kept; 'keep' keeps all of them,
+      hence perhaps more, and nothing if `count` is 0.
+    ranking: `float[d]` whose magnitudes decide instead of those of `vector`, or
+      None.
+
+  Returns:
+    Like `vector`.
+
+  Raises:
+    ValueError: If `ties` is unknown.
+  """
+  checks.check_choice('ties', ties, TIES)
+  magnitudes = tf.abs(vector if ranking is None else ranking)
+  count = tf.minimum(count, tf.size(magnitudes))
+  cut_off = tf.raw_ops.NthElement(
+    input=magnitudes, n=tf.maximum(count - 1, 0), reverse=True
+  )
+  kept = magnitudes > cut_off
+  at_cut_off = tf.equal(magnitudes, cut_off)
+  if ties == 'index':
+    missing = count - tf.math.count_nonzero(kept, dtype=tf.int32)
+    at_cut_off &= tf.cumsum(tf.cast(at_cut_off, tf.int32)) <= missing
+  kept = (kept | at_cut_off) & (count > 0)
+  return tf.where(kept, vector, tf.zeros_like(vector))
+
+
+class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
+  """Clients send the largest entries of their values only.
+
+  A client's value, flattened to one vector of `d` entries (variables in their
+  order, each row-major), keeps its
+  `max(minimum, floor(fraction * d + 1e-9))` entries of largest magnitude; the
+  others become 0. The sparse values go to the inner process. In a pipeline,
+  whatever wraps this factory (clipping, say) acts before the selection, and the
+  inner factory after it.
+
+  The created process has the state, the result and the measurements of the
+  inner process, and its weight type is the inner one's.
+  """
+
+  def __init__(
+    self,
+    fraction: float,
+    inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
+    *,
+    minimum: int = 1,
+    ties: str = 'index',
+  ):
+    """Keeps the parameters.
+
+    Args:
+      fraction: theta_u, the share of entries to send, in (0, 1].
+      inner_agg_factory: Aggregates the sparse values;
+        `tff.aggregators.MeanFactory()` if None.
+      minimum: Least number of entries to send.
+      ties: As in `keep_largest`.
+
+    Raises:
+      TypeError: If `inner_agg_factory` is not a weighted factory, or a number
+        is of the wrong kind.
+      ValueError: If a number is out of range or `ties` is unknown.
+    """
+    if inner_agg_factory is None:
+      inner_agg_factory = tff.aggregators.MeanFactory()
+    if not isinstance(
+      inner_agg_factory, tff.aggregators.WeightedAggregationFactory
+    ):
+      raise TypeError(
+        'inner_agg_factory must be a'
+        ' tff.aggregators.WeightedAggregationFactory, found'
+        f' {type(inner_agg_factory).__name__}.'
+      )
+    self._fraction = check_upload_rate('fraction', fraction)
+    self._inner_agg_factory = inner_agg_factory
+    self._minimum = checks.check_integer('minimum', minimum, 0)
+    self._ties = checks.check_choice('ties', ties, TIES)
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: Structure of float32 tensors of known shape.
+      weight_type: Any that the inner factory takes.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If `value_type` is not as required.
+    """
+    check_float32('LargestValuesFactory', value_type)
+    inner = self._inner_agg_factory.create(value_type, weight_type)
+
+    @tff.tensorflow.computation(value_type)
+    def sparsify(value):
+      vector = flat.flatten(value)
+      count = num_kept(self._fraction, vector.shape[0], self._minimum)
+      sparse = keep_largest(vector, count, ties=self._ties)
+      return flat.unflatten(sparse, value)
+
+    @tff.federated_computation(
+      inner.initialize.type_signature.result,
+      tff.FederatedType(value_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      return inner.next(state, tff.federated_map(sparsify, value), weight)
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+
+
+def check_upload_rate(name: str, value: float) -> float:
+  """Returns `value` as a float if it is a share in (0, 1]."""
+  value = checks.check_real(name, value, maximum=1.0)
+  if value <= 0:
+    raise ValueError(f'{name} must be above 0 and at most 1, found {value}.')
+  return value
+
+
+def check_float32(who: str, value_type: tff.Type) -> None:
+  """Raises TypeError unless the type is of float32 tensors of known shape."""
+  good = tff.types.is_structure_of_tensors(value_type)
+  if good:
+    tensor_types = []
+    tff.types.structure_from_tensor_type_tree(tensor_types.append, value_type)
+    good = all(
+      t.dtype == np.float32 and tf.TensorShape(t.shape).is_fully_defined()
+      for t in tensor_types
+    )
+  if not good:
+    raise TypeError(
+      f'{who} requires values that are structures of float32 tensors of known'
+      f' shape. Found type: {value_type!r}.'
+    )

@@ -1,0 +1,528 @@
+"""CFFL's server: reputations from validation accuracy, models as earned.
+
+Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (Federated
+Learning, Springer LNCS 12500, 2020; CFFL). The pure functions take one entry
+for each participant of a round, in float64; `active` tells who counts.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair.aggregators import flat
+from tff_fair.aggregators import largest_values
+from tff_fair.client import client_table
+
+SCENARIOS = ('size', 'class')
+AGG_NORMS = ('paper', 'sum', 'max')
+OWN_SHARES = ('paper', 'aggregation')
+ISOLATIONS = ('once', 'cascade')
+# The reputation threshold is this share of 1/|R|.
+_THRESHOLD_SHARES = {'size': 1 / 3, 'class': 1 / 6}
+
+WEIGHT_TYPE = tff.types.to_type(
+  collections.OrderedDict(
+    client_id=np.int32, amount=np.int32, accepted=np.float32
+  )
+)
+
+
+def reputations(
+  accuracies: Any,
+  history: Any,
+  rated: Any,
+  active: Any,
+  *,
+  punishment_factor: float = 5.0,
+  history_weight: float = 0.5,
+  normalize_before_mixing: bool = False,
+) -> tf.Tensor:
+  """Reputations `c` from validation accuracies.
+
+  With `x_j = vacc_j / sum vacc` (equal shares if all are 0):
+
+      c^_j = sinh(a_p * x_j)
+      c'_j = h * history_j + (1 - h) * c^_j, or c^_j without a history
+      c_j = c'_j / sum c'
+
+  The history is normalised and c^ is not, as printed;
+  `normalize_before_mixing` divides c^ by its sum first.
+
+  Args:
+    accuracies: `float64[m]`, vacc.
+    history: `float64[m]`, c of the round before.
+    rated: `bool[m]`, who has a history.
+    active: `bool[m]`; all sums run over these.
+    punishment_factor: a_p, positive.
+    history_weight: h, in [0, 1].
+    normalize_before_mixing: See above.
+
+  Returns:
+    `float64[m]`, 0 for those who are not active.
+  """
+  mask = tf.cast(active, tf.float64)
+  accuracies = accuracies * mask
+  total = tf.reduce_sum(accuracies)
+  shares = tf.where(
+    total > 0, tf.math.divide_no_nan(accuracies, total), _normalized(mask)
+  )
+  fresh = tf.sinh(punishment_factor * shares)
+  if normalize_before_mixing:
+    fresh = _normalized(fresh)
+  mixed = history_weight * history + (1 - history_weight) * fresh
+  return _normalized(tf.where(rated, mixed, fresh) * mask)
+
+
+def isolate(
+  reputation: Any,
+  active: Any,
+  *,
+  threshold_share: float | None = None,
+  threshold_absolute: float | None = None,
+  cascade: bool = False,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Removes participants of very low reputation.
+
+  `j` is removed if `c_j < c_th` with `c_th = threshold_share / |R|`, or the
+  absolute threshold; whoever has the highest reputation stays.
+
+  Args:
+    reputation: `float64[m]`, normalised.
+    active: `bool[m]`, R before removal.
+    threshold_share: CFFL's: 1/3 for sizes, 1/6 for classes.
+    threshold_absolute: Replaces the former.
+    cascade: Normalises and removes again, with the new |R|, until nobody falls.
+
+  Returns:
+    `(remaining, reputation, threshold)`: `bool[m]`; `float64[m]`, normalised
+    over the remaining; the threshold of the first pass.
+  """
+
+  def threshold(active):
+    if threshold_absolute is not None:
+      return tf.constant(threshold_absolute, tf.float64)
+    return tf.math.divide_no_nan(
+      tf.constant(threshold_share, tf.float64),
+      tf.math.count_nonzero(active, dtype=tf.float64),
+    )
+
+  def remove(active, reputation):
+    too_low = reputation < threshold(active)
+    too_low &= reputation < tf.reduce_max(reputation)
+    remaining = active & ~too_low
+    kept = _normalized(tf.where(remaining, reputation, 0.0))
+    return remaining, kept, tf.reduce_any(active & too_low)
+
+  active = tf.convert_to_tensor(active)
+  first_threshold = threshold(active)
+  remaining, kept, fell = remove(active, reputation)
+  if cascade:
+    remaining, kept, _ = tf.while_loop(
+      lambda remaining, kept, fell: fell,
+      lambda remaining, kept, fell: remove(remaining, kept),
+      (remaining, kept, fell),
+    )
+  return remaining, kept, first_threshold
+
+
+def allocation_counts(
+  reputation: Any, amounts: Any, active: Any, size: int
+) -> tf.Tensor:
+  """How many entries of the aggregate each participant earned.
+
+  `num_j = floor((c_j / max c) * (a_j / max a) * size + 1e-9)`, within
+  [0, size]; the maxima are over `active`.
+
+  Args:
+    reputation: `float64[m]`.
+    amounts: `float64[m]`, a.
+    active: `bool[m]`; the others get 0.
+    size: d.
+
+  Returns:
+    `int32[m]`.
+  """
+  share = _relative(reputation, active) * _relative(amounts, active)
+  return tf.clip_by_value(
+    tf.cast(tf.floor(share * size + 1e-9), tf.int32), 0, size
+  )
+
+
+def aggregation_weights(amounts: Any, active: Any, norm: str) -> tf.Tensor:
+  """`a_j / sum a` (norm 'sum') or `a_j / max a` ('max') over `active`.
+
+  Args:
+    amounts: `float64[m]`, a.
+    active: `bool[m]`; the others get 0.
+    norm: 'sum' or 'max'.
+
+  Returns:
+    `float64[m]`.
+  """
+  if norm == 'max':
+    return _relative(amounts, active)
+  return _normalized(tf.where(active, amounts, 0.0))
+
+
+class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
+  """The server side of CFFL.
+
+  Values are updates in TFF's sign, old weights minus new: the negative of the
+  paper's upload `U_j`, and everything below is subtracted where the paper adds.
+  R are the reputable participants of the round, `a_j` their amounts.
+
+  1. Aggregate: `Dg = sum_R lam_j U_j`, `lam_j = a_j / sum_R a` for sizes and
+     `a_j / max_R a` for classes.
+  2. Validation: `vacc_j = V(s_j + U_j)`, then `s_j <- s_j + U_j`: the server
+     follows each participant by a shadow model that adds up its uploads. Sparse
+     uploads make no model; without shadows it is `V(w_srv + U_j)`, then
+     `w_srv <- w_srv + Dg`, with one auxiliary model.
+  3. `reputations`, `isolate`; R loses the isolated for good.
+  4. `num_j` by `allocation_counts`; `Dg_j`, the `num_j` largest entries of Dg;
+     allocation `G_j = Dg_j - (a_j / max_R a) U_j`: what the participant adds to
+     its own model, which has its own update already.
+
+  An upload that is not finite, or not accepted, counts as zero, with accuracy
+  0. In a round with a part of the participants, all sums and maxima run over
+  those present; the others keep their reputation.
+
+  A value that is a `tff.learning.models.ModelWeights` is masked and allocated
+  in its trainable part only. The other part, batch-norm statistics, is
+  aggregated by `a_j / sum_R a`, and shadows have the participant's own.
+
+  The created process:
+
+  * `initialize`: `OrderedDict(reputation=float64[P], rated=int32[P],
+    reputable=int32[P], allocation=[P, ...], shadow=[P, ...] or auxiliary)`;
+    `allocation` has the trainable part, zeros where nothing is given.
+  * `next`: `<state@SERVER, {value}@CLIENTS, {weight}@CLIENTS> -> <state,
+    result=value@SERVER, measurements@SERVER>` with the weight
+    `<client_id=int32,amount=int32,accepted=float32>`. The result is the
+    aggregate; the allocations are in the state.
+  * measurements: `num_isolated` (in this round), `num_reputable` (afterwards),
+    `num_non_finite` (uploads that counted as zero), `threshold` (c_th), and
+    `clients`, vectors with an entry a participant, by ascending `client_id`:
+    `validation_accuracy` (0 if not active), `reputation`, `num_allocated`,
+    `reputable`.
+  """
+
+  def __init__(
+    self,
+    initial_weights: Any,
+    validation_fn: Callable[[Any], Any],
+    *,
+    num_clients: int,
+    scenario: str = 'size',
+    shadows: bool = True,
+    punishment_factor: float = 5.0,
+    history_weight: float = 0.5,
+    threshold_absolute: float | None = None,
+    agg_norm: str = 'paper',
+    own_share: str = 'paper',
+    normalize_before_mixing: bool = False,
+    isolation: str = 'once',
+    ties: str = 'index',
+  ):
+    """Keeps the parameters.
+
+    Args:
+      initial_weights: w^0, a structure of float32 arrays like the values.
+      validation_fn: Accuracy on the server's validation set, a pure function
+        `weights -> float scalar` of TensorFlow, for weights like
+        `initial_weights`.
+      num_clients: P; ids are 0..P-1.
+      scenario: What amounts count: 'size' (examples) or 'class' (classes). It
+        decides the paper's threshold and normalisation.
+      shadows: Whether a model of each participant is kept (theta_u = 1).
+      punishment_factor: a_p, positive.
+      history_weight: Weight of the reputation of the round before.
+      threshold_absolute: In [0, 1]; replaces the paper's threshold, 1/3
+        ('size') or 1/6 ('class') of 1/|R|.
+      agg_norm: 'sum' or 'max' for the weights of step 1; 'paper' is 'sum' for
+        sizes and 'max' for classes.
+      own_share: What step 4 subtracts: 'paper', as above; 'aggregation',
+        exactly the participant's part of Dg, `lam_j U_j`.
+      normalize_before_mixing: As in `reputations`.
+      isolation: 'once' or 'cascade', as in `isolate`.
+      ties: As in `largest_values.keep_largest`, for allocations.
+
+    Raises:
+      TypeError: If an argument is of the wrong kind.
+      ValueError: If a number is out of range or a choice unknown.
+    """
+    if not callable(validation_fn):
+      raise TypeError(
+        'validation_fn must be a function of model weights, found'
+        f' {type(validation_fn).__name__}.'
+      )
+    checks.check_choice('scenario', scenario, SCENARIOS)
+    checks.check_choice('agg_norm', agg_norm, AGG_NORMS)
+    checks.check_choice('own_share', own_share, OWN_SHARES)
+    checks.check_choice('isolation', isolation, ISOLATIONS)
+    checks.check_choice('ties', ties, largest_values.TIES)
+    checks.check_real('history_weight', history_weight, 0.0, 1.0)
+    if checks.check_real('punishment_factor', punishment_factor, 0.0) == 0:
+      raise ValueError('punishment_factor must be positive, found 0.')
+    if threshold_absolute is not None:
+      checks.check_real('threshold_absolute', threshold_absolute, 0.0, 1.0)
+    self._initial_weights = initial_weights
+    self._validation_fn = validation_fn
+    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
+    self._shadows = shadows
+    paper_norm = 'sum' if scenario == 'size' else 'max'
+    self._agg_norm = paper_norm if agg_norm == 'paper' else agg_norm
+    self._own_share = own_share
+    self._ties = ties
+    self._rating = dict(
+      punishment_factor=punishment_factor,
+      history_weight=history_weight,
+      normalize_before_mixing=normalize_before_mixing,
+    )
+    self._isolation = dict(
+      threshold_share=_THRESHOLD_SHARES[scenario],
+      threshold_absolute=threshold_absolute,
+      cascade=isolation == 'cascade',
+    )
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: The type of `initial_weights`.
+      weight_type: `<client_id=int32,amount=int32,accepted=float32>`.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If a type is not as required.
+    """
+    self._check_types(value_type, weight_type)
+    uploads_type = collections.OrderedDict(value=value_type, weight=weight_type)
+    gather = client_table.build_gather(tff.types.to_type(uploads_type))
+    gathered_type = client_table.gathered_type(tff.types.to_type(uploads_type))
+
+    @tff.tensorflow.computation
+    def initial_state():
+      return self._initial_state()
+
+    @tff.tensorflow.computation(
+      initial_state.type_signature.result, gathered_type
+    )
+    @tf.function
+    def serve(state, uploads):
+      return self._serve(state, uploads)
+
+    @tff.federated_computation
+    def init_fn():
+      return tff.federated_eval(initial_state, tff.SERVER)
+
+    @tff.federated_computation(
+      init_fn.type_signature.result,
+      tff.FederatedType(value_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      uploads = collections.OrderedDict(value=value, weight=weight)
+      served = tff.federated_map(
+        serve, (state, gather(tff.federated_zip(uploads)))
+      )
+      return tff.templates.MeasuredProcessOutput(
+        served.state, served.aggregate, served.measurements
+      )
+
+    return tff.templates.AggregationProcess(init_fn, next_fn)
+
+  def _initial_state(self) -> collections.OrderedDict:
+    weights = tf.nest.map_structure(tf.constant, self._initial_weights)
+    everyone = tf.ones([self._num_clients], tf.int32)
+    state = collections.OrderedDict(
+      reputation=tf.ones([self._num_clients], tf.float64) / self._num_clients,
+      rated=tf.zeros_like(everyone),
+      reputable=everyone,
+      allocation=self._no_allocation(),
+    )
+    if self._shadows:
+      state['shadow'] = client_table.build_table(weights, self._num_clients)
+    else:
+      state['auxiliary'] = weights
+    return state
+
+  def _no_allocation(self) -> Any:
+    return tf.nest.map_structure(
+      lambda w: tf.zeros([self._num_clients, *np.shape(w)]),
+      _masked_part(self._initial_weights),
+    )
+
+  def _serve(self, state, uploads) -> collections.OrderedDict:
+    """The server's round, with a row for each participant who is present."""
+    # Runtimes gather in an order of their own; sums should not depend on it.
+    order = tf.argsort(uploads['weight']['client_id'])
+    uploads = tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
+    ids = uploads['weight']['client_id']
+    own = client_table.read_row(_per_client(state), ids)
+    active = own['reputable'] > 0
+    usable = active & (uploads['weight']['accepted'] > 0)
+    usable &= _finite_rows(uploads['value'])
+    values = tf.nest.map_structure(
+      lambda t: tf.where(_like_rows(usable, t), t, tf.zeros_like(t)),
+      uploads['value'],
+    )
+    amounts = tf.cast(uploads['weight']['amount'], tf.float64)
+
+    weights = aggregation_weights(amounts, active, self._agg_norm)
+    aggregate = self._aggregate(values, weights, amounts, active)
+    accuracies, references = self._validate(state, own, values)
+    accuracies = tf.where(usable, accuracies, 0.0)
+    rated = own['rated'] > 0
+    reputation = reputations(
+      accuracies, own['reputation'], rated, active, **self._rating
+    )
+    remaining, reputation, threshold = isolate(
+      reputation, active, **self._isolation
+    )
+    updates = flat.flatten_rows(_masked_part(values))
+    counts = allocation_counts(reputation, amounts, remaining, updates.shape[1])
+    shares = weights
+    if self._own_share == 'paper':
+      shares = _relative(amounts, remaining)
+    allocations = self._allocate(aggregate, updates, counts, shares, remaining)
+
+    rows = collections.OrderedDict(
+      reputation=reputation,
+      rated=tf.cast(active | rated, tf.int32),
+      reputable=tf.cast(remaining, tf.int32),
+    )
+    new_state = client_table.write_rows(_per_client(state, rows), ids, rows)
+    new_state['allocation'] = client_table.write_rows(
+      self._no_allocation(), ids, allocations
+    )
+    if self._shadows:
+      new_state['shadow'] = client_table.write_rows(
+        state['shadow'], ids, references
+      )
+    else:
+      new_state['auxiliary'] = tf.nest.map_structure(
+        tf.subtract, state['auxiliary'], aggregate
+      )
+    isolated = tf.math.count_nonzero(active & ~remaining, dtype=tf.int32)
+    return collections.OrderedDict(
+      state=new_state,
+      aggregate=aggregate,
+      measurements=collections.OrderedDict(
+        num_isolated=isolated,
+        num_reputable=tf.reduce_sum(new_state['reputable']),
+        num_non_finite=tf.math.count_nonzero(active & ~usable, dtype=tf.int32),
+        threshold=threshold,
+        clients=collections.OrderedDict(
+          client_id=ids,
+          validation_accuracy=accuracies,
+          reputation=reputation,
+          num_allocated=counts,
+          reputable=rows['reputable'],
+        ),
+      ),
+    )
+
+  def _aggregate(self, values, weights, amounts, active) -> Any:
+    """Step 1; statistics are averaged by weights that sum to 1."""
+    mean_weights = aggregation_weights(amounts, active, 'sum')
+
+    def weighted_sum(rows, weights):
+      return tf.tensordot(tf.cast(weights, rows.dtype), rows, axes=1)
+
+    if not isinstance(values, tff.learning.models.ModelWeights):
+      return tf.nest.map_structure(lambda t: weighted_sum(t, weights), values)
+    return tff.learning.models.ModelWeights(
+      [weighted_sum(t, weights) for t in values.trainable],
+      [weighted_sum(t, mean_weights) for t in values.non_trainable],
+    )
+
+  def _validate(self, state, own, values) -> tuple[tf.Tensor, Any]:
+    """Step 2: accuracies, and the models that were scored."""
+    reference = own['shadow'] if self._shadows else state['auxiliary']
+    models = tf.nest.map_structure(tf.subtract, reference, values)
+    accuracies = tf.map_fn(
+      lambda weights: tf.cast(self._validation_fn(weights), tf.float64),
+      models,
+      fn_output_signature=tf.float64,
+      # Each holds the activations of its validation batch.
+      parallel_iterations=4,
+    )
+    return accuracies, models
+
+  def _allocate(self, aggregate, updates, counts, shares, remaining) -> Any:
+    """Step 4: the allocations, zeros for those who do not remain."""
+    total = flat.flatten(_masked_part(aggregate))
+    shares = tf.cast(tf.where(remaining, shares, 0.0), tf.float32)
+
+    def allocate(row):
+      count, share, update = row
+      kept = largest_values.keep_largest(total, count, ties=self._ties)
+      return kept - share * update
+
+    rows = tf.map_fn(
+      allocate, (counts, shares, updates), fn_output_signature=tf.float32
+    )
+    return flat.unflatten(rows, _masked_part(aggregate))
+
+  def _check_types(self, value_type, weight_type) -> None:
+    largest_values.check_float32('ReputationMaskedFactory', value_type)
+    weights = tff.types.to_type(
+      tf.nest.map_structure(
+        lambda w: tff.TensorType(np.asarray(w).dtype, np.shape(w)),
+        self._initial_weights,
+      )
+    )
+    if not weights.is_equivalent_to(value_type):
+      raise TypeError(
+        'ReputationMaskedFactory requires values like its initial_weights,'
+        f' {weights}. Found type: {value_type!r}.'
+      )
+    if not WEIGHT_TYPE.is_equivalent_to(weight_type):
+      raise TypeError(
+        f'ReputationMaskedFactory requires the weight type {WEIGHT_TYPE}.'
+        f' Found type: {weight_type!r}.'
+      )
+
+
+def _masked_part(value) -> Any:
+  """What is masked and allocated: everything but batch-norm statistics."""
+  if isinstance(value, tff.learning.models.ModelWeights):
+    return value.trainable
+  return value
+
+
+def _per_client(state, names=None) -> collections.OrderedDict:
+  """The entries of the state that have a row a participant."""
+  names = names or ('reputation', 'rated', 'reputable', 'shadow')
+  return collections.OrderedDict(
+    (name, state[name]) for name in names if name in state
+  )
+
+
+def _finite_rows(structure) -> tf.Tensor:
+  """`bool[m]`: whether all entries of a row are finite."""
+  return tf.reduce_all(tf.math.is_finite(flat.flatten_rows(structure)), axis=1)
+
+
+def _like_rows(mask, rows) -> tf.Tensor:
+  """`mask` with as many axes as `rows`."""
+  return tf.reshape(mask, [-1] + [1] * (rows.shape.rank - 1))
+
+
+def _normalized(values) -> tf.Tensor:
+  return tf.math.divide_no_nan(values, tf.reduce_sum(values))
+
+
+def _relative(values, active) -> tf.Tensor:
+  """`values` by their largest over `active`, 0 for the others."""
+  values = tf.where(active, values, 0.0)
+  return tf.math.divide_no_nan(values, tf.reduce_max(values))

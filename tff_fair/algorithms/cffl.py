@@ -1,0 +1,374 @@
+"""CFFL: every participant gets the model that it earned.
+
+Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (Federated
+Learning, Springer LNCS 12500, 2020). Each participant keeps a model of its own;
+the server rates what it uploads on a validation set, and hands out as much of
+the aggregate as its reputation deserves. Where the paper contradicts itself or
+is silent, the default is named in `build_cffl` and an option gives the other
+reading.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import models
+from tff_fair.aggregators import flat
+from tff_fair.aggregators import largest_values
+from tff_fair.algorithms import composition
+
+ModelWeights = tff.learning.models.ModelWeights
+
+AFTER_ISOLATION = ('frozen', 'standalone')
+TIES = ('index', 'preclip', 'keep')
+# Examples of the validation set that go through the model at once.
+_VALIDATION_BATCH = 1000
+
+
+def build_cffl(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  validation: tuple[Any, Any],
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  scenario: str = 'size',
+  amounts: Sequence[int] | None = None,
+  upload_rate: float = 1.0,
+  pretrain: bool = False,
+  pretrain_epochs: int = 5,
+  punishment_factor: float = 5.0,
+  history_weight: float = 0.5,
+  clip_value: float = 0.01,
+  clip_mode: str = 'value',
+  threshold_absolute: float | None = None,
+  agg_norm: str = 'paper',
+  own_share: str = 'paper',
+  normalize_before_mixing: bool = False,
+  isolation: str = 'once',
+  after_isolation: str = 'frozen',
+  ties: str = 'index',
+  free_riders: client.FreeRiders | None = None,
+) -> composition.PersonalizedLearningProcess:
+  """Builds CFFL.
+
+  A participant j of the reputable set R has a model `w_j`, at first w^0:
+
+  1. Local training of `w_j` gives the update `Dw_j`, which is clipped; it
+     uploads `U_j`, the theta_u * d entries of largest magnitude (or all).
+  2. The server (see `aggregators.ReputationMaskedFactory`) aggregates, rates
+     the uploads on its validation set, isolates participants of very low
+     reputation, and allocates `G_j`.
+  3. `w_j <- w_j + Dw_j + G_j`.
+
+  An isolated participant keeps `w_j + Dw_j` of that round. A participant with
+  an upload that is not finite counts as one that uploads zeros with accuracy 0,
+  drops its `Dw_j`, and keeps `w_j + G_j`.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
+      initial weights are w^0: seed Keras before building.
+    num_clients: P. Participants have ids 0..P-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Fresh at the start of every local training.
+    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
+      validation set V.
+    local_epochs: E, passes over the participant's examples.
+    batch_size: B, examples a minibatch; the last, shorter one is kept.
+    seed: Of the permutations, dropout masks and free riders' noise.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None.
+    scenario: 'size' or 'class': what contribution means, numbers of examples or
+      of classes. It decides threshold and normalisation.
+    amounts: a_j, one a participant, not negative, as the server knows them;
+      None counts them in the participant's training data.
+    upload_rate: theta_u, in (0, 1]. At 1 the server has a shadow model of each
+      participant; below, one auxiliary model.
+    pretrain: Whether a participant trains alone before its first round.
+    pretrain_epochs: For how many epochs; nothing is clipped or uploaded.
+    punishment_factor: a_p, positive.
+    history_weight: Weight of the reputation of the round before.
+    clip_value: Positive; see `clip_mode`.
+    clip_mode: What is done to the whole local update: 'value' clips each entry
+      to [-clip_value, clip_value]; 'norm' scales it to an L2 norm of at most
+      clip_value (FedAKD's settings of CFFL: 5.0).
+    threshold_absolute: In [0, 1]; replaces the threshold, which is 1/(3|R|) for
+      sizes and 1/(6|R|) for classes (FedAKD: 0.05).
+    agg_norm: Aggregation weights: 'paper', a_j by their sum for sizes and by
+      their maximum for classes; 'sum'; 'max'.
+    own_share: What is taken off the allocation: 'paper', a_j / max a of the own
+      upload, although its share in the aggregate may be smaller; 'aggregation',
+      exactly that share.
+    normalize_before_mixing: Whether new reputations are normalised before they
+      are mixed with the old ones, which are; the paper does not.
+    isolation: 'once' a round, or 'cascade', again until nobody falls.
+    after_isolation: An isolated participant is 'frozen', or goes on training
+      by itself, 'standalone', its updates clipped as before.
+    ties: Equal magnitudes at a cut-off (clipping makes many): 'index' keeps
+      those of lowest index, which favours the first layers; 'preclip' those
+      larger before clipping (uploads; allocations go by index); 'keep' all.
+    free_riders: Participants that send noise; they train nothing and add what
+      they receive. They need `amounts`, having no data to count.
+
+  Returns:
+    A `PersonalizedLearningProcess`. `get_client_model_weights` gives `w_j`;
+    `get_model_weights` the auxiliary model `w_srv`, to which all aggregates are
+    added (it is nobody's). The client table is `OrderedDict(model, reputable,
+    untrained)`, int32 flags; what the server remembers is in
+    `state.aggregator`. Metrics: those of the factory under `aggregator`, and
+    under `client_work['clients']` `loss` and `floats_up`, the numbers a
+    participant sends (value and index of each sparse entry).
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, a choice unknown, or the arguments
+      do not fit together.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+  )
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_integer('pretrain_epochs', pretrain_epochs, 1)
+  largest_values.check_upload_rate('upload_rate', upload_rate)
+  composition.check_positive('clip_value', clip_value)
+  checks.check_choice('clip_mode', clip_mode, composition.CLIP_MODES)
+  checks.check_choice('after_isolation', after_isolation, AFTER_ISOLATION)
+  checks.check_choice('ties', ties, TIES)
+  _check_amounts(amounts, num_clients, free_riders)
+  model = models.StatelessModel(model_fn)
+  validation_fn = build_validation(model, validation)
+  objective = client.cross_entropy_objective()
+  train = client.build_local_training(
+    model,
+    objective,
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+  train_alone = client.build_local_training(
+    model,
+    objective,
+    client_optimizer,
+    local_epochs=pretrain_epochs,
+    batch_size=batch_size,
+  )
+  rule = aggregators.ReputationMaskedFactory(
+    model.initial_weights,
+    validation_fn,
+    num_clients=num_clients,
+    scenario=scenario,
+    shadows=upload_rate == 1,
+    punishment_factor=punishment_factor,
+    history_weight=history_weight,
+    threshold_absolute=threshold_absolute,
+    agg_norm=agg_norm,
+    own_share=own_share,
+    normalize_before_mixing=normalize_before_mixing,
+    isolation=isolation,
+    ties='keep' if ties == 'keep' else 'index',
+  )
+  size = sum(w.size for w in model.initial_weights.trainable)
+  num_kept = largest_values.num_kept(upload_rate, size)
+
+  def clip(update):
+    return composition.clip_update(update, clip_value, clip_mode)
+
+  def compress(clipped, unclipped):
+    """U_j; for ties 'preclip' the order is that before clipping."""
+    if num_kept == size:
+      return clipped
+    sparse = aggregators.keep_largest(
+      flat.flatten(clipped),
+      num_kept,
+      ties='keep' if ties == 'keep' else 'index',
+      ranking=flat.flatten(unclipped) if ties == 'preclip' else None,
+    )
+    return flat.unflatten(sparse, clipped)
+
+  def pretrained(row, examples, client_seed, learning_rate):
+    """The model of a participant that has never trained, trained alone."""
+    count = row['untrained'] * tf.size(examples['y'])
+    result = train_alone(
+      row['model'],
+      _first(examples, count),
+      tf.random.experimental.stateless_fold_in(client_seed, local_epochs),
+      learning_rate=learning_rate,
+    )
+    return result.weights
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    del weights  # Participants start from their own model.
+    reputable = row['reputable'] > 0
+    trains = reputable if after_isolation == 'frozen' else tf.constant(True)
+    own = _first(
+      examples['train'],
+      tf.where(trains, tf.size(examples['train']['y']), 0),
+    )
+    start = row['model']
+    if pretrain:
+      start = pretrained(row, own, client_seed, learning_rate)
+    result = train(start, own, client_seed, learning_rate=learning_rate)
+    update = composition.model_update(start, result.weights).trainable
+    clipped = clip(update)
+    new_model = ModelWeights(
+      tf.nest.map_structure(tf.subtract, start.trainable, clipped),
+      result.weights.non_trainable,
+    )
+    return client.ClientOutput(
+      update=ModelWeights(
+        compress(clipped, update),
+        # Also what pretraining did: the server sees the participant's own.
+        composition.model_update(row['model'], new_model).non_trainable,
+      ),
+      update_weight=collections.OrderedDict(
+        client_id=examples['key'],
+        amount=_amount(amounts, scenario, examples, model.num_classes),
+        accepted=tf.constant(1.0),
+      ),
+      row=collections.OrderedDict(
+        model=new_model,
+        reputable=row['reputable'],
+        untrained=tf.zeros_like(row['untrained']),
+      ),
+      metrics=result.metrics,
+      report=collections.OrderedDict(
+        loss=result.metrics['loss'],
+        floats_up=tf.constant(size if num_kept == size else 2 * num_kept),
+      ),
+      active=trains & (tf.size(examples['train']['y']) > 0),
+    )
+
+  if free_riders is not None:
+    client_update = client.with_free_riders(
+      client_update, free_riders, compress=lambda noise: compress(noise, noise)
+    )
+  client_work = client.build_client_work(
+    model,
+    client_update,
+    num_clients=num_clients,
+    seed=seed,
+    initial_row=collections.OrderedDict(
+      model=model.initial_weights,
+      reputable=np.int32(1),
+      untrained=np.int32(1),
+    ),
+    learning_rate_fn=client_learning_rate_fn,
+  )
+  process = composition.compose_process(
+    model, client_work, rule=rule, split_statistics=False
+  )
+  return composition.add_client_models(
+    composition.add_download(process, _download)
+  )
+
+
+def build_validation(
+  model: models.StatelessModel, validation: tuple[Any, Any]
+) -> Callable[[ModelWeights], tf.Tensor]:
+  """The accuracy of model weights on the server's validation set.
+
+  Args:
+    model: The client model.
+    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`, n > 0.
+
+  Returns:
+    A pure function `ModelWeights -> float64`.
+
+  Raises:
+    ValueError: If the arrays do not fit the model or each other.
+  """
+  x, y = (np.asarray(a) for a in validation)
+  _check_validation(x, y, model)
+  batches = [
+    (
+      x[i : i + _VALIDATION_BATCH].astype(np.float32),
+      y[i : i + _VALIDATION_BATCH],
+    )
+    for i in range(0, len(x), _VALIDATION_BATCH)
+  ]
+
+  def accuracy(weights):
+    hits = []
+    for inputs, labels in batches:
+      outputs, _ = model(weights, tf.constant(inputs), training=False)
+      predicted = tf.argmax(outputs['logits'], axis=-1)
+      hits.append(tf.math.count_nonzero(tf.equal(predicted, labels)))
+    return tf.cast(tf.add_n(hits), tf.float64) / len(x)
+
+  return accuracy
+
+
+def _download(state) -> collections.OrderedDict:
+  """Participants add their allocation, and learn whether they are reputable."""
+  table, server = state.client_work['table'], state.aggregator
+  trainable = tf.nest.map_structure(
+    tf.subtract, table['model'].trainable, server['allocation']
+  )
+  return collections.OrderedDict(
+    table,
+    model=ModelWeights(trainable, table['model'].non_trainable),
+    reputable=server['reputable'],
+  )
+
+
+def _first(examples, count) -> collections.OrderedDict:
+  return collections.OrderedDict((k, v[:count]) for k, v in examples.items())
+
+
+def _amount(amounts, scenario, examples, num_classes) -> tf.Tensor:
+  """a_j, int32."""
+  if amounts is not None:
+    return tf.gather(tf.constant(amounts, tf.int32), examples['key'])
+  labels = examples['train']['y']
+  if scenario == 'size':
+    return tf.size(labels)
+  counts = tf.math.bincount(labels, minlength=num_classes)
+  return tf.math.count_nonzero(counts, dtype=tf.int32)
+
+
+def _check_amounts(amounts, num_clients, free_riders) -> None:
+  if amounts is None:
+    if free_riders is not None:
+      raise ValueError(
+        'amounts must be given where there are free riders, which have no data'
+        ' to count, found None.'
+      )
+    return
+  if len(amounts) != num_clients:
+    raise ValueError(
+      f'amounts must have an entry for each of the {num_clients} clients,'
+      f' found {len(amounts)}.'
+    )
+  for amount in amounts:
+    checks.check_integer('An entry of amounts', amount, 0)
+
+
+def _check_validation(x, y, model) -> None:
+  required = (
+    'validation must hold inputs of shape'
+    f' {[None, *model.input_spec.shape[1:]]} and as many integer labels in'
+    f' 0..{model.num_classes - 1}, at least one'
+  )
+  if x.shape[1:] != tuple(model.input_spec.shape[1:]) or not len(x):
+    raise ValueError(f'{required}, found inputs of shape {list(x.shape)}.')
+  if y.shape != x.shape[:1] or y.dtype.kind not in 'iu':
+    raise ValueError(
+      f'{required}, found {y.dtype} labels of shape {list(y.shape)}.'
+    )
+  if y.min() < 0 or y.max() >= model.num_classes:
+    raise ValueError(f'{required}, found labels {y.min()} to {y.max()}.')
+  if not np.isfinite(x).all():
+    raise ValueError(f'{required}, all finite, found values that are not.')

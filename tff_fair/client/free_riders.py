@@ -1,0 +1,125 @@
+"""Free riders: clients that send noise and hope for a model in return.
+
+Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (2020),
+section 4: a free rider has no data and uploads random values.
+"""
+
+import collections
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair.client import client_work
+
+ModelWeights = tff.learning.models.ModelWeights
+
+KINDS = ('uniform', 'gaussian', 'zero')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FreeRiders:
+  """Which clients are free riders, and what they send.
+
+  Attributes:
+    client_ids: Their ids.
+    kind: New in each round: 'uniform', values in [-bound, bound]; 'gaussian',
+      values of standard deviation `bound`, then clipped to it; 'zero'.
+    bound: Largest magnitude, positive.
+  """
+
+  client_ids: tuple[int, ...]
+  kind: str = 'uniform'
+  bound: float = 0.01
+
+  def __post_init__(self):
+    for client_id in self.client_ids:
+      checks.check_integer('The id of a free rider', client_id, 0)
+    checks.check_choice('kind', self.kind, KINDS)
+    if checks.check_real('bound', self.bound, 0.0) == 0:
+      raise ValueError('bound must be positive, found 0.')
+
+  def include(self, client_id: Any) -> tf.Tensor:
+    """Whether a client is one of them.
+
+    Args:
+      client_id: int32 scalar.
+
+    Returns:
+      bool scalar.
+    """
+    ids = tf.constant(self.client_ids, tf.int32)
+    return tf.reduce_any(tf.equal(ids, client_id))
+
+  def noise(self, like: list[Any], seed: Any) -> list[tf.Tensor]:
+    """What a free rider sends instead of an update.
+
+    Args:
+      like: float32 tensors.
+      seed: `int32[2]`, the client's seed of the round.
+
+    Returns:
+      Tensors of the same shapes.
+    """
+    fold_in = tf.random.experimental.stateless_fold_in
+    return [self._draw(t.shape, fold_in(seed, i)) for i, t in enumerate(like)]
+
+  def _draw(self, shape, seed) -> tf.Tensor:
+    if self.kind == 'zero':
+      return tf.zeros(shape)
+    if self.kind == 'uniform':
+      return tf.random.stateless_uniform(shape, seed, -self.bound, self.bound)
+    noise = tf.random.stateless_normal(shape, seed, stddev=self.bound)
+    return tf.clip_by_value(noise, -self.bound, self.bound)
+
+
+def with_free_riders(
+  client_update: client_work.ClientUpdate,
+  free_riders: FreeRiders,
+  compress: Callable[[list[Any]], list[Any]] = lambda update: update,
+) -> client_work.ClientUpdate:
+  """Makes free riders of some clients, whatever the method.
+
+  A free rider states the weight that the method gives it, sends noise as its
+  update, has no news for its row of the table, and counts as a client that
+  takes part although it has no data.
+
+  Args:
+    client_update: The method's, as `build_client_work` takes it.
+    free_riders: Which clients, and what they send.
+    compress: What the method does to the trainable part of an update before
+      sending it.
+
+  Returns:
+    A client update that differs from `client_update` for free riders only.
+  """
+
+  def update_or_noise(weights, row, examples, seed, learning_rate):
+    output = client_update(weights, row, examples, seed, learning_rate)
+    rides = free_riders.include(examples['key'])
+    noise = ModelWeights(
+      compress(free_riders.noise(output.update.trainable, seed)),
+      [tf.zeros_like(t) for t in output.update.non_trainable],
+    )
+
+    def choose(riders, others):
+      return tf.nest.map_structure(
+        lambda r, o: tf.where(rides, r, o), riders, others
+      )
+
+    active = output.active
+    if active is None:
+      active = tf.size(examples['train']['y']) > 0
+    return output._replace(
+      update=choose(noise, output.update),
+      row=choose(row, output.row),
+      report=collections.OrderedDict(
+        output.report, free_rider=tf.cast(rides, tf.int32)
+      ),
+      active=rides | active,
+    )
+
+  return update_or_noise
