@@ -9,6 +9,7 @@ machine does slows all of them. The works:
   B           FedAvg, a convolutional net on 32x32x3 images, 20 clients
   table       only the client table: 100 rows of a million numbers, 20 clients
   fedaboost   FeDABoost beside FedAvg, work A's model and clients
+  cffl        CFFL beside FedAvg, work A's model, 20 clients, 6,000 to validate
   population  FeDABoost, 10 clients out of 10,000 beside 10 out of 100
   start       work A from the start of Python to the end of round 1
 
@@ -36,6 +37,7 @@ WORKS = {
   'B': 'fed_avg_cnn',
   'table': 'client_table',
   'fedaboost': 'fedaboost',
+  'cffl': 'cffl',
   'population': 'population',
 }
 # Timed in processes of its own, so not one of the others.

@@ -113,6 +113,34 @@ def fedaboost(setup: Setup) -> Contenders:
   )
 
 
+def cffl(setup: Setup) -> Contenders:
+  """CFFL beside FedAvg: work A's model and data, 20 clients, 6,000 to validate.
+
+  With random labels reputations mean nothing: nobody is isolated here.
+  """
+  context = setup.context('device')
+  task = dataclasses.replace(_mlp_task(), examples=_examples(20, 600, [784]))
+  (validation,) = _examples(1, 6000, [784])
+  contenders = collections.OrderedDict(fedavg=_our_fed_avg(context, task))
+  for name, upload_rate in (('cffl', 1.0), ('cffl_sparse', 0.1)):
+    process = algorithms.build_cffl(
+      task.model_fn,
+      num_clients=len(task.examples),
+      client_optimizer=_sgd(),
+      validation=validation,
+      local_epochs=task.local_epochs,
+      batch_size=task.batch_size,
+      upload_rate=upload_rate,
+      threshold_absolute=0.0,
+    )
+    data = [
+      client.build_client_data(i, examples, (examples[0][:0], examples[1][:0]))
+      for i, examples in enumerate(task.examples)
+    ]
+    contenders[name] = _training(context, process, data)
+  return contenders
+
+
 def population(setup: Setup) -> Contenders:
   """What absent clients cost: 10 participants, of few clients and of many."""
   shape = [64]

@@ -1,4 +1,4 @@
-"""Task 'cifar10': 60,000 small photographs, train and test file pooled.
+"""Task 'cifar10': 60,000 small photographs.
 
 Inputs are float32 [60000, 32, 32, 3] in [0, 1], classes 0..9. The defaults are
 those of FeDABoost, section 5: 196 clients, Dirichlet with alpha 0.4.
@@ -9,7 +9,6 @@ import tensorflow as tf
 from tasks import images
 from tasks import options as options_lib
 from tasks import task
-from tff_fair import models
 
 
 def build(options: options_lib.TaskOptions) -> task.Task:
@@ -21,10 +20,12 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   return images.build(
     'cifar10',
     options.with_defaults(
-      partition='dirichlet', num_clients=196, dirichlet_alpha=0.4
+      partition='dirichlet',
+      num_clients=196,
+      dirichlet_alpha=0.4,
+      model='cnn_cifar_gn',
     ),
     keras_load_data=tf.keras.datasets.cifar10.load_data,
     image_shape=(32, 32, 3),
     num_classes=10,
-    keras_model_fn=models.cnn_cifar_gn,
   )

@@ -4,15 +4,12 @@ Nothing to download: the task to try things on. Inputs are float32
 [1797, 8, 8, 1] in [0, 1], classes 0..9.
 """
 
-import functools
-
 import numpy as np
 from sklearn import datasets
 
 from tasks import options as options_lib
 from tasks import pooled
 from tasks import task
-from tff_fair import models
 
 _NUM_CLASSES = 10
 _MAX_PIXEL = 16
@@ -30,16 +27,15 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   Raises:
     ValueError: If the data cannot be divided as the options say.
   """
-  data = load()
   return pooled.build(
     'digits',
-    data=data,
+    data=load(),
     num_classes=_NUM_CLASSES,
-    model_fn=functools.partial(
-      models.mlp_fedaboost, data.x.shape[1:], _NUM_CLASSES
-    ),
     options=options.with_defaults(
-      partition='dirichlet', num_clients=20, dirichlet_alpha=0.5
+      partition='dirichlet',
+      num_clients=20,
+      dirichlet_alpha=0.5,
+      model='mlp_fedaboost',
     ),
   )
 

@@ -30,7 +30,8 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   Args:
     options: The user's choices. The data folder may hold `emnist_all.sqlite`;
       `num_clients` takes the first writers in the order of their names; the
-      only partition is 'writer', and `min_samples` has no effect on it.
+      only partition is 'writer', and `min_samples` has no effect on it; the
+      only split is 'client'.
 
   Returns:
     The task.
@@ -38,9 +39,10 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   Raises:
     DataNotFoundError: If the file is nowhere and cannot be downloaded.
     DataDamagedError: If the file does not hold what it should.
-    ValueError: If another partition or too many clients are asked for.
+    ValueError: If another partition, another split or too many clients are
+      asked for.
   """
-  _check_partition(options)
+  _check_options(options)
   path = sources.find_file(_FILE_NAME, options.data_dir)
   if path is None:
     path = _fetch(options.data_dir)
@@ -51,7 +53,9 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     name='femnist',
     num_classes=_NUM_CLASSES,
     model_fn=functools.partial(
-      models.cnn_femnist, data.x.shape[1:], _NUM_CLASSES
+      getattr(models, options.model or 'cnn_femnist'),
+      data.x.shape[1:],
+      _NUM_CLASSES,
     ),
     data=data,
     splits=splits.split_clients(
@@ -63,17 +67,24 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   )
 
 
-def _check_partition(options: options_lib.TaskOptions) -> None:
+def _check_options(options: options_lib.TaskOptions) -> None:
   if options.partition not in (None, 'writer'):
     raise ValueError(
       "The task 'femnist' must have the partition 'writer', found "
       f'{options.partition!r}.'
     )
-  if options.dirichlet_alpha is not None:
+  if options.split != 'client':
     raise ValueError(
-      "dirichlet_alpha must not be set for the task 'femnist', whose clients "
-      f'are its writers, found {options.dirichlet_alpha}.'
+      "The task 'femnist' must have the split 'client', found "
+      f'{options.split!r}.'
     )
+  for name in ('dirichlet_alpha', 'num_examples'):
+    value = getattr(options, name)
+    if value is not None:
+      raise ValueError(
+        f"{name} must not be set for the task 'femnist', whose clients are its "
+        f'writers, found {value}.'
+      )
 
 
 def _fetch(data_dir: str | os.PathLike | None) -> pathlib.Path:

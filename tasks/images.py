@@ -1,13 +1,11 @@
-"""Reads the image data sets that Keras publishes, train and test file pooled.
+"""Reads the image data sets that Keras publishes, a train and a test file.
 
 The files are `.npz` archives with the arrays `x_train`, `y_train`, `x_test`
 and `y_test` of unsigned bytes, as Keras's own `mnist.npz`.
 """
 
 from collections.abc import Callable
-import functools
 import os
-from typing import TYPE_CHECKING
 import zipfile
 import zlib
 
@@ -18,10 +16,6 @@ from tasks import pooled
 from tasks import sources
 from tasks import task
 
-if TYPE_CHECKING:
-  import tensorflow as tf
-
-_KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
 _KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 _Arrays = dict[str, np.ndarray]
 _Pair = tuple[np.ndarray, np.ndarray]
@@ -34,7 +28,6 @@ def build(
   keras_load_data: Callable[[], tuple[_Pair, _Pair]],
   image_shape: tuple[int, ...],
   num_classes: int,
-  keras_model_fn: 'Callable[..., tf.keras.Model]',
 ) -> task.Task:
   """Builds the task of one data set.
 
@@ -45,7 +38,6 @@ def build(
     keras_load_data: Keras's loader, used if the archive is not there.
     image_shape: Shape of one image in the file, without a batch axis.
     num_classes: Number of classes.
-    keras_model_fn: `(input_shape, num_classes) -> model`.
 
   Returns:
     The task.
@@ -55,7 +47,7 @@ def build(
     DataDamagedError: If the file does not hold what it should.
     ValueError: If the data cannot be divided as the options say.
   """
-  data = load(
+  data, test_start = load(
     f'{name}.npz',
     keras_load_data,
     data_dir=options.data_dir,
@@ -66,8 +58,8 @@ def build(
     name,
     data=data,
     num_classes=num_classes,
-    model_fn=functools.partial(keras_model_fn, data.x.shape[1:], num_classes),
     options=options,
+    test_start=test_start,
   )
 
 
@@ -78,7 +70,7 @@ def load(
   data_dir: str | os.PathLike | None,
   image_shape: tuple[int, ...],
   num_classes: int,
-) -> task.Examples:
+) -> tuple[task.Examples, int]:
   """Loads a data set from the data folder, or through Keras.
 
   Args:
@@ -91,7 +83,8 @@ def load(
 
   Returns:
     The examples of the train file, then those of the test file, with pixels in
-    [0, 1]; images without a channel axis get one.
+    [0, 1], and the position at which those of the test file begin; images
+    without a channel axis get one.
 
   Raises:
     DataNotFoundError: If the file is nowhere and cannot be downloaded.
@@ -102,13 +95,16 @@ def load(
     arrays = _read(path)
   else:
     (x_train, y_train), (x_test, y_test) = sources.fetch(
-      file_name, keras_load_data, data_dir=data_dir, cache_dir=_KERAS_CACHE
+      file_name,
+      keras_load_data,
+      data_dir=data_dir,
+      cache_dir=sources.KERAS_CACHE,
     )
     values = (x_train, y_train, x_test, y_test)
     arrays = dict(zip(_KEYS, values, strict=True))
   for part in ('train', 'test'):
     _check_part(arrays, part, path or file_name, image_shape, num_classes)
-  return _pool(arrays, image_shape)
+  return _pool(arrays, image_shape), len(arrays['x_train'])
 
 
 def _read(path: os.PathLike) -> _Arrays:

@@ -2,8 +2,10 @@
 
 Every partition is a function of (labels or number of examples, number of
 clients, parameters, seed) and returns one sorted int64 index array per client.
-No example belongs to two clients.
+No example belongs to two clients, unless `classes` says so.
 """
+
+import bisect
 
 import numpy as np
 
@@ -18,11 +20,14 @@ _MAX_REDRAWS = 100
 _MIN_ALPHA = 1e-6
 _MAX_ALPHA = 1e6
 
+# Of the density a * x^(a-1) in `power_law`.
+_POWER = 1.65911332899
+
 REMAINDERS = ('use', 'drop')
 
 
 def equal(
-  num_examples: int, num_clients: int, *, seed: int
+  num_examples: int, num_clients: int, *, seed: int, total: int | None = None
 ) -> list[np.ndarray]:
   """Deals the examples at random into parts whose sizes differ by at most 1.
 
@@ -30,20 +35,50 @@ def equal(
     num_examples: Number of examples `N`, at least `num_clients`.
     num_clients: Number of clients `K`, at least 1.
     seed: Seed, at least 0.
+    total: Number of examples to deal, in `K..N`; None for all.
 
   Returns:
-    `K` sorted int64 index arrays that together hold `0..N-1`.
+    `K` disjoint sorted int64 index arrays into `0..N-1`.
 
   Raises:
     TypeError: If an argument is not an integer.
     ValueError: If an argument is outside its range.
   """
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_integer('seed', seed, 0)
-  checks.check_integer('num_examples', num_examples, 0)
-  _check_enough_examples(num_examples, num_clients, 1)
-  shuffled = np.random.default_rng(seed).permutation(num_examples)
-  return [np.sort(part) for part in np.array_split(shuffled, num_clients)]
+  dealt = _draw(num_examples, num_clients, seed, total)
+  return [np.sort(part) for part in np.array_split(dealt, num_clients)]
+
+
+def power_law(
+  num_examples: int, num_clients: int, *, seed: int, total: int | None = None
+) -> list[np.ndarray]:
+  """Deals the examples at random into parts that grow from client to client.
+
+  CFFL says "power law" and no more. Here the shares lie at equal distances
+  between two quantiles, 1 % and 99 %, of the density `a x^(a-1)` on [0, 1]
+  with `a = 1.65911332899`:
+
+      s_k = q(0.01) + (q(0.99) - q(0.01)) k / (K - 1),  q(p) = p^(1/a)
+
+  for `k = 0..K-1`; `tasks.sizes.largest_remainder` makes sizes of them.
+
+  Args:
+    num_examples: Number of examples `N`, at least `num_clients`.
+    num_clients: Number of clients `K`, at least 1.
+    seed: Seed, at least 0.
+    total: Number of examples to deal, in `K..N`; None for all.
+
+  Returns:
+    `K` disjoint sorted int64 index arrays into `0..N-1`, the smallest first.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If an argument is outside its range.
+  """
+  dealt = _draw(num_examples, num_clients, seed, total)
+  low, high = 0.01 ** (1 / _POWER), 0.99 ** (1 / _POWER)
+  shares = np.linspace(low, high, num_clients)
+  counts = sizes.largest_remainder(shares, len(dealt))
+  return [np.sort(part) for part in np.split(dealt, np.cumsum(counts)[:-1])]
 
 
 def dirichlet(
@@ -107,6 +142,110 @@ def dirichlet(
   owners = _deal(labels, counts, rng)
   owners = _top_up(owners, num_clients, min_samples, rng)
   return _indices_by_owner(owners, num_clients)
+
+
+def classes(
+  labels: np.ndarray,
+  num_clients: int,
+  *,
+  seed: int,
+  total: int | None = None,
+  random_classes: bool = False,
+) -> list[np.ndarray]:
+  """Deals equally many examples of ever more classes (CFFL).
+
+  With `C` classes and `K` clients, client `k = 0..K-1` owns
+
+      class_k = trunc(1 + (C - 1) k / (K - 1))
+
+  classes and gets the same number of examples as every other, in equal parts
+  of its classes, the remainder from the lowest ones. A class is dealt without
+  replacement over all clients; once it runs out, the clients that come last
+  get examples of it drawn anew, with replacement.
+
+  Args:
+    labels: Integer [N], the class of each example.
+    num_clients: Number of clients `K`, at least 1.
+    seed: Seed, at least 0.
+    total: Number of examples to deal, at most `N`, of which each client gets
+      `floor(total / K)`; None for the largest number, at most `N`, with which
+      no class runs out.
+    random_classes: Whether the classes of a client are drawn at random; else
+      they are the `class_k` lowest.
+
+  Returns:
+    `K` sorted int64 index arrays, disjoint but for what was drawn anew.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If an argument is outside its range, or if a client would get
+      fewer examples than there are classes.
+  """
+  labels = _check_labels(labels)
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_integer('seed', seed, 0)
+  rng = np.random.default_rng(seed)
+  class_sizes = np.unique(labels, return_counts=True)[1]
+  num_classes = len(class_sizes)
+  # The small term keeps 2.9999999999999996 at its integer.
+  owned = np.linspace(1, num_classes, num_clients) + 1e-9
+  owned = np.arange(num_classes) < np.trunc(owned)[:, np.newaxis]
+  if random_classes:
+    owned = rng.permuted(owned, axis=1)
+  if total is None:
+    size = _largest_size(owned, class_sizes)
+  else:
+    size = _check_total(total, len(labels)) // num_clients
+  if size < num_classes:
+    raise ValueError(
+      'Every client must get at least as many examples as there are classes, '
+      f'{num_classes}, found {size}.'
+    )
+  return _deal_classes(labels, _class_quotas(owned, size), rng)
+
+
+def _class_quotas(owned: np.ndarray, size: int) -> np.ndarray:
+  """Returns int64 [K, C]: how many examples of a class each client gets."""
+  num_owned = owned.sum(axis=1, keepdims=True)
+  rank = np.cumsum(owned, axis=1) - 1
+  return owned * (size // num_owned + (rank < size % num_owned))
+
+
+def _largest_size(owned: np.ndarray, class_sizes: np.ndarray) -> int:
+  """Returns the largest client size with which no class runs out."""
+
+  def runs_out(size):
+    return (_class_quotas(owned, size).sum(axis=0) > class_sizes).any()
+
+  limit = class_sizes.sum() // len(owned)
+  return bisect.bisect_left(range(1, limit + 1), True, key=runs_out)
+
+
+def _deal_classes(
+  labels: np.ndarray, quotas: np.ndarray, rng: np.random.Generator
+) -> list[np.ndarray]:
+  parts = []
+  for label, quota in zip(np.unique(labels), quotas.T, strict=True):
+    members = rng.permutation(np.flatnonzero(labels == label))
+    missing = max(0, quota.sum() - len(members))
+    anew = rng.choice(members, missing)
+    dealt = np.concatenate([members, anew])[: quota.sum()]
+    parts.append(np.split(dealt, np.cumsum(quota)[:-1]))
+  return [
+    np.sort(np.concatenate(of_client)) for of_client in zip(*parts, strict=True)
+  ]
+
+
+def _draw(
+  num_examples: int, num_clients: int, seed: int, total: int | None
+) -> np.ndarray:
+  """Returns `total` of `0..num_examples-1` at random, each at most once."""
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_integer('seed', seed, 0)
+  checks.check_integer('num_examples', num_examples, 0)
+  total = _check_total(total, num_examples)
+  _check_enough_examples(total, num_clients, 1)
+  return np.random.default_rng(seed).permutation(num_examples)[:total]
 
 
 def _class_counts(
@@ -196,6 +335,12 @@ def _check_labels(labels: np.ndarray) -> np.ndarray:
       f'{labels.shape}.'
     )
   return labels
+
+
+def _check_total(total: int | None, num_examples: int) -> int:
+  if total is None:
+    return num_examples
+  return checks.check_integer('total', total, 0, num_examples)
 
 
 def _check_alpha(alpha: float) -> None:

@@ -1,7 +1,6 @@
 """Builds a task from one pool of examples and a partition of it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import functools
 
 import numpy as np
 
@@ -9,9 +8,8 @@ from tasks import options as options_lib
 from tasks import partitions
 from tasks import splits
 from tasks import task
-
-if TYPE_CHECKING:
-  import tensorflow as tf
+from tff_fair import checks
+from tff_fair import models
 
 
 def build(
@@ -19,17 +17,21 @@ def build(
   *,
   data: task.Examples,
   num_classes: int,
-  model_fn: 'Callable[[], tf.keras.Model]',
   options: options_lib.TaskOptions,
+  test_start: int | None = None,
 ) -> task.Task:
   """Divides a pool of examples over clients and splits each client.
+
+  Under the split 'server' the server first takes its validation and test
+  examples, and the clients train on all that they are dealt of the rest.
 
   Args:
     name: Name of the task.
     data: The pool.
     num_classes: Number of classes.
-    model_fn: Builds a fresh Keras model.
     options: Options with the defaults of the task filled in.
+    test_start: Position at which the examples of the test file begin; None if
+      the data set comes without one.
 
   Returns:
     The task.
@@ -37,25 +39,38 @@ def build(
   Raises:
     ValueError: If the pool cannot be divided as the options say.
   """
+  server = _server_split(len(data.y), test_start, options)
+  to_deal = np.arange(len(data.y)) if server is None else server.to_deal
+  partition = [to_deal[part] for part in _partition(data.y[to_deal], options)]
   return task.Task(
     name=name,
     num_classes=num_classes,
-    model_fn=model_fn,
-    data=data,
-    splits=splits.split_clients(
-      _partition(name, data.y, options),
-      seed=options.seed,
-      test_fraction=options.test_fraction,
-      holdout_fraction=options.holdout_fraction,
+    model_fn=functools.partial(
+      getattr(models, options.model), data.x.shape[1:], num_classes
     ),
+    data=data,
+    splits=_client_splits(partition, options),
+    server=server,
+  )
+
+
+def _server_split(
+  num_examples: int, test_start: int | None, options: options_lib.TaskOptions
+) -> splits.ServerSplit | None:
+  if options.split == 'client':
+    return None
+  return splits.split_server(
+    num_examples,
+    seed=options.seed,
+    test_start=test_start,
+    test_fraction=options.test_fraction,
+    validation_fraction=options.validation_fraction,
   )
 
 
 def _partition(
-  name: str, labels: np.ndarray, options: options_lib.TaskOptions
+  labels: np.ndarray, options: options_lib.TaskOptions
 ) -> list[np.ndarray]:
-  if options.partition == 'equal':
-    return partitions.equal(len(labels), options.num_clients, seed=options.seed)
   if options.partition == 'dirichlet':
     return partitions.dirichlet(
       labels,
@@ -64,7 +79,36 @@ def _partition(
       seed=options.seed,
       min_samples=options.min_samples,
     )
-  raise ValueError(
-    f"The task {name!r} must have the partition 'dirichlet' or 'equal', "
-    f'found {options.partition!r}.'
+  total = options.num_examples
+  if total is not None:
+    checks.check_integer('num_examples', total, 1, len(labels))
+  if options.partition == 'class':
+    return partitions.classes(
+      labels, options.num_clients, seed=options.seed, total=total
+    )
+  deal = {'equal': partitions.equal, 'power_law': partitions.power_law}
+  return deal[options.partition](
+    len(labels), options.num_clients, seed=options.seed, total=total
   )
+
+
+def _client_splits(
+  partition: list[np.ndarray], options: options_lib.TaskOptions
+) -> tuple[splits.Split, ...]:
+  fractions = {'test_fraction': 0.0, 'holdout_fraction': 0.0}
+  if options.split == 'client':
+    _check_dealt_once(partition, options)
+    fractions = {name: getattr(options, name) for name in fractions}
+  return splits.split_clients(partition, seed=options.seed, **fractions)
+
+
+def _check_dealt_once(
+  partition: list[np.ndarray], options: options_lib.TaskOptions
+) -> None:
+  # Else a client would be tested on what it, or another, has trained on.
+  dealt = np.concatenate(partition)
+  if len(np.unique(dealt)) < len(dealt):
+    raise ValueError(
+      'num_examples must be so small that no class runs out where clients keep '
+      f"test examples (split='client'), found {options.num_examples}."
+    )

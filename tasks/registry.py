@@ -13,6 +13,7 @@ _MODULES = {
   'mnist': 'tasks.mnist',
   'cifar10': 'tasks.cifar10',
   'femnist': 'tasks.femnist',
+  'adult': 'tasks.adult',
 }
 
 TASK_NAMES = tuple(_MODULES)
@@ -23,11 +24,16 @@ def build_task(
   *,
   data_dir: str | None = None,
   num_clients: int | None = None,
+  num_examples: int | None = None,
   partition: str | None = None,
   dirichlet_alpha: float | None = None,
+  split: str = 'client',
+  validation_fraction: float | None = None,
   holdout_fraction: float = 0.1,
   test_fraction: float = 0.2,
   min_samples: int = 2,
+  model: str | None = None,
+  free_riders: int = 0,
   seed: int = 0,
 ) -> task.Task:
   """Builds a task by its name; the same arguments give the same task.
@@ -38,14 +44,31 @@ def build_task(
       TFF_FAIR_DATA_DIR. Files that are not there come from the cache, or the
       download, of the library that publishes them.
     num_clients: Number of clients; None for 20 (digits), 264 (mnist), 196
-      (cifar10) or all writers (femnist).
-    partition: 'dirichlet' (the default) or 'equal'; femnist has only 'writer'.
+      (cifar10), all writers (femnist) or 5 (adult).
+    num_examples: Number of examples dealt to the clients in all, under 'equal',
+      'power_law' and 'class' (which leaves a remainder out); None for all there
+      are, under 'class' for as many as go without dealing one twice.
+    partition: 'dirichlet' (the default of digits, mnist and cifar10), 'equal',
+      'power_law' (that of adult) or 'class'; femnist has only 'writer'.
     dirichlet_alpha: Concentration of 'dirichlet' in [1e-6, 1e6]; None for 0.5
-      (digits), 0.2 (mnist) or 0.4 (cifar10).
+      (digits, adult), 0.2 (mnist) or 0.4 (cifar10).
+    split: 'client': train and test files are pooled, and every client keeps a
+      test and a holdout part of its own. 'server': the server keeps the test
+      file as test set, or `test_fraction` of a data set without one (digits,
+      adult), and validates on a part of the rest; clients only train. femnist
+      has only 'client'.
+    validation_fraction: Share, in (0, 1), of the examples outside the test set
+      that the server validates on; None for 0.1. Only under 'server'.
     holdout_fraction: Share, in [0, 1), of a client's non-test examples that it
-      holds out for its own validation.
-    test_fraction: Share, in [0, 1), of a client's examples that test it.
+      holds out for its own validation; without effect under 'server'.
+    test_fraction: Share, in [0, 1), of a client's examples that test it; under
+      'server' that of all examples in the server's test set, if there is no
+      test file.
     min_samples: Least number of examples of a client under 'dirichlet'.
+    model: One of `MODEL_NAMES`, a function of `tff_fair.models`; None for
+      'mlp_fedaboost' (digits, mnist), 'cnn_cifar_gn' (cifar10), 'cnn_femnist'
+      (femnist) or 'mlp_cffl_adult' (adult, which has no images to convolve).
+    free_riders: Number of additional clients, the last ones, without data.
     seed: Seed of the partition and of the splits, at least 0.
 
   Returns:
@@ -61,11 +84,17 @@ def build_task(
   chosen = options.TaskOptions(
     data_dir=data_dir,
     num_clients=num_clients,
+    num_examples=num_examples,
     partition=partition,
     dirichlet_alpha=dirichlet_alpha,
+    split=split,
+    validation_fraction=validation_fraction,
     holdout_fraction=holdout_fraction,
     test_fraction=test_fraction,
     min_samples=min_samples,
+    model=model,
+    free_riders=free_riders,
     seed=seed,
   )
-  return importlib.import_module(_MODULES[name]).build(chosen)
+  built = importlib.import_module(_MODULES[name]).build(chosen)
+  return built.with_free_riders(free_riders)

@@ -13,6 +13,7 @@ import socket
 from typing import TypeVar
 
 DATA_DIR_VARIABLE = 'TFF_FAIR_DATA_DIR'
+KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
 
 # Of every single wait for the network, not of the download as a whole.
 _TIMEOUT_SECONDS = 10.0

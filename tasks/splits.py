@@ -1,8 +1,10 @@
-"""A client's own split into training, holdout and test examples.
+"""Who keeps which examples back: the clients, or the server for all of them.
 
-The rule is that of FeDABoost, section 4: 20 % of a client's examples test it,
-10 % of the rest (at least one) are held out for its own validation, the rest
-trains. The split is random and not stratified.
+The rule for clients is that of FeDABoost, section 4: 20 % of a client's
+examples test it, 10 % of the rest (at least one) are held out for its own
+validation, the rest trains. The rule for the server is that of CFFL: the test
+file scores, 10 % of the training file validate, the rest is dealt to clients
+that only train. Every split is random and not stratified.
 """
 
 from collections.abc import Sequence
@@ -11,10 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tasks import streams
 from tff_fair import checks
-
-# Keeps the streams of the splits apart from those of other draws by one seed.
-_STREAM = 1
 
 
 class Split(NamedTuple):
@@ -28,6 +28,20 @@ class Split(NamedTuple):
 
   train: np.ndarray
   holdout: np.ndarray
+  test: np.ndarray
+
+
+class ServerSplit(NamedTuple):
+  """Positions of examples in the whole data set, each sorted.
+
+  Attributes:
+    to_deal: int64 [n], what is left for the clients.
+    validation: int64 [n_validation], what the server validates on.
+    test: int64 [n_test], what the server scores models on.
+  """
+
+  to_deal: np.ndarray
+  validation: np.ndarray
   test: np.ndarray
 
 
@@ -103,10 +117,8 @@ def split_client(
     test_fraction=test_fraction,
     holdout_fraction=holdout_fraction,
   )
-  sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, client_id))
-  shuffled = np.random.default_rng(sequence).permutation(indices)
-  parts = np.split(shuffled, [test, test + holdout])
-  return Split(*(np.sort(part) for part in reversed(parts)))
+  rng = streams.generator(seed, streams.CLIENT_SPLIT, client_id)
+  return Split(*_draw_parts(rng, indices, holdout, test))
 
 
 def split_clients(
@@ -141,6 +153,71 @@ def split_clients(
     )
     for client_id, indices in enumerate(partition)
   )
+
+
+def split_server(
+  num_examples: int,
+  *,
+  seed: int,
+  test_start: int | None = None,
+  test_fraction: float = 0.2,
+  validation_fraction: float = 0.1,
+) -> ServerSplit:
+  """Splits a data set between the server and all clients together.
+
+  With a test file that is the server's test set; without one it takes
+  `round(test_fraction * N)` examples at random. Of the `n` other examples it
+  takes `max(1, round(validation_fraction * n))` at random for validation.
+
+  Args:
+    num_examples: Number of examples `N` of the data set, at least 1.
+    seed: Seed, at least 0.
+    test_start: Position at which the examples of the test file begin; None if
+      the data set comes without one.
+    test_fraction: Share in (0, 1) of all examples; without effect if there is
+      a test file.
+    validation_fraction: Share in [0, 1) of the examples that are not tests.
+
+  Returns:
+    The three disjoint parts of `0..N-1`.
+
+  Raises:
+    TypeError: If an argument is not a number of its kind.
+    ValueError: If an argument is outside its range, or if there is no test
+      example.
+  """
+  checks.check_integer('seed', seed, 0)
+  checks.check_fraction('validation_fraction', validation_fraction)
+  if test_start is None:
+    num_drawn = num_examples
+  else:
+    num_drawn = checks.check_integer('test_start', test_start, 1, num_examples)
+    test_fraction = 0.0
+  _, holdout, test = split_sizes(
+    num_drawn,
+    test_fraction=test_fraction,
+    holdout_fraction=validation_fraction,
+  )
+  if not test and num_drawn == num_examples:
+    raise ValueError(
+      'The test set of the server must hold at least one example, found none '
+      f'with test_fraction={test_fraction} of {num_examples} examples.'
+    )
+  rng = streams.generator(seed, streams.SERVER_SPLIT)
+  to_deal, validation, drawn = _draw_parts(
+    rng, np.arange(num_drawn), holdout, test
+  )
+  in_file = np.arange(num_drawn, num_examples)
+  return ServerSplit(to_deal, validation, np.concatenate([drawn, in_file]))
+
+
+def _draw_parts(
+  rng: np.random.Generator, indices: np.ndarray, holdout: int, test: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns the parts (rest, holdout, test) of `indices`, each sorted."""
+  shuffled = rng.permutation(indices)
+  parts = np.split(shuffled, [test, test + holdout])
+  return tuple(np.sort(part) for part in reversed(parts))
 
 
 def _round_half_up(value: float) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tasks import splits as splits_lib
+from tff_fair import checks
 
 if TYPE_CHECKING:
   import tensorflow as tf
@@ -45,14 +46,18 @@ class ClientExamples(NamedTuple):
 class Task:
   """Federated data with the model that learns it.
 
-  The data set is held once; a client is three arrays of positions in it.
+  The data set is held once; a client is three arrays of positions in it. Test
+  examples belong to the clients or to the server, validation examples beside
+  the clients' holdout parts to the server.
 
   Attributes:
     name: Name of the task.
     num_classes: Number of classes.
     model_fn: Builds a fresh, uncompiled Keras model for the task's inputs.
-    data: All examples, of whichever client.
+    data: All examples, of whichever client or the server.
     splits: For each client the positions of its parts in `data`.
+    server: The positions of the server's parts in `data`; None if it has none.
+    free_riders: The ids of clients without data that take part all the same.
   """
 
   name: str
@@ -60,6 +65,8 @@ class Task:
   model_fn: 'Callable[[], tf.keras.Model]'
   data: Examples
   splits: tuple[splits_lib.Split, ...]
+  server: splits_lib.ServerSplit | None = None
+  free_riders: tuple[int, ...] = ()
   _client_data: dict[int, Any] = dataclasses.field(
     default_factory=dict, init=False, repr=False
   )
@@ -88,8 +95,32 @@ class Task:
 
   @property
   def num_clients(self) -> int:
-    """Number of clients; their ids are 0..num_clients-1."""
+    """Number of clients, with free riders; their ids are 0..num_clients-1."""
     return len(self.splits)
+
+  @property
+  def has_server_test(self) -> bool:
+    """Whether the test examples are the server's, and not the clients'."""
+    return self.server is not None
+
+  def with_free_riders(self, count: int) -> 'Task':
+    """Returns this task with additional clients, the last ones, without data.
+
+    Args:
+      count: Number of free riders, at least 0.
+
+    Raises:
+      TypeError: If `count` is not an integer.
+      ValueError: If `count` is negative.
+    """
+    checks.check_integer('count', count, 0)
+    nothing = splits_lib.Split(*(np.empty(0, np.int64) for _ in range(3)))
+    ids = range(self.num_clients, self.num_clients + count)
+    return dataclasses.replace(
+      self,
+      splits=self.splits + (nothing,) * count,
+      free_riders=(*self.free_riders, *ids),
+    )
 
   def num_train(self, client_id: int) -> int:
     """Returns the number of training examples of a client.
@@ -146,8 +177,20 @@ class Task:
     return self._client_data[key]
 
   @functools.cached_property
+  def validation(self) -> Examples:
+    """The server's validation examples; empty if it has none."""
+    if self.server is None:
+      return self._take(np.empty(0, np.int64))
+    return self._take(self.server.validation)
+
+  @functools.cached_property
   def global_test(self) -> Examples:
-    """The pooled test examples of all clients, in the order of client ids."""
+    """The server's test examples.
+
+    If it has none: the pooled ones of all clients, in the order of client ids.
+    """
+    if self.server is not None:
+      return self._take(self.server.test)
     return self._take(np.concatenate([split.test for split in self.splits]))
 
   @functools.cached_property
@@ -155,7 +198,15 @@ class Task:
     """The client of each example of `global_test`; int32 [n], ascending.
 
     With it one evaluation of the pool gives the metrics of every client.
+
+    Raises:
+      ValueError: If the test examples are the server's.
     """
+    if self.server is not None:
+      raise ValueError(
+        'Test examples must be kept by clients to have client ids, found '
+        f'{len(self.server.test)} kept by the server.'
+      )
     counts = [len(split.test) for split in self.splits]
     return np.repeat(np.arange(self.num_clients, dtype=np.int32), counts)
 

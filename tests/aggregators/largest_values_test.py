@@ -59,6 +59,15 @@ class TestKeepLargest:
       kept = aggregators.keep_largest(vector, count)
       np.testing.assert_array_equal(kept, expected)
 
+  @pytest.mark.parametrize('ties', ['index', 'keep'])
+  def test_of_each_is_the_same_for_many_counts(self, ties):
+    vector = np.float32([1, -3, 3, 0, 1, -1, 2])
+    counts = np.int32([-1, 0, 1, 2, 4, 5, 7, 9])
+    rows = largest_values.keep_largest_of_each(vector, counts, ties=ties)
+    for count, row in zip(counts, rows, strict=True):
+      one = aggregators.keep_largest(vector, count, ties=ties)
+      np.testing.assert_array_equal(row, one)
+
   def test_unknown_ties(self):
     with pytest.raises(ValueError, match="ties must be one of .* 'random'"):
       aggregators.keep_largest(_VECTOR, 1, ties='random')

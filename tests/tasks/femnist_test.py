@@ -121,6 +121,19 @@ def test_the_model_fits_the_data(data_dir):
   assert logits.shape == (2, 62)
 
 
+def test_another_model_on_request(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir, model='mlp_cffl_mnist')
+  outputs = task.model_fn()(task.examples(0).train.x[:2])
+  assert outputs['logits'].shape == (2, 62)
+  assert outputs['embedding'].shape == (2, 64)
+
+
+def test_free_riders_follow_the_writers(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir, free_riders=1)
+  assert task.free_riders == (4,)
+  assert [task.num_train(i) for i in range(5)] == [18, 1, 7, 3, 0]
+
+
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
@@ -133,6 +146,14 @@ def test_the_model_fits_the_data(data_dir):
       {'dirichlet_alpha': 0.5},
       r"^dirichlet_alpha must not be set for the task 'femnist', .* "
       r'found 0\.5\.$',
+    ),
+    (
+      {'num_examples': 20},
+      r"^num_examples must not be set for the task 'femnist', .* found 20\.$",
+    ),
+    (
+      {'split': 'server'},
+      r"^The task 'femnist' must have the split 'client', found 'server'\.$",
     ),
     (
       {'num_clients': 5},

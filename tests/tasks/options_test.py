@@ -11,8 +11,43 @@ from tasks import options
     (
       {'partition': 'iid'},
       ValueError,
-      r"^partition must be one of 'dirichlet', 'equal', 'writer', found "
-      r"'iid'\.$",
+      r"^partition must be one of 'dirichlet', 'equal', 'power_law', 'class', "
+      r"'writer', found 'iid'\.$",
+    ),
+    ({'num_examples': 0}, ValueError, r'^num_examples must be at least 1'),
+    ({'num_examples': 9.0}, TypeError, r'^num_examples must be an integer'),
+    (
+      {'split': 'global'},
+      ValueError,
+      r"^split must be one of 'client', 'server', found 'global'\.$",
+    ),
+    (
+      {'model': 'mlp'},
+      ValueError,
+      r"^model must be one of 'mlp_fedaboost', .* found 'mlp'\.$",
+    ),
+    ({'free_riders': -1}, ValueError, r'^free_riders must be at least 0'),
+    ({'free_riders': None}, TypeError, r'^free_riders must be an integer'),
+    (
+      {'split': 'server', 'validation_fraction': 0},
+      ValueError,
+      r'^validation_fraction must be in \(0, 1\), found 0\.0\.$',
+    ),
+    (
+      {'split': 'server', 'validation_fraction': 1.0},
+      ValueError,
+      r'^validation_fraction must be in \(0, 1\), found 1\.0\.$',
+    ),
+    (
+      {'split': 'server', 'validation_fraction': '10%'},
+      TypeError,
+      r"^validation_fraction must be a real number, found '10%'\.$",
+    ),
+    (
+      {'validation_fraction': 0.1},
+      ValueError,
+      r"^validation_fraction is only used by the split 'server', found "
+      r"validation_fraction=0\.1 with the split 'client'\.$",
     ),
     ({'test_fraction': 1}, ValueError, r'^test_fraction must be in \[0, 1'),
     ({'holdout_fraction': 2}, ValueError, r'^holdout_fraction must be in'),
@@ -30,6 +65,7 @@ _DEFAULTS = {
   'partition': 'dirichlet',
   'num_clients': 20,
   'dirichlet_alpha': 0.5,
+  'model': 'mlp_fedaboost',
 }
 
 
@@ -50,6 +86,53 @@ def test_with_defaults_fills_only_what_is_open(changes, expected):
     filled.dirichlet_alpha,
   ) == expected
   assert filled.seed == 7
+
+
+@pytest.mark.parametrize(
+  ('changes', 'expected'),
+  [
+    ({}, None),
+    ({'split': 'server'}, 0.1),
+    ({'split': 'server', 'validation_fraction': 0.3}, 0.3),
+  ],
+)
+def test_with_defaults_fills_the_validation_fraction_where_used(
+  changes, expected
+):
+  filled = options.TaskOptions(**changes).with_defaults(**_DEFAULTS)
+  assert filled.validation_fraction == expected
+
+
+def test_with_defaults_keeps_a_chosen_model():
+  assert options.TaskOptions().with_defaults(**_DEFAULTS).model == (
+    'mlp_fedaboost'
+  )
+  chosen = options.TaskOptions(model='cnn_femnist')
+  assert chosen.with_defaults(**_DEFAULTS).model == 'cnn_femnist'
+
+
+def test_with_defaults_refuses_the_partition_by_writer():
+  with pytest.raises(
+    ValueError,
+    match=(
+      r"^The partition of a task without writers must be one of 'dirichlet', "
+      r"'equal', 'power_law', 'class', found 'writer'\.$"
+    ),
+  ):
+    options.TaskOptions(partition='writer').with_defaults(**_DEFAULTS)
+
+
+@pytest.mark.parametrize('partition', [None, 'dirichlet'])
+def test_refuses_a_number_of_examples_that_the_partition_ignores(partition):
+  chosen = options.TaskOptions(partition=partition, num_examples=90)
+  with pytest.raises(
+    ValueError,
+    match=(
+      r"^num_examples is not used by the partition 'dirichlet', found "
+      r'num_examples=90 with it\.$'
+    ),
+  ):
+    chosen.with_defaults(**_DEFAULTS)
 
 
 def test_alpha_zero_is_not_taken_for_unset():

@@ -60,9 +60,183 @@ class TestEqual:
       ((3, 2), -1, ValueError, r'^seed must be at least 0, found -1\.$'),
     ],
   )
-  def test_refuses(self, arguments, seed, error, message):
+  @pytest.mark.parametrize('deal', [partitions.equal, partitions.power_law])
+  def test_refuses(self, deal, arguments, seed, error, message):
     with pytest.raises(error, match=message):
-      partitions.equal(*arguments, seed=seed)
+      deal(*arguments, seed=seed)
+
+  def test_total(self):
+    partition = partitions.equal(100, 3, seed=0, total=10)
+    assert _sizes(partition).tolist() == [4, 3, 3]
+    _check_disjoint_and_sorted(partition, 100)
+    # Ten of 100 at random do not all lie in the first half.
+    assert max(map(max, partition)) > 50
+
+
+@pytest.mark.parametrize('deal', [partitions.equal, partitions.power_law])
+@pytest.mark.parametrize(
+  ('total', 'error', 'message'),
+  [
+    (101, ValueError, r'^total must be in 0\.\.100, found 101\.$'),
+    (2, ValueError, r'^3 clients .* need 3 examples, found 2\.$'),
+    (50.0, TypeError, r'^total must be an integer, found 50\.0\.$'),
+  ],
+)
+def test_refuses_a_total(deal, total, error, message):
+  with pytest.raises(error, match=message):
+    deal(100, 3, seed=0, total=total)
+
+
+class TestPowerLaw:
+  @pytest.mark.parametrize(
+    ('num_clients', 'total', 'expected'),
+    [
+      (5, 3000, [71, 335, 600, 865, 1129]),
+      (10, 6000, [71, 188, 306, 424, 541, 659, 776, 894, 1012, 1129]),
+      (1, 7, [7]),
+    ],
+  )
+  def test_sizes(self, num_clients, total, expected):
+    partition = partitions.power_law(54000, num_clients, seed=0, total=total)
+    assert _sizes(partition).tolist() == expected
+    _check_disjoint_and_sorted(partition, 54000)
+
+  def test_gives_every_example_by_default(self):
+    partition = partitions.power_law(1001, 20, seed=0)
+    assert sorted(np.concatenate(partition)) == list(range(1001))
+    assert (np.diff(_sizes(partition)) > 0).all()
+
+  def test_is_random_and_repeatable(self):
+    partition = partitions.power_law(100, 4, seed=1, total=80)
+    same = partitions.power_law(100, 4, seed=1, total=80)
+    other = partitions.power_law(100, 4, seed=2, total=80)
+    assert _same(partition, same)
+    assert not _same(partition, other)
+    assert partition[-1].max() > 50 > partition[-1].min()
+
+
+class TestClasses:
+  # As MNIST's training file without a tenth: 5,400 of each class.
+  labels = np.random.default_rng(3).permutation(np.repeat(np.arange(10), 5400))
+
+  @pytest.mark.parametrize(
+    ('num_clients', 'expected'),
+    [
+      (5, [1, 3, 5, 7, 10]),
+      (10, list(range(1, 11))),
+      (20, [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10]),
+      (1, [1]),
+    ],
+  )
+  def test_numbers_of_classes(self, num_clients, expected):
+    partition = partitions.classes(
+      self.labels, num_clients, seed=0, total=600 * num_clients
+    )
+    _check_disjoint_and_sorted(partition, len(self.labels))
+    assert set(_sizes(partition)) == {600}
+    counts = _class_counts(self.labels, partition)
+    for count, owned in zip(counts, expected, strict=True):
+      # Equal parts of the lowest classes, the remainder from the very lowest.
+      part, remainder = divmod(600, owned)
+      assert count.tolist() == (
+        [part + 1] * remainder
+        + [part] * (owned - remainder)
+        + [0] * (10 - owned)
+      )
+
+  def test_is_random_and_repeatable(self):
+    first, same, other = (
+      partitions.classes(self.labels, 5, seed=seed, total=3000)
+      for seed in (1, 1, 2)
+    )
+    assert _same(first, same)
+    assert not _same(first, other)
+    # A random 600 of 5,400 do not all lie in one half.
+    assert first[0].min() < len(self.labels) / 2 < first[0].max()
+
+  def test_a_total_is_divided_without_the_remainder(self):
+    partition = partitions.classes(self.labels, 5, seed=0, total=3004)
+    assert set(_sizes(partition)) == {600}
+
+  def test_without_a_total_no_class_runs_out(self):
+    # Client k of K=2 has 1 or 2 classes: with n examples each, class 0 gives
+    # n + ceil(n/2) <= 10 for n <= 6.
+    labels = np.repeat([0, 1], 10)
+    partition = partitions.classes(labels, 2, seed=0)
+    assert _class_counts(labels, partition).tolist() == [[6, 0], [3, 3]]
+    _check_disjoint_and_sorted(partition, 20)
+
+  def test_without_a_total_no_more_than_an_equal_share(self):
+    labels = np.repeat([0, 1], [15, 2])
+    assert _sizes(partitions.classes(labels, 1, seed=0)).tolist() == [15]
+    labels = np.repeat([0, 1], [100, 60])
+    # Class 1 alone would allow 120 each; class 0 allows 66, and so it is.
+    assert _sizes(partitions.classes(labels, 2, seed=0)).tolist() == [66, 66]
+
+  def test_replaces_only_within_a_class_that_ran_out(self):
+    # Ten each: client 0 takes 10 of class 0, client 1 needs 5 of each.
+    labels = np.repeat([0, 1], [12, 8])
+    first, second = partitions.classes(labels, 2, seed=0, total=20)
+    assert len(np.unique(first)) == 10
+    assert labels[second].tolist() == [0] * 5 + [1] * 5
+    assert len(np.unique(second[5:])) == 5
+    # Two of class 0 are left; the three others are drawn from the whole class.
+    assert len(np.setdiff1d(second[:5], first)) >= 2
+    assert set(second[:5]) & set(first)
+
+  def test_random_classes(self):
+    partition = partitions.classes(
+      self.labels, 10, seed=0, total=6000, random_classes=True
+    )
+    _check_disjoint_and_sorted(partition, len(self.labels))
+    owned = _class_counts(self.labels, partition) > 0
+    assert owned.sum(axis=1).tolist() == list(range(1, 11))
+    # Clients 3 to 6 own the lowest classes with a chance below 1 % each.
+    lowest = np.tri(10, dtype=bool)
+    assert not (owned == lowest)[3:7].all(axis=1).any()
+    same, other = (
+      partitions.classes(
+        self.labels, 10, seed=seed, total=6000, random_classes=True
+      )
+      for seed in (0, 1)
+    )
+    assert _same(partition, same)
+    assert not _same(partition, other)
+
+  def test_classes_are_the_labels_that_occur(self):
+    labels = np.repeat([3, 5, 9], 10)
+    partition = partitions.classes(labels, 3, seed=0, total=9)
+    assert [labels[part].tolist() for part in partition] == [
+      [3, 3, 3],
+      [3, 3, 5],
+      [3, 5, 9],
+    ]
+
+  @pytest.mark.parametrize(
+    ('changes', 'error', 'message'),
+    [
+      ({'num_clients': 0}, ValueError, r'^num_clients must be at least 1'),
+      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
+      ({'total': 3001}, ValueError, r'^total must be in 0\.\.3000, found 3001'),
+      ({'total': 60.0}, TypeError, r'^total must be an integer, found 60\.0'),
+      (
+        {'total': 49},
+        ValueError,
+        r'^Every client must get at least as many examples as there are '
+        r'classes, 10, found 9\.$',
+      ),
+      (
+        {'num_clients': 1000},
+        ValueError,
+        r'^Every client must get .* classes, 10, found 0\.$',
+      ),
+      ({'labels': LABELS / 2}, TypeError, r'^labels must be integers'),
+    ],
+  )
+  def test_refuses(self, changes, error, message):
+    arguments = {'labels': LABELS, 'num_clients': 5, 'seed': 0}
+    with pytest.raises(error, match=message):
+      partitions.classes(**{**arguments, **changes})
 
 
 class TestDirichlet:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import tasks
 from tasks import sources
+from tff_fair import models
 
 
 @pytest.fixture(name='data_dir')
@@ -93,7 +94,9 @@ def test_min_samples_reaches_the_partition():
   assert min(map(len, _positions(task))) >= 40
 
 
-@pytest.mark.parametrize('partition', ['dirichlet', 'equal'])
+@pytest.mark.parametrize(
+  'partition', ['dirichlet', 'equal', 'power_law', 'class']
+)
 def test_same_arguments_same_task_and_another_seed_another(partition):
   def build(seed):
     return tasks.build_task('digits', partition=partition, seed=seed)
@@ -131,6 +134,138 @@ def test_client_data_of_a_task():
   np.testing.assert_array_equal(train['y'], expected.y)
 
 
+@pytest.mark.parametrize(
+  ('model', 'embedding'),
+  [('mlp_cffl_mnist', 64), ('mlp_cffl_adult', 32), ('cnn_cifar_gn', 128)],
+)
+def test_the_model_may_be_chosen(model, embedding):
+  task = tasks.build_task('digits', num_clients=4, model=model)
+  outputs = task.model_fn()(task.examples(0).train.x[:2])
+  assert outputs['embedding'].shape == (2, embedding)
+  assert outputs['logits'].shape == (2, 10)
+
+
+def test_each_named_model_is_a_model_of_the_library():
+  assert all(callable(getattr(models, name)) for name in tasks.MODEL_NAMES)
+
+
+@pytest.mark.parametrize('partition', ['equal', 'power_law', 'class'])
+@pytest.mark.parametrize('split', ['client', 'server'])
+def test_num_examples_are_dealt_in_all(partition, split):
+  task = tasks.build_task(
+    'digits', num_clients=5, partition=partition, num_examples=300, split=split
+  )
+  dealt = np.concatenate(_positions(task))
+  assert len(dealt) == len(np.unique(dealt)) == 300
+
+
+def test_power_law_sizes_of_a_task():
+  task = tasks.build_task(
+    'digits',
+    num_clients=5,
+    partition='power_law',
+    num_examples=600,
+    split='server',
+  )
+  # A fifth of 71, 335, 600, 865, 1129 of 3,000.
+  assert [task.num_train(i) for i in range(5)] == [14, 67, 120, 173, 226]
+
+
+def test_classes_of_a_task():
+  task = tasks.build_task(
+    'digits', num_clients=5, partition='class', split='server'
+  )
+  labels = [set(task.examples(i).train.y) for i in range(5)]
+  assert labels == [set(range(count)) for count in (1, 3, 5, 7, 10)]
+  assert len({task.num_train(i) for i in range(5)}) == 1
+
+
+def test_a_server_may_deal_an_example_twice_but_keeps_its_own():
+  task = tasks.build_task(
+    'digits',
+    num_clients=5,
+    partition='class',
+    num_examples=1200,
+    split='server',
+  )
+  dealt = np.concatenate(_positions(task))
+  assert len(np.unique(dealt)) < len(dealt) == 1200
+  kept = np.concatenate([task.server.validation, task.server.test])
+  assert not np.intersect1d(dealt, kept).size
+
+
+@pytest.mark.parametrize('partition', ['dirichlet', 'equal', 'power_law'])
+def test_the_server_keeps_a_random_part_without_a_test_file(partition):
+  task = tasks.build_task('digits', partition=partition, split='server')
+  assert task.has_server_test
+  # A fifth of 1,797, a tenth of the other 1,438, and the rest.
+  assert [len(part) for part in task.server] == [1294, 144, 359]
+  assert len(task.validation.y) == 144
+  assert len(task.global_test.y) == 359
+  together = [*_positions(task), task.server.validation, task.server.test]
+  assert sorted(np.concatenate(together)) == list(range(1797))
+  for client_id in range(task.num_clients):
+    train, holdout, test = task.examples(client_id)
+    assert len(train.y) == task.num_train(client_id) > 0
+    assert (len(holdout.y), len(test.y)) == (0, 0)
+
+
+def test_fractions_of_the_server():
+  task = tasks.build_task(
+    'digits', split='server', test_fraction=0.5, validation_fraction=0.25
+  )
+  # 898.5 rounds up to 899; a quarter of the other 898 is 224.5.
+  assert [len(part) for part in task.server] == [673, 225, 899]
+
+
+@pytest.mark.parametrize('name', ['mnist', 'cifar10'])
+def test_the_servers_test_set_is_the_test_file(name, data_dir):
+  task = tasks.build_task(
+    name, data_dir=data_dir, num_clients=5, partition='equal', split='server'
+  )
+  np.testing.assert_array_equal(task.server.test, np.arange(300, 400))
+  assert len(task.validation.y) == 30
+  dealt = np.concatenate(_positions(task))
+  assert sorted([*dealt, *task.server.validation]) == list(range(300))
+  with np.load(data_dir / f'{name}.npz') as archive:
+    assert task.global_test.y.tolist() == archive['y_test'].tolist()
+
+
+def test_the_servers_parts_depend_on_the_seed_alone():
+  def server(**arguments):
+    return tasks.build_task('digits', split='server', **arguments).server
+
+  first = server(seed=1)
+  for other, same in [
+    (server(seed=1, num_clients=3, partition='power_law'), True),
+    (server(seed=2), False),
+  ]:
+    for ours, theirs in zip(first, other, strict=True):
+      assert np.array_equal(ours, theirs) == same
+
+
+@pytest.mark.parametrize('split', ['client', 'server'])
+def test_free_riders_do_not_change_the_others(split):
+  alone, accompanied = (
+    tasks.build_task(
+      'digits', num_clients=4, split=split, free_riders=free_riders
+    )
+    for free_riders in (0, 2)
+  )
+  assert alone.free_riders == ()
+  assert accompanied.free_riders == (4, 5)
+  assert accompanied.num_clients == 6
+  for client_id in range(4):
+    for ours, theirs in zip(
+      alone.splits[client_id], accompanied.splits[client_id], strict=True
+    ):
+      np.testing.assert_array_equal(ours, theirs)
+  for client_id in (4, 5):
+    assert [len(part.y) for part in accompanied.examples(client_id)] == [0] * 3
+    (train,) = accompanied.client_data(client_id)['train'].as_numpy_iterator()
+    assert train['x'].shape == (0, 8, 8, 1)
+
+
 @pytest.mark.parametrize('name', ['mnist', 'cifar10'])
 def test_missing_file(name, data_dir):
   (data_dir / f'{name}.npz').unlink()
@@ -158,13 +293,30 @@ def test_damaged_file(name, data_dir):
     (
       {'name': 'minst'},
       r"^The name of a task must be one of 'digits', 'mnist', 'cifar10', "
-      r"'femnist', found 'minst'\.$",
+      r"'femnist', 'adult', found 'minst'\.$",
     ),
     ({'partition': 'iid'}, r"^partition must be one of .* found 'iid'\.$"),
     (
       {'partition': 'writer'},
-      r"^The task 'digits' must have the partition 'dirichlet' or "
-      r"'equal', found 'writer'\.$",
+      r'^The partition of a task without writers must be .*, found '
+      r"'writer'\.$",
+    ),
+    (
+      {'partition': 'equal', 'num_examples': 1798},
+      r'^num_examples must be in 1\.\.1797, found 1798\.$',
+    ),
+    (
+      # 1797 - 359 test examples; 144 of the others validate.
+      {'partition': 'class', 'split': 'server', 'num_examples': 1295},
+      r'^num_examples must be in 1\.\.1294, found 1295\.$',
+    ),
+    (
+      {'split': 'server', 'test_fraction': 0.0},
+      r'^The test set of the server .* test_fraction=0\.0 of 1797 examples',
+    ),
+    (
+      {'partition': 'class', 'num_clients': 5, 'num_examples': 1500},
+      r'^num_examples must be so small .* found 1500\.$',
     ),
     (
       {'partition': 'equal', 'dirichlet_alpha': 0.5},
@@ -180,11 +332,15 @@ def test_refuses(arguments, message):
 
 
 def test_a_wrong_choice_is_refused_before_data_are_looked_for(tmp_path):
-  for name in ('mnist', 'cifar10'):
+  for name in ('mnist', 'cifar10', 'adult'):
     with pytest.raises(ValueError, match=r'^dirichlet_alpha is only used by'):
       tasks.build_task(
         name, data_dir=tmp_path, partition='equal', dirichlet_alpha=1.0
       )
+    with pytest.raises(ValueError, match=r'^The partition of a task without'):
+      tasks.build_task(name, data_dir=tmp_path, partition='writer')
+    with pytest.raises(ValueError, match=r'^validation_fraction is only used'):
+      tasks.build_task(name, data_dir=tmp_path, validation_fraction=0.1)
 
 
 def test_importing_the_package_does_not_import_tensorflow():
@@ -196,10 +352,13 @@ def test_importing_the_package_does_not_import_tensorflow():
   subprocess.run([sys.executable, '-c', code], check=True)
 
 
-@pytest.mark.skipif(
+_needs_real_files = pytest.mark.skipif(
   not os.environ.get(sources.DATA_DIR_VARIABLE),
   reason=f'{sources.DATA_DIR_VARIABLE} is not set',
 )
+
+
+@_needs_real_files
 @pytest.mark.parametrize(
   ('name', 'shape', 'num_clients'),
   [('mnist', (70000, 28, 28, 1), 264), ('cifar10', (60000, 32, 32, 3), 196)],
@@ -213,3 +372,37 @@ def test_real_files(name, shape, num_clients):
   assert task.num_clients == num_clients
   assert sorted(np.concatenate(_positions(task))) == list(range(shape[0]))
   assert min(map(len, _positions(task))) >= 2
+
+
+@_needs_real_files
+@pytest.mark.parametrize('partition', ['power_law', 'class'])
+def test_the_largest_experiments_of_cffl(partition):
+  task = tasks.build_task(
+    'mnist',
+    partition=partition,
+    num_clients=20,
+    num_examples=12000,
+    split='server',
+    model='mlp_cffl_mnist',
+    free_riders=1,
+  )
+  assert [len(part) for part in task.server] == [54000, 6000, 10000]
+  np.testing.assert_array_equal(task.server.test, np.arange(60000, 70000))
+  dealt = np.concatenate(_positions(task))
+  assert len(dealt) == len(np.unique(dealt)) == 12000
+  assert not np.intersect1d(dealt, task.server.validation).size
+  stated = {
+    scenario: tasks.stated_amounts(task, scenario)
+    for scenario in ('size', 'class')
+  }
+  # The free rider states 600, the mean, and the median of its scenario.
+  assert [len(stated[scenario]) for scenario in stated] == [21, 21]
+  assert stated['size'][-1] == 600
+  if partition == 'class':
+    expected = [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 5]
+    assert stated['class'] == expected
+    assert set(stated['size']) == {600}
+  else:
+    assert stated['class'] == [10] * 21
+    assert stated['size'][0] == 71
+    assert stated['size'][19] == 1129

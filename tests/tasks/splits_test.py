@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tasks import partitions
 from tasks import splits
 
 
@@ -97,6 +98,78 @@ def test_split_client_depends_on_seed_and_client_only():
   for client_id, seed, same in [(3, 5, True), (4, 5, False), (3, 6, False)]:
     other = splits.split_client(indices, client_id=client_id, seed=seed)
     assert np.array_equal(split.train, other.train) == same
+
+
+@pytest.mark.parametrize(
+  ('changes', 'expected'),
+  [
+    # 100 in the file; a tenth of 900 validates.
+    ({'test_start': 900}, (810, 90, 100)),
+    ({}, (720, 80, 200)),
+    ({'test_fraction': 0.5, 'validation_fraction': 0.0}, (500, 0, 500)),
+    ({'test_start': 900, 'test_fraction': 0.0}, (810, 90, 100)),
+  ],
+)
+def test_split_server_divides_all_examples(changes, expected):
+  split = splits.split_server(1000, seed=0, **changes)
+  assert tuple(map(len, split)) == expected
+  assert sorted(np.concatenate(split)) == list(range(1000))
+  for part in split:
+    assert part.dtype == np.int64
+    assert (np.diff(part) > 0).all()
+  # A random part does not lie at one end.
+  assert split.to_deal.min() < 50
+  assert split.to_deal.max() > 850
+
+
+def test_split_server_takes_the_test_file():
+  split = splits.split_server(20, seed=0, test_start=15)
+  assert split.test.tolist() == [15, 16, 17, 18, 19]
+
+
+def test_split_server_depends_on_the_seed():
+  split = splits.split_server(100, seed=5, test_start=80)
+  for seed, same in [(5, True), (6, False)]:
+    other = splits.split_server(100, seed=seed, test_start=80)
+    assert np.array_equal(split.validation, other.validation) == same
+
+
+def test_split_server_is_not_correlated_with_a_partition_by_the_same_seed():
+  # A fifth of the examples each: by chance they share 2,000 of 50,000, with a
+  # standard deviation of 36.
+  test = splits.split_server(50000, seed=7).test
+  for part in partitions.equal(50000, 5, seed=7):
+    assert abs(len(np.intersect1d(test, part)) - 2000) < 200
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'error', 'message'),
+  [
+    ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
+    ({'num_examples': -1}, ValueError, r'^num_examples must be at least 0'),
+    ({'test_fraction': 1}, ValueError, r'^test_fraction must be in \[0, 1'),
+    (
+      {'validation_fraction': 1.5},
+      ValueError,
+      r'^validation_fraction must be in \[0, 1\), found 1\.5\.$',
+    ),
+    (
+      {'test_start': 11},
+      ValueError,
+      r'^test_start must be in 1\.\.10, found 11\.$',
+    ),
+    (
+      {'test_fraction': 0.0},
+      ValueError,
+      r'^The test set of the server must hold at least one example, found none '
+      r'with test_fraction=0\.0 of 10 examples\.$',
+    ),
+    ({'num_examples': 1}, ValueError, r'^The test set of the server must hold'),
+  ],
+)
+def test_split_server_refuses(arguments, error, message):
+  with pytest.raises(error, match=message):
+    splits.split_server(**{'num_examples': 10, 'seed': 0, **arguments})
 
 
 def test_split_clients_splits_each_by_its_id():

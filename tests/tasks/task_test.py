@@ -71,6 +71,65 @@ def test_global_test_pools_the_test_parts_in_order():
   assert tiny.global_test_client_ids.dtype == np.int32
 
 
+def _with_server():
+  """The first client keeps 0 and 1; 2 and 3 validate, 5 tests."""
+  nothing = np.empty(0, np.int64)
+  client = splits.Split(np.array([0, 1]), nothing, nothing)
+  server = splits.ServerSplit(
+    np.array([0, 1, 4]), np.array([2, 3]), np.array([5])
+  )
+  return _task(splits=(client,), server=server)
+
+
+def test_validation_and_test_of_the_server():
+  tiny = _with_server()
+  assert tiny.has_server_test
+  assert tiny.validation.x.tolist() == [[2.0], [3.0]]
+  assert tiny.validation.y.tolist() == [2, 0]
+  assert tiny.global_test.x.tolist() == [[5.0]]
+  with pytest.raises(
+    ValueError,
+    match=(
+      r'^Test examples must be kept by clients to have client ids, found 1 kept'
+      r' by the server\.$'
+    ),
+  ):
+    _ = tiny.global_test_client_ids
+
+
+def test_without_a_server_nothing_validates():
+  tiny = _task()
+  assert not tiny.has_server_test
+  assert tiny.validation.x.shape == (0, 1)
+  assert tiny.validation.y.dtype == np.int32
+
+
+def test_free_riders_come_last_and_have_no_data():
+  tiny = _task()
+  assert tiny.free_riders == ()
+  accompanied = tiny.with_free_riders(2)
+  assert tiny.num_clients == 3
+  assert accompanied.num_clients == 5
+  assert accompanied.free_riders == (3, 4)
+  assert [accompanied.num_train(i) for i in range(5)] == [2, 1, 0, 0, 0]
+  assert [len(part.y) for part in accompanied.examples(4)] == [0, 0, 0]
+  assert accompanied.client_data(0) is not tiny.client_data(0)
+  np.testing.assert_array_equal(accompanied.global_test.x, tiny.global_test.x)
+  assert accompanied.global_test_client_ids.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+  ('count', 'error', 'message'),
+  [
+    (-1, ValueError, r'^count must be at least 0, found -1\.$'),
+    (1.0, TypeError, r'^count must be an integer, found 1\.0\.$'),
+  ],
+)
+def test_with_free_riders_refuses(count, error, message):
+  with pytest.raises(error, match=message):
+    _task().with_free_riders(count)
+
+
 def test_client_data_holds_train_and_holdout_but_no_test():
   data = _task().client_data(0)
   assert isinstance(data, collections.OrderedDict)

@@ -60,6 +60,34 @@ def keep_largest(
   return tf.where(kept, vector, tf.zeros_like(vector))
 
 
+def keep_largest_of_each(
+  vector: Any, counts: Any, *, ties: str = 'index'
+) -> tf.Tensor:
+  """`keep_largest` of one vector for many counts, by one sort.
+
+  Args:
+    vector: `float[d]`, finite.
+    counts: `int32[m]`.
+    ties: As in `keep_largest`.
+
+  Returns:
+    `float[m, d]`.
+
+  Raises:
+    ValueError: If `ties` is unknown.
+  """
+  checks.check_choice('ties', ties, TIES)
+  magnitudes = tf.abs(vector)
+  order = tf.argsort(magnitudes, direction='DESCENDING', stable=True)
+  if ties == 'index':
+    kept = tf.math.invert_permutation(order) < counts[:, tf.newaxis]
+  else:
+    last = tf.gather(order, tf.clip_by_value(counts, 1, tf.size(order)) - 1)
+    cut_offs = tf.gather(magnitudes, last)[:, tf.newaxis]
+    kept = (magnitudes >= cut_offs) & (counts > 0)[:, tf.newaxis]
+  return tf.where(kept, vector, tf.zeros_like(vector))
+
+
 class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
   """Clients send the largest entries of their values only.
 

@@ -453,23 +453,20 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       lambda weights: tf.cast(self._validation_fn(weights), tf.float64),
       models,
       fn_output_signature=tf.float64,
-      # Each holds the activations of its validation batch.
-      parallel_iterations=4,
+      # The batches of one model keep the cores busy, and memory is theirs.
+      parallel_iterations=2,
     )
     return accuracies, models
 
   def _allocate(self, aggregate, updates, counts, shares, remaining) -> Any:
     """Step 4: the allocations, zeros for those who do not remain."""
     total = flat.flatten(_masked_part(aggregate))
-    shares = tf.cast(tf.where(remaining, shares, 0.0), tf.float32)
-
-    def allocate(row):
-      count, share, update = row
-      kept = largest_values.keep_largest(total, count, ties=self._ties)
-      return kept - share * update
-
-    rows = tf.map_fn(
-      allocate, (counts, shares, updates), fn_output_signature=tf.float32
+    shares = tf.cast(shares, tf.float32)
+    kept = largest_values.keep_largest_of_each(total, counts, ties=self._ties)
+    rows = tf.where(
+      remaining[:, tf.newaxis],
+      kept - shares[:, tf.newaxis] * updates,
+      tf.zeros_like(updates),
     )
     return flat.unflatten(rows, _masked_part(aggregate))
 

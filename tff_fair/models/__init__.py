@@ -2,6 +2,8 @@
 
 from tff_fair.models.client_models import cnn_cifar_gn
 from tff_fair.models.client_models import cnn_femnist
+from tff_fair.models.client_models import mlp_cffl_adult
+from tff_fair.models.client_models import mlp_cffl_mnist
 from tff_fair.models.client_models import mlp_fedaboost
 from tff_fair.models.stateless import StatelessModel
 
@@ -9,5 +11,7 @@ __all__ = [
   'StatelessModel',
   'cnn_cifar_gn',
   'cnn_femnist',
+  'mlp_cffl_adult',
+  'mlp_cffl_mnist',
   'mlp_fedaboost',
 ]

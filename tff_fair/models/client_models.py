@@ -3,7 +3,8 @@
 Every function builds a fresh, uncompiled model whose output is
 `OrderedDict(logits=float32[?, num_classes], embedding=float32[?, p])`; the
 embedding is the output of the last hidden layer, after its activation.
-Inputs are float32 images, `[?, height, width, channels]`, in [0, 1].
+Inputs are float32 `[?, *input_shape]`; convolutions take images, `[?, height,
+width, channels]`, in [0, 1].
 """
 
 import collections
@@ -30,6 +31,41 @@ def mlp_fedaboost(
   """
   x = tf.keras.Input(input_shape)
   embedding = _layers.Dense(128, activation='relu')(_layers.Flatten()(x))
+  return _with_logits(x, embedding, num_classes)
+
+
+def mlp_cffl_mnist(
+  input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 10
+) -> tf.keras.Model:
+  """CFFL's MNIST model: hidden layers of 128 and 64 units, ReLU.
+
+  Args:
+    input_shape: Shape of one example; it is flattened first.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model with a 64-dimensional embedding.
+  """
+  x = tf.keras.Input(input_shape)
+  h = _layers.Dense(128, activation='relu')(_layers.Flatten()(x))
+  embedding = _layers.Dense(64, activation='relu')(h)
+  return _with_logits(x, embedding, num_classes)
+
+
+def mlp_cffl_adult(
+  input_shape: Sequence[int], num_classes: int = 2
+) -> tf.keras.Model:
+  """CFFL's Adult model: one hidden layer of 32 units, ReLU.
+
+  Args:
+    input_shape: Shape of one example; it is flattened first.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model with a 32-dimensional embedding.
+  """
+  x = tf.keras.Input(input_shape)
+  embedding = _layers.Dense(32, activation='relu')(_layers.Flatten()(x))
   return _with_logits(x, embedding, num_classes)
 
 

@@ -1,0 +1,22 @@
+"""Independent random streams of one seed.
+
+A partition draws from the seed itself. Every other draw has a stream of its
+own, so that no two choices made with the same seed are correlated.
+"""
+
+import numpy as np
+
+CLIENT_SPLIT = 1
+SERVER_SPLIT = 2
+BALANCE = 3
+
+
+def generator(seed: int, *stream: int) -> np.random.Generator:
+  """Returns the generator of a stream, at its beginning.
+
+  Args:
+    seed: Seed, at least 0.
+    *stream: One of the streams above, and what tells its draws apart.
+  """
+  sequence = np.random.SeedSequence(seed, spawn_key=stream)
+  return np.random.default_rng(sequence)

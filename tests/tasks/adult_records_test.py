@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from tasks import adult_records
+from tasks import sources
+from tests.tasks import adult_file
+
+
+def _read(tmp_path, *lines):
+  path = tmp_path / 'adult.data'
+  path.write_text('\n'.join(lines) + '\n')
+  return adult_records.read(path)
+
+
+def test_shapes_and_labels(tmp_path):
+  x, y = _read(
+    tmp_path,
+    '|1x3 Cross validator',
+    adult_file.line('<=50K'),
+    adult_file.line('>50K'),
+    adult_file.line('<=50K.'),
+    adult_file.line('>50K.'),
+    '',
+  )
+  assert x.shape == (4, 108)
+  assert x.dtype == np.float32
+  assert y.tolist() == [0, 1, 0, 1]
+  assert y.dtype == np.int32
+
+
+def test_features_by_hand(tmp_path):
+  (x,), _ = _read(
+    tmp_path, adult_file.line(native_country='?', age=17, fnlwgt=1484705)
+  )
+  # Where each column begins: 9 work classes, 16 levels of education, 7 states
+  # of marriage, 15 occupations, 6 relationships, 5 races, 2 sexes, 42
+  # countries. 'State-gov' is number 5, 'Bachelors' 0, 'Never-married' 2,
+  # 'Adm-clerical' 8, 'Not-in-family' 3, 'White' 0, 'Male' 1, '?' 41.
+  begins = np.cumsum([0, 9, 16, 7, 15, 6, 5, 2])
+  ones = begins + [5, 0, 2, 8, 3, 0, 1, 41]
+  assert np.flatnonzero(x[:102]).tolist() == ones.tolist()
+  assert x[ones].tolist() == [1.0] * 8
+  # Age, weight, years of education, gain, loss, hours.
+  assert x[102:].tolist() == [17, 1484705, 13, 2174, 0, 40]
+  assert adult_records.NUM_CATEGORICAL_FEATURES == 102
+
+
+def test_a_missing_value_is_a_value(tmp_path):
+  known, missing = _read(
+    tmp_path, adult_file.line(), adult_file.line(workclass='?')
+  ).x
+  assert np.flatnonzero(known != missing).tolist() == [5, 8]
+  assert missing[8] == 1
+
+
+def _wide(text):
+  return [text, text + ', 1']
+
+
+def _narrow(text):
+  return [text, text.rpartition(',')[0]]
+
+
+@pytest.mark.parametrize(
+  ('lines', 'message'),
+  [
+    ([], r'records of 15 fields, found an unreadable file \(No columns'),
+    (
+      ['|1x3 Cross validator'],
+      r'records of 15 fields, found an unreadable file \(No columns',
+    ),
+    (['1, 2', '3, 4'], r'records of 15 fields, found records of 2\.$'),
+    (
+      [adult_file.line() + ', 1'],
+      r'records of 15 fields, found records of 16\.$',
+    ),
+    (
+      _wide(adult_file.line()),
+      r'15 fields, found an unreadable file \(.* line 2, saw 16\)\.$',
+    ),
+    (
+      _narrow(adult_file.line()),
+      r'15 fields, found an empty or missing field in record 2\.$',
+    ),
+    (
+      [adult_file.line(), adult_file.line(race='')],
+      r'15 fields, found an empty or missing field in record 2\.$',
+    ),
+    (
+      [adult_file.line(), adult_file.line(race='Purple')],
+      r"documented values in the column 'race', found 'Purple'\.$",
+    ),
+    (
+      # Only three columns have missing values.
+      [adult_file.line(education='?')],
+      r"documented values in the column 'education', found '\?'\.$",
+    ),
+    (
+      [adult_file.line('>100K')],
+      r"documented values in the column 'class', found '>100K'\.$",
+    ),
+    (
+      [adult_file.line(), adult_file.line(age='old')],
+      r"numbers in the column 'age', found 'old'\.$",
+    ),
+    (
+      [adult_file.line(capital_gain='inf')],
+      r"numbers in the column 'capital-gain', found 'inf'\.$",
+    ),
+    (
+      [adult_file.line(capital_gain='1e39')],
+      r"numbers in the column 'capital-gain', found '1e39'\.$",
+    ),
+  ],
+)
+def test_says_what_is_wrong_with_a_file(lines, message, tmp_path):
+  path = tmp_path / 'adult.data'
+  with pytest.raises(
+    sources.DataDamagedError,
+    match=rf"^The data file '{path}' must hold .*{message}",
+  ) as caught:
+    _read(tmp_path, *lines)
+  assert '\n' not in str(caught.value)
+
+
+def test_refuses_bytes_that_are_no_text(tmp_path):
+  path = tmp_path / 'adult.data'
+  path.write_bytes(bytes(range(128, 256)) * 100)
+  with pytest.raises(sources.DataDamagedError, match='an unreadable file'):
+    adult_records.read(path)

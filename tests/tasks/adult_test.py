@@ -1,0 +1,282 @@
+"""The task 'adult', on small files and, where they are, on the real ones."""
+
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tasks
+from tasks import sources
+from tests.tasks import adult_file
+
+# 30 records above 50,000 dollars and 50 others.
+_DATA_LINES = adult_file.lines(20, 30)
+_TEST_LINES = adult_file.lines(10, 20, first_weight=50)
+_WEIGHT = 103
+
+
+@pytest.fixture(name='home')
+def _home(tmp_path, monkeypatch):
+  """An empty home, and no way to download."""
+  monkeypatch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
+  monkeypatch.setattr(tf.keras.utils, 'get_file', _offline)
+  return tmp_path
+
+
+def _offline(*_):
+  raise Exception('URL fetch failure')
+
+
+@pytest.fixture(name='data_dir')
+def _data_dir(home):
+  adult_file.write(home, _DATA_LINES, _TEST_LINES)
+  return home
+
+
+def _positions(task):
+  return [np.concatenate(split) for split in task.splits]
+
+
+def _assert_same(first, second):
+  np.testing.assert_array_equal(first.data.x, second.data.x)
+  np.testing.assert_array_equal(first.data.y, second.data.y)
+  for one, other in zip(first.splits, second.splits, strict=True):
+    for ours, theirs in zip(one, other, strict=True):
+      np.testing.assert_array_equal(ours, theirs)
+
+
+def test_by_default(data_dir):
+  task = tasks.build_task('adult', data_dir=data_dir)
+  assert (task.name, task.num_clients, task.num_classes) == ('adult', 5, 2)
+  assert task.data.x.shape == (60, 108)
+  assert np.bincount(task.data.y).tolist() == [30, 30]
+  sizes = [len(positions) for positions in _positions(task)]
+  # 60 / 3000 of 71, 335, 600, 865, 1129.
+  assert sizes == [1, 7, 12, 17, 23]
+  assert not task.has_server_test
+  # A fifth of each, rounded: .2, 1.4, 2.4, 3.4 and 4.6.
+  assert [len(split.test) for split in task.splits] == [0, 1, 2, 3, 5]
+
+
+def test_pools_all_above_with_random_others(data_dir):
+  def weights(task, label):
+    # The weight is the number of the record, standardised.
+    values = task.data.x[task.data.y == label, _WEIGHT]
+    return set(np.round(values, 5))
+
+  first, second = (
+    tasks.build_task('adult', data_dir=data_dir, seed=seed, test_fraction=0.0)
+    for seed in (0, 1)
+  )
+  assert len(weights(first, 1)) == len(weights(first, 0)) == 30
+  counts = [np.bincount(task.data.y).tolist() for task in (first, second)]
+  assert counts == [[30, 30], [30, 30]]
+  assert not np.array_equal(first.data.x[:, :102], second.data.x[:, :102])
+
+
+def test_is_repeatable(data_dir):
+  first, same = (
+    tasks.build_task('adult', data_dir=data_dir, seed=4) for _ in range(2)
+  )
+  _assert_same(first, same)
+
+
+def test_the_server_keeps_a_fifth_to_test(data_dir):
+  task = tasks.build_task(
+    'adult', data_dir=data_dir, split='server', num_examples=30
+  )
+  # A fifth of 60, a tenth of the other 48 (4.8), and the rest.
+  assert [len(part) for part in task.server] == [43, 5, 12]
+  dealt = np.concatenate(_positions(task))
+  assert len(dealt) == 30
+  assert set(dealt) <= set(task.server.to_deal)
+  assert len(np.unique(np.concatenate(task.server))) == 60
+
+
+def _training(task):
+  if task.has_server_test:
+    positions = [task.server.to_deal, task.server.validation]
+  else:
+    positions = [
+      part for split in task.splits for part in (split.train, split.holdout)
+    ]
+  return np.sort(np.concatenate(positions))
+
+
+@pytest.mark.parametrize(
+  'arguments',
+  [
+    {},
+    {'num_examples': 40},
+    {'split': 'server'},
+    {'split': 'server', 'num_examples': 30},
+  ],
+)
+def test_only_training_records_standardise(arguments, home):
+  def build(lines):
+    adult_file.write(home, lines[:60], lines[60:])
+    return tasks.build_task('adult', data_dir=home, **arguments)
+
+  # Equally many of both classes: record i of the files is example i.
+  lines = adult_file.lines(40, 40)
+  plain = build(lines)
+  training = _training(plain)
+  numbers = plain.data.x[training, 102:]
+  varying = [0, 1]  # Age and weight; all others are constant.
+  np.testing.assert_allclose(numbers[:, varying].mean(axis=0), 0, atol=1e-5)
+  np.testing.assert_allclose(numbers[:, varying].std(axis=0), 1, rtol=1e-5)
+  assert not numbers[:, 2:].any()
+
+  others = np.setdiff1d(np.arange(80), training)
+  assert len(others) >= 12
+  for i in others:
+    label = lines[i].rpartition(', ')[-1]
+    lines[i] = adult_file.line(label, age=10**6, hours_per_week=99)
+  distant = build(lines)
+  np.testing.assert_array_equal(_training(distant), training)
+  np.testing.assert_array_equal(
+    distant.data.x[training], plain.data.x[training]
+  )
+  assert distant.data.x[others, 102].min() > 1e4
+  # The hours do not vary among the training records.
+  assert not distant.data.x[others, 107].any()
+
+
+def test_the_model_fits_the_data(data_dir):
+  task = tasks.build_task('adult', data_dir=data_dir)
+  outputs = task.model_fn()(task.examples(4).train.x[:2])
+  assert outputs['logits'].shape == (2, 2)
+  assert outputs['embedding'].shape == (2, 32)
+
+
+@pytest.mark.parametrize('partition', ['dirichlet', 'equal', 'class'])
+def test_other_partitions(partition, data_dir):
+  task = tasks.build_task(
+    'adult', data_dir=data_dir, partition=partition, num_clients=3
+  )
+  dealt = np.concatenate(_positions(task))
+  assert len(np.unique(dealt)) == len(dealt) > 30
+
+
+def test_free_riders_do_not_change_the_others(data_dir):
+  alone, accompanied = (
+    tasks.build_task(
+      'adult', data_dir=data_dir, split='server', free_riders=free_riders
+    )
+    for free_riders in (0, 1)
+  )
+  assert accompanied.free_riders == (5,)
+  np.testing.assert_array_equal(alone.data.x, accompanied.data.x)
+  np.testing.assert_array_equal(alone.validation.x, accompanied.validation.x)
+
+
+def test_a_convolution_is_refused_before_data_are_looked_for(home):
+  for model in ('cnn_femnist', 'cnn_cifar_gn'):
+    with pytest.raises(
+      ValueError,
+      match=(
+        r"^The model of the task 'adult' must be one of 'mlp_fedaboost', "
+        rf"'mlp_cffl_mnist', 'mlp_cffl_adult', found '{model}'\.$"
+      ),
+    ):
+      tasks.build_task('adult', data_dir=home, model=model)
+
+
+@pytest.mark.parametrize(
+  ('data_lines', 'found'),
+  [
+    (adult_file.lines(5, 4), '5 and 4'),
+    (adult_file.lines(0, 4), '0 and 4'),
+  ],
+)
+def test_refuses_files_that_cannot_be_balanced(data_lines, found, home):
+  adult_file.write(home, data_lines[:-1], data_lines[-1:])
+  with pytest.raises(
+    tasks.DataDamagedError,
+    match=(
+      r"^The data file 'adult\.data and adult\.test' must hold records above "
+      rf'50,000 dollars and at least as many others, found {found}\.$'
+    ),
+  ):
+    tasks.build_task('adult', data_dir=home)
+
+
+@pytest.mark.parametrize('name', ['adult.data', 'adult.test'])
+def test_damaged_file(name, data_dir):
+  path = data_dir / name
+  path.write_text('<html>not found</html>')
+  with pytest.raises(
+    tasks.DataDamagedError,
+    match=rf"^The data file '{path}' must hold records of 15 fields, found",
+  ):
+    tasks.build_task('adult', data_dir=data_dir)
+
+
+@pytest.mark.parametrize('name', ['adult.data', 'adult.test'])
+def test_missing_file(name, data_dir):
+  (data_dir / name).unlink()
+  with pytest.raises(
+    tasks.DataNotFoundError,
+    match=(
+      rf"^The data file '{name}' must .* no such file in '{data_dir}'"
+      r'.*\(URL fetch failure\)\.$'
+    ),
+  ):
+    tasks.build_task('adult', data_dir=data_dir)
+
+
+def test_downloads_what_is_not_there(data_dir, tmp_path, monkeypatch):
+  here = tasks.build_task('adult', data_dir=data_dir)
+  origin = tmp_path / 'origin'
+  origin.mkdir()
+  for name in ('adult.data', 'adult.test'):
+    shutil.move(data_dir / name, origin / name)
+  addresses = []
+
+  def get_file(file_name, address):
+    addresses.append(address)
+    return str(origin / file_name)
+
+  monkeypatch.setattr(tf.keras.utils, 'get_file', get_file)
+  _assert_same(tasks.build_task('adult', data_dir=data_dir), here)
+  assert [pathlib.PurePosixPath(address).name for address in addresses] == [
+    'adult.data',
+    'adult.test',
+  ]
+
+
+_HAVE_REAL_FILES = all(
+  sources.find_file(name, None) for name in ('adult.data', 'adult.test')
+)
+
+
+@pytest.mark.skipif(
+  not _HAVE_REAL_FILES,
+  reason=f'{sources.DATA_DIR_VARIABLE} holds no UCI Adult',
+)
+class TestRealFiles:
+  def test_all_records_above_and_as_many_others(self):
+    task = tasks.build_task('adult')
+    assert task.data.x.shape == (23374, 108)
+    assert np.bincount(task.data.y).tolist() == [11687, 11687]
+    # Each record has one value of each of the eight columns.
+    categories = task.data.x[:, :102]
+    assert (categories.sum(axis=1) == 8).all()
+    assert set(np.unique(categories)) == {0.0, 1.0}
+    training = task.data.x[_training(task), 102:].astype(np.float64)
+    np.testing.assert_allclose(training.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(training.std(axis=0), 1, rtol=1e-5)
+    assert task.num_clients == 5
+
+  def test_the_experiment_of_cffl(self):
+    task = tasks.build_task('adult', split='server', num_examples=4000)
+    # A fifth of 23,374, a tenth of the other 18,699, and the rest.
+    assert [len(part) for part in task.server] == [16829, 1870, 4675]
+    sizes = [task.num_train(i) for i in range(5)]
+    assert sum(sizes) == 4000
+    assert sizes == sorted(sizes)
+    assert abs(task.validation.y.mean() - 0.5) < 0.05
+    together = np.concatenate([*_positions(task), *task.server[1:]])
+    assert len(np.unique(together)) == len(together)

@@ -1,0 +1,19 @@
+import itertools
+
+from tasks import streams
+
+
+def _draw(*arguments):
+  return tuple(streams.generator(*arguments).integers(0, 2**60, 2))
+
+
+def test_a_stream_begins_anew_each_time():
+  assert _draw(3, streams.BALANCE) == _draw(3, streams.BALANCE)
+
+
+def test_streams_and_seeds_differ():
+  names = (streams.CLIENT_SPLIT, streams.SERVER_SPLIT, streams.BALANCE)
+  draws = {_draw(*key) for key in itertools.product((0, 1), names)}
+  draws |= {_draw(0, streams.CLIENT_SPLIT, client) for client in range(3)}
+  draws |= {_draw(0), _draw(1)}
+  assert len(draws) == 6 + 3 + 2
