@@ -49,6 +49,13 @@ class TestReputations:
     expected = 0.25 * history + 0.75 * fresh / fresh.sum()
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
+  def test_who_joins_later_has_an_equal_share_as_history(self):
+    history = np.array([0.2, 0.5, 0.0])
+    found = _reputations(history=history, rated=np.array([True, True, False]))
+    fresh = np.sinh(5 * _ACCURACIES / 1.6)
+    mixed = 0.5 * np.array([0.2, 0.5, 1 / 3]) + 0.5 * fresh
+    np.testing.assert_allclose(found, mixed / mixed.sum(), rtol=1e-12)
+
   def test_all_accuracies_0_make_all_equal(self):
     np.testing.assert_allclose(_reputations(np.zeros(3)), np.full(3, 1 / 3))
 
@@ -322,6 +329,7 @@ def _whose(weights):
     ({'isolation': 'never'}, ValueError, 'isolation must be one of'),
     ({'ties': 'preclip'}, ValueError, 'ties must be one of'),
     ({'history_weight': 1.5}, ValueError, 'history_weight must be at most 1.0'),
+    ({'punishment_factor': 1e3}, ValueError, 'punishment_factor must be at mo'),
     ({'punishment_factor': 0}, ValueError, 'punishment_factor must be positi'),
     ({'threshold_absolute': -1}, ValueError, 'threshold_absolute must be at'),
     ({'validation_fn': 0.5}, TypeError, 'validation_fn must be a function of'),

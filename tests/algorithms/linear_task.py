@@ -53,6 +53,31 @@ def make_clients(sizes, *, holdout=10, seed=0):
   return clients
 
 
+def make_validation(models, right, *, wrong=0):
+  """Examples of which `models[j]`, and no other, has just `right[j]` right.
+
+  Further `wrong` examples are ones that nobody has right. No logits are nearly
+  equal, so rounding can not matter.
+  """
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=[5000, NUM_FEATURES]).astype(np.float32)
+  logits = np.stack([model.logits(x) for model in models])
+  ordered = np.sort(logits, axis=2)
+  clear = np.all(ordered[:, :, -1] - ordered[:, :, -2] > 1e-2, axis=0)
+  predicted = logits.argmax(axis=2)
+  # [classes, examples]: how many models vote for the class.
+  votes = np.sum(predicted == np.arange(NUM_CLASSES)[:, None, None], axis=1)
+  chosen = []
+  for j, count in enumerate(right):
+    alone = clear & (votes[predicted[j], np.arange(len(x))] == 1)
+    chosen += [(i, predicted[j][i]) for i in np.flatnonzero(alone)[:count]]
+  nobody = np.flatnonzero(clear & (votes.min(axis=0) == 0))[:wrong]
+  chosen += [(i, votes[:, i].argmin()) for i in nobody]
+  assert len(chosen) == sum(right) + wrong
+  rows, y = np.transpose(chosen)
+  return x[rows], y
+
+
 def client_data(client_id, data):
   """A client's data in the structured form of the contract."""
   return client.build_client_data(

@@ -47,18 +47,19 @@ def reputations(
   With `x_j = vacc_j / sum vacc` (equal shares if all are 0):
 
       c^_j = sinh(a_p * x_j)
-      c'_j = h * history_j + (1 - h) * c^_j, or c^_j without a history
+      c'_j = h * history_j + (1 - h) * c^_j, or c^_j if nobody has a history
       c_j = c'_j / sum c'
 
   The history is normalised and c^ is not, as printed;
-  `normalize_before_mixing` divides c^ by its sum first.
+  `normalize_before_mixing` divides c^ by its sum first. Whoever joins later
+  than others starts with an equal share as its history.
 
   Args:
     accuracies: `float64[m]`, vacc.
     history: `float64[m]`, c of the round before.
     rated: `bool[m]`, who has a history.
     active: `bool[m]`; all sums run over these.
-    punishment_factor: a_p, positive.
+    punishment_factor: a_p, positive and at most 700.
     history_weight: h, in [0, 1].
     normalize_before_mixing: See above.
 
@@ -74,8 +75,10 @@ def reputations(
   fresh = tf.sinh(punishment_factor * shares)
   if normalize_before_mixing:
     fresh = _normalized(fresh)
+  history = tf.where(rated, history, _normalized(mask))
   mixed = history_weight * history + (1 - history_weight) * fresh
-  return _normalized(tf.where(rated, mixed, fresh) * mask)
+  anybody_rated = tf.reduce_any(tf.logical_and(rated, active))
+  return _normalized(tf.where(anybody_rated, mixed, fresh) * mask)
 
 
 def isolate(
@@ -205,7 +208,8 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     `<client_id=int32,amount=int32,accepted=float32>`. The result is the
     aggregate; the allocations are in the state.
   * measurements: `num_isolated` (in this round), `num_reputable` (afterwards),
-    `num_non_finite` (uploads that counted as zero), `threshold` (c_th), and
+    `num_non_finite` (uploads that counted as zero: not finite, or not accepted,
+    such as those of clients without data), `threshold` (c_th), and
     `clients`, vectors with an entry a participant, by ascending `client_id`:
     `validation_accuracy` (0 if not active), `reputation`, `num_allocated`,
     `reputable`.
@@ -239,7 +243,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       scenario: What amounts count: 'size' (examples) or 'class' (classes). It
         decides the paper's threshold and normalisation.
       shadows: Whether a model of each participant is kept (theta_u = 1).
-      punishment_factor: a_p, positive.
+      punishment_factor: a_p, positive and at most 700, where sinh ends.
       history_weight: Weight of the reputation of the round before.
       threshold_absolute: In [0, 1]; replaces the paper's threshold, 1/3
         ('size') or 1/6 ('class') of 1/|R|.
@@ -266,7 +270,9 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     checks.check_choice('isolation', isolation, ISOLATIONS)
     checks.check_choice('ties', ties, largest_values.TIES)
     checks.check_real('history_weight', history_weight, 0.0, 1.0)
-    if checks.check_real('punishment_factor', punishment_factor, 0.0) == 0:
+    if not checks.check_real(
+      'punishment_factor', punishment_factor, 0.0, 700.0
+    ):
       raise ValueError('punishment_factor must be positive, found 0.')
     if threshold_absolute is not None:
       checks.check_real('threshold_absolute', threshold_absolute, 0.0, 1.0)

@@ -90,13 +90,13 @@ def build_cffl(
       optimiser's learning rate, or None.
     scenario: 'size' or 'class': what contribution means, numbers of examples or
       of classes. It decides threshold and normalisation.
-    amounts: a_j, one a participant, not negative, as the server knows them;
-      None counts them in the participant's training data.
+    amounts: a_j, one a participant, not negative and not all 0, as the server
+      knows them; None counts them in the participant's training data.
     upload_rate: theta_u, in (0, 1]. At 1 the server has a shadow model of each
       participant; below, one auxiliary model.
     pretrain: Whether a participant trains alone before its first round.
     pretrain_epochs: For how many epochs; nothing is clipped or uploaded.
-    punishment_factor: a_p, positive.
+    punishment_factor: a_p, positive and at most 700.
     history_weight: Weight of the reputation of the round before.
     clip_value: Positive; see `clip_mode`.
     clip_mode: What is done to the whole local update: 'value' clips each entry
@@ -147,7 +147,8 @@ def build_cffl(
   checks.check_choice('clip_mode', clip_mode, composition.CLIP_MODES)
   checks.check_choice('after_isolation', after_isolation, AFTER_ISOLATION)
   checks.check_choice('ties', ties, TIES)
-  _check_amounts(amounts, num_clients, free_riders)
+  _check_amounts(amounts, num_clients)
+  _check_free_riders(free_riders, num_clients, amounts)
   model = models.StatelessModel(model_fn)
   validation_fn = build_validation(model, validation)
   objective = client.cross_entropy_objective()
@@ -288,8 +289,14 @@ def build_validation(
     A pure function `ModelWeights -> float64`.
 
   Raises:
+    TypeError: If `validation` is not a pair.
     ValueError: If the arrays do not fit the model or each other.
   """
+  if not isinstance(validation, Sequence) or len(validation) != 2:
+    raise TypeError(
+      'validation must be a pair of inputs and labels, found'
+      f' {type(validation).__name__}.'
+    )
   x, y = (np.asarray(a) for a in validation)
   _check_validation(x, y, model)
   batches = [
@@ -339,14 +346,14 @@ def _amount(amounts, scenario, examples, num_classes) -> tf.Tensor:
   return tf.math.count_nonzero(counts, dtype=tf.int32)
 
 
-def _check_amounts(amounts, num_clients, free_riders) -> None:
+def _check_amounts(amounts, num_clients) -> None:
   if amounts is None:
-    if free_riders is not None:
-      raise ValueError(
-        'amounts must be given where there are free riders, which have no data'
-        ' to count, found None.'
-      )
     return
+  if not isinstance(amounts, Sequence | np.ndarray):
+    raise TypeError(
+      'amounts must be a sequence of integers, one for each client, found'
+      f' {amounts!r}.'
+    )
   if len(amounts) != num_clients:
     raise ValueError(
       f'amounts must have an entry for each of the {num_clients} clients,'
@@ -354,6 +361,27 @@ def _check_amounts(amounts, num_clients, free_riders) -> None:
     )
   for amount in amounts:
     checks.check_integer('An entry of amounts', amount, 0)
+  if not any(amounts):
+    raise ValueError('amounts must not all be 0, found no other.')
+
+
+def _check_free_riders(free_riders, num_clients, amounts) -> None:
+  if free_riders is None:
+    return
+  if not isinstance(free_riders, client.FreeRiders):
+    raise TypeError(
+      'free_riders must be a tff_fair.client.FreeRiders, found'
+      f' {type(free_riders).__name__}.'
+    )
+  for client_id in free_riders.client_ids:
+    checks.check_integer(
+      'The id of a free rider', client_id, 0, num_clients - 1
+    )
+  if amounts is None:
+    raise ValueError(
+      'amounts must be given where there are free riders, which have no data'
+      ' to count, found None.'
+    )
 
 
 def _check_validation(x, y, model) -> None:

@@ -1,0 +1,259 @@
+"""CFFL once more, in NumPy, for a linear model and full batches.
+
+Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (2020,
+https://arxiv.org/abs/2008.12161). Written from the paper's formulas, without
+anything of the library. A model is one vector: the kernel row by row, then the
+bias.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tests.algorithms import numpy_reference
+
+
+def flatten(model):
+  return np.concatenate([np.ravel(model.kernel), model.bias])
+
+
+def unflatten(vector, num_classes):
+  kernel, bias = vector[:-num_classes], vector[-num_classes:]
+  return numpy_reference.Linear(kernel.reshape(-1, num_classes), bias)
+
+
+def clip(update, value, mode='value'):
+  if mode == 'norm':
+    return update * min(1.0, value / max(np.linalg.norm(update), 1e-12))
+  return np.clip(update, -value, value)
+
+
+def top(vector, count, ties='index', unclipped=None):
+  """The `count` entries of largest magnitude, 0 elsewhere."""
+  magnitude = np.abs(vector)
+  # `lexsort` takes the main key last, and leaves equals in their order.
+  order = np.lexsort([-magnitude])
+  if ties == 'preclip' and unclipped is not None:
+    order = np.lexsort([-np.abs(unclipped), -magnitude])
+  kept = order[:count]
+  if ties == 'keep' and count:
+    kept = magnitude >= magnitude[order[count - 1]]
+  result = np.zeros_like(vector)
+  result[kept] = vector[kept]
+  return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What the builder's options of the same names mean; `decay` is by round."""
+
+  learning_rate: float = 0.1
+  decay: float = 1.0
+  local_epochs: int = 1
+  scenario: str = 'size'
+  upload_rate: float = 1.0
+  pretrain: bool = False
+  pretrain_epochs: int = 5
+  punishment_factor: float = 5.0
+  history_weight: float = 0.5
+  clip_value: float = 0.01
+  clip_mode: str = 'value'
+  threshold_absolute: float | None = None
+  agg_norm: str = 'paper'
+  own_share: str = 'paper'
+  normalize_before_mixing: bool = False
+  isolation: str = 'once'
+  after_isolation: str = 'frozen'
+  ties: str = 'index'
+
+
+def aggregation_weights(amounts, options):
+  """`lambda_j`."""
+  paper = {'size': 'sum', 'class': 'max'}[options.scenario]
+  norm = paper if options.agg_norm == 'paper' else options.agg_norm
+  return amounts / {'sum': np.sum, 'max': np.max}[norm](amounts)
+
+
+def aggregate(weights, uploads):
+  # One entry after the other alike, so that equal entries stay equal.
+  return sum(w * u for w, u in zip(weights, uploads, strict=True))
+
+
+def reputations(accuracy, previous, options):
+  """Over the reputable participants; `previous` is NaN in one's first round."""
+  total = np.sum(accuracy)
+  uniform = np.full(len(accuracy), 1 / len(accuracy))
+  score = np.sinh(
+    options.punishment_factor * (accuracy / total if total else uniform)
+  )
+  if options.normalize_before_mixing:
+    score = score / score.sum()
+  if not np.isnan(previous).all():  # Else it is everybody's first round.
+    history = options.history_weight
+    previous = np.where(np.isnan(previous), uniform, previous)
+    score = history * previous + (1 - history) * score
+  return score / score.sum()
+
+
+def threshold(num_reputable, options):
+  if options.threshold_absolute is not None:
+    return options.threshold_absolute
+  return {'size': 1 / 3, 'class': 1 / 6}[options.scenario] / num_reputable
+
+
+def isolate(reputation, options):
+  """Returns who stays, and the reputations normalised over them."""
+  stays = np.ones(len(reputation), bool)
+  while True:
+    bound = threshold(stays.sum(), options)
+    falls = (reputation < bound) & (reputation < reputation.max()) & stays
+    stays &= ~falls
+    reputation = np.where(stays, reputation, 0.0)
+    reputation = reputation / reputation.sum()
+    if options.isolation == 'once' or not falls.any():
+      return stays, reputation
+
+
+def serve(uploads, accuracy, amounts, previous, options):
+  """What the server makes of the uploads of its reputable participants.
+
+  Args:
+    uploads: `U_j`, float64[m, d].
+    accuracy: `vacc_j`, float64[m].
+    amounts: `a_j`, float64[m].
+    previous: The reputations before, float64[m], NaN in one's first round.
+    options: Options.
+
+  Returns:
+    The aggregate [d], who stays bool[m], the reputations [m], `num_j` int[m]
+    and the allocations `G_j` [m, d].
+  """
+  weights = aggregation_weights(amounts, options)
+  update = aggregate(weights, uploads)
+  stays, reputation = isolate(reputations(accuracy, previous, options), options)
+  largest = amounts[stays].max()
+  share = reputation / reputation.max() * (amounts / largest)
+  count = np.floor(stays * share * len(update) + 1e-9).astype(int)
+  own = weights if options.own_share == 'aggregation' else amounts / largest
+  allocations = np.stack(
+    [
+      top(update, count[i], options.ties) - own[i] * uploads[i]
+      for i in range(len(uploads))
+    ]
+  )
+  return update, stays, reputation, count, stays[:, np.newaxis] * allocations
+
+
+class Cffl:
+  """The server and all participants.
+
+  Attributes:
+    models: `w_j`, float64[P, d].
+    shadows: `s_j`, float64[P, d].
+    auxiliary: `w_srv`, float64[d].
+    allocations: `G_j` of the last round, 0 for who got none, float64[P, d].
+    reputations: `c_j`, float64[P].
+    reputable: Who is in R, bool[P].
+  """
+
+  def __init__(self, model, amounts, validation, **options):
+    self.options = Options(**options)
+    self.auxiliary = flatten(model)
+    self.models = np.tile(self.auxiliary, (len(amounts), 1))
+    self.shadows = self.models.copy()
+    self.allocations = np.zeros_like(self.models)
+    self.reputations = np.full(len(amounts), 1 / len(amounts))
+    self.reputable = np.ones(len(amounts), bool)
+    self._amounts = np.asarray(amounts, float)
+    self._validation = validation
+    self._num_classes = len(model.bias)
+    self._seen = np.zeros(len(amounts), bool)
+    self._num_rounds = 0
+
+  def next(self, clients, noise=None):
+    """One round.
+
+    Args:
+      clients: Maps the ids of those present to their data.
+      noise: Maps the ids of free riders to what they upload.
+
+    Returns:
+      A dictionary of what was found, vectors by participant in R and present.
+    """
+    present = sorted(clients)
+    ids = np.array([j for j in present if self.reputable[j]])
+    if self.options.after_isolation == 'standalone':
+      for j in set(present) - set(ids):
+        self.models[j] += self._updates(j, clients[j])[0]
+    noise = noise or {}
+    uploads = np.stack(
+      [noise[j] if j in noise else self._work(j, clients[j]) for j in ids]
+    )
+    finite = np.isfinite(uploads).all(axis=1)
+    uploads[~finite] = 0.0
+    accuracy = finite * self._accuracies(ids, uploads)
+    update, stays, reputation, count, allocations = serve(
+      uploads,
+      accuracy,
+      self._amounts[ids],
+      np.where(self._seen, self.reputations, np.nan)[ids],
+      self.options,
+    )
+    self.shadows[ids] += uploads
+    self.auxiliary = self.auxiliary + update
+    self.reputations[ids], self.reputable[ids] = reputation, stays
+    self.allocations[:] = 0.0
+    self.allocations[ids] = allocations
+    self.models += self.allocations
+    self._seen[ids] = True
+    self._num_rounds += 1
+    return dict(
+      client_id=ids,
+      validation_accuracy=accuracy,
+      reputation=reputation,
+      num_allocated=count,
+      reputable=stays,
+      threshold=threshold(len(ids), self.options),
+      num_isolated=np.sum(~stays),
+      num_non_finite=np.sum(~finite),
+    )
+
+  def _train(self, j, data, epochs):
+    """Participant `j`'s model after some epochs."""
+    options = self.options
+    model = numpy_reference.train(
+      unflatten(self.models[j], self._num_classes),
+      data,
+      learning_rate=options.learning_rate * options.decay**self._num_rounds,
+      epochs=epochs,
+    )
+    return flatten(model)
+
+  def _updates(self, j, data):
+    """Of participant `j`'s training, clipped and as it was."""
+    options = self.options
+    with np.errstate(invalid='ignore'):  # Data may be infinite.
+      update = self._train(j, data, options.local_epochs) - self.models[j]
+    return clip(update, options.clip_value, options.clip_mode), update
+
+  def _work(self, j, data):
+    """Participant `j`'s own step; returns the upload."""
+    options = self.options
+    if options.pretrain and not self._seen[j]:
+      self.models[j] = self._train(j, data, options.pretrain_epochs)
+    update, unclipped = self._updates(j, data)
+    if not np.isfinite(unclipped).all():
+      return unclipped
+    self.models[j] += update
+    if options.upload_rate == 1:
+      return update
+    count = max(1, int(options.upload_rate * len(update) + 1e-9))
+    return top(update, count, options.ties, unclipped)
+
+  def _accuracies(self, ids, uploads):
+    x, y = self._validation
+    whole = self.options.upload_rate == 1
+    starts = self.shadows[ids] if whole else [self.auxiliary] * len(ids)
+    judged = [s + u for s, u in zip(starts, uploads, strict=True)]
+    logits = [unflatten(w, self._num_classes).logits(x) for w in judged]
+    return np.mean(np.argmax(logits, axis=2) == y, axis=1)
