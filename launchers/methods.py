@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+import tasks
+
 # Method -> the flags that only some methods read. The names are those of the
-# builder's arguments, but for the three that describe an optimiser.
+# builder's arguments, but for those that describe an optimiser or free riders.
 METHOD_FLAGS: dict[str, tuple[str, ...]] = {
   'fedavg': ('uniform',),
   'ditto': (
@@ -29,30 +31,70 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
     'weight_init',
     'gamma_mode',
   ),
+  'cffl': (
+    'scenario',
+    'upload_rate',
+    'pretrain',
+    'pretrain_epochs',
+    'punishment_factor',
+    'history_weight',
+    'clip_value',
+    'clip_mode',
+    'threshold_absolute',
+    'agg_norm',
+    'own_share',
+    'normalize_before_mixing',
+    'isolation',
+    'after_isolation',
+    'ties',
+    'free_riders',
+    'free_rider_kind',
+  ),
+  'standalone': (),
+  'round_robin_fed_avg': (),
+  'dssgd': ('upload_rate', 'clip_value'),
 }
 
-# Flag -> (another flag, the value of it that leaves the first without effect).
-_BOOSTING_OFF = ('boosting', False)
-INEFFECTIVE: dict[str, tuple[str, Any]] = {
-  'boost_rate': _BOOSTING_OFF,
-  'error_threshold': _BOOSTING_OFF,
-  'initial_gamma': _BOOSTING_OFF,
-  'max_gamma': _BOOSTING_OFF,
-  'weight_sign': _BOOSTING_OFF,
-  'weight_init': _BOOSTING_OFF,
-  'gamma_mode': _BOOSTING_OFF,
-  'dirichlet_alpha': ('partition', 'equal'),
-  'device': ('runtime', 'native'),
-  'client_threads': ('runtime', 'native'),
-}
+# Clients of these take turns: a round is a call of `next` for each of them.
+SEQUENTIAL = ('round_robin_fed_avg', 'dssgd')
+
+# A flag, and the values of others that leave it without effect.
+INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
+  ('boost_rate', {'boosting': False}),
+  ('error_threshold', {'boosting': False}),
+  ('initial_gamma', {'boosting': False}),
+  ('max_gamma', {'boosting': False}),
+  ('weight_sign', {'boosting': False}),
+  ('weight_init', {'boosting': False}),
+  ('gamma_mode', {'boosting': False}),
+  ('pretrain_epochs', {'pretrain': False}),
+  ('free_rider_kind', {'free_riders': 0}),
+  ('dirichlet_alpha', {'partition': 'equal'}),
+  ('dirichlet_alpha', {'partition': 'power_law'}),
+  ('dirichlet_alpha', {'partition': 'class'}),
+  ('num_examples', {'partition': 'dirichlet'}),
+  ('num_examples', {'partition': 'writer'}),
+  ('validation_fraction', {'split': 'client'}),
+  ('holdout_fraction', {'split': 'server'}),
+  # These data sets have a test file of their own.
+  ('test_fraction', {'split': 'server', 'task': 'mnist'}),
+  ('test_fraction', {'split': 'server', 'task': 'cifar10'}),
+  ('client_fraction', {'algorithm': 'round_robin_fed_avg'}),
+  ('client_fraction', {'algorithm': 'dssgd'}),
+  ('device', {'runtime': 'native'}),
+  ('client_threads', {'runtime': 'native'}),
+)
+
+# Method -> the values of flags that it cannot do without.
+REQUIRED: dict[str, dict[str, Any]] = {'cffl': {'split': 'server'}}
 
 
-def build_process(settings: Mapping[str, Any], task: Any) -> Any:
+def build_process(settings: Mapping[str, Any], task: tasks.Task) -> Any:
   """Builds the learning process of a run.
 
   Args:
     settings: The flag values of the run.
-    task: The `tasks.Task`.
+    task: The task of the run.
 
   Returns:
     A `tff.learning.templates.LearningProcess`.
@@ -67,6 +109,10 @@ def build_process(settings: Mapping[str, Any], task: Any) -> Any:
     'fedavg': algorithms.build_fed_avg,
     'ditto': algorithms.build_ditto,
     'fedaboost': algorithms.build_fedaboost,
+    'cffl': algorithms.build_cffl,
+    'standalone': algorithms.build_standalone,
+    'round_robin_fed_avg': algorithms.build_round_robin_fed_avg,
+    'dssgd': algorithms.build_dssgd,
   }
   algorithm = settings['algorithm']
   own = {name: settings[name] for name in METHOD_FLAGS[algorithm]}
@@ -75,6 +121,11 @@ def build_process(settings: Mapping[str, Any], task: Any) -> Any:
     own.pop('personal_weight_decay')
     own.pop('personal_learning_rate')
     own.update(_optimizer_arguments(settings, 'personal'))
+  elif algorithm == 'cffl':
+    own.pop('free_rider_kind')
+    own.update(_participants(settings, task))
+  elif algorithm == 'round_robin_fed_avg':
+    own['total_examples'] = sum(map(task.num_train, range(task.num_clients)))
   return builders[algorithm](
     task.model_fn,
     num_clients=task.num_clients,
@@ -83,6 +134,22 @@ def build_process(settings: Mapping[str, Any], task: Any) -> Any:
     seed=settings['client_seed'],
     **own,
   )
+
+
+def _participants(settings, task) -> dict[str, Any]:
+  """What CFFL's server holds and is told, and who deceives it."""
+  from tff_fair import client
+
+  riders = None
+  if task.free_riders:
+    riders = client.FreeRiders(
+      client_ids=task.free_riders, kind=settings['free_rider_kind']
+    )
+  return {
+    'validation': tuple(task.validation),
+    'amounts': tasks.stated_amounts(task, settings['scenario']),
+    'free_riders': riders,
+  }
 
 
 def _optimizer_arguments(settings, owner: str) -> dict[str, Any]:

@@ -6,27 +6,22 @@ as an ordered mapping from the label to show to the directory. A run keeps its
 colour in all pictures.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import os
 import pathlib
 import textwrap
 
 from absl import logging
-import matplotlib
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
-from matplotlib import ticker
 import numpy as np
 import pandas as pd
 
+from launchers import plot_parts
+
 Runs = Mapping[str, str | os.PathLike[str]]
 
-# Distinguishable with every common kind of colour blindness.
-_COLORS = matplotlib.color_sequences['petroff10']
-# Tell runs apart where there are more of them than colours.
-_LINE_STYLES = ('-', '--', ':', '-.')
-_DPI = 150
 # Longer curves are clearer without a marker at each round.
 _MAX_MARKERS = 30
 # Characters that fit beside the axes, into a panel and below the axes.
@@ -90,7 +85,7 @@ def learning_curves(
   _draw_legend(legend_axes, panel_axes[0])
   figure.suptitle('Learning curves (↑ higher is better, ↓ lower is better)')
   figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-  figure.savefig(path, dpi=_DPI)
+  figure.savefig(path, dpi=plot_parts.DPI)
   return figure
 
 
@@ -100,8 +95,9 @@ def client_f1_distribution(
   """Draws how the clients' F1 of the last evaluation spreads, run by run.
 
   The shape is the estimated density, each dot is a client, and the bar is the
-  median. Clients without test data have no F1 and are left out. The variance is
-  the population form, as in `metrics.csv`.
+  median. Clients without test data have no F1 and are left out, and so are free
+  riders, who have no training data. The variance is the population form, as in
+  `metrics.csv`.
 
   Args:
     runs: The run directory of each label.
@@ -116,15 +112,18 @@ def client_f1_distribution(
     ValueError: If there is no run, or a file is not as `launchers.train`
       writes it.
   """
-  frames = _read_all(runs, 'clients.csv', ['client_id', 'f1'])
-  scores = {label: _finite(frame['f1']) for label, frame in frames.items()}
+  frames = _read_all(runs, 'clients.csv', ['client_id', 'num_train', 'f1'])
+  scores = {
+    label: _finite(frame['f1'][frame['num_train'] > 0])
+    for label, frame in frames.items()
+  }
   if not any(score.size for score in scores.values()):
     raise NoTestDataError(
       'The distribution of client F1 needs a client with test data, found none'
-      f' in clients.csv of {_listing(runs.values())}.'
+      f' in clients.csv of {plot_parts.listing(runs.values())}.'
     )
   figure = _draw_distribution(scores)
-  figure.savefig(path, dpi=_DPI)
+  figure.savefig(path, dpi=plot_parts.DPI)
   return figure
 
 
@@ -165,40 +164,9 @@ def _read_all(
   if not runs:
     raise ValueError('At least one run is required, found none.')
   return {
-    label: _read(pathlib.Path(directory) / name, columns)
+    label: plot_parts.read(pathlib.Path(directory) / name, columns)
     for label, directory in runs.items()
   }
-
-
-def _read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
-  """Reads the columns of a csv file, all as numbers."""
-  if not path.is_file():
-    raise FileNotFoundError(
-      f'A run directory must hold {path.name}, found no file {path}.'
-    )
-  try:
-    frame = pd.read_csv(path)
-  except ValueError as error:  # Also what pandas raises on a broken csv.
-    raise ValueError(
-      f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
-    ) from error
-  missing = [column for column in columns if column not in frame]
-  if missing or frame.empty:
-    raise ValueError(
-      f'{path.name} must have the columns {_listing(columns)} and a row,'
-      f' found {len(frame)} rows of {_listing(frame.columns)} in {path}.'
-    )
-  return _numbers(frame[columns], path)
-
-
-def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:
-  try:
-    return frame.apply(pd.to_numeric)
-  except ValueError as error:
-    raise ValueError(
-      f'{path.name} must hold numbers in {_listing(frame.columns)}, found in'
-      f' {path}: {_one_line(error)}.'
-    ) from error
 
 
 def _draw_panel(
@@ -213,20 +181,13 @@ def _draw_panel(
       label=label,
       marker=marker,
       markersize=4,
-      **_style(index),
+      **plot_parts.style(index),
     )
   axes.set(title=panel.title, xlabel='Round (count)', ylabel=panel.unit)
-  axes.xaxis.set_major_locator(_round_locator())
-  _tidy(axes)
+  axes.xaxis.set_major_locator(plot_parts.round_locator())
+  plot_parts.tidy(axes)
   if not any(line.get_xdata().size for line in axes.lines):
     _say_not_measured(axes)
-
-
-def _round_locator() -> ticker.Locator:
-  """Round numbers of rounds, and one tick where there is one round."""
-  return ticker.MaxNLocator(
-    nbins=6, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1
-  )
 
 
 def _say_not_measured(axes: mpl_axes.Axes) -> None:
@@ -261,12 +222,12 @@ def _draw_distribution(scores: Mapping[str, np.ndarray]) -> mpl_figure.Figure:
   axes.set(
     title='Macro-F1 of the clients at the last evaluation\n'
     '(dot: a client, bar: their median, shape: their density)',
-    xlabel='Macro-F1 on the client’s own test data (fraction)',
+    xlabel='Macro-F1 on test data (fraction)',
     yticks=range(len(scores)),
     yticklabels=[textwrap.fill(label, _TICK_WIDTH) for label in scores],
     ylim=(len(scores) - 0.5, -0.5),
   )
-  _tidy(axes)
+  plot_parts.tidy(axes)
   figure.legend(loc='outside lower center', frameon=False)
   return figure
 
@@ -275,7 +236,7 @@ def _draw_row(
   axes: mpl_axes.Axes, index: int, score: np.ndarray, summary: str
 ) -> None:
   """Draws one run: density, clients and median, one above the other."""
-  color = _style(index)['color']
+  color = plot_parts.style(index)['color']
   if score.size:
     _draw_density(axes, index, score, color)
     axes.plot(
@@ -319,26 +280,6 @@ def _summary(label: str, score: np.ndarray) -> str:
   )
 
 
-def _style(index: int) -> dict[str, str]:
-  turn, color = divmod(index, len(_COLORS))
-  style = _LINE_STYLES[turn % len(_LINE_STYLES)]
-  return {'color': _COLORS[color], 'linestyle': style}
-
-
-def _tidy(axes: mpl_axes.Axes) -> None:
-  axes.grid(alpha=0.3)
-  axes.set_axisbelow(True)
-  axes.spines[['top', 'right']].set_visible(False)
-
-
 def _finite(column: pd.Series) -> np.ndarray:
   values = column.to_numpy(float)
   return values[np.isfinite(values)]
-
-
-def _listing(values: Iterable[object]) -> str:
-  return ', '.join(str(value) for value in values)
-
-
-def _one_line(error: Exception) -> str:
-  return ' '.join(str(error).split()).rstrip('.')

@@ -148,6 +148,80 @@ _DIGITS = Preset(
   },
 )
 
+_CFFL_SHARED = {
+  'algorithm': 'cffl',
+  'split': 'server',
+  'partition': 'power_law',
+  'client_optimizer': 'sgd',
+  'learning_rate_decay': 0.977,
+  'local_epochs': 2,
+  'batch_size': 16,
+  'rounds': 30,
+}
+
+
+def _cffl(
+  task: str,
+  num_clients: int,
+  num_examples: int,
+  learning_rate: float,
+  scenario: str = 'size',
+  **others: Any,
+) -> Preset:
+  """A cell of CFFL's tables; upload rate and pretraining are its columns."""
+  return Preset(
+    source=f'CFFL, section 4, {num_clients} participants',
+    shared={
+      **_CFFL_SHARED,
+      'task': task,
+      'model': f'mlp_cffl_{task}',
+      'num_clients': num_clients,
+      'num_examples': num_examples,
+      'client_learning_rate': learning_rate,
+      **others,
+    },
+    methods={'cffl': {'scenario': scenario}},
+  )
+
+
+def _cffl_mnist_class(num_clients: int, num_examples: int) -> Preset:
+  return _cffl(
+    'mnist',
+    num_clients,
+    num_examples,
+    0.15,
+    'class',
+    partition='class',
+    local_epochs=1,
+    rounds=50,
+  )
+
+
+def _with_free_rider(preset: Preset) -> Preset:
+  own = {**preset.methods['cffl'], 'free_riders': 1}
+  return dataclasses.replace(
+    preset,
+    source=f'{preset.source}, and a free rider',
+    methods={'cffl': own},
+  )
+
+
+_CFFL_MNIST_P5 = _cffl('mnist', 5, 3000, 0.15)
+
+_CFFL_DIGITS = Preset(
+  source='a small task for a first look, not from a paper',
+  shared={
+    **_CFFL_SHARED,
+    'task': 'digits',
+    'model': 'mlp_cffl_mnist',
+    'num_clients': 5,
+    'num_examples': 1000,
+    'client_learning_rate': 0.15,
+    'rounds': 20,
+  },
+  methods={'cffl': {'scenario': 'size'}},
+)
+
 PRESETS: dict[str, Preset] = {
   'fedaboost_digits': _DIGITS,
   'fedaboost_digits_without_boosting': _without_boosting(_DIGITS),
@@ -158,4 +232,15 @@ PRESETS: dict[str, Preset] = {
   'fedaboost_cifar_20': _cifar(0.2, 70),
   'fedaboost_cifar_40': _cifar(0.4, 45),
   'fedaboost_cifar_60': _cifar(0.6, 30),
+  'cffl_digits': _CFFL_DIGITS,
+  'cffl_mnist_size_p5': _CFFL_MNIST_P5,
+  'cffl_mnist_size_p10': _cffl('mnist', 10, 6000, 0.25),
+  'cffl_mnist_size_p20': _cffl('mnist', 20, 12000, 0.25),
+  'cffl_mnist_class_p5': _cffl_mnist_class(5, 3000),
+  'cffl_mnist_class_p10': _cffl_mnist_class(10, 6000),
+  'cffl_mnist_class_p20': _cffl_mnist_class(20, 12000),
+  'cffl_adult_size_p5': _cffl('adult', 5, 4000, 0.03),
+  'cffl_adult_size_p10': _cffl('adult', 10, 8000, 0.03),
+  'cffl_adult_size_p20': _cffl('adult', 20, 12000, 0.03),
+  'cffl_freerider': _with_free_rider(_CFFL_MNIST_P5),
 }

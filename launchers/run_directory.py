@@ -1,4 +1,4 @@
-"""The files of one run: metrics, clients' reports, checkpoints, summary."""
+"""The files of one run: metrics, clients' numbers, checkpoints, summary."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,6 +15,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 _CHECKPOINT_PREFIX = 'round_'
+# The files that grow by rows that begin with the round.
+_TABLES = ('metrics.csv', 'reports.csv', 'client_scores.csv')
 
 
 class RunDirectory:
@@ -75,7 +77,7 @@ class RunDirectory:
     Args:
       round_number: The round of the state that the run goes on from.
     """
-    for name in ('metrics.csv', 'reports.csv'):
+    for name in _TABLES:
       _truncate(self.path / name, round_number)
     self._metrics = tff.program.CSVFileReleaseManager(
       self.path / 'metrics.csv', key_fieldname='round'
@@ -89,13 +91,17 @@ class RunDirectory:
     with_time = {**metrics, 'seconds': seconds}
     asyncio.run(self._tensorboard.release(with_time, round_number))
 
-  def write_reports(self, round_number: int, reports: Mapping[str, Any]):
+  def write_reports(self, round_number: int, reports: pd.DataFrame) -> None:
     """Adds a row to reports.csv for every client that took part."""
-    frame = pd.DataFrame({k: np.asarray(v) for k, v in reports.items()})
-    frame = frame.sort_values('client_id')
-    frame.insert(0, 'round', round_number)
-    path = self.path / 'reports.csv'
-    frame.to_csv(path, mode='a', header=not path.exists(), index=False)
+    reports = reports.sort_values('client_id')
+    self._append('reports.csv', round_number, reports)
+
+  def write_client_scores(
+    self, round_number: int, scores: Mapping[str, Any]
+  ) -> None:
+    """Adds a row to client_scores.csv for every client."""
+    frame = pd.DataFrame(scores)
+    self._append('client_scores.csv', round_number, frame)
 
   def write_clients(self, columns: Mapping[str, Any]) -> None:
     """Writes clients.csv, a row a client."""
@@ -110,6 +116,18 @@ class RunDirectory:
   def read_metrics(self) -> pd.DataFrame:
     """metrics.csv as a frame."""
     return pd.read_csv(self.path / 'metrics.csv')
+
+  def read_last_reports(self) -> pd.DataFrame:
+    """The last row of reports.csv of each client, by `client_id`."""
+    reports = pd.read_csv(self.path / 'reports.csv')
+    return reports.drop_duplicates('client_id', keep='last').set_index(
+      'client_id'
+    )
+
+  def _append(self, name, round_number, frame):
+    path = self.path / name
+    frame.insert(0, 'round', round_number)
+    frame.to_csv(path, mode='a', header=not path.exists(), index=False)
 
   def _set_aside(self, version, error):
     folder = self.path / 'checkpoints'

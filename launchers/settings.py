@@ -3,7 +3,7 @@
 Nothing here imports TensorFlow, so that mistakes show at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import math
 import pathlib
 from typing import Any
@@ -24,12 +24,14 @@ class SettingsError(ValueError):
   """The flags do not describe a run; the message is one sentence."""
 
 
-def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
+def resolve(
+  run_flags: flags.FlagValues, names: Sequence[str]
+) -> dict[str, Any]:
   """The settings of a run: single flags over the preset over the defaults.
 
   Args:
     run_flags: Parsed flags.
-    names: The flags that a launcher defines.
+    names: The flags of `launchers.train`.
 
   Returns:
     Flag name -> value, without `preset`, and without what only other methods
@@ -37,7 +39,7 @@ def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
 
   Raises:
     SettingsError: If a flag was given that would have no effect, or that is no
-      finite number.
+      finite number, or if the method needs another value of a flag.
   """
   given = {
     n: run_flags[n].value for n in names if not run_flags[n].using_default_value
@@ -58,14 +60,14 @@ def resolve(run_flags: flags.FlagValues, names: list[str]) -> dict[str, Any]:
       ' which ignores it.'
     )
   settings = {n: v for n, v in values.items() if n not in foreign}
-  for name in _ineffective(settings):
+  for name, others in _ineffective(settings).items():
     if name in given:
-      other, value = methods.INEFFECTIVE[name]
       raise SettingsError(
-        f'--{name} must not be given with --{other}={value}, which leaves it'
+        f'--{name} must not be given with {_as_flags(others)}, which leaves it'
         ' without effect.'
       )
     settings[name] = run_flags[name].default  # Not the preset's.
+  _check_required(settings)
   return settings
 
 
@@ -150,13 +152,31 @@ def make_writable(output_dir: pathlib.Path) -> None:
     ) from error
 
 
-def _ineffective(settings: Mapping[str, Any]) -> list[str]:
-  """The flags that another flag leaves without effect."""
-  return [
-    name
-    for name, (other, value) in methods.INEFFECTIVE.items()
-    if name in settings and settings.get(other) == value
-  ]
+def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+  """The flags that others leave without effect, and these with their values."""
+  return {
+    name: others
+    for name, others in methods.INEFFECTIVE
+    if name in settings and _agree(settings, others)
+  }
+
+
+def _check_required(settings):
+  required = methods.REQUIRED.get(settings['algorithm'], {})
+  if not _agree(settings, required):
+    found = {name: settings[name] for name in required}
+    raise SettingsError(
+      f'--algorithm={settings["algorithm"]} must be given with'
+      f' {_as_flags(required)}, found {_as_flags(found)}.'
+    )
+
+
+def _agree(settings, values) -> bool:
+  return all(settings.get(name) == value for name, value in values.items())
+
+
+def _as_flags(values: Mapping[str, Any]) -> str:
+  return ' '.join(f'--{name}={value}' for name, value in values.items())
 
 
 def _parse(text: str) -> dict[str, str]:

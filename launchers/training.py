@@ -1,7 +1,6 @@
 """The loop of a run: sample, train, evaluate, write, and at the end draw."""
 
-import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import json
 import pathlib
 import time
@@ -12,12 +11,15 @@ import tensorflow as tf
 import tensorflow_federated as tff
 import tqdm
 
+from launchers import client_plots
 from launchers import methods
 from launchers import plots
+from launchers import round_metrics
 from launchers import run_directory
+from launchers import scores as scores_lib
 from launchers import settings as settings_lib
+from launchers import stopping
 import tasks
-from tff_fair import algorithms
 from tff_fair import metrics
 from tff_fair import runtime
 
@@ -27,6 +29,7 @@ _DROPPED = (
   'num_empty_clients',
   'num_rejected_clients',
   'aggregator_num_excluded',
+  'aggregator_num_isolated',
   'aggregator_num_non_finite',
   'aggregator_fallback',
   'finalizer_update_non_finite',
@@ -41,7 +44,7 @@ class RunError(RuntimeError):
 def train(
   settings: Mapping[str, Any], output_dir: pathlib.Path, flags_text: str
 ) -> None:
-  """Trains, from the last checkpoint if there is one.
+  """Trains, from the last checkpoint if there is one, prints and draws.
 
   Args:
     settings: What `launchers.settings.resolve` returned.
@@ -53,114 +56,191 @@ def train(
     tasks.DataNotFoundError: If a data file is nowhere to be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
-  # First of all: TFF's default context does not end well if nobody uses it.
-  _set_runtime(settings)
-  task = _build_task(settings)
-  tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = _build_process(settings, task)
-  run_directory.write_atomically(
-    output_dir / settings_lib.FLAGS_FILE, flags_text
-  )
-  directory = run_directory.RunDirectory(
-    output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
-  )
+  run = Run(settings, output_dir, flags_text)
   print(
     f'{settings["algorithm"]} on {settings["task"]}:'
-    f' {task.num_clients} clients, {settings["rounds"]} rounds, all settings in'
+    f' {run.num_clients} clients, {settings["rounds"]} rounds, all settings in'
     f' {output_dir / settings_lib.FLAGS_FILE}'
   )
-  state, start = directory.load_checkpoint(process.initialize())
-  if start:
-    print(f'going on after round {start}')
-  directory.start_after(start)
-  run = _Run(settings, task, process, directory)
-  state = run.train_from(state, start)
-  run.finish(state)
+  if run.start:
+    print(f'going on after round {run.start}')
+  with tqdm.tqdm(
+    initial=run.start,
+    total=settings['rounds'],
+    disable=None,  # Quiet when the output is not a terminal.
+    unit='round',
+  ) as progress:
+
+    def show(row):
+      headlines = {k: f'{row[k]:.3f}' for k in _HEADLINES if k in row}
+      progress.set_postfix(headlines, refresh=False)
+      progress.update()
+
+    run.train(show)
+  _print_summary(run.finish(), output_dir)
   _draw(settings, output_dir)
 
 
-class _Run:
+class Run:
   """One run: what its rounds need, and what its end reports."""
 
-  def __init__(self, settings, task, process, directory):
+  def __init__(
+    self,
+    settings: Mapping[str, Any],
+    output_dir: pathlib.Path,
+    flags_text: str,
+  ):
+    """Builds the process, and goes to the last checkpoint if there is one.
+
+    Args:
+      settings: What `launchers.settings.resolve` returned.
+      output_dir: An existing directory.
+      flags_text: What goes into the flags file.
+
+    Raises:
+      RunError: If a setting does not fit the data.
+      tasks.DataNotFoundError: If a data file is nowhere to be found.
+      tasks.DataDamagedError: If a data file is damaged.
+    """
+    set_runtime(settings)
     self._settings = settings
-    self._task = task
-    self._process = process
-    self._directory = directory
-    self._sample = _client_sampler(settings, task)
-    self._evaluator = metrics.Evaluator(
-      task.model_fn(),
-      [task.examples(i).test for i in range(task.num_clients)],
+    self._task = build_task(settings)
+    self.num_clients = self._task.num_clients
+    tf.keras.utils.set_random_seed(settings['model_seed'])
+    self._process = _build_process(settings, self._task)
+    run_directory.write_atomically(
+      output_dir / settings_lib.FLAGS_FILE, flags_text
     )
+    self._directory = run_directory.RunDirectory(
+      output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
+    )
+    self._cohorts = _build_cohorts(settings, self._task)
+    self._evaluator = scores_lib.build_evaluator(self._task)
+    self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
     self._seconds = []
     self._scores = None  # Of the last evaluation.
-
-  def train_from(self, state, start: int):
-    """Trains the rounds after `start`, and returns the last state."""
-    rounds = self._settings['rounds']
-    progress = tqdm.trange(
-      start + 1,
-      rounds + 1,
-      initial=start,
-      total=rounds,
-      disable=None,  # Quiet when the output is not a terminal.
-      unit='round',
+    self._state, self.start = self._directory.load_checkpoint(
+      self._process.initialize()
     )
-    done = start
+    self._directory.start_after(self.start)
+
+  def train(self, on_round: Callable[[Mapping[str, Any]], None]) -> None:
+    """Trains the rounds after `start`.
+
+    Args:
+      on_round: Called after each round with its row of metrics.csv.
+
+    Raises:
+      RunError: If it is interrupted; the state is saved.
+    """
+    rounds = self._settings['rounds']
+    done = self.start
     try:
-      for round_number in progress:
-        new_state, row = self._round(state, round_number)
-        state, done = new_state, round_number
-        if self._is_due('checkpoint_every', done):
-          self._directory.save_checkpoint(state, done)
-        shown = {k: f'{row[k]:.3f}' for k in _HEADLINES if k in row}
-        progress.set_postfix(shown)
+      with stopping.StopWish() as wish:
+        for round_number in range(self.start + 1, rounds + 1):
+          self._state, row = self._round(round_number)
+          done = round_number
+          if self._is_due('checkpoint_every', done):
+            self._directory.save_checkpoint(self._state, done)
+          on_round(row)
+          if wish.is_made:
+            raise KeyboardInterrupt
     except KeyboardInterrupt:
-      self._directory.save_checkpoint(state, done)
+      self._directory.save_checkpoint(self._state, done)
       raise RunError(
         f'stopped after round {done} of {rounds}; the same command goes on.'
       ) from None
-    return state
 
-  def finish(self, state) -> None:
-    """Writes and prints the result."""
+  def finish(self) -> dict[str, Any]:
+    """Writes clients.csv and summary.json, and returns the latter."""
     # A run that was complete at the start has evaluated nothing yet.
-    scores = self._scores or self._evaluate(state)
-    columns = _client_columns(self._task, scores, state)
-    self._directory.write_clients(columns)
-    summary = _summarize(self._settings, self._directory, scores, self._seconds)
+    scores = self._scores or self._evaluate(self._state)
+    self._directory.write_clients(self._client_columns(scores))
+    evaluated = self._directory.read_metrics()
+    summary = {
+      'algorithm': self._settings['algorithm'],
+      'task': self._settings['task'],
+      'rounds': self._settings['rounds'],
+      'final': self._metric_columns(scores),
+      **{
+        f'{name}_window': _window(evaluated[name])
+        for name in ('client_f1_variance', 'client_f1_own_labels_variance')
+      },
+      'dropped': _dropped(evaluated),
+      # Of the rounds since the run was last started.
+      'median_seconds_per_round': _median(self._seconds),
+    }
     self._directory.write_summary(summary)
-    _print_summary(summary, self._directory.path)
+    return summary
 
-  def _round(self, state, round_number):
+  def _round(self, round_number):
     """One round: the new state, and its row of metrics.csv, already written."""
     began = time.monotonic()
-    cohort = [self._task.client_data(i) for i in self._sample(round_number)]
-    output = self._process.next(state, cohort)
+    state, calls = self._state, []
+    for cohort in self._cohorts(round_number):
+      data = [self._task.client_data(i) for i in cohort]
+      output = self._process.next(state, data)
+      state = output.state
+      calls.append(round_metrics.flatten(output.metrics))
     self._seconds.append(time.monotonic() - began)
-    row, reports = _flatten(output.metrics)
+    row, reports = round_metrics.merge(calls)
     if self._is_due('eval_every', round_number):
-      self._scores = self._evaluate(output.state)
-      row.update(_score_columns(self._scores))
+      self._scores = self._evaluate(state)
+      row.update(self._metric_columns(self._scores))
+      self._directory.write_client_scores(
+        round_number, scores_lib.client_columns(self._scores)
+      )
     self._directory.write_reports(round_number, reports)
     self._directory.write_round(round_number, row, self._seconds[-1])
-    return output.state, row
+    return state, row
 
   def _is_due(self, period: str, round_number: int) -> bool:
     last = round_number == self._settings['rounds']
     return last or round_number % self._settings[period] == 0
 
-  def _evaluate(self, state) -> dict[str, metrics.ClientScores]:
-    """Scores the global model and, where there are any, the personal ones."""
-    weights = self._process.get_model_weights(state)
-    scores = {'global': self._evaluator.evaluate_global(weights)}
-    if isinstance(self._process, algorithms.PersonalizedLearningProcess):
-      table = self._process.client_model_table(state)
-      scores['personal'] = self._evaluator.evaluate_clients(table)
-    return scores
+  def _evaluate(self, state):
+    return scores_lib.evaluate(self._evaluator, self._process, state)
+
+  def _metric_columns(self, scores):
+    has_data = np.greater(self._num_train, 0)
+    return scores_lib.metric_columns(scores, has_data)
+
+  def _client_columns(self, scores) -> dict[str, Any]:
+    """The columns of clients.csv; scores are those of `client_` columns."""
+    client_scores = scores_lib.of_clients(scores)
+    labels = [self._task.data.y[s.train] for s in self._task.splits]
+    columns = {
+      'client_id': range(self.num_clients),
+      'num_train': self._num_train,
+      'num_classes': [len(np.unique(own)) for own in labels],
+      'num_test': client_scores.num_examples,
+      'accuracy': client_scores.accuracy,
+      'f1': client_scores.f1,
+      'f1_own_labels': client_scores.f1_own_labels,
+      'loss': client_scores.loss,
+    }
+    table = self._state.client_work['table'] or {}
+    for name, column in table.items():
+      if isinstance(column, np.ndarray) and column.ndim == 1:
+        columns[name] = column
+    # From the file: a run that was complete at the start has had no round.
+    reports = self._directory.read_last_reports()
+    for name in reports.columns.intersection(_said_of_clients(self._process)):
+      columns[name] = reports[name].reindex(columns['client_id']).to_numpy()
+    return columns
 
 
-def _set_runtime(settings) -> None:
+def set_runtime(settings: Mapping[str, Any]) -> None:
+  """Sets the runtime of a run, and forgets that of the run before.
+
+  First of all: TFF's default context does not end well if nobody uses it.
+
+  Args:
+    settings: What `launchers.settings.resolve` returned.
+
+  Raises:
+    RunError: If there is no such device.
+  """
   options = {}
   if settings['runtime'] == 'device':
     options = {n: settings[n] for n in ('device', 'client_threads')}
@@ -170,20 +250,38 @@ def _set_runtime(settings) -> None:
     raise RunError(f'--{error}') from error
 
 
-def _build_task(settings):
+def build_task(settings: Mapping[str, Any]) -> tasks.Task:
+  """Builds the task of a run.
+
+  Args:
+    settings: What `launchers.settings.resolve` returned.
+
+  Returns:
+    The task.
+
+  Raises:
+    RunError: If a setting does not fit the data.
+    tasks.DataNotFoundError: If a data file is nowhere to be found.
+    tasks.DataDamagedError: If a data file is damaged.
+  """
   try:
     return tasks.build_task(
       settings['task'],
       seed=settings['data_seed'],
+      free_riders=settings.get('free_riders', 0),
       **{
         name: settings[name]
         for name in (
           'data_dir',
+          'model',
           'num_clients',
           'partition',
           'dirichlet_alpha',
-          'holdout_fraction',
+          'num_examples',
+          'split',
           'test_fraction',
+          'holdout_fraction',
+          'validation_fraction',
         )
       },
     )
@@ -200,85 +298,29 @@ def _build_process(settings, task):
     raise RunError(str(error)) from error
 
 
-def _client_sampler(settings, task):
-  """`round -> client ids`, a function of the seed and the round alone."""
-  eligible = [i for i in range(task.num_clients) if task.num_train(i) > 0]
+def _build_cohorts(settings, task):
+  """`round -> the client ids of each call`, a function of seed and round."""
+  clients = range(task.num_clients)
+  if settings['algorithm'] in methods.SEQUENTIAL:
+    turns = [[i] for i in clients]
+    return lambda round_number: turns
+  # A free rider has no data, and takes part.
+  server = settings['split'] == 'server'
+  eligible = [i for i in clients if server or task.num_train(i) > 0]
   size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
   size = min(size, len(eligible))
   sample = tff.simulation.build_uniform_sampling_fn(
     eligible, random_seed=settings['client_seed']
   )
-  return lambda round_number: sample(round_number, size)
+  return lambda round_number: [sample(round_number, size)]
 
 
-def _flatten(round_metrics):
-  """The scalars of a round by flat names, and the clients' reports."""
-  row, reports = collections.OrderedDict(), {}
-  for name, value in round_metrics['client_work'].items():
-    if name == 'clients':
-      reports = value
-    else:
-      prefix = '' if name.startswith('num_') else 'train_'
-      row[prefix + name] = value
-  for part in ('aggregator', 'finalizer'):
-    for name, value in round_metrics[part].items():
-      if not isinstance(value, Mapping) and np.ndim(value) == 0:
-        row[f'{part}_{name}'] = value
-  return row, reports
-
-
-def _score_columns(scores) -> dict[str, float]:
-  """The evaluation's columns of metrics.csv.
-
-  The `client_` columns are of each client's own model where it has one.
-  """
-  columns = {}
-  for model, model_scores in scores.items():
-    for name, value in model_scores.pooled.items():
-      columns[f'{model}_{name}'] = value
-  client_scores = list(scores.values())[-1]
-  for name in ('accuracy', 'f1', 'f1_own_labels'):
-    statistics = metrics.client_statistics(getattr(client_scores, name))
-    for statistic, value in statistics.items():
-      columns[f'client_{name}_{statistic}'] = value
-  return columns
-
-
-def _client_columns(task, scores, state) -> dict[str, Any]:
-  """The columns of clients.csv; scores are those of `client_` columns."""
-  client_scores = list(scores.values())[-1]
-  columns = {
-    'client_id': range(task.num_clients),
-    'num_train': [task.num_train(i) for i in range(task.num_clients)],
-    'num_test': client_scores.num_examples,
-    'accuracy': client_scores.accuracy,
-    'f1': client_scores.f1,
-    'f1_own_labels': client_scores.f1_own_labels,
-    'loss': client_scores.loss,
-  }
-  table = state.client_work['table'] or {}
-  for name, column in table.items():
-    if isinstance(column, np.ndarray) and column.ndim == 1:
-      columns[name] = column
-  return columns
-
-
-def _summarize(settings, directory, scores, times) -> dict[str, Any]:
-  evaluated = directory.read_metrics()
-  windows = {
-    f'{name}_window': _window(evaluated[name])
-    for name in ('client_f1_variance', 'client_f1_own_labels_variance')
-  }
-  return {
-    'algorithm': settings['algorithm'],
-    'task': settings['task'],
-    'rounds': settings['rounds'],
-    'final': _score_columns(scores),
-    **windows,
-    'dropped': _dropped(evaluated),
-    # Of the rounds since the run was last started.
-    'median_seconds_per_round': float(np.median(times)) if times else None,
-  }
+def _said_of_clients(process) -> list[str]:
+  """What the aggregator reports of each client."""
+  measured = process.next.type_signature.result.metrics.member['aggregator']
+  if not hasattr(measured, 'clients'):
+    return []
+  return tff.structure.name_list(measured.clients)
 
 
 def _dropped(rounds) -> dict[str, int]:
@@ -293,11 +335,18 @@ def _window(column) -> dict[str, float]:
   return {'evaluations': len(values), **interval._asdict()}
 
 
+def _median(seconds) -> float | None:
+  return float(np.median(seconds)) if seconds else None
+
+
 def _draw(settings, output_dir) -> None:
   """Draws this run, beside those it is compared with."""
   directories = [output_dir, *map(pathlib.Path, settings['compare_with'])]
   runs = {_label(path, directories): path for path in directories}
-  for path in plots.write_plots(runs, output_dir / 'plots'):
+  folder = output_dir / 'plots'
+  paths = plots.write_plots(runs, folder)
+  paths += client_plots.write_plots(output_dir, folder)
+  for path in paths:
     print(f'drawn: {path}')
 
 
@@ -320,6 +369,7 @@ def _print_summary(summary, output_dir) -> None:
     'global_accuracy',
     'global_f1',
     'client_accuracy_mean',
+    'client_accuracy_max',
     'client_f1_median',
     'client_f1_variance',
   ):

@@ -8,7 +8,9 @@ import pytest
 
 from launchers import benchmark
 from launchers import presets
-from launchers import train
+from launchers import reproduce
+from launchers import tables
+from launchers import train_flags
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _TEXT = (_ROOT / 'README.md').read_text()
@@ -31,16 +33,19 @@ def test_commands_name_flags_and_presets_that_exist():
   commands = ' '.join(_blocks('sh'))
   named = re.findall(r'--(\w+)=', commands)
   assert {'preset', 'algorithm', 'output_dir', 'compare_with'} <= set(named)
-  benchmark_flags = flags.FlagValues()
-  benchmark.define_flags(benchmark_flags)
-  assert set(named) <= {*train.FLAG_NAMES, *benchmark_flags}
+  defined = set(train_flags.FLAG_NAMES)
+  for launcher in (benchmark, reproduce):
+    flag_values = flags.FlagValues()
+    launcher.define_flags(flag_values)
+    defined |= set(flag_values)
+  assert set(named) <= defined
   for preset in re.findall(r'--preset=(\w+)', commands):
     assert preset in presets.PRESETS
 
 
-def test_all_presets_are_listed():
-  listed = set(re.findall(r'`(fedaboost_\w+)`', _TEXT))
-  assert listed == set(presets.PRESETS)
+def test_all_presets_and_tables_are_listed():
+  listed = set(re.findall(r'`((?:fedaboost|cffl)_\w+)`', _TEXT))
+  assert listed == {*presets.PRESETS, *tables.TABLES}
 
 
 def test_the_test_command_is_the_one_of_continuous_integration():

@@ -30,7 +30,7 @@ def _metrics(rounds, offset=0.0):
 
 
 def _clients(f1):
-  return pd.DataFrame({'client_id': range(len(f1)), 'f1': f1})
+  return pd.DataFrame({'client_id': range(len(f1)), 'num_train': 9, 'f1': f1})
 
 
 def _run(folder, metrics=None, clients=None):
@@ -194,6 +194,16 @@ def test_clients_without_test_data_are_left_out(tmp_path):
   assert _dots(figure) == [
     ([0.25], 'some: median 0.250, variance 0, 1 client'),
     ([], 'none: no client with test data'),
+  ]
+
+
+def test_free_riders_are_left_out(tmp_path):
+  clients = _clients([0.5, 0.7, 0.1])
+  clients.loc[2, 'num_train'] = 0
+  runs = {'x': _run(tmp_path / 'x', clients=clients)}
+  figure = plots.client_f1_distribution(runs, tmp_path / 'x.png')
+  assert _dots(figure) == [
+    ([0.5, 0.7], 'x: median 0.600, variance 0.01, 2 clients')
   ]
 
 

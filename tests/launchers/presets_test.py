@@ -2,7 +2,8 @@ import pytest
 
 from launchers import methods
 from launchers import presets
-from launchers import train
+from launchers import settings
+from launchers import train_flags
 import tasks
 
 
@@ -11,7 +12,7 @@ def test_presets_name_flags_methods_and_tasks_that_exist(name):
   preset = presets.PRESETS[name]
   assert preset.shared['algorithm'] in methods.METHOD_FLAGS
   assert preset.shared['task'] in tasks.TASK_NAMES
-  assert set(preset.shared) <= set(train.FLAG_NAMES)
+  assert set(preset.shared) <= set(train_flags.FLAG_NAMES)
   for method, own in preset.methods.items():
     assert set(own) <= set(methods.METHOD_FLAGS[method])
 
@@ -41,3 +42,76 @@ def test_published_cifar_settings(fraction, rounds):
   assert values['client_fraction'] == fraction / 100
   assert values['rounds'] == rounds
   assert (values['boost_rate'], values['error_threshold']) == (0.002, 0.4)
+
+
+def _resolve(preset, algorithm=None):
+  arguments = [f'--preset={preset}']
+  if algorithm:
+    arguments.append(f'--algorithm={algorithm}')
+  flag_values = train_flags.parse(arguments)
+  return settings.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+@pytest.mark.parametrize('name', presets.PRESETS)
+def test_presets_resolve(name):
+  for key, value in presets.PRESETS[name].flag_values(None).items():
+    assert _resolve(name)[key] == value
+
+
+_CFFL = [name for name in presets.PRESETS if name.startswith('cffl')]
+
+
+@pytest.mark.parametrize('name', _CFFL)
+def test_comparators_of_cffl_differ_by_the_method_alone(name):
+  shared = dict(presets.PRESETS[name].shared)
+  del shared['algorithm']
+  for algorithm in ('standalone', 'round_robin_fed_avg', 'dssgd', 'fedavg'):
+    found = _resolve(name, algorithm)
+    assert {key: found[key] for key in shared} == shared
+
+
+@pytest.mark.parametrize(
+  ('name', 'task', 'clients', 'examples', 'epochs', 'rate', 'rounds'),
+  [
+    ('cffl_mnist_size_p5', 'mnist', 5, 3000, 2, 0.15, 30),
+    ('cffl_mnist_size_p10', 'mnist', 10, 6000, 2, 0.25, 30),
+    ('cffl_mnist_size_p20', 'mnist', 20, 12000, 2, 0.25, 30),
+    ('cffl_mnist_class_p5', 'mnist', 5, 3000, 1, 0.15, 50),
+    ('cffl_mnist_class_p10', 'mnist', 10, 6000, 1, 0.15, 50),
+    ('cffl_mnist_class_p20', 'mnist', 20, 12000, 1, 0.15, 50),
+    ('cffl_adult_size_p5', 'adult', 5, 4000, 2, 0.03, 30),
+    ('cffl_adult_size_p10', 'adult', 10, 8000, 2, 0.03, 30),
+    ('cffl_adult_size_p20', 'adult', 20, 12000, 2, 0.03, 30),
+    ('cffl_freerider', 'mnist', 5, 3000, 2, 0.15, 30),
+  ],
+)
+def test_published_cffl_settings(
+  name, task, clients, examples, epochs, rate, rounds
+):
+  found = _resolve(name)
+  scenario, partition = 'size', 'power_law'
+  if 'class' in name:
+    scenario = partition = 'class'
+  expected = {
+    'algorithm': 'cffl',
+    'task': task,
+    'model': f'mlp_cffl_{task}',
+    'split': 'server',
+    'partition': partition,
+    'scenario': scenario,
+    'num_clients': clients,
+    'num_examples': examples,
+    'local_epochs': epochs,
+    'batch_size': 16,
+    'client_optimizer': 'sgd',
+    'client_learning_rate': rate,
+    'learning_rate_decay': 0.977,
+    'clip_value': 0.01,
+    'punishment_factor': 5.0,
+    'history_weight': 0.5,
+    'upload_rate': 1.0,
+    'pretrain': False,
+    'rounds': rounds,
+    'free_riders': int(name == 'cffl_freerider'),
+  }
+  assert {key: found[key] for key in expected} == expected

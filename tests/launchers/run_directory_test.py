@@ -81,8 +81,10 @@ class TestTables:
   def _write(self, directory, rounds):
     for number in rounds:
       directory.write_round(number, {'loss': np.float32(number)}, 0.1)
-      reports = {'client_id': [7, 3], 'alpha': [0.7, 0.3]}
-      directory.write_reports(number, reports)
+      reports = {'client_id': [7, 3], 'alpha': [0.7, number / 10]}
+      directory.write_reports(number, pd.DataFrame(reports))
+      scores = {'client_id': range(2), 'accuracy': [0.5, np.nan]}
+      directory.write_client_scores(number, scores)
 
   def test_rows(self, tmp_path):
     directory = _open(tmp_path)
@@ -93,23 +95,37 @@ class TestTables:
     reports = pd.read_csv(tmp_path / 'reports.csv')
     assert reports['round'].tolist() == [1, 1, 2, 2]
     assert reports['client_id'].tolist() == [3, 7, 3, 7]
-    assert reports['alpha'].tolist() == [0.3, 0.7, 0.3, 0.7]
+    assert reports['alpha'].tolist() == [0.1, 0.7, 0.2, 0.7]
+    scores = pd.read_csv(tmp_path / 'client_scores.csv')
+    assert scores['round'].tolist() == [1, 1, 2, 2]
+    assert scores['client_id'].tolist() == [0, 1, 0, 1]
+    assert scores['accuracy'].dropna().tolist() == [0.5, 0.5]
+
+  def test_last_reports(self, tmp_path):
+    directory = _open(tmp_path)
+    directory.start_after(0)
+    self._write(directory, [1, 2])
+    alone = pd.DataFrame({'client_id': [5], 'alpha': [0.5]})
+    directory.write_reports(3, alone)
+    found = directory.read_last_reports()
+    assert found['alpha'].to_dict() == {3: 0.2, 7: 0.7, 5: 0.5}
+    assert found['round'].to_dict() == {3: 2, 7: 2, 5: 3}
 
   def test_resume_drops_later_and_half_written_rows(self, tmp_path):
     directory = _open(tmp_path)
     directory.start_after(0)
     self._write(directory, range(1, 13))
-    whole = (tmp_path / 'metrics.csv').read_text()
-    reports = (tmp_path / 'reports.csv').read_text()
-    for name in ('metrics.csv', 'reports.csv'):
+    names = ('metrics.csv', 'reports.csv', 'client_scores.csv')
+    whole = {name: (tmp_path / name).read_text() for name in names}
+    for name in names:
       with open(tmp_path / name, 'a') as file:
         file.write('1')  # Of a row of round 13, say.
     directory = _open(tmp_path)
     directory.start_after(10)
     assert directory.read_metrics()['round'].tolist() == list(range(1, 11))
     self._write(directory, [11, 12])
-    assert (tmp_path / 'metrics.csv').read_text() == whole
-    assert (tmp_path / 'reports.csv').read_text() == reports
+    for name in names:
+      assert (tmp_path / name).read_text() == whole[name], name
 
   def test_resume_from_the_start_drops_everything(self, tmp_path):
     directory = _open(tmp_path)
@@ -119,6 +135,7 @@ class TestTables:
     directory.start_after(0)
     assert directory.read_metrics().empty
     assert not (tmp_path / 'reports.csv').exists()
+    assert not (tmp_path / 'client_scores.csv').exists()
 
 
 def test_summary_writes_nan_as_null(tmp_path):

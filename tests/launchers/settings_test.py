@@ -2,18 +2,12 @@ from absl import flags
 import pytest
 
 from launchers import settings
-from launchers import train
+from launchers import train_flags
 
 
 def _resolve(*arguments):
-  """Parses in a copy of the launcher's flags, so that tests do not mix."""
-  values = flags.FlagValues()
-  for name in train.FLAG_NAMES:
-    flag = flags.FLAGS[name].__deepcopy__({})
-    flag.unparse()
-    values[name] = flag
-  values(['train', *arguments])
-  return settings.resolve(values, train.FLAG_NAMES)
+  flag_values = train_flags.parse(list(arguments))
+  return settings.resolve(flag_values, train_flags.FLAG_NAMES)
 
 
 def test_defaults_leave_out_what_other_methods_read():
@@ -40,6 +34,16 @@ def test_preset_for_another_method():
 def test_what_overrides_a_preset_takes_its_dependants_along():
   found = _resolve('--preset=fedaboost_mnist', '--partition=equal')
   assert found['dirichlet_alpha'] is None
+  found = _resolve('--preset=cffl_mnist_size_p5', '--partition=dirichlet')
+  assert found['num_examples'] is None
+  found = _resolve('--preset=fedaboost_mnist', '--algorithm=dssgd')
+  assert found['client_fraction'] == 1
+
+
+def test_the_flags_of_this_process_are_left_alone():
+  before = set(flags.FLAGS)
+  _resolve('--rounds=3')
+  assert set(flags.FLAGS) == before
 
 
 @pytest.mark.parametrize(
@@ -69,11 +73,54 @@ def test_what_overrides_a_preset_takes_its_dependants_along():
       ['--partition=equal', '--dirichlet_alpha=0.1'],
       '--dirichlet_alpha must not be given with --partition=equal',
     ),
+    (
+      ['--partition=class', '--dirichlet_alpha=0.1'],
+      '--dirichlet_alpha must not be given with --partition=class',
+    ),
+    (
+      ['--partition=dirichlet', '--num_examples=9'],
+      '--num_examples must not be given with --partition=dirichlet',
+    ),
+    (
+      ['--validation_fraction=0.1'],
+      '--validation_fraction must not be given with --split=client',
+    ),
+    (
+      ['--split=server', '--holdout_fraction=0.1'],
+      '--holdout_fraction must not be given with --split=server',
+    ),
+    (
+      ['--split=server', '--task=mnist', '--test_fraction=0.1'],
+      '--test_fraction must not be given with --split=server --task=mnist, wh',
+    ),
+    (
+      ['--algorithm=dssgd', '--client_fraction=0.5'],
+      '--client_fraction must not be given with --algorithm=dssgd',
+    ),
+    (
+      ['--preset=cffl_digits', '--pretrain_epochs=3'],
+      '--pretrain_epochs must not be given with --pretrain=False',
+    ),
+    (
+      ['--preset=cffl_digits', '--free_rider_kind=zero'],
+      '--free_rider_kind must not be given with --free_riders=0',
+    ),
+    (
+      ['--preset=cffl_digits', '--algorithm=standalone', '--free_riders=1'],
+      '--free_riders must not be given with --algorithm=standalone',
+    ),
   ],
 )
 def test_flags_without_effect_are_refused(arguments, message):
   with pytest.raises(settings.SettingsError, match=message):
     _resolve(*arguments)
+
+
+def test_what_a_method_cannot_do_without():
+  message = '--algorithm=cffl must be given with --split=server, found --split='
+  with pytest.raises(settings.SettingsError, match=message):
+    _resolve('--algorithm=cffl')
+  assert _resolve('--algorithm=cffl', '--split=server')['upload_rate'] == 1
 
 
 @pytest.mark.parametrize('value', ['nan', 'inf'])
@@ -88,6 +135,8 @@ def test_numbers_must_be_finite(value):
     ['--preset=fedaboost_mnist'],
     ['--preset=fedaboost_femnist_2', '--algorithm=ditto'],
     ['--preset=fedaboost_digits_without_boosting', '--compare_with=a'],
+    ['--preset=cffl_freerider'],
+    ['--preset=cffl_adult_size_p5', '--algorithm=dssgd', '--upload_rate=0.1'],
   ],
 )
 def test_text_gives_the_same_settings_as_a_flagfile(arguments, tmp_path):

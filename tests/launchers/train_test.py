@@ -9,15 +9,14 @@ import subprocess
 import sys
 import time
 
-from absl import flags
-from absl.testing import flagsaver
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
 
-from launchers import methods
 from launchers import train
+from launchers import train_flags
+from tests.tasks import adult_file
 from tests.tasks import emnist_file
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -27,14 +26,13 @@ _SMALL = {
   'num_clients': 6,
   'local_epochs': 1,
 }
+_TABLES = ('metrics.csv', 'clients.csv', 'reports.csv', 'client_scores.csv')
 
 
 def _main(output_dir, **values):
-  if not flags.FLAGS.is_parsed():
-    flags.FLAGS(['train'])
-  values = {**_SMALL, 'output_dir': str(output_dir), **values}
-  with flagsaver.flagsaver(**values):
-    train.main(['train'])
+  values = {**_SMALL, 'output_dir': output_dir, **values}
+  arguments = [f'--{name}={value}' for name, value in values.items()]
+  train.main(['train'], train_flags.parse(arguments))
 
 
 def _command(*arguments):
@@ -52,13 +50,13 @@ def _run(*arguments):
   )
 
 
-@pytest.mark.parametrize('algorithm', methods.METHOD_FLAGS)
+@pytest.mark.parametrize('algorithm', ['fedavg', 'ditto', 'fedaboost'])
 def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
   _main(tmp_path, algorithm=algorithm)
   written = {p.name for p in tmp_path.iterdir()}
   assert written == {
-    'checkpoints', 'clients.csv', 'flags.txt', 'metrics.csv', 'plots',
-    'reports.csv', 'summary.json', 'tensorboard',
+    'checkpoints', 'client_scores.csv', 'clients.csv', 'flags.txt',
+    'metrics.csv', 'plots', 'reports.csv', 'summary.json', 'tensorboard',
   }  # fmt: skip
   metrics = pd.read_csv(tmp_path / 'metrics.csv')
   assert metrics['round'].tolist() == [1, 2]
@@ -69,6 +67,10 @@ def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
   assert clients['num_test'].sum() == pytest.approx(0.2 * 1797, abs=6)
   reports = pd.read_csv(tmp_path / 'reports.csv')
   assert len(reports) == 6
+  scores = pd.read_csv(tmp_path / 'client_scores.csv')
+  assert scores['round'].tolist() == [1] * 6 + [2] * 6
+  for name in ('client_id', 'accuracy', 'f1', 'loss'):
+    assert scores[name].tolist()[6:] == clients[name].tolist()
   summary = json.loads((tmp_path / 'summary.json').read_text())
   assert summary['algorithm'] == algorithm
   for name, value in summary['final'].items():
@@ -77,7 +79,8 @@ def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
     metrics['client_f1_variance'].mean()
   )
   plots = {p.name for p in (tmp_path / 'plots').iterdir()}
-  assert plots == {'learning_curves.png', 'client_f1.png'}
+  own = {'client_accuracy.png'} if algorithm == 'ditto' else set()
+  assert plots == {'learning_curves.png', 'client_f1.png'} | own
   assert list((tmp_path / 'tensorboard').iterdir())
   said = capsys.readouterr().out
   assert f'{algorithm} on digits: 6 clients, 2 rounds' in said
@@ -87,6 +90,78 @@ def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
     assert {'weight', 'gamma'} <= set(clients)
   if algorithm == 'ditto':
     assert {'personal_f1', 'train_personal_loss'} <= set(metrics)
+
+
+_CFFL = {'preset': 'cffl_digits', 'num_examples': 200, 'num_clients': 4}
+_OTHERS_OF_CFFL = ['standalone', 'round_robin_fed_avg', 'dssgd', 'fedavg']
+
+
+class TestServerTestData:
+  """CFFL's experiments: one test set, at the server, for all clients."""
+
+  def test_cffl(self, tmp_path, capsys):
+    _main(tmp_path, **_CFFL, free_riders=1)
+    clients = pd.read_csv(tmp_path / 'clients.csv')
+    assert clients['client_id'].tolist() == [0, 1, 2, 3, 4]
+    assert clients['num_test'].tolist() == [359] * 5
+    assert clients['num_train'].iloc[4] == clients['num_classes'].iloc[4] == 0
+    assert clients['num_train'].sum() == 200
+    metrics = pd.read_csv(tmp_path / 'metrics.csv')
+    assert metrics['num_clients'].tolist() == [5, 5]
+    honest = clients['accuracy'][:4]
+    last = metrics.iloc[-1]
+    assert last['client_accuracy_max'] == honest.max()
+    assert last['client_accuracy_mean'] == pytest.approx(honest.mean())
+    assert honest.mean() != pytest.approx(clients['accuracy'].mean())
+    reports = pd.read_csv(tmp_path / 'reports.csv')
+    assert {'reputation', 'num_allocated', 'loss'} <= set(reports)
+    assert reports['client_id'].tolist() == [0, 1, 2, 3, 4] * 2
+    after = reports[reports['round'] == 2]
+    for name in ('reputation', 'reputable', 'validation_accuracy'):
+      assert clients[name].tolist() == after[name].tolist()
+    assert clients['reputation'].sum() == pytest.approx(1)
+    plots = {p.name for p in (tmp_path / 'plots').iterdir()}
+    assert {'client_accuracy.png', 'reputation.png'} <= plots
+    assert re.search(r'client_accuracy_max +0\.\d{4}', capsys.readouterr().out)
+
+  def test_what_isolation_takes_is_counted_and_shown(self, tmp_path, capsys):
+    # Nobody but the best is above half of all reputation for long.
+    _main(tmp_path, **_CFFL, threshold_absolute=0.5)
+    reports = pd.read_csv(tmp_path / 'reports.csv')
+    isolated = 4 - reports['reputable'][reports['round'] == 2].sum()
+    assert isolated == 3
+    said = capsys.readouterr().out
+    assert f'aggregator_num_isolated {isolated} in all rounds' in said
+
+  @pytest.mark.parametrize('algorithm', _OTHERS_OF_CFFL)
+  def test_comparators(self, algorithm, tmp_path):
+    _main(tmp_path, **_CFFL, algorithm=algorithm)
+    clients = pd.read_csv(tmp_path / 'clients.csv')
+    assert clients['num_test'].tolist() == [359] * 4
+    # The clients of FedAvg end up with one model, those of the others do not.
+    distinct = 1 if algorithm == 'fedavg' else 4
+    assert clients['loss'].nunique() == distinct
+    metrics = pd.read_csv(tmp_path / 'metrics.csv')
+    assert metrics['num_clients'].tolist() == [4, 4]
+    assert metrics['num_examples'].tolist() == [200, 200]
+    assert len(pd.read_csv(tmp_path / 'reports.csv')) == 8
+
+  def test_a_round_of_clients_in_turn_is_a_pass_over_all(self, tmp_path):
+    _main(tmp_path, **_CFFL, algorithm='round_robin_fed_avg')
+    reports = pd.read_csv(tmp_path / 'reports.csv')
+    metrics = pd.read_csv(tmp_path / 'metrics.csv')
+    for number, part in reports.groupby('round'):
+      assert part['client_id'].tolist() == [0, 1, 2, 3]
+      mean = np.average(part['loss'], weights=part['num_examples'])
+      assert metrics['train_loss'][number - 1] == pytest.approx(mean)
+
+  def test_the_passes_decay_the_learning_rate(self, tmp_path):
+    # From the second pass on the rate is 0.
+    _main(tmp_path, **_CFFL, algorithm='dssgd', learning_rate_decay=0)
+    scores = pd.read_csv(tmp_path / 'client_scores.csv')
+    first, second = (scores[scores['round'] == n] for n in (1, 2))
+    # What the last client of the first pass took home, all have in the end.
+    assert set(second['loss']) == {first['loss'].iloc[-1]}
 
 
 @pytest.fixture(scope='module', name='data_dir')
@@ -101,6 +176,9 @@ def _data_dir(tmp_path_factory):
       arrays[f'y_{part}'] = np.arange(size) % 10
     np.savez(path / f'{name}.npz', **arrays)
   emnist_file.write(path / 'emnist_all.sqlite')
+  adult_file.write(
+    path, adult_file.lines(60, 60), adult_file.lines(20, 20, first_weight=500)
+  )
   return path
 
 
@@ -114,6 +192,10 @@ def _data_dir(tmp_path_factory):
     ('fedaboost_femnist_2', 'fedaboost'),  # AdamW, batch norm, dropout.
     ('fedaboost_femnist_2', 'ditto'),
     ('fedaboost_cifar_20', 'fedaboost'),
+    ('cffl_mnist_size_p5', 'cffl'),
+    ('cffl_mnist_class_p5', 'cffl'),
+    ('cffl_adult_size_p5', 'dssgd'),
+    ('cffl_freerider', 'cffl'),
   ],
 )
 def test_presets_run(preset, algorithm, data_dir, tmp_path):
@@ -121,11 +203,11 @@ def test_presets_run(preset, algorithm, data_dir, tmp_path):
     tmp_path,
     preset=preset,
     algorithm=algorithm,
-    data_dir=str(data_dir),
+    data_dir=data_dir,
     num_clients=4,
-    client_fraction=1.0,
     rounds=1,
     local_epochs=1,
+    **({'num_examples': 40} if preset.startswith('cffl') else {}),
   )
   summary = json.loads((tmp_path / 'summary.json').read_text())
   assert summary['algorithm'] == algorithm
@@ -140,13 +222,13 @@ def test_evaluates_as_often_as_told_and_always_at_the_end(tmp_path):
   assert evaluated.tolist() == [2, 4, 5]
 
 
-def test_a_finished_run_is_shown_again_and_not_changed(tmp_path, capsys):
-  _main(tmp_path)
-  before = {
-    name: (tmp_path / name).read_bytes()
-    for name in ('metrics.csv', 'clients.csv', 'reports.csv')
-  }
-  _main(tmp_path)
+@pytest.mark.parametrize('values', [{}, _CFFL])
+def test_a_finished_run_is_shown_again_and_not_changed(
+  values, tmp_path, capsys
+):
+  _main(tmp_path, **values)
+  before = {name: (tmp_path / name).read_bytes() for name in _TABLES}
+  _main(tmp_path, **values)
   assert 'going on after round 2' in capsys.readouterr().out
   for name, content in before.items():
     assert (tmp_path / name).read_bytes() == content
@@ -154,7 +236,7 @@ def test_a_finished_run_is_shown_again_and_not_changed(tmp_path, capsys):
 
 def test_runs_are_drawn_beside_each_other(tmp_path, capsys):
   _main(tmp_path / 'a', algorithm='fedavg')
-  _main(tmp_path / 'b', compare_with=[str(tmp_path / 'a')])
+  _main(tmp_path / 'b', compare_with=tmp_path / 'a')
   assert 'drawn:' in capsys.readouterr().out
   alone = (tmp_path / 'a/plots/client_f1.png').stat().st_size
   assert (tmp_path / 'b/plots/client_f1.png').stat().st_size > alone
@@ -176,7 +258,7 @@ def test_flags_file_repeats_the_run(tmp_path):
   (tmp_path / 'flags').write_text(text.replace('/a\n', '/b\n'))
   result = _run(f'--flagfile={tmp_path / "flags"}')
   assert result.returncode == 0, result.stderr
-  for name in ('metrics.csv', 'clients.csv', 'reports.csv'):
+  for name in _TABLES:
     first, second = (tmp_path / run / name for run in 'ab')
     assert first.read_bytes() == second.read_bytes()
 
@@ -232,7 +314,7 @@ def test_a_killed_run_resumes_to_the_same_result(tmp_path, number, whole_run):
   resumed = _run(*_LONG, f'--output_dir={killed}')
   assert resumed.returncode == 0, resumed.stderr
   assert 'going on after round' in resumed.stdout
-  for name in ('metrics.csv', 'clients.csv', 'reports.csv'):
+  for name in _TABLES:
     assert (killed / name).read_bytes() == (whole_run / name).read_bytes(), name
   expected = _variables(whole_run, 40)
   assert len(expected) > 4
@@ -256,7 +338,8 @@ class TestBadInput:
     [
       ('--algorithm=fedprox', 'flag --algorithm=fedprox: value should be one'),
       ('--task=svhn', 'flag --task=svhn: value should be one of <digits|mnist'),
-      ('--preset=cffl', 'flag --preset=cffl: value should be one of <fedaboo'),
+      ('--preset=cffl', 'flag --preset=cffl: value should be one of <cffl_ad'),
+      ('--upload_rate=0', '--upload_rate must be above 0 and at most 1'),
       ('--client_fraction=0', '--client_fraction must be above 0 and at most'),
       ('--client_fraction=1.1', '--client_fraction must be above 0 and at mo'),
       ('--rounds=-1', '--rounds=-1: -1 is not'),
@@ -286,6 +369,14 @@ class TestBadInput:
       boost_rate=0.1,
     )
 
+  def test_method_that_needs_validation_data(self, tmp_path):
+    self._fails(
+      tmp_path,
+      'Error: --algorithm=cffl must be given with --split=server, found'
+      ' --split=client',
+      algorithm='cffl',
+    )
+
   def test_other_flags_in_the_same_directory(self, tmp_path):
     _main(tmp_path)
     with pytest.raises(SystemExit, match='--rounds is 2 there and 3 here'):
@@ -302,7 +393,7 @@ class TestBadInput:
     self._fails(
       tmp_path / 'run',
       '--compare_with=.* must be the directory of a finished run',
-      compare_with=[str(tmp_path)],
+      compare_with=tmp_path,
     )
 
   def test_missing_data_file(self, tmp_path):
@@ -310,7 +401,7 @@ class TestBadInput:
       tmp_path / 'run',
       "Error: The data file 'cifar10.npz'",
       preset='fedaboost_cifar_20',
-      data_dir=str(tmp_path),
+      data_dir=tmp_path,
     )
 
   def test_truncated_data_file(self, tmp_path):
@@ -319,7 +410,7 @@ class TestBadInput:
       tmp_path / 'run',
       "Error: The data file '.*mnist.npz' must hold",
       preset='fedaboost_mnist',
-      data_dir=str(tmp_path),
+      data_dir=tmp_path,
     )
 
   def test_setting_that_does_not_fit_the_data(self, tmp_path):
@@ -350,7 +441,7 @@ class TestBadInput:
 def test_the_flag_offers_the_runtimes_that_there_are():
   from tff_fair import runtime
 
-  assert train.RUNTIMES == runtime.RUNTIME_KINDS
+  assert train_flags.RUNTIMES == runtime.RUNTIME_KINDS
 
 
 @pytest.fixture(autouse=True)

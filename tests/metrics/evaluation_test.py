@@ -94,3 +94,46 @@ def test_clients_without_test_data_and_layers_that_fail_on_an_empty_batch():
 def test_label_out_of_range():
   with pytest.raises(ValueError, match=r'labels must lie in 0\.\.1, found 2'):
     metrics.score_predictions([[0.0, 1.0]], [2], [0], 1)
+
+
+_SHARED = (np.array(_X, np.float32), np.array([0, 1, 1], np.int32))
+
+
+def test_server_data_global_model_is_every_client_s():
+  evaluator = metrics.ServerEvaluator(_model(), _SHARED, 2)
+  scores = evaluator.evaluate_global(ModelWeights([_KERNEL], []))
+  # The tie at 0 is taken for class 0. Confusion [[1, 0], [1, 1]].
+  np.testing.assert_array_equal(scores.num_examples, [3, 3])
+  np.testing.assert_allclose(scores.accuracy, [2 / 3] * 2)
+  np.testing.assert_allclose(scores.f1, [2 / 3] * 2)
+  loss = (2 * _loss(3) + _loss(0)) / 3
+  np.testing.assert_allclose(scores.loss, [loss] * 2, rtol=1e-6)
+  assert scores.pooled == pytest.approx(
+    {'accuracy': 2 / 3, 'f1': 2 / 3, 'loss': loss}
+  )
+
+
+def test_server_data_each_client_s_own_model():
+  evaluator = metrics.ServerEvaluator(_model(), _SHARED, 3)
+  table = ModelWeights([np.stack([_KERNEL, -_KERNEL, 2 * _KERNEL])], [])
+  scores = evaluator.evaluate_clients(table)
+  np.testing.assert_allclose(scores.accuracy, [2 / 3, 0, 2 / 3])
+  # Confusion [[1, 0], [1, 1]], then [[0, 1], [2, 0]].
+  np.testing.assert_allclose(scores.f1, [2 / 3, 0, 2 / 3])
+  losses = [(2 * _loss(3 * factor) + _loss(0)) / 3 for factor in (1, -1, 2)]
+  np.testing.assert_allclose(scores.loss, losses, rtol=1e-6)
+  assert scores.pooled['accuracy'] == pytest.approx(4 / 9)
+  assert scores.pooled['loss'] == pytest.approx(np.mean(losses))
+  # Pooled confusion [[2, 1], [4, 2]]: F1 4/9 and 4/9.
+  assert scores.pooled['f1'] == pytest.approx(4 / 9)
+
+
+def test_server_data_score_as_clients_that_all_hold_them():
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=[1500, 1]).astype(np.float32)
+  y = rng.integers(0, 2, 1500).astype(np.int32)
+  table = ModelWeights([rng.normal(size=[4, 1, 2]).astype(np.float32)], [])
+  shared = metrics.ServerEvaluator(_model(), (x, y), 4)
+  copied = metrics.Evaluator(_model(), [(x, y)] * 4)
+  found, expected = (e.evaluate_clients(table) for e in (shared, copied))
+  np.testing.assert_equal(found._asdict(), expected._asdict())

@@ -2,6 +2,7 @@
 
 from tff_fair.metrics.evaluation import ClientScores
 from tff_fair.metrics.evaluation import Evaluator
+from tff_fair.metrics.evaluation import ServerEvaluator
 from tff_fair.metrics.evaluation import score_predictions
 from tff_fair.metrics.fairness import cf_coefficient
 from tff_fair.metrics.fairness import client_statistics
@@ -13,6 +14,7 @@ from tff_fair.metrics.fairness import mean_with_interval
 __all__ = [
   'ClientScores',
   'Evaluator',
+  'ServerEvaluator',
   'cf_coefficient',
   'client_statistics',
   'confusion_matrices',

@@ -1,8 +1,8 @@
-"""Scores of a global model, or of one model a client, on clients' data.
+"""Scores of a global model, or of one model a client.
 
-Evaluation runs in the installed TensorFlow beside the federated runtime: one
-pass over the clients' pooled examples serves the global score and every
-client's.
+Evaluation runs in the installed TensorFlow beside the federated runtime. Test
+data are the clients' own, of which one pass serves the global score and every
+client's, or the server's, on which every client's model is judged.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ _BATCH = 1000
 
 
 class ClientScores(NamedTuple):
-  """Scores on clients' data.
+  """Scores of clients.
 
   Attributes:
-    num_examples: `int64[k]`, each client's number of examples.
+    num_examples: `int64[k]`, number of examples that each client is judged by.
     accuracy: `float64[k]`; NaN for a client without examples, as below.
     f1: `float64[k]`, macro-F1.
-    f1_own_labels: `float64[k]`, macro-F1 over the client's true labels alone.
+    f1_own_labels: `float64[k]`, macro-F1 over the true labels alone.
     loss: `float64[k]`, mean cross-entropy, whatever the training loss was.
     pooled: `dict` with keys `accuracy`, `f1` and `loss`, over all examples.
   """
@@ -49,15 +49,11 @@ class Evaluator:
       examples: For each client `(x, y)`, `float32[n, ...]` and `int32[n]`; n
         may be 0.
     """
-    self._model = model
+    self._predict = _Predictor(model)
     self._x = np.concatenate([x for x, _ in examples])
     self._labels = np.concatenate([y for _, y in examples])
     self._sizes = [len(y) for _, y in examples]
     self._clients = np.repeat(np.arange(len(examples)), self._sizes)
-    self._pool = futures.ThreadPoolExecutor()
-    self._logits_fn = tf.function(
-      lambda x: _logits(model(x, training=False)), reduce_retracing=True
-    )
 
   def evaluate_global(self, weights: Any) -> ClientScores:
     """Scores one model on every client's examples.
@@ -68,8 +64,7 @@ class Evaluator:
     Returns:
       `ClientScores`.
     """
-    weights.assign_weights_to(self._model)
-    return self._score(self._predict(self._x))
+    return self._score(self._predict(weights, _batches(self._x)))
 
   def evaluate_clients(self, weights: Any) -> ClientScores:
     """Scores each client's own model on its own examples.
@@ -80,12 +75,11 @@ class Evaluator:
     Returns:
       `ClientScores`; `pooled` pools the clients' predictions.
     """
-    logits = []
     parts = np.split(self._x, np.cumsum(self._sizes)[:-1])
-    for client_id, x in enumerate(parts):
-      row = tf.nest.map_structure(lambda w, i=client_id: w[i], weights)
-      row.assign_weights_to(self._model)
-      logits.append(self._predict(x))
+    logits = [
+      self._predict(_row(weights, client_id), _batches(x))
+      for client_id, x in enumerate(parts)
+    ]
     return self._score(np.concatenate(logits))
 
   def _score(self, logits):
@@ -93,12 +87,72 @@ class Evaluator:
       logits, self._labels, self._clients, len(self._sizes)
     )
 
-  def _predict(self, x) -> np.ndarray:
-    nothing = np.zeros([0, _logits(self._model.output).shape[-1]], np.float32)
-    batches = [  # No batch if there is no example: some layers fail on it.
-      tf.convert_to_tensor(x[i : i + _BATCH], tf.float32)
-      for i in range(0, len(x), _BATCH)
+
+class ServerEvaluator:
+  """Evaluates models of one architecture on the server's test data."""
+
+  def __init__(self, model: tf.keras.Model, examples: Any, num_clients: int):
+    """Holds the examples, once for all clients.
+
+    Args:
+      model: As for `Evaluator`.
+      examples: `(x, y)`, `float32[n, ...]` and `int32[n]`.
+      num_clients: Number of clients.
+    """
+    x, self._labels = examples
+    self._batches = _batches(x)
+    self._predict = _Predictor(model)
+    self._num_clients = num_clients
+
+  def evaluate_global(self, weights: Any) -> ClientScores:
+    """Scores one model, which is every client's.
+
+    Args:
+      weights: `tff.learning.models.ModelWeights` of the model.
+
+    Returns:
+      `ClientScores`, the same for all clients.
+    """
+    confusion, losses = self._totals(weights)
+    return _scores(
+      np.repeat(confusion, self._num_clients, axis=0),
+      np.repeat(losses, self._num_clients),
+    )
+
+  def evaluate_clients(self, weights: Any) -> ClientScores:
+    """Scores each client's own model.
+
+    Args:
+      weights: `ModelWeights` of arrays with a leading axis of clients.
+
+    Returns:
+      `ClientScores`; `pooled` pools the clients' predictions.
+    """
+    totals = [
+      self._totals(_row(weights, client_id))
+      for client_id in range(self._num_clients)
     ]
+    return _scores(*map(np.concatenate, zip(*totals, strict=True)))
+
+  def _totals(self, weights):
+    logits = self._predict(weights, self._batches)
+    return _totals(logits, self._labels, np.zeros_like(self._labels), 1)
+
+
+class _Predictor:
+  """The logits of a model on batches, which several threads share."""
+
+  def __init__(self, model):
+    self._model = model
+    self._pool = futures.ThreadPoolExecutor()
+    # Traced here, once: threads that meet a new shape would each trace it.
+    self._logits_fn = tf.function(
+      lambda x: _logits(model(x, training=False))
+    ).get_concrete_function(tf.TensorSpec(model.input.shape, tf.float32))
+
+  def __call__(self, weights, batches) -> np.ndarray:
+    weights.assign_weights_to(self._model)
+    nothing = np.zeros([0, _logits(self._model.output).shape[-1]], np.float32)
     return np.concatenate([nothing, *self._pool.map(self._logits_fn, batches)])
 
 
@@ -119,15 +173,26 @@ def score_predictions(
   Raises:
     ValueError: If a label or a client is out of range.
   """
+  return _scores(*_totals(logits, labels, clients, num_clients))
+
+
+def _totals(logits, labels, clients, num_clients):
+  """The confusion matrix and the summed loss of each client."""
   logits = np.asarray(logits, np.float64)
   confusion = fairness.confusion_matrices(
     labels, logits.argmax(axis=1), clients, logits.shape[1], num_clients
   )
   losses = _cross_entropy(logits, np.asarray(labels, np.int64))
+  return confusion, np.bincount(clients, losses, num_clients)
+
+
+def _scores(confusion, losses) -> ClientScores:
+  """The scores that follow from each client's totals."""
   num_examples = confusion.sum(axis=(1, 2))
-  with np.errstate(invalid='ignore'):  # 0 / 0 is NaN: no score.
-    client_loss = np.bincount(clients, losses, num_clients) / num_examples
   pooled = confusion.sum(axis=0)
+  with np.errstate(invalid='ignore'):  # 0 / 0 is NaN: no score.
+    client_loss = losses / num_examples
+    pooled_loss = losses.sum() / num_examples.sum()
   return ClientScores(
     num_examples=num_examples,
     accuracy=fairness.accuracy(confusion),
@@ -137,7 +202,7 @@ def score_predictions(
     pooled={
       'accuracy': float(fairness.accuracy(pooled)),
       'f1': float(fairness.macro_f1(pooled)),
-      'loss': float(losses.mean()) if len(losses) else float('nan'),
+      'loss': float(pooled_loss),
     },
   )
 
@@ -147,6 +212,18 @@ def _cross_entropy(logits, labels) -> np.ndarray:
   shifted = logits - logits.max(axis=1, keepdims=True)
   log_sum = np.log(np.exp(shifted).sum(axis=1))
   return log_sum - shifted[np.arange(len(labels)), labels]
+
+
+def _batches(x) -> list[tf.Tensor]:
+  """No batch if there is no example: some layers fail on it."""
+  return [
+    tf.convert_to_tensor(x[i : i + _BATCH], tf.float32)
+    for i in range(0, len(x), _BATCH)
+  ]
+
+
+def _row(weights, client_id):
+  return tf.nest.map_structure(lambda w: w[client_id], weights)
 
 
 def _logits(output):

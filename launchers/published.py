@@ -1,0 +1,87 @@
+"""The numbers that the papers print, by the launchers' own names.
+
+They are in `published.csv`: a table as in `--table`, a cell and a method of it,
+a metric, and the value with its standard deviation, as printed: accuracies in
+per cent or as fractions, whichever the paper prefers.
+"""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+PATH = pathlib.Path(__file__).with_name('published.csv')
+
+_KEY = ['table', 'cell', 'method', 'metric']
+_NUMBERS = ['value', 'sd']
+
+
+class Number(NamedTuple):
+  """A published number.
+
+  Attributes:
+    value: As printed.
+    sd: Its standard deviation over seeds; NaN if the paper prints none.
+  """
+
+  value: float
+  sd: float
+
+
+def read(
+  path: str | os.PathLike[str] = PATH,
+) -> dict[tuple[str, str, str, str], Number]:
+  """Reads and checks the numbers.
+
+  Args:
+    path: The file.
+
+  Returns:
+    (table, cell, method, metric) -> number.
+
+  Raises:
+    ValueError: If the file has other columns, a key twice, a name or a value
+      missing, or a value that is no number.
+  """
+  frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+  if list(frame) != [*_KEY, *_NUMBERS]:
+    raise ValueError(
+      f'{path} must have the columns {", ".join([*_KEY, *_NUMBERS])}, found'
+      f' {", ".join(frame)}.'
+    )
+  for _, row in frame.iterrows():
+    _check_row(path, row)
+  twice = frame[frame.duplicated(_KEY)]
+  if len(twice):
+    raise ValueError(
+      f'{path} must hold each number once, found {_describe(twice.iloc[0])}'
+      ' again.'
+    )
+  return {
+    tuple(row[_KEY]): Number(float(row['value']), float(row['sd'] or 'nan'))
+    for _, row in frame.iterrows()
+  }
+
+
+def _check_row(path, row) -> None:
+  if '' in row[_KEY].tolist():
+    raise ValueError(f'{path} must name all of {_KEY}, found {_describe(row)}.')
+  for number in (row['value'], row['sd'] or '0'):
+    if not _is_finite(number):
+      raise ValueError(
+        f'{path} must hold finite numbers, found {number!r} for'
+        f' {_describe(row)}.'
+      )
+
+
+def _is_finite(text: str) -> bool:
+  try:
+    return bool(np.isfinite(float(text)))
+  except ValueError:
+    return False
+
+
+def _describe(row) -> str:
+  return ', '.join(row[_KEY])

@@ -1,0 +1,218 @@
+"""Runs the experiments of a published table, and puts ours beside the paper's.
+
+  python -m launchers.reproduce --table=cffl_table1 --seeds=3
+
+Every number is of runs of `launchers.train`, whose commands stand beside it in
+table.csv and table.md. Runs that are finished are not repeated, and one that
+was stopped goes on after its last checkpoint: the same command, stopped in
+whatever way, goes on. Tables that share an --output_dir share their runs.
+"""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from absl import app
+from absl import flags
+
+from launchers import published
+from launchers import settings as settings_lib
+from launchers import table_metrics
+from launchers import table_runs
+from launchers import tables
+import tasks
+
+
+def define_flags(flag_values: flags.FlagValues) -> None:
+  """Defines the flags of this launcher.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  flags.DEFINE_enum(
+    'table', None, list(tables.TABLES), 'The table.', flag_values=flag_values
+  )
+  flags.DEFINE_list(
+    'cells',
+    [],
+    'The cells of the table that are wanted; the default is all.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+    'seeds',
+    1,
+    'Number of seeds: each run is repeated with all its seeds at 0, 1, ...',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+    'rounds',
+    None,
+    "Rounds of every run, for a quick look; the default is the paper's.",
+    flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+    'data_dir',
+    None,
+    'Folder with the data files, as in launchers.train.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+    'output_dir',
+    None,
+    'Where the results go; the default is runs/TABLE.',
+    flag_values=flag_values,
+  )
+
+
+def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
+  """Reproduces the table that the flags name.
+
+  Args:
+    argv: What is left of the command line: the program's name.
+    flag_values: The parsed flags of `define_flags`.
+  """
+  if len(argv) > 1:
+    sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
+  name, cells = _table_and_cells(flag_values)
+  output_dir = pathlib.Path(flag_values['output_dir'].value or f'runs/{name}')
+  try:
+    planner = table_runs.Planner(
+      tables.TABLES[name],
+      num_seeds=_at_least_1(flag_values, 'seeds'),
+      rounds=_at_least_1(flag_values, 'rounds'),
+      data_dir=flag_values['data_dir'].value,
+      output_dir=output_dir,
+    )
+    rows = planner.rows(cells)
+    runs = table_runs.distinct(rows)
+    left = [run for run in runs if not run.is_finished()]
+    settings_lib.make_writable(output_dir)
+  except settings_lib.SettingsError as error:
+    sys.exit(f'Error: {error}')
+  numbers = published.read()
+  # TensorFlow takes seconds to import: flags were checked before.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  from launchers import training
+
+  # To be told to end is the same as Ctrl-C.
+  signal.signal(signal.SIGTERM, signal.default_int_handler)
+  mistakes = (
+    training.RunError,
+    tasks.DataNotFoundError,
+    tasks.DataDamagedError,
+  )
+  try:
+    training.set_runtime(runs[0].settings)
+    _try_data(left)
+    _train_all(runs, left)
+    _report(name, planner, rows, cells, numbers, output_dir)
+  except mistakes as error:
+    sys.exit(f'Error: {error}')
+  except KeyboardInterrupt:
+    sys.exit('Error: stopped; the same command goes on.')
+
+
+def _table_and_cells(flag_values) -> tuple[str, list[str]]:
+  """The table, and its cells that are wanted, each once."""
+  name = flag_values['table'].value
+  if name is None:
+    known = ', '.join(tables.TABLES)
+    sys.exit(f'Error: --table must be one of {known}, found none.')
+  known = list(tables.TABLES[name].cells)
+  cells = list(dict.fromkeys(flag_values['cells'].value)) or known
+  for cell in cells:
+    if cell not in known:
+      sys.exit(
+        f'Error: --cells must be one or more of {", ".join(known)}, found'
+        f' {cell!r}.'
+      )
+  return name, cells
+
+
+def _at_least_1(flag_values, flag) -> int | None:
+  value = flag_values[flag].value
+  if value is not None and value < 1:
+    sys.exit(f'Error: --{flag} must be at least 1, found {value}.')
+  return value
+
+
+def _try_data(runs) -> None:
+  """Builds the task of each preset once, and drops it."""
+  from launchers import training
+
+  for run in {run.preset: run for run in runs}.values():
+    training.build_task(run.settings)
+
+
+def _train_all(runs, left) -> None:
+  """Trains the runs that are left, one after the other."""
+  import tqdm
+
+  rounds = {run.output_dir: run.settings['rounds'] for run in runs}
+  to_do = sum(rounds[run.output_dir] for run in left)
+  total = sum(rounds.values())
+  with tqdm.tqdm(
+    initial=total - to_do,
+    total=total,
+    disable=None,  # Quiet when the output is not a terminal.
+    unit='round',
+  ) as progress:
+    for number, run in enumerate(left, len(runs) - len(left) + 1):
+      name = '/'.join(run.output_dir.parts[-3:])
+      progress.set_description(f'{number}/{len(runs)} {name}')
+      began = time.monotonic()
+      _train(run, progress.update)
+      if progress.disable:
+        seconds = time.monotonic() - began
+        print(f'{number}/{len(runs)} {name}: {seconds:.0f} s', flush=True)
+
+
+def _train(run, count_rounds) -> None:
+  import tensorflow as tf
+
+  from launchers import training
+
+  tf.keras.backend.clear_session()  # Of the run before.
+  run.output_dir.mkdir(parents=True, exist_ok=True)
+  training_run = training.Run(run.settings, run.output_dir, run.flags_text)
+  count_rounds(training_run.start)
+  training_run.train(lambda row: count_rounds(1))
+  training_run.finish()
+
+
+def _report(name, planner, rows, cells, numbers, output_dir) -> None:
+  """Writes the table and its pictures, and prints its grids."""
+  from launchers import table_plots
+  from launchers import table_report
+
+  written = [
+    table_report.build_row(
+      name,
+      row,
+      _values(row, tables.TABLES[name].percent),
+      paper=numbers.get((name, row.cell, row.method, row.metric)),
+      paper_rounds=planner.paper_rounds(row.cell, row.method),
+    )
+    for row in rows
+  ]
+  print(table_report.write(output_dir, name, written))
+  table_plots.write_figures(name, planner, cells, output_dir / 'plots')
+  print(f'results: {output_dir}')
+
+
+def _values(row, percent) -> list[float]:
+  """The number of a row for each seed, in the paper's unit."""
+  metric = table_metrics.METRICS[row.metric]
+  return [
+    metric.in_unit(metric.compute(*(r.output_dir for r in compared)), percent)
+    for compared in row.runs
+  ]
+
+
+if __name__ == '__main__':
+  # Not `app.run`, for the reason given in `launchers.train`.
+  define_flags(flags.FLAGS)
+  app.define_help_flags()
+  main(app.parse_flags_with_usage(sys.argv))

@@ -1,0 +1,82 @@
+"""A round's metrics in the form of the run's files: a row, and reports."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+
+class RoundMetrics(NamedTuple):
+  """What a round measured.
+
+  Attributes:
+    row: Scalars by the names of the columns of metrics.csv. Means over the
+      examples begin with `train_`; everything else is a number of a whole
+      round, of clients, say.
+    reports: A row for each client that took part, with its `client_id`.
+  """
+
+  row: Mapping[str, Any]
+  reports: pd.DataFrame
+
+
+def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
+  """Flattens the metrics of one call of `next`.
+
+  Args:
+    metrics: Of a process of `tff_fair.algorithms`, whose clients have ids.
+
+  Returns:
+    `RoundMetrics`; what the aggregator says of single clients stands beside
+    what they say themselves.
+  """
+  row = collections.OrderedDict()
+  for name, value in metrics['client_work'].items():
+    if name != 'clients':
+      prefix = '' if name.startswith('num_') else 'train_'
+      row[prefix + name] = value
+  server = {  # A part without metrics is an empty tuple.
+    part: dict(metrics[part]) for part in ('aggregator', 'finalizer')
+  }
+  for part, measured in server.items():
+    for name, value in measured.items():
+      if not isinstance(value, Mapping) and np.ndim(value) == 0:
+        row[f'{part}_{name}'] = value
+  reports = _frame(metrics['client_work']['clients'])
+  if 'clients' in server['aggregator']:
+    said = _frame(server['aggregator']['clients'])
+    reports = reports.merge(said, 'left', 'client_id', validate='1:1')
+  return RoundMetrics(row, reports)
+
+
+def merge(calls: Sequence[RoundMetrics]) -> RoundMetrics:
+  """The metrics of a round that took several calls, each with some clients.
+
+  Args:
+    calls: The metrics of the calls, at least one.
+
+  Returns:
+    Means weighted by the numbers of examples, sums of the rest, and all
+    reports.
+  """
+  if len(calls) == 1:
+    return calls[0]
+  rows = [call.row for call in calls]
+  weights = [row['num_examples'] for row in rows]
+
+  def combine(name):
+    values = [row[name] for row in rows]
+    if name.startswith('train_'):
+      return np.dot(values, weights) / max(sum(weights), 1)
+    return np.sum(values)
+
+  return RoundMetrics(
+    collections.OrderedDict((name, combine(name)) for name in rows[0]),
+    pd.concat([call.reports for call in calls], ignore_index=True),
+  )
+
+
+def _frame(vectors) -> pd.DataFrame:
+  return pd.DataFrame({k: np.asarray(v) for k, v in vectors.items()})

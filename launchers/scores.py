@@ -1,0 +1,84 @@
+"""What a run's evaluations give, in the form of the run's files.
+
+The scores of an evaluation are `metrics.ClientScores` by the name of the model:
+`global`, and `personal` where clients have models of their own. The clients'
+scores are those of their own models where they have them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow_federated as tff
+
+import tasks
+from tff_fair import algorithms
+from tff_fair import metrics
+
+Scores = Mapping[str, metrics.ClientScores]
+
+
+def build_evaluator(
+  task: tasks.Task,
+) -> metrics.Evaluator | metrics.ServerEvaluator:
+  """An evaluator on the test data of a task, the server's or the clients'."""
+  if task.has_server_test:
+    return metrics.ServerEvaluator(
+      task.model_fn(), task.global_test, task.num_clients
+    )
+  parts = [task.examples(i).test for i in range(task.num_clients)]
+  return metrics.Evaluator(task.model_fn(), parts)
+
+
+def evaluate(
+  evaluator: metrics.Evaluator | metrics.ServerEvaluator,
+  process: tff.learning.templates.LearningProcess,
+  state: Any,
+) -> dict[str, metrics.ClientScores]:
+  """Scores the global model and, where there are any, the personal ones."""
+  weights = process.get_model_weights(state)
+  scores = {'global': evaluator.evaluate_global(weights)}
+  if isinstance(process, algorithms.PersonalizedLearningProcess):
+    table = process.client_model_table(state)
+    scores['personal'] = evaluator.evaluate_clients(table)
+  return scores
+
+
+def of_clients(scores: Scores) -> metrics.ClientScores:
+  """The scores of the models that clients end up with."""
+  return scores.get('personal', scores['global'])
+
+
+def metric_columns(
+  scores: Scores, has_data: Sequence[bool]
+) -> dict[str, float]:
+  """The evaluation's columns of metrics.csv.
+
+  Args:
+    scores: Of the evaluation.
+    has_data: Which clients have training data; the others, free riders, are
+      left out of the statistics over clients.
+
+  Returns:
+    Column name -> value.
+  """
+  columns = {}
+  for model, model_scores in scores.items():
+    for name, value in model_scores.pooled.items():
+      columns[f'{model}_{name}'] = value
+  for name in ('accuracy', 'f1', 'f1_own_labels'):
+    values = np.where(has_data, getattr(of_clients(scores), name), np.nan)
+    for statistic, value in metrics.client_statistics(values).items():
+      columns[f'client_{name}_{statistic}'] = value
+  return columns
+
+
+def client_columns(scores: Scores) -> dict[str, Any]:
+  """The columns of client_scores.csv, without the round."""
+  client_scores = of_clients(scores)
+  return {
+    'client_id': range(len(client_scores.accuracy)),
+    'accuracy': client_scores.accuracy,
+    'f1': client_scores.f1,
+    'loss': client_scores.loss,
+  }

@@ -1,0 +1,223 @@
+"""A reproduced table as files: table.csv, and table.md for the eye.
+
+Tables that share a directory share these files, too: writing one replaces its
+own rows alone. All values of table.csv are text, in the paper's unit.
+"""
+
+from collections.abc import Mapping, Sequence
+import itertools
+import pathlib
+import shlex
+
+import numpy as np
+import pandas as pd
+
+from launchers import published
+from launchers import run_directory
+from launchers import table_metrics
+from launchers import table_runs
+from launchers import tables
+
+# What differs from the paper is marked with it in a grid.
+_MARK = '†'
+# Between the commands of a row.
+_AND = ' && '
+
+
+def build_row(
+  name: str,
+  row: table_runs.Row,
+  values: Sequence[float],
+  *,
+  paper: published.Number | None,
+  paper_rounds: int,
+) -> dict[str, str]:
+  """A row of table.csv.
+
+  Args:
+    name: The table.
+    row: The row of the table.
+    values: Its number for each seed, in the paper's unit; NaN is undefined.
+    paper: The published number, if there is one.
+    paper_rounds: The rounds that the paper trains.
+
+  Returns:
+    Column -> text, empty where there is nothing to say.
+  """
+  defined = np.array([value for value in values if not np.isnan(value)])
+  mean = defined.mean() if defined.size else np.nan
+  sd = defined.std(ddof=1) if defined.size > 1 else np.nan
+  paper = paper or published.Number(np.nan, np.nan)
+  undefined = table_metrics.METRICS[row.metric].undefined
+  settings = row.runs[0][0].settings
+  return {
+    'table': name,
+    'cell': row.cell,
+    'method': row.method,
+    'metric': row.metric,
+    'ours': _text(mean, undefined),
+    'sd': _text(sd),
+    'values': ';'.join(_text(value, undefined) for value in values),
+    'seeds': str(len(values)),
+    'undefined': str(len(values) - defined.size),
+    'paper': _text(paper.value),
+    'paper_sd': _text(paper.sd),
+    'difference': _text(mean - paper.value),
+    'rounds': str(settings['rounds']),
+    'paper_rounds': str(paper_rounds),
+    'data': settings['task'],
+    'marks': '; '.join(_marks(name, row, settings['rounds'], paper_rounds)),
+    'commands': _AND.join(_commands(row)),
+  }
+
+
+def write(
+  output_dir: pathlib.Path, name: str, rows: Sequence[Mapping[str, str]]
+) -> str:
+  """Writes table.csv and table.md.
+
+  Args:
+    output_dir: The folder to write to.
+    name: The table.
+    rows: All its rows, as `build_row` makes them.
+
+  Returns:
+    The grids of the table, as in table.md.
+  """
+  frame = pd.DataFrame(rows)
+  path = output_dir / 'table.csv'
+  if path.exists():
+    there = pd.read_csv(path, dtype=str, keep_default_na=False)
+    others = set(there['table']) & set(tables.TABLES) - {name}
+    frame = pd.concat([there[there['table'].isin(others)], frame])
+    frame = frame.sort_values('table', kind='stable')
+  run_directory.write_atomically(path, frame.to_csv(index=False))
+  sections = {n: _grids(n, part) for n, part in frame.groupby('table')}
+  text = '\n'.join(
+    f'{section}\n{_all_rows(frame[frame["table"] == n])}'
+    for n, section in sections.items()
+  )
+  run_directory.write_atomically(output_dir / 'table.md', text)
+  return sections[name]
+
+
+def _marks(name, row, rounds, paper_rounds) -> list[str]:
+  """What is not as in the paper."""
+  table = tables.TABLES[name]
+  data, num_seeds = row.runs[0][0].settings['task'], len(row.runs)
+  pairs = {
+    'data': (data, table.cells[row.cell].data),
+    'rounds': (rounds, paper_rounds),
+    'seeds': (num_seeds, table.seeds or num_seeds),
+  }
+  return [
+    f'{what}: {ours}, not {paper}'
+    for what, (ours, paper) in pairs.items()
+    if ours != paper
+  ]
+
+
+def _commands(row) -> list[str]:
+  """Lines for the shell, one for each run of a row, with all its seeds."""
+  seeds = ' '.join(str(compared[0].seed) for compared in row.runs)
+  return [
+    f'for seed in {seeds}; do {_train(run)}; done'
+    for run in reversed(row.runs[0])
+  ]
+
+
+def _train(run) -> str:
+  folder = shlex.quote(str(run.output_dir.parent))
+  return ' '.join(
+    [
+      'python -m launchers.train',
+      *map(shlex.quote, run.arguments),
+      *(f'--{name}=$seed' for name in table_runs.SEED_FLAGS),
+      f'--output_dir={folder}/seed_$seed',
+    ]
+  )
+
+
+def _grids(name, rows) -> str:
+  """The heading of a table, and a grid for each metric."""
+  table = tables.TABLES[name]
+  lines = [
+    f'# {name}',
+    '',
+    f'{table.title}. Ours, mean ± standard deviation over the seeds / the'
+    " paper's.",
+  ]
+  if rows['marks'].any():
+    lines.append(f'{_MARK} Not as in the paper: see the rows below the grids.')
+  for metric, part in rows.groupby('metric', sort=False):
+    grid = {
+      (row.cell, row.method): _grid_entry(row) for row in part.itertuples()
+    }
+    columns = part['method'].unique()
+    body = [
+      [cell, *(grid.get((cell, method), '') for method in columns)]
+      for cell in part['cell'].unique()
+    ]
+    title = table_metrics.METRICS[metric].heading(table.percent)
+    lines += ['', f'## {title}', '', *_markdown(['', *columns], body)]
+  return '\n'.join(lines) + '\n'
+
+
+def _grid_entry(row) -> str:
+  """Ours ± deviation, what is odd about it, and the paper's number."""
+  digits = table_metrics.METRICS[row.metric].digits
+  ours = _rounded(row.ours, digits)
+  if row.sd:
+    ours += f' ± {_rounded(row.sd, digits)}'
+  if 0 < int(row.undefined) < int(row.seeds):
+    undefined = table_metrics.METRICS[row.metric].undefined
+    ours += f' ({row.undefined} of {row.seeds} {undefined})'
+  if row.marks:
+    ours += f' {_MARK}'
+  if not row.paper:
+    return ours
+  paper = _rounded(row.paper, digits)
+  if row.paper_sd:
+    paper += f' ± {_rounded(row.paper_sd, digits)}'
+  return f'{ours} / {paper}'
+
+
+def _all_rows(rows) -> str:
+  """Every row with where it comes from; commands by their numbers."""
+  commands = [text.split(_AND) for text in rows['commands']]
+  numbers = {}
+  for command in itertools.chain(*commands):
+    numbers.setdefault(command, str(len(numbers) + 1))
+  shown = rows.drop(columns='table').rename(
+    columns=lambda column: column.replace('_', ' ')
+  )
+  shown['commands'] = [', '.join(numbers[c] for c in of) for of in commands]
+  lines = ['## All rows', '', *_markdown(list(shown), shown.to_numpy()), '']
+  lines += [f'{number}. `{command}`' for command, number in numbers.items()]
+  return '\n'.join(lines) + '\n'
+
+
+def _markdown(header, body) -> list[str]:
+  """A table of equally wide columns."""
+  table = np.array([header, *body], dtype=object)
+  widths = [max(map(len, column)) for column in table.T]
+  lines = [
+    '| ' + ' | '.join(map(str.ljust, line, widths)) + ' |' for line in table
+  ]
+  return [
+    lines[0],
+    '|' + '|'.join('-' * (w + 2) for w in widths) + '|',
+    *lines[1:],
+  ]
+
+
+def _rounded(text: str, digits: int) -> str:
+  """A number with fewer digits, or the word that stands in its place."""
+  try:
+    return f'{float(text):.{digits}f}'
+  except ValueError:
+    return text
+
+
+def _text(value: float, undefined: str = '') -> str:
+  return undefined if np.isnan(value) else f'{value:.6g}'

@@ -1,0 +1,523 @@
+"""The flags of `launchers.train`.
+
+They are defined on demand, not on import: the launchers share names of flags,
+and `launchers.reproduce` resolves many commands without touching its own.
+"""
+
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from launchers import methods
+from launchers import presets
+import tasks
+
+# Runtimes are listed here, too, so that --help need not import TensorFlow.
+RUNTIMES = ('device', 'native')
+
+_OPTIMIZERS = ('sgd', 'adam', 'adamw')
+
+
+class _Flag(NamedTuple):
+  """The arguments of absl's `DEFINE_<kind>`."""
+
+  kind: str
+  name: str
+  default: Any
+  help: str
+  bounds: dict[str, Any]
+
+
+def _flag(kind, name, default, help_text, **bounds) -> _Flag:
+  return _Flag(kind, name, default, help_text, bounds)
+
+
+def _enum(name, default, values, help_text) -> _Flag:
+  return _flag('enum', name, default, help_text, enum_values=list(values))
+
+
+def _seed(name, help_text) -> _Flag:
+  # The largest seed that NumPy's global generator takes.
+  return _flag(
+    'integer', name, 0, help_text, lower_bound=0, upper_bound=2**32 - 1
+  )
+
+
+_RUN = (
+  _enum(
+    'preset',
+    None,
+    sorted(presets.PRESETS),
+    "A paper's experiment: fills every flag that is not given beside it.",
+  ),
+  _enum('algorithm', 'fedaboost', methods.METHOD_FLAGS, 'The method.'),
+  _enum('task', 'digits', tasks.TASK_NAMES, 'The data.'),
+  _enum(
+    'model',
+    None,
+    tasks.MODEL_NAMES,
+    "The clients' model; the default is the task's.",
+  ),
+  _flag('integer', 'rounds', 20, 'Rounds of training.', lower_bound=1),
+  _flag(
+    'string',
+    'output_dir',
+    None,
+    'Where the results go; the default is runs/PRESET/ALGORITHM.',
+  ),
+  _enum(
+    'runtime',
+    'device',
+    RUNTIMES,
+    "device: this process, on its CPU or a GPU; native: TFF's own C++ worker.",
+  ),
+  _flag(
+    'string',
+    'device',
+    'auto',
+    'Runtime device: auto (the first GPU if there is one), cpu, or gpu:N.',
+  ),
+  _flag(
+    'integer',
+    'client_threads',
+    None,
+    'Runtime device: clients that train at once, the same numbers for any; the'
+    ' default is one for each CPU core.',
+    lower_bound=1,
+  ),
+  _flag(
+    'integer', 'eval_every', 1, 'Rounds between evaluations.', lower_bound=1
+  ),
+  _flag(
+    'integer',
+    'checkpoint_every',
+    10,
+    'Rounds between checkpoints; the last round always has one.',
+    lower_bound=1,
+  ),
+  _flag(
+    'integer',
+    'checkpoints_to_keep',
+    3,
+    'Number of latest checkpoints to keep.',
+    lower_bound=1,
+  ),
+  _flag(
+    'multi_string',
+    'compare_with',
+    [],
+    'Output directory of another run, drawn beside this one; may be repeated.',
+  ),
+)
+
+_DATA = (
+  _flag(
+    'string',
+    'data_dir',
+    None,
+    "Folder with the data set's files; the default is the environment variable"
+    ' TFF_FAIR_DATA_DIR, then the usual cache, then a download.',
+  ),
+  _flag(
+    'integer',
+    'num_clients',
+    None,
+    "Number of clients; the default is the task's.",
+    lower_bound=1,
+  ),
+  _enum(
+    'partition',
+    None,
+    tasks.PARTITION_NAMES,
+    "How examples are dealt to clients; the default is the task's.",
+  ),
+  _flag(
+    'float',
+    'dirichlet_alpha',
+    None,
+    'Concentration of the Dirichlet partition, positive: small is uneven; the'
+    " default is the task's.",
+  ),
+  _flag(
+    'integer',
+    'num_examples',
+    None,
+    'Examples dealt to all clients together; the default is all there are.',
+    lower_bound=1,
+  ),
+  _enum(
+    'split',
+    'client',
+    tasks.SPLIT_NAMES,
+    'Where the test data are: client, each keeps its own part of the pooled'
+    " files; server, it scores every client's model on the test file, and"
+    ' holds validation data.',
+  ),
+  _flag(
+    'float',
+    'test_fraction',
+    0.2,
+    "Share of a client's examples that only evaluation sees; with"
+    ' --split=server, of all examples of a data set without a test file.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'holdout_fraction',
+    0.1,
+    "Share of the rest that is the client's validation part; at 0, methods that"
+    ' need one take the training part.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'validation_fraction',
+    None,
+    "Share of the training file that is the server's validation data; the"
+    ' default is 0.1.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+)
+
+_CLIENTS = (
+  _flag(
+    'float',
+    'client_fraction',
+    1.0,
+    'Share of the clients that take part in a round, above 0 and at most 1.',
+  ),
+  _flag('integer', 'local_epochs', 1, 'Epochs of a client.', lower_bound=1),
+  _flag('integer', 'batch_size', 32, 'Examples a minibatch.', lower_bound=1),
+  _enum(
+    'client_optimizer',
+    'sgd',
+    _OPTIMIZERS,
+    'Optimiser of clients, fresh each round; adamw decays decoupled.',
+  ),
+  _flag(
+    'float',
+    'client_learning_rate',
+    0.01,
+    'Learning rate of clients.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'client_weight_decay',
+    0.0,
+    'Weight decay of clients.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'learning_rate_decay',
+    1.0,
+    'Factor on every learning rate of clients, each round.',
+    lower_bound=0,
+  ),
+)
+
+_SEEDS = (
+  _seed('model_seed', 'Of the first weights.'),
+  _seed(
+    'client_seed', 'Of the choice of clients, their permutations and dropout.'
+  ),
+  _seed('data_seed', 'Of the partition.'),
+)
+
+_FED_AVG_AND_DITTO = (
+  _flag('boolean', 'uniform', False, 'fedavg, ditto: all clients weigh alike.'),
+  _flag(
+    'float',
+    'proximal_weight',
+    0.1,
+    'ditto: lambda, the pull of a personal model towards the global one.',
+    lower_bound=0,
+  ),
+  _enum(
+    'personal_optimizer',
+    'sgd',
+    _OPTIMIZERS,
+    'ditto: optimiser of personal models.',
+  ),
+  _flag(
+    'float',
+    'personal_learning_rate',
+    0.01,
+    'ditto: learning rate of personal models.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'personal_weight_decay',
+    0.0,
+    'ditto: weight decay of personal models.',
+    lower_bound=0,
+  ),
+)
+
+_FEDABOOST = (
+  _flag(
+    'boolean',
+    'boosting',
+    True,
+    "fedaboost: adapt the focal loss; off is the paper's ablation.",
+  ),
+  _flag(
+    'float',
+    'boost_rate',
+    0.01,
+    'fedaboost: eta, the rate of the boost weights.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'error_threshold',
+    0.3,
+    'fedaboost: clients with a larger error are boosted.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'error_clip',
+    1e-6,
+    'fedaboost: errors are kept this far from 0 and 1.',
+  ),
+  _flag(
+    'float',
+    'initial_gamma',
+    0.0,
+    'fedaboost: first focusing parameter of every client.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'max_gamma',
+    5.0,
+    'fedaboost: largest focusing parameter.',
+    lower_bound=0,
+  ),
+  _flag('float', 'focal_weight', 1.0, 'fedaboost: factor on the focal loss.'),
+  _enum(
+    'class_count',
+    'local',
+    ('local', 'global'),
+    "fedaboost: classes that alpha counts, the client's or the task's.",
+  ),
+  _enum(
+    'single_class',
+    'exclude',
+    ('exclude', 'floor2'),
+    'fedaboost: a client of one class is left out, or counts as two classes.',
+  ),
+  _enum(
+    'fallback',
+    'keep',
+    ('keep', 'fedavg'),
+    'fedaboost: the model, if no alpha is positive.',
+  ),
+  _flag(
+    'integer',
+    'weight_sign',
+    -1,
+    'fedaboost: sign in equation 8; 1 is the form of SAMME.',
+  ),
+  _enum(
+    'weight_init',
+    'm0',
+    ('m0', 'k'),
+    'fedaboost: first weights, one by the cohort size or by the clients.',
+  ),
+  _enum(
+    'gamma_mode',
+    'gated',
+    ('gated', 'always'),
+    'fedaboost: gamma grows above the error threshold only, or always.',
+  ),
+)
+
+_DSSGD_AND_CFFL = (
+  _flag(
+    'float',
+    'upload_rate',
+    1.0,
+    'dssgd, cffl: theta_u, the share of its update that a client uploads,'
+    ' above 0 and at most 1.',
+  ),
+  _flag(
+    'float',
+    'clip_value',
+    0.01,
+    'dssgd, cffl: bound of each number of an update; with --clip_mode=norm,'
+    ' of its norm.',
+    lower_bound=0,
+  ),
+)
+
+_CFFL = (
+  _enum(
+    'scenario',
+    'size',
+    ('size', 'class'),
+    'cffl: what a client contributes, its number of examples or of classes.',
+  ),
+  _flag(
+    'boolean',
+    'pretrain',
+    False,
+    'cffl: clients train alone before the first round.',
+  ),
+  _flag(
+    'integer',
+    'pretrain_epochs',
+    5,
+    'cffl: epochs of that training.',
+    lower_bound=1,
+  ),
+  _flag(
+    'float',
+    'punishment_factor',
+    5.0,
+    'cffl: alpha in the reputation sinh(alpha * x).',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'history_weight',
+    0.5,
+    'cffl: share of the last reputation in the new one.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _enum(
+    'clip_mode',
+    'value',
+    ('value', 'norm'),
+    'cffl: what --clip_value bounds, each number or the norm of an update.',
+  ),
+  _flag(
+    'float',
+    'threshold_absolute',
+    None,
+    'cffl: clients of a lower reputation are isolated; the default is a third'
+    ' (size) or a sixth (class) of the mean reputation.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _enum(
+    'agg_norm',
+    'paper',
+    ('paper', 'sum', 'max'),
+    'cffl: divisor of the aggregation weights; paper: the sum (size) or the'
+    ' largest (class).',
+  ),
+  _enum(
+    'own_share',
+    'paper',
+    ('paper', 'aggregation'),
+    "cffl: share of a client's upload that is taken out of its allocation, as"
+    ' printed or as aggregated.',
+  ),
+  _flag(
+    'boolean',
+    'normalize_before_mixing',
+    False,
+    'cffl: normalise the new reputations before the old ones are mixed in.',
+  ),
+  _enum(
+    'isolation',
+    'once',
+    ('once', 'cascade'),
+    'cffl: one pass of removal a round, or passes until nobody falls.',
+  ),
+  _enum(
+    'after_isolation',
+    'frozen',
+    ('frozen', 'standalone'),
+    'cffl: what an isolated client does, nothing or train alone.',
+  ),
+  _enum(
+    'ties',
+    'index',
+    ('index', 'preclip', 'keep'),
+    'cffl: among numbers of equal magnitude, the first are uploaded, or those'
+    ' that were larger before clipping, or all.',
+  ),
+  _flag(
+    'integer',
+    'free_riders',
+    0,
+    'cffl: clients without data, beside the others, that upload noise.',
+    lower_bound=0,
+  ),
+  _enum(
+    'free_rider_kind',
+    'uniform',
+    ('uniform', 'gaussian', 'zero'),
+    'cffl: the noise that they upload.',
+  ),
+)
+
+_FLAGS = (
+  *_RUN,
+  *_DATA,
+  *_CLIENTS,
+  *_SEEDS,
+  *_FED_AVG_AND_DITTO,
+  *_FEDABOOST,
+  *_DSSGD_AND_CFFL,
+  *_CFFL,
+)
+
+FLAG_NAMES = tuple(flag.name for flag in _FLAGS)
+
+
+def define_flags(flag_values: flags.FlagValues) -> None:
+  """Defines the flags of `launchers.train`.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  for flag in _FLAGS:
+    getattr(flags, f'DEFINE_{flag.kind}')(
+      name=flag.name,
+      default=flag.default,
+      help=flag.help,
+      flag_values=flag_values,
+      **flag.bounds,
+    )
+  for name in ('client_fraction', 'upload_rate'):
+    flags.register_validator(
+      name,
+      lambda value: 0 < value <= 1,
+      f'--{name} must be above 0 and at most 1.',
+      flag_values=flag_values,
+    )
+  flags.register_validator(
+    'weight_sign',
+    lambda value: value in (-1, 1),
+    '--weight_sign must be -1 or 1.',
+    flag_values=flag_values,
+  )
+
+
+def parse(arguments: list[str]) -> flags.FlagValues:
+  """Parses a command's arguments, apart from this process's own flags.
+
+  Args:
+    arguments: The command line after `python -m launchers.train`.
+
+  Returns:
+    The parsed flags.
+
+  Raises:
+    flags.Error: If there is no such flag, or a value is out of range.
+  """
+  flag_values = flags.FlagValues()
+  define_flags(flag_values)
+  flag_values(['launchers.train', *arguments])
+  return flag_values

@@ -1,0 +1,68 @@
+"""Run directories with made-up numbers, in the form of the real ones."""
+
+import json
+
+import pandas as pd
+
+
+def write(
+  folder,
+  accuracy,
+  *,
+  num_train=None,
+  num_classes=None,
+  rounds=3,
+  isolated=None,
+):
+  """Writes a run.
+
+  Args:
+    folder: The directory to make.
+    accuracy: The last accuracy of each client.
+    num_train: Each client's number of examples; by default 10, 20, ...
+    num_classes: Each client's number of classes; by default 10.
+    rounds: Rounds, each client's accuracy growing evenly from 0.
+    isolated: Client -> the round in which it is isolated.
+
+  Returns:
+    The directory.
+  """
+  folder.mkdir(parents=True)
+  ids = range(len(accuracy))
+  num_train = num_train or [10 * (i + 1) for i in ids]
+  clients = pd.DataFrame(
+    {
+      'client_id': ids,
+      'num_train': num_train,
+      'num_classes': num_classes or [10] * len(accuracy),
+      'accuracy': accuracy,
+    }
+  )
+  clients.to_csv(folder / 'clients.csv', index=False)
+  scores, reports = [], []
+  for number in range(1, rounds + 1):
+    for i in ids:
+      share = number / rounds
+      scores.append((number, i, share * accuracy[i]))
+      reputable = number < (isolated or {}).get(i, rounds + 1)
+      reports.append((number, i, (0.1 + i / 10) * reputable, int(reputable)))
+  pd.DataFrame(scores, columns=['round', 'client_id', 'accuracy']).to_csv(
+    folder / 'client_scores.csv', index=False
+  )
+  pd.DataFrame(
+    reports, columns=['round', 'client_id', 'reputation', 'reputable']
+  ).to_csv(folder / 'reports.csv', index=False)
+  metrics = {
+    'round': range(1, rounds + 1),
+    'personal_accuracy': 0.5,
+    'aggregator_threshold': 0.05,
+  }
+  pd.DataFrame(metrics).to_csv(folder / 'metrics.csv', index=False)
+  honest = clients['accuracy'][clients['num_train'] > 0]
+  final = {
+    'client_accuracy_mean': honest.mean(),
+    'client_accuracy_max': honest.max(),
+    'global_f1': None,
+  }
+  (folder / 'summary.json').write_text(json.dumps({'final': final}))
+  return folder

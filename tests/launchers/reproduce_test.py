@@ -1,0 +1,318 @@
+"""The launcher of tables, end to end on a table of the embedded digits."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from launchers import published
+from launchers import table_runs
+from launchers import tables
+from launchers import train
+from launchers import train_flags
+from tests.launchers import tiny_table
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_METHODS = {
+  'standalone': 'standalone',
+  'fedavg': 'fedavg',
+  'cffl': 'cffl-upload_rate=0.5',
+}
+
+
+def _main(*arguments):
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setitem(tables.TABLES, 'tiny', tiny_table.TABLE)
+    patch.setattr(published, 'read', lambda: tiny_table.NUMBERS)
+    tiny_table.main(*arguments)
+
+
+@pytest.fixture(scope='module', name='arguments')
+def _arguments(tmp_path_factory):
+  path = tmp_path_factory.mktemp('tiny')
+  return ['--table=tiny', '--rounds=2', '--seeds=2', f'--output_dir={path}']
+
+
+@pytest.fixture(scope='module', name='output_dir')
+def _output_dir(arguments):
+  """The directory of the finished table."""
+  _main(*arguments)
+  return pathlib.Path(arguments[-1].split('=')[1])
+
+
+def _run(output_dir, method, seed):
+  """The directory of a run, which begins the rounds of all methods."""
+  folder = output_dir / 'runs' / 'cffl_digits'
+  (path,) = (
+    path
+    for path in folder.iterdir()
+    if path.name.replace('-rounds=2', '') == _METHODS[method]
+  )
+  return path / f'seed_{seed}'
+
+
+def _accuracies(output_dir, method, seed):
+  clients = pd.read_csv(_run(output_dir, method, seed) / 'clients.csv')
+  return clients['accuracy'].to_numpy()
+
+
+def _row(output_dir, **key):
+  """A row of table.csv, all text."""
+  frame = pd.read_csv(output_dir / 'table.csv', dtype=str)
+  chosen = frame[np.all([frame[k] == v for k, v in key.items()], axis=0)]
+  (row,) = chosen.fillna('').to_dict('records')
+  return row
+
+
+def _assert_numbers(row, values):
+  found = [float(value) for value in row['values'].split(';')]
+  assert found == pytest.approx(values, rel=1e-5)
+  assert float(row['ours']) == pytest.approx(np.mean(values), rel=1e-5)
+  assert float(row['sd']) == pytest.approx(np.std(values, ddof=1), rel=1e-4)
+
+
+class TestTable:
+  def test_one_row_a_number(self, output_dir):
+    frame = pd.read_csv(output_dir / 'table.csv')
+    assert set(frame['table']) == {'tiny'}
+    # The CF coefficient of two methods and the accuracy of three, two cells.
+    assert len(frame) == 2 * (2 + 3)
+    assert not frame.duplicated(['cell', 'method', 'metric']).any()
+
+  @pytest.mark.parametrize('method', _METHODS)
+  def test_maximum_accuracy(self, output_dir, method):
+    row = _row(
+      output_dir, cell='digits', method=method, metric='client_accuracy_max'
+    )
+    values = [100 * _accuracies(output_dir, method, s).max() for s in (0, 1)]
+    _assert_numbers(row, values)
+    assert row['paper'] == row['difference'] == ''
+
+  def test_cf_coefficient(self, output_dir):
+    row = _row(output_dir, cell='digits', method='cffl', metric='cf')
+    values = [
+      100 * np.corrcoef(
+        _accuracies(output_dir, 'standalone', seed),
+        _accuracies(output_dir, 'cffl', seed),
+      )[0, 1]
+      for seed in (0, 1)
+    ]  # fmt: skip
+    _assert_numbers(row, values)
+    assert (row['paper'], row['paper_sd']) == ('99', '0.5')
+    difference = pytest.approx(np.mean(values) - 99, rel=1e-4)
+    assert float(row['difference']) == difference
+    found = [row[name] for name in ('rounds', 'paper_rounds', 'seeds')]
+    assert found == ['2', '20', '2']
+
+  def test_one_model_for_all_has_no_cf_coefficient(self, output_dir):
+    row = _row(output_dir, cell='digits', method='fedavg', metric='cf')
+    assert row['ours'] == 'undefined'
+    assert row['values'] == 'undefined;undefined'
+    assert (row['undefined'], row['paper']) == ('2', '3')
+    assert row['difference'] == ''
+
+  def test_what_differs_from_the_paper(self, output_dir):
+    row = _row(output_dir, cell='stand_in', method='cffl', metric='cf')
+    assert row['marks'] == 'data: digits, not mnist; rounds: 2, not 20'
+
+  def test_markdown(self, output_dir):
+    lines = [
+      ' '.join(line.split())
+      for line in (output_dir / 'table.md').read_text().splitlines()
+    ]
+    ours = _row(output_dir, cell='digits', method='cffl', metric='cf')
+    mean, sd = float(ours['ours']), float(ours['sd'])
+    shown = f'{mean:.2f} ± {sd:.2f} † / 99.00 ± 0.50'
+    assert f'| digits | undefined † / 3.00 | {shown} |' in lines
+    assert any(line.startswith('| stand_in | cffl | cf |') for line in lines)
+
+  def test_figures(self, output_dir):
+    assert {path.name for path in (output_dir / 'plots').iterdir()} == {
+      f'tiny_{cell}_{picture}.png'
+      for cell in ('digits', 'stand_in')
+      for picture in ('scatter', 'cffl_client_accuracy', 'cffl_reputation')
+    }
+
+
+def test_a_run_is_the_command_that_stands_beside_it(output_dir, tmp_path):
+  # Of the last run: what the runs before it left behind must not matter.
+  row = _row(output_dir, cell='digits', method='cffl', metric='cf')
+  command = row['commands'].split(' && ')[-1]
+  text = command.split('launchers.train ')[1].split('; done')[0]
+  arguments = text.replace('$seed', '1').split()
+  *arguments, last = arguments
+  reproduced = pathlib.Path(last.removeprefix('--output_dir='))
+  assert reproduced == _run(output_dir, 'cffl', 1)
+  train.main(
+    ['train'], train_flags.parse([*arguments, f'--output_dir={tmp_path}'])
+  )
+  for name in ('metrics.csv', 'clients.csv', 'reports.csv'):
+    expected = (reproduced / name).read_bytes()
+    assert (tmp_path / name).read_bytes() == expected, name
+
+
+def test_finished_runs_are_skipped(output_dir, arguments, capsys):
+  table = (output_dir / 'table.csv').read_bytes()
+  flags_file = _run(output_dir, 'cffl', 0) / 'flags.txt'
+  before = flags_file.stat().st_mtime_ns
+  _main(*arguments)
+  said = capsys.readouterr().out
+  assert 'seed_' not in said
+  assert said.startswith('# tiny\n') and 'CF coefficient' in said
+  assert (output_dir / 'table.csv').read_bytes() == table
+  assert flags_file.stat().st_mtime_ns == before
+
+
+def test_cells_and_seeds_that_are_wanted(output_dir, arguments, capsys):
+  del output_dir  # Its runs are there.
+  _main(*arguments, '--seeds=1', '--cells=stand_in')
+  said = capsys.readouterr().out
+  assert 'stand_in' in said and '| digits' not in said
+  _main(*arguments)  # As it was, for the other tests.
+
+
+def test_a_line_for_each_run_and_no_more(tmp_path, capsys):
+  _main(
+    '--table=tiny', '--rounds=1', '--cells=digits', f'--output_dir={tmp_path}'
+  )
+  captured = capsys.readouterr()
+  lines = captured.out.split('# tiny')[0].splitlines()
+  names = [line.split(': ')[0] for line in lines]
+  assert names == [
+    '1/3 cffl_digits/standalone-rounds=1/seed_0',
+    '2/3 cffl_digits/fedavg-rounds=1/seed_0',
+    '3/3 cffl_digits/cffl-rounds=1-upload_rate=0.5/seed_0',
+  ]
+
+
+def _start(output_dir):
+  command = [sys.executable, '-m', 'tests.launchers.tiny_table', '--table=tiny']
+  return subprocess.Popen(
+    [*command, '--cells=digits', '--output_dir=out'],
+    cwd=output_dir,
+    env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_table_goes_on_to_the_same_result(tmp_path, number):
+  (tmp_path / 'whole').mkdir()
+  (tmp_path / 'killed').mkdir()
+  killed = _start(tmp_path / 'killed')
+  second = tmp_path / 'killed/out/runs/cffl_digits/fedavg/seed_0/metrics.csv'
+  deadline = time.monotonic() + 200
+  while not second.exists() or second.read_text().count('\n') < 5:
+    assert killed.poll() is None and time.monotonic() < deadline
+    time.sleep(0.01)
+  killed.send_signal(number)
+  _, said = killed.communicate(timeout=60)
+  assert killed.returncode != 0
+  assert not (tmp_path / 'killed/out/table.csv').exists()
+  if number == signal.SIGTERM:
+    assert 'Error: stopped after round' in said and 'Traceback' not in said
+  for name in ('whole', 'killed'):
+    process = _start(tmp_path / name)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+  for name in ('table.csv', 'table.md'):
+    found, expected = (
+      (tmp_path / run / 'out' / name).read_bytes()
+      for run in ('killed', 'whole')
+    )
+    assert found == expected
+
+
+def test_help_does_not_import_tensorflow():
+  script = 'import sys, launchers.reproduce; print("tensorflow" in sys.modules)'
+  command = [sys.executable, '-c', script]
+  assert subprocess.check_output(command, cwd=_ROOT, text=True) == 'False\n'
+
+
+class TestBadInput:
+  """One clear sentence and a failure, before anything is trained."""
+
+  def _fails(self, message, *arguments):
+    with pytest.raises(SystemExit, match=message) as error:
+      _main(*arguments)
+    assert '\n' not in str(error.value)
+
+  def test_no_table(self):
+    self._fails('Error: --table must be one of cffl_table1, .*, found none')
+
+  def test_unknown_table(self):
+    with pytest.raises(Exception, match='value should be one of <cffl_table1'):
+      _main('--table=cffl_table9')
+
+  def test_unknown_cell(self):
+    self._fails(
+      'Error: --cells must be one or more of digits, stand_in, found .mnist',
+      '--table=tiny',
+      '--cells=digits,mnist',
+    )
+
+  @pytest.mark.parametrize('flag', ['seeds', 'rounds'])
+  def test_numbers_below_1(self, flag):
+    message = f'Error: --{flag} must be at least 1, found 0'
+    self._fails(message, '--table=tiny', f'--{flag}=0')
+
+  def test_argument_that_is_no_flag(self):
+    self._fails("must be a flag, found 'tiny'", '--table=tiny', 'tiny')
+
+  def test_directory_that_cannot_be_written(self, tmp_path):
+    (tmp_path / 'file').touch()
+    self._fails(
+      'must be a directory that can be written, found: Not a directory',
+      '--table=tiny',
+      f'--output_dir={tmp_path}/file/x',
+    )
+
+  def test_missing_data(self, tmp_path, monkeypatch):
+    def fail():
+      raise OSError('no network')
+
+    monkeypatch.setattr(tf.keras.datasets.mnist, 'load_data', fail)
+    self._fails(
+      "Error: The data file 'mnist.npz' must lie in a data folder",
+      '--table=cffl_table1',
+      '--cells=mnist_p5',
+      f'--data_dir={tmp_path}',
+      f'--output_dir={tmp_path}/out',
+    )
+    assert not list((tmp_path / 'out').iterdir())
+
+  def test_directory_of_other_runs(self, tmp_path):
+    planner = table_runs.Planner(
+      tiny_table.TABLE,
+      num_seeds=1,
+      rounds=None,
+      data_dir=None,
+      output_dir=tmp_path,
+    )
+    folder = planner.run('digits', 'cffl', 0).output_dir
+    folder.mkdir(parents=True)
+    (folder / 'flags.txt').write_text('--rounds=7\n')
+    self._fails(
+      'must be a new directory or hold a run with the same flags',
+      '--table=tiny',
+      f'--output_dir={tmp_path}',
+    )
+
+
+@pytest.fixture(autouse=True)
+def _default_runtime_again():
+  """`main` sets its own context; the other tests expect theirs afterwards."""
+  yield
+  from tff_fair import runtime
+
+  runtime.set_execution_context('device', device='cpu')

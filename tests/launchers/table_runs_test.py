@@ -1,0 +1,132 @@
+import pathlib
+
+import pytest
+
+from launchers import settings
+from launchers import table_runs
+from launchers import tables
+from tests.launchers import tiny_table
+
+_OUT = pathlib.Path('out')
+
+
+def _planner(table=tiny_table.TABLE, num_seeds=2, rounds=None):
+  return table_runs.Planner(
+    table,
+    num_seeds=num_seeds,
+    rounds=rounds,
+    data_dir='data',
+    output_dir=_OUT,
+  )
+
+
+def test_a_run_is_a_command_with_all_seeds_alike():
+  run = _planner().run('digits', 'cffl', 1)
+  assert run.arguments == (
+    '--preset=cffl_digits',
+    '--algorithm=cffl',
+    '--upload_rate=0.5',
+    '--data_dir=data',
+  )
+  for name in ('model_seed', 'client_seed', 'data_seed'):
+    assert run.settings[name] == 1
+  assert run.settings['data_dir'] == 'data'
+  assert run.settings['num_clients'] == 5
+  assert run.output_dir == (
+    _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
+  )
+  assert run.settings['output_dir'] == str(run.output_dir)
+  assert f'--output_dir={run.output_dir}\n' in run.flags_text
+
+
+def test_the_directory_is_a_function_of_the_settings():
+  def folder(rounds=None, **flags):
+    methods = {'m': {'algorithm': 'cffl', **flags}}
+    table = tables.Table(
+      title='', cells=tiny_table.TABLE.cells, methods=methods, metrics=(),
+      percent=True,
+    )  # fmt: skip
+    return _planner(table, rounds=rounds).run('digits', 'm', 0).output_dir
+
+  # However it is said that the value is the usual one.
+  assert folder() == folder(upload_rate=1.0) == folder(rounds=20)
+  others = {
+    folder(),
+    folder(upload_rate=0.1),
+    folder(pretrain=True),
+    folder(rounds=3),
+    folder(rounds=3, upload_rate=0.1),
+  }
+  assert len(others) == 5
+
+
+def test_rows_leave_out_what_compares_a_run_with_itself():
+  rows = _planner().rows(['digits'])
+  assert [(row.metric, row.method) for row in rows] == [
+    ('cf', 'fedavg'),
+    ('cf', 'cffl'),
+    ('client_accuracy_max', 'standalone'),
+    ('client_accuracy_max', 'fedavg'),
+    ('client_accuracy_max', 'cffl'),
+  ]
+  run, alone = rows[1].runs[1]
+  assert run.settings['algorithm'] == 'cffl'
+  assert alone.settings['algorithm'] == 'standalone'
+  assert run.seed == alone.seed == 1
+  assert 'upload_rate' not in alone.settings
+
+
+def test_runs_that_rows_share_are_done_once_and_seed_by_seed():
+  rows = _planner().rows(['digits', 'stand_in'])
+  runs = table_runs.distinct(rows)
+  assert [(run.settings['algorithm'], run.seed) for run in runs] == [
+    ('standalone', 0),
+    ('fedavg', 0),
+    ('cffl', 0),
+    ('standalone', 1),
+    ('fedavg', 1),
+    ('cffl', 1),
+  ]
+
+
+def test_tables_share_runs():
+  def directories(name):
+    planner = _planner(tables.TABLES[name])
+    runs = table_runs.distinct(planner.rows(['mnist_p5']))
+    return {run.output_dir for run in runs}
+
+  first, second = map(directories, ('cffl_table1', 'cffl_table2'))
+  # All of table 2 are in table 1, 5 methods with 2 seeds.
+  assert second < first and len(second) == 10
+
+
+def test_rounds_are_those_of_the_call_or_of_the_paper():
+  planner = _planner(rounds=3)
+  assert planner.run('digits', 'cffl', 0).settings['rounds'] == 3
+  assert planner.paper_rounds('digits', 'cffl') == 20
+
+
+def test_flags_that_do_not_fit_are_refused():
+  methods = {'m': {'algorithm': 'standalone', 'upload_rate': 0.1}}
+  table = tables.Table(
+    title='', cells=tiny_table.TABLE.cells, methods=methods, metrics=('cf',),
+    percent=True,
+  )  # fmt: skip
+  with pytest.raises(settings.SettingsError, match='--upload_rate must not be'):
+    _planner(table).run('digits', 'm', 0)
+
+
+def test_finished_is_the_same_run_with_its_summary(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  run = _planner().run('digits', 'cffl', 0)
+  assert not run.is_finished()
+  run.output_dir.mkdir(parents=True)
+  (run.output_dir / 'flags.txt').write_text(run.flags_text)
+  assert not run.is_finished()
+  (run.output_dir / 'summary.json').touch()
+  assert run.is_finished()
+  (run.output_dir / 'flags.txt').write_text('--rounds=7\n')
+  with pytest.raises(
+    settings.SettingsError, match='--rounds is 7 there and 20'
+  ):
+    run.is_finished()
