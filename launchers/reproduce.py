@@ -183,7 +183,7 @@ def _train(run, count_rounds) -> None:
 
 
 def _report(name, planner, rows, cells, numbers, output_dir) -> None:
-  """Writes the table and its pictures, and prints its grids."""
+  """Writes the table and its pictures, and prints the table."""
   from launchers import table_plots
   from launchers import table_report
 

@@ -82,7 +82,7 @@ def write(
     rows: All its rows, as `build_row` makes them.
 
   Returns:
-    The grids of the table, as in table.md.
+    What table.md says of this table.
   """
   frame = pd.DataFrame(rows)
   path = output_dir / 'table.csv'
@@ -92,11 +92,11 @@ def write(
     frame = pd.concat([there[there['table'].isin(others)], frame])
     frame = frame.sort_values('table', kind='stable')
   run_directory.write_atomically(path, frame.to_csv(index=False))
-  sections = {n: _grids(n, part) for n, part in frame.groupby('table')}
-  text = '\n'.join(
-    f'{section}\n{_all_rows(frame[frame["table"] == n])}'
-    for n, section in sections.items()
-  )
+  sections = {
+    n: f'{_grids(n, part)}\n{_all_rows(part)}'
+    for n, part in frame.groupby('table')
+  }
+  text = '\n'.join(sections.values())
   run_directory.write_atomically(output_dir / 'table.md', text)
   return sections[name]
 

@@ -10,6 +10,7 @@ def test_legal_values_come_back():
   assert checks.check_integer('n', np.int64(3), 0) == 3
   assert checks.check_integer('n', 5, 0, 5) == 5
   assert checks.check_real('x', np.float32(0.5), 0.5, 0.5) == 0.5
+  assert checks.check_positive('x', 0.5, 0.5) == 0.5
   assert checks.check_fraction('x', 0) == 0.0
   assert checks.check_choice('c', 'a', ('a', 'b')) == 'a'
 
@@ -54,6 +55,16 @@ def test_legal_values_come_back():
     ),
     (
       lambda: checks.check_real('x', 1.1, 0.0, 1.0),
+      ValueError,
+      'x must be at most 1.0, found 1.1.',
+    ),
+    (
+      lambda: checks.check_positive('x', 0),
+      ValueError,
+      'x must be positive, found 0.0.',
+    ),
+    (
+      lambda: checks.check_positive('x', 1.1, 1.0),
       ValueError,
       'x must be at most 1.0, found 1.1.',
     ),

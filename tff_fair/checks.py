@@ -65,6 +65,29 @@ def check_real(
   return float(value)
 
 
+def check_positive(
+  name: str, value: float, maximum: float | None = None
+) -> float:
+  """Returns `value` as a `float` if it is a finite number above 0.
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check.
+    maximum: The largest legal value; None for no bound.
+
+  Returns:
+    `value` as a Python `float`.
+
+  Raises:
+    TypeError: If `value` is not a real number.
+    ValueError: If `value` is infinite, not a number, or out of range.
+  """
+  value = check_real(name, value, maximum=maximum)
+  if value <= 0:
+    raise ValueError(f'{name} must be positive, found {value}.')
+  return value
+
+
 def check_fraction(name: str, value: float) -> float:
   """Returns `value` as a `float` if it lies in [0, 1).
 

@@ -144,7 +144,7 @@ def test_drops_into_weighted_fed_avg():
 @pytest.mark.parametrize(
   ('arguments', 'error', 'message'),
   [
-    ({'fraction': 0.0}, ValueError, 'fraction must be above 0 and at most 1'),
+    ({'fraction': 0.0}, ValueError, 'fraction must be positive, found 0.0'),
     ({'fraction': 1.1}, ValueError, 'fraction must be at most 1.0, found 1.1'),
     ({'fraction': '1'}, TypeError, 'fraction must be a real number'),
     ({'fraction': 0.1, 'minimum': -1}, ValueError, 'minimum must be at least'),

@@ -164,7 +164,8 @@ def test_finished_runs_are_skipped(output_dir, arguments, capsys):
   before = flags_file.stat().st_mtime_ns
   _main(*arguments)
   said = capsys.readouterr().out
-  assert 'seed_' not in said
+  assert 'seed_0: ' not in said
+  assert 'python -m launchers.train' in said  # Of every row.
   assert said.startswith('# tiny\n') and 'CF coefficient' in said
   assert (output_dir / 'table.csv').read_bytes() == table
   assert flags_file.stat().st_mtime_ns == before

@@ -1,6 +1,7 @@
 """The launcher, end to end on the embedded digits."""
 
 import contextlib
+import functools
 import json
 import pathlib
 import re
@@ -274,25 +275,47 @@ def _variables(run, round_number):
   }
 
 
-_LONG = ['--preset=fedaboost_digits', '--rounds=40', '--eval_every=2']
+_LONG = {
+  'fedaboost': ['--preset=fedaboost_digits'],
+  # All that CFFL's state holds: own models, shadows, isolation.
+  'cffl': ['--preset=cffl_digits', '--pretrain', '--free_riders=1'],
+}
 
 
 @pytest.fixture(scope='module', name='whole_run')
 def _whole_run(tmp_path_factory):
-  """An unbroken run."""
-  path = tmp_path_factory.mktemp('whole')
-  result = _run(*_LONG, f'--output_dir={path}')
-  assert result.returncode == 0, result.stderr
-  return path
+  """An unbroken run of each method, made when it is first asked for."""
+
+  @functools.cache
+  def run(method):
+    path = tmp_path_factory.mktemp('whole')
+    result = _run(*_long(method), f'--output_dir={path}')
+    assert result.returncode == 0, result.stderr
+    return path
+
+  return run
+
+
+def _long(method):
+  return [*_LONG[method], '--rounds=40', '--eval_every=2']
 
 
 @pytest.mark.parametrize(
-  'number', [signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
+  ('method', 'number'),
+  [
+    ('fedaboost', signal.SIGKILL),
+    ('fedaboost', signal.SIGINT),
+    ('fedaboost', signal.SIGTERM),
+    ('cffl', signal.SIGKILL),
+  ],
 )
-def test_a_killed_run_resumes_to_the_same_result(tmp_path, number, whole_run):
+def test_a_killed_run_resumes_to_the_same_result(
+  tmp_path, method, number, whole_run
+):
+  whole = whole_run(method)
   killed = tmp_path / 'killed'
   metrics = killed / 'metrics.csv'
-  command = _command(*_LONG, f'--output_dir={killed}')
+  command = _command(*_long(method), f'--output_dir={killed}')
   process = subprocess.Popen(
     command, cwd=_ROOT, stderr=subprocess.PIPE, text=True
   )
@@ -311,12 +334,12 @@ def test_a_killed_run_resumes_to_the_same_result(tmp_path, number, whole_run):
     # Saved where it stood, not only at a multiple of ten.
     saved = {p.name for p in (killed / 'checkpoints').iterdir()}
     assert f'round_{rows}' in saved or f'round_{rows - 1}' in saved
-  resumed = _run(*_LONG, f'--output_dir={killed}')
+  resumed = _run(*_long(method), f'--output_dir={killed}')
   assert resumed.returncode == 0, resumed.stderr
   assert 'going on after round' in resumed.stdout
   for name in _TABLES:
-    assert (killed / name).read_bytes() == (whole_run / name).read_bytes(), name
-  expected = _variables(whole_run, 40)
+    assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+  expected = _variables(whole, 40)
   assert len(expected) > 4
   for name, value in _variables(killed, 40).items():
     np.testing.assert_array_equal(value, expected[name])

@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.aggregators import flat
+from tff_fair.aggregators import weighted
 
 TIES = ('index', 'keep')
 
@@ -126,15 +127,8 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     """
     if inner_agg_factory is None:
       inner_agg_factory = tff.aggregators.MeanFactory()
-    if not isinstance(
-      inner_agg_factory, tff.aggregators.WeightedAggregationFactory
-    ):
-      raise TypeError(
-        'inner_agg_factory must be a'
-        ' tff.aggregators.WeightedAggregationFactory, found'
-        f' {type(inner_agg_factory).__name__}.'
-      )
-    self._fraction = check_upload_rate('fraction', fraction)
+    weighted.check_weighted('inner_agg_factory', inner_agg_factory)
+    self._fraction = checks.check_positive('fraction', fraction, 1.0)
     self._inner_agg_factory = inner_agg_factory
     self._minimum = checks.check_integer('minimum', minimum, 0)
     self._ties = checks.check_choice('ties', ties, TIES)
@@ -173,14 +167,6 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
       return inner.next(state, tff.federated_map(sparsify, value), weight)
 
     return tff.templates.AggregationProcess(inner.initialize, next_fn)
-
-
-def check_upload_rate(name: str, value: float) -> float:
-  """Returns `value` as a float if it is a share in (0, 1]."""
-  value = checks.check_real(name, value, maximum=1.0)
-  if value <= 0:
-    raise ValueError(f'{name} must be above 0 and at most 1, found {value}.')
-  return value
 
 
 def check_float32(who: str, value_type: tff.Type) -> None:

@@ -6,9 +6,9 @@ of these, sees the trainable weights only, exactly as in
 `tff.learning.algorithms.build_weighted_fed_avg`.
 """
 
-from typing import Any
-
 import tensorflow_federated as tff
+
+from tff_fair.aggregators import weighted
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -38,7 +38,7 @@ class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
       TypeError: If either is not a weighted aggregation factory.
     """
     for factory in (trainable, non_trainable):
-      _check_weighted(factory)
+      weighted.check_weighted('model_aggregator', factory)
     self._trainable = trainable
     self._non_trainable = non_trainable
 
@@ -70,15 +70,6 @@ class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
     return tff.templates.AggregationProcess(init_fn, next_fn)
-
-
-def _check_weighted(factory: Any) -> None:
-  if not isinstance(factory, tff.aggregators.WeightedAggregationFactory):
-    raise TypeError(
-      'model_aggregator must be a tff.aggregators.WeightedAggregationFactory;'
-      f' found {type(factory).__name__} (wrap an unweighted factory with'
-      ' tff.aggregators.as_weighted_aggregator).'
-    )
 
 
 def _without_statistics(process, value_type, weight_type):

@@ -270,10 +270,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     checks.check_choice('isolation', isolation, ISOLATIONS)
     checks.check_choice('ties', ties, largest_values.TIES)
     checks.check_real('history_weight', history_weight, 0.0, 1.0)
-    if not checks.check_real(
-      'punishment_factor', punishment_factor, 0.0, 700.0
-    ):
-      raise ValueError('punishment_factor must be positive, found 0.')
+    checks.check_positive('punishment_factor', punishment_factor, 700.0)
     if threshold_absolute is not None:
       checks.check_real('threshold_absolute', threshold_absolute, 0.0, 1.0)
     self._initial_weights = initial_weights

@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.aggregators import weighted
+
 _FALLBACKS = ('keep', 'fedavg')
 
 
@@ -93,14 +95,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     """
     if inner_agg_factory is None:
       inner_agg_factory = tff.aggregators.MeanFactory()
-    if not isinstance(
-      inner_agg_factory, tff.aggregators.WeightedAggregationFactory
-    ):
-      raise TypeError(
-        'inner_agg_factory must be a'
-        ' tff.aggregators.WeightedAggregationFactory, found'
-        f' {type(inner_agg_factory).__name__}.'
-      )
+    weighted.check_weighted('inner_agg_factory', inner_agg_factory)
     if fallback not in _FALLBACKS:
       raise ValueError(
         f'fallback must be one of {_FALLBACKS}, found {fallback!r}.'

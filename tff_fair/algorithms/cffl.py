@@ -142,13 +142,15 @@ def build_cffl(
   )
   checks.check_integer('num_clients', num_clients, 1)
   checks.check_integer('pretrain_epochs', pretrain_epochs, 1)
-  largest_values.check_upload_rate('upload_rate', upload_rate)
-  composition.check_positive('clip_value', clip_value)
+  checks.check_positive('upload_rate', upload_rate, 1.0)
+  checks.check_positive('clip_value', clip_value)
   checks.check_choice('clip_mode', clip_mode, composition.CLIP_MODES)
   checks.check_choice('after_isolation', after_isolation, AFTER_ISOLATION)
   checks.check_choice('ties', ties, TIES)
   _check_amounts(amounts, num_clients)
   _check_free_riders(free_riders, num_clients, amounts)
+  # What ties are called where there is nothing to rank by but the entries.
+  plain_ties = 'keep' if ties == 'keep' else 'index'
   model = models.StatelessModel(model_fn)
   validation_fn = build_validation(model, validation)
   objective = client.cross_entropy_objective()
@@ -179,7 +181,7 @@ def build_cffl(
     own_share=own_share,
     normalize_before_mixing=normalize_before_mixing,
     isolation=isolation,
-    ties='keep' if ties == 'keep' else 'index',
+    ties=plain_ties,
   )
   size = sum(w.size for w in model.initial_weights.trainable)
   num_kept = largest_values.num_kept(upload_rate, size)
@@ -194,7 +196,7 @@ def build_cffl(
     sparse = aggregators.keep_largest(
       flat.flatten(clipped),
       num_kept,
-      ties='keep' if ties == 'keep' else 'index',
+      ties=plain_ties,
       ranking=flat.flatten(unclipped) if ties == 'preclip' else None,
     )
     return flat.unflatten(sparse, clipped)

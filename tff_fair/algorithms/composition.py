@@ -85,12 +85,6 @@ def check_optimizer(name: str, optimizer: Any) -> None:
     )
 
 
-def check_positive(name: str, value: float) -> None:
-  """Raises TypeError or ValueError unless `value` is a positive number."""
-  if checks.check_real(name, value, 0.0) == 0:
-    raise ValueError(f'{name} must be positive, found 0.')
-
-
 def compose_process(
   model: stateless.StatelessModel,
   client_work: tff.learning.templates.ClientWorkProcess,

@@ -291,6 +291,4 @@ def _check_options(
   checks.check_real('error_threshold', error_threshold, 0.0, 1.0)
   checks.check_real('max_gamma', max_gamma, 0.0)
   checks.check_real('initial_gamma', initial_gamma, 0.0, max_gamma)
-  checks.check_real('focal_weight', focal_weight, 0.0)
-  if focal_weight == 0:
-    raise ValueError('focal_weight must be positive, found 0.')
+  checks.check_positive('focal_weight', focal_weight)

@@ -20,7 +20,6 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.aggregators import largest_values
 from tff_fair.algorithms import composition
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -123,9 +122,9 @@ def build_dssgd(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  largest_values.check_upload_rate('upload_rate', upload_rate)
+  checks.check_positive('upload_rate', upload_rate, 1.0)
   if clip_value is not None:
-    composition.check_positive('clip_value', clip_value)
+    checks.check_positive('clip_value', clip_value)
 
   def share(update, examples):
     del examples  # A client's number of examples plays no part.

@@ -39,8 +39,7 @@ class FreeRiders:
     for client_id in self.client_ids:
       checks.check_integer('The id of a free rider', client_id, 0)
     checks.check_choice('kind', self.kind, KINDS)
-    if checks.check_real('bound', self.bound, 0.0) == 0:
-      raise ValueError('bound must be positive, found 0.')
+    checks.check_positive('bound', self.bound)
 
   def include(self, client_id: Any) -> tf.Tensor:
     """Whether a client is one of them.
