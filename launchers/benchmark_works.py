@@ -120,7 +120,7 @@ def cffl(setup: Setup) -> Contenders:
   """
   context = setup.context('device')
   task = dataclasses.replace(_mlp_task(), examples=_examples(20, 600, [784]))
-  (validation,) = _examples(1, 6000, [784])
+  validation = _examples(1, 6000, [784])[0]
   contenders = collections.OrderedDict(fedavg=_our_fed_avg(context, task))
   for name, upload_rate in (('cffl', 1.0), ('cffl_sparse', 0.1)):
     process = algorithms.build_cffl(

@@ -127,6 +127,7 @@ def test_every_work_has_a_function(work, works):
     ('B', ['native', 'stock', 'device']),
     ('table', ['stock', 'device']),
     ('fedaboost', ['fedavg', 'fedaboost']),
+    ('cffl', ['fedavg', 'cffl', 'cffl_sparse']),
     ('population', ['of_100', 'of_10000']),
   ],
 )
@@ -209,7 +210,7 @@ class TestBadInput:
 
   def test_unknown_work(self):
     _fails(
-      'Error: --works must be one or more of A, B, table, fedaboost,'
+      'Error: --works must be one or more of A, B, table, fedaboost, cffl,'
       " population, start, found 'C'.",
       '--works=A,C',
     )
