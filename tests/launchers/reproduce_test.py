@@ -175,7 +175,7 @@ def test_cells_and_seeds_that_are_wanted(output_dir, arguments, capsys):
   del output_dir  # Its runs are there.
   _main(*arguments, '--seeds=1', '--cells=stand_in')
   said = capsys.readouterr().out
-  assert 'stand_in' in said and '| digits' not in said
+  assert 'stand_in' in said and '\n| digits' not in said
   _main(*arguments)  # As it was, for the other tests.
 
 
