@@ -308,9 +308,11 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       TypeError: If a type is not as required.
     """
     self._check_types(value_type, weight_type)
-    uploads_type = collections.OrderedDict(value=value_type, weight=weight_type)
-    gather = client_table.build_gather(tff.types.to_type(uploads_type))
-    gathered_type = client_table.gathered_type(tff.types.to_type(uploads_type))
+    uploads_type = tff.types.to_type(
+      collections.OrderedDict(value=value_type, weight=weight_type)
+    )
+    gather = client_table.build_gather(uploads_type)
+    gathered_type = client_table.gathered_type(uploads_type)
 
     @tff.tensorflow.computation
     def initial_state():
@@ -366,9 +368,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
 
   def _serve(self, state, uploads) -> collections.OrderedDict:
     """The server's round, with a row for each participant who is present."""
-    # Runtimes gather in an order of their own; sums should not depend on it.
-    order = tf.argsort(uploads['weight']['client_id'])
-    uploads = tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
+    uploads = _by_client(uploads)
     ids = uploads['weight']['client_id']
     own = client_table.read_row(_per_client(state), ids)
     active = own['reputable'] > 0
@@ -382,7 +382,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
 
     weights = aggregation_weights(amounts, active, self._agg_norm)
     aggregate = self._aggregate(values, weights, amounts, active)
-    accuracies, references = self._validate(state, own, values)
+    accuracies, scored = self._validate(state, own, values)
     accuracies = tf.where(usable, accuracies, 0.0)
     rated = own['rated'] > 0
     reputation = reputations(
@@ -407,14 +407,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     new_state['allocation'] = client_table.write_rows(
       self._no_allocation(), ids, allocations
     )
-    if self._shadows:
-      new_state['shadow'] = client_table.write_rows(
-        state['shadow'], ids, references
-      )
-    else:
-      new_state['auxiliary'] = tf.nest.map_structure(
-        tf.subtract, state['auxiliary'], aggregate
-      )
+    new_state.update(self._new_models(state, ids, scored, aggregate))
     isolated = tf.math.count_nonzero(active & ~remaining, dtype=tf.int32)
     return collections.OrderedDict(
       state=new_state,
@@ -461,6 +454,13 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     )
     return accuracies, models
 
+  def _new_models(self, state, ids, scored, aggregate) -> dict[str, Any]:
+    """The end of step 2: the shadows move to what was scored, `w_srv` by Dg."""
+    if self._shadows:
+      return {'shadow': client_table.write_rows(state['shadow'], ids, scored)}
+    moved = tf.nest.map_structure(tf.subtract, state['auxiliary'], aggregate)
+    return {'auxiliary': moved}
+
   def _allocate(self, aggregate, updates, counts, shares, remaining) -> Any:
     """Step 4: the allocations, zeros for those who do not remain."""
     total = flat.flatten(_masked_part(aggregate))
@@ -506,6 +506,12 @@ def _per_client(state, names=None) -> collections.OrderedDict:
   return collections.OrderedDict(
     (name, state[name]) for name in names if name in state
   )
+
+
+def _by_client(uploads) -> Any:
+  """The rows by ascending id; runtimes gather in an order of their own."""
+  order = tf.argsort(uploads['weight']['client_id'])
+  return tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
 
 
 def _finite_rows(structure) -> tf.Tensor:
