@@ -97,3 +97,10 @@ class TestGatherClient:
     data = client.build_client_data(client_id, (_X[:2], y), (_X, _Y))
     with pytest.raises(RuntimeError, match=message):
       self._gather(5)(data)
+
+
+@pytest.mark.parametrize(
+  ('labels', 'expected'), [([], 0), ([2, 2], 1), ([0, 3, 0, 1], 3)]
+)
+def test_count_classes(labels, expected):
+  assert client.count_classes(np.array(labels, np.int32), 4) == expected

@@ -78,3 +78,15 @@ def test_gather_keeps_structure_and_pairs_values_with_ids():
     np.stack([rows['client_id'], -rows['client_id']], axis=1),
   )
   assert gather_all([])['model'].trainable[0].shape == (0, 2)
+
+
+def test_choose_rows():
+  mask = np.array([True, False, True])
+  others = np.array([[1, 1], [2, 2], [3, 3]], np.float32)
+  np.testing.assert_array_equal(
+    client.choose_rows(mask, 10 * others, others), [[10, 10], [2, 2], [30, 30]]
+  )
+  single = np.array([7, 8], np.float32)
+  np.testing.assert_array_equal(
+    client.choose_rows(mask, single, others), [[7, 8], [2, 2], [7, 8]]
+  )

@@ -375,7 +375,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     usable = active & (uploads['weight']['accepted'] > 0)
     usable &= _finite_rows(uploads['value'])
     values = tf.nest.map_structure(
-      lambda t: tf.where(_like_rows(usable, t), t, tf.zeros_like(t)),
+      lambda t: client_table.choose_rows(usable, t, tf.zeros_like(t)),
       uploads['value'],
     )
     amounts = tf.cast(uploads['weight']['amount'], tf.float64)
@@ -517,11 +517,6 @@ def _by_client(uploads) -> Any:
 def _finite_rows(structure) -> tf.Tensor:
   """`bool[m]`: whether all entries of a row are finite."""
   return tf.reduce_all(tf.math.is_finite(flat.flatten_rows(structure)), axis=1)
-
-
-def _like_rows(mask, rows) -> tf.Tensor:
-  """`mask` with as many axes as `rows`."""
-  return tf.reshape(mask, [-1] + [1] * (rows.shape.rank - 1))
 
 
 def _normalized(values) -> tf.Tensor:

@@ -251,7 +251,7 @@ def build_cffl(
         loss=result.metrics['loss'],
         floats_up=tf.constant(size if num_kept == size else 2 * num_kept),
       ),
-      active=trains & (tf.size(examples['train']['y']) > 0),
+      active=trains & client.has_examples(examples),
     )
 
   if free_riders is not None:
@@ -344,8 +344,7 @@ def _amount(amounts, scenario, examples, num_classes) -> tf.Tensor:
   labels = examples['train']['y']
   if scenario == 'size':
     return tf.size(labels)
-  counts = tf.math.bincount(labels, minlength=num_classes)
-  return tf.math.count_nonzero(counts, dtype=tf.int32)
+  return client.count_classes(labels, num_classes)
 
 
 def _check_amounts(amounts, num_clients) -> None:

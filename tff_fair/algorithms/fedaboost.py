@@ -279,8 +279,7 @@ def _num_classes(examples, all_classes, class_count, single_class) -> tf.Tensor:
   number = tf.constant(all_classes)
   if class_count == 'local':
     labels = tf.concat([examples['train']['y'], examples['holdout']['y']], 0)
-    counts = tf.math.bincount(labels, minlength=all_classes)
-    number = tf.math.count_nonzero(counts, dtype=tf.int32)
+    number = client.count_classes(labels, all_classes)
   return tf.maximum(number, 2) if single_class == 'floor2' else number
 
 

@@ -21,6 +21,7 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
+from tff_fair.algorithms import fed_avg
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -68,7 +69,7 @@ def build_round_robin_fed_avg(
   checks.check_integer('total_examples', total_examples, 1)
 
   def share(update, examples):
-    num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
+    num_examples = fed_avg.example_weight(examples, uniform=False)
     return [u * (num_examples / total_examples) for u in update]
 
   return _build(
@@ -229,13 +230,11 @@ def _download(state) -> collections.OrderedDict:
   table = state.client_work['table']
   served = table['served'] > 0
 
-  def download(rows, new):
-    mask = tf.reshape(served, [-1] + [1] * (rows.shape.rank - 1))
-    return tf.where(mask, new, rows)
-
   return collections.OrderedDict(
     model=tf.nest.map_structure(
-      download, table['model'], state.global_model_weights
+      lambda new, rows: client.choose_rows(served, new, rows),
+      state.global_model_weights,
+      table['model'],
     ),
     served=tf.zeros_like(table['served']),
   )

@@ -2,9 +2,12 @@
 
 from tff_fair.client.client_data import build_client_data
 from tff_fair.client.client_data import client_data_type
+from tff_fair.client.client_data import count_classes
 from tff_fair.client.client_data import gather_examples
+from tff_fair.client.client_data import has_examples
 from tff_fair.client.client_table import build_gather
 from tff_fair.client.client_table import build_table
+from tff_fair.client.client_table import choose_rows
 from tff_fair.client.client_table import read_row
 from tff_fair.client.client_table import write_rows
 from tff_fair.client.client_work import ClientOutput
@@ -30,10 +33,13 @@ __all__ = [
   'build_gather',
   'build_local_training',
   'build_table',
+  'choose_rows',
   'client_data_type',
+  'count_classes',
   'cross_entropy_objective',
   'focal_objective',
   'gather_examples',
+  'has_examples',
   'initial_optimizer_state',
   'proximal_objective',
   'read_row',

@@ -96,6 +96,26 @@ def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
   return whole.take(1).get_single_element()
 
 
+def has_examples(examples: Any) -> tf.Tensor:
+  """Whether a client has training data: bool scalar.
+
+  Args:
+    examples: What the client's gathering returns, with a part `train`.
+  """
+  return tf.size(examples['train']['y']) > 0
+
+
+def count_classes(labels: Any, num_classes: int) -> tf.Tensor:
+  """The number of distinct labels, an int32 scalar.
+
+  Args:
+    labels: `int32[n]`, in 0..num_classes-1.
+    num_classes: Number of classes.
+  """
+  counts = tf.math.bincount(labels, minlength=num_classes)
+  return tf.math.count_nonzero(counts, dtype=tf.int32)
+
+
 def build_gather_client(
   data_type: tff.Type, num_classes: int, num_clients: int | None
 ) -> tff.Computation:

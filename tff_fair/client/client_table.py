@@ -69,6 +69,22 @@ def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
   )
 
 
+def choose_rows(mask: Any, rows: Any, others: Any) -> tf.Tensor:
+  """Some rows of a tensor, and for the rest those of another.
+
+  Args:
+    mask: `bool[m]`, which rows to take.
+    rows: `[m, ...]`, or a single row, `[...]`, for all.
+    others: `[m, ...]`, what stands where `mask` is False.
+
+  Returns:
+    Like `others`.
+  """
+  others = tf.convert_to_tensor(others)
+  mask = tf.reshape(mask, [-1] + [1] * (others.shape.rank - 1))
+  return tf.where(mask, rows, others)
+
+
 def gathered_type(value_type: tff.Type) -> tff.Type:
   """The type of gathered values: `value_type` with a leading axis `None`."""
   return tff.types.to_type(

@@ -200,8 +200,9 @@ class _ClientRound(NamedTuple):
 def _client_round(output, row, examples) -> _ClientRound:
   """Drops what must not count, and counts what was dropped."""
   num_examples = tf.size(examples['train']['y'])
-  active = num_examples > 0 if output.active is None else output.active
-  empty = tf.equal(num_examples, 0) & tf.logical_not(active)
+  has_examples = client_data.has_examples(examples)
+  active = has_examples if output.active is None else output.active
+  empty = tf.logical_not(has_examples | active)
   sent = (output.update, output.update_weight, output.row)
   finite = tf.reduce_all(
     [

@@ -13,6 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair.client import client_data
 from tff_fair.client import client_work
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -111,7 +112,7 @@ def with_free_riders(
 
     active = output.active
     if active is None:
-      active = tf.size(examples['train']['y']) > 0
+      active = client_data.has_examples(examples)
     return output._replace(
       update=choose(noise, output.update),
       row=choose(row, output.row),

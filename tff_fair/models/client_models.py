@@ -29,9 +29,7 @@ def mlp_fedaboost(
   Returns:
     A Keras model with a 128-dimensional embedding.
   """
-  x = tf.keras.Input(input_shape)
-  embedding = _layers.Dense(128, activation='relu')(_layers.Flatten()(x))
-  return _with_logits(x, embedding, num_classes)
+  return _mlp(input_shape, num_classes, 128)
 
 
 def mlp_cffl_mnist(
@@ -46,10 +44,7 @@ def mlp_cffl_mnist(
   Returns:
     A Keras model with a 64-dimensional embedding.
   """
-  x = tf.keras.Input(input_shape)
-  h = _layers.Dense(128, activation='relu')(_layers.Flatten()(x))
-  embedding = _layers.Dense(64, activation='relu')(h)
-  return _with_logits(x, embedding, num_classes)
+  return _mlp(input_shape, num_classes, 128, 64)
 
 
 def mlp_cffl_adult(
@@ -64,9 +59,7 @@ def mlp_cffl_adult(
   Returns:
     A Keras model with a 32-dimensional embedding.
   """
-  x = tf.keras.Input(input_shape)
-  embedding = _layers.Dense(32, activation='relu')(_layers.Flatten()(x))
-  return _with_logits(x, embedding, num_classes)
+  return _mlp(input_shape, num_classes, 32)
 
 
 def cnn_femnist(
@@ -116,6 +109,15 @@ def cnn_cifar_gn(
   h = _layers.Flatten()(_layers.Dropout(0.25)(h))
   embedding = _layers.Dense(128, activation='relu')(h)
   return _with_logits(x, embedding, num_classes)
+
+
+def _mlp(input_shape, num_classes, *widths) -> tf.keras.Model:
+  """Hidden layers with ReLU on flattened inputs, the last is the embedding."""
+  x = tf.keras.Input(input_shape)
+  h = _layers.Flatten()(x)
+  for width in widths:
+    h = _layers.Dense(width, activation='relu')(h)
+  return _with_logits(x, h, num_classes)
 
 
 def _with_logits(x, embedding, num_classes) -> tf.keras.Model:
