@@ -169,14 +169,14 @@ def test_vectorises_over_weights():
 def test_properties():
   stateless = models.StatelessModel(_MODELS['cnn_femnist'])
   assert stateless.num_classes == 4
-  assert stateless.has_embedding and stateless.has_batch_norm
+  assert stateless.embedding_size and stateless.has_batch_norm
   assert stateless.input_spec.shape.as_list() == [None, 6, 6, 1]
   tff.test.assert_types_identical(
     stateless.weights_type.trainable[0],
     tff.TensorType(np.float32, [3, 3, 1, 32]),
   )
   plain = models.StatelessModel(_dense_model)
-  assert not plain.has_embedding and not plain.has_batch_norm
+  assert plain.embedding_size is None and not plain.has_batch_norm
 
 
 class _HiddenVariable(tf.keras.layers.Layer):

@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.aggregators import flat
+from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.client import client_table
 
@@ -308,42 +309,9 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       TypeError: If a type is not as required.
     """
     self._check_types(value_type, weight_type)
-    uploads_type = tff.types.to_type(
-      collections.OrderedDict(value=value_type, weight=weight_type)
+    return gathered.build_process(
+      value_type, weight_type, self._initial_state, self._serve
     )
-    gather = client_table.build_gather(uploads_type)
-    gathered_type = client_table.gathered_type(uploads_type)
-
-    @tff.tensorflow.computation
-    def initial_state():
-      return self._initial_state()
-
-    @tff.tensorflow.computation(
-      initial_state.type_signature.result, gathered_type
-    )
-    @tf.function
-    def serve(state, uploads):
-      return self._serve(state, uploads)
-
-    @tff.federated_computation
-    def init_fn():
-      return tff.federated_eval(initial_state, tff.SERVER)
-
-    @tff.federated_computation(
-      init_fn.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
-    def next_fn(state, value, weight):
-      uploads = collections.OrderedDict(value=value, weight=weight)
-      served = tff.federated_map(
-        serve, (state, gather(tff.federated_zip(uploads)))
-      )
-      return tff.templates.MeasuredProcessOutput(
-        served.state, served.aggregate, served.measurements
-      )
-
-    return tff.templates.AggregationProcess(init_fn, next_fn)
 
   def _initial_state(self) -> collections.OrderedDict:
     weights = tf.nest.map_structure(tf.constant, self._initial_weights)
@@ -363,12 +331,12 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
   def _no_allocation(self) -> Any:
     return tf.nest.map_structure(
       lambda w: tf.zeros([self._num_clients, *np.shape(w)]),
-      _masked_part(self._initial_weights),
+      gathered.trainable_part(self._initial_weights),
     )
 
-  def _serve(self, state, uploads) -> collections.OrderedDict:
+  def _serve(self, state, uploads) -> gathered.Served:
     """The server's round, with a row for each participant who is present."""
-    uploads = _by_client(uploads)
+    uploads = gathered.by_client(uploads)
     ids = uploads['weight']['client_id']
     own = client_table.read_row(_per_client(state), ids)
     active = own['reputable'] > 0
@@ -391,7 +359,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     remaining, reputation, threshold = isolate(
       reputation, active, **self._isolation
     )
-    updates = flat.flatten_rows(_masked_part(values))
+    updates = flat.flatten_rows(gathered.trainable_part(values))
     counts = allocation_counts(reputation, amounts, remaining, updates.shape[1])
     shares = weights
     if self._own_share == 'paper':
@@ -409,9 +377,9 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     )
     new_state.update(self._new_models(state, ids, scored, aggregate))
     isolated = tf.math.count_nonzero(active & ~remaining, dtype=tf.int32)
-    return collections.OrderedDict(
+    return gathered.Served(
       state=new_state,
-      aggregate=aggregate,
+      result=aggregate,
       measurements=collections.OrderedDict(
         num_isolated=isolated,
         num_reputable=tf.reduce_sum(new_state['reputable']),
@@ -463,7 +431,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
 
   def _allocate(self, aggregate, updates, counts, shares, remaining) -> Any:
     """Step 4: the allocations, zeros for those who do not remain."""
-    total = flat.flatten(_masked_part(aggregate))
+    total = flat.flatten(gathered.trainable_part(aggregate))
     shares = tf.cast(shares, tf.float32)
     kept = largest_values.keep_largest_of_each(total, counts, ties=self._ties)
     rows = tf.where(
@@ -471,7 +439,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       kept - shares[:, tf.newaxis] * updates,
       tf.zeros_like(updates),
     )
-    return flat.unflatten(rows, _masked_part(aggregate))
+    return flat.unflatten(rows, gathered.trainable_part(aggregate))
 
   def _check_types(self, value_type, weight_type) -> None:
     largest_values.check_float32('ReputationMaskedFactory', value_type)
@@ -493,25 +461,12 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
 
-def _masked_part(value) -> Any:
-  """What is masked and allocated: everything but batch-norm statistics."""
-  if isinstance(value, tff.learning.models.ModelWeights):
-    return value.trainable
-  return value
-
-
 def _per_client(state, names=None) -> collections.OrderedDict:
   """The entries of the state that have a row a participant."""
   names = names or ('reputation', 'rated', 'reputable', 'shadow')
   return collections.OrderedDict(
     (name, state[name]) for name in names if name in state
   )
-
-
-def _by_client(uploads) -> Any:
-  """The rows by ascending id; runtimes gather in an order of their own."""
-  order = tf.argsort(uploads['weight']['client_id'])
-  return tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
 
 
 def _finite_rows(structure) -> tf.Tensor:

@@ -6,6 +6,7 @@ client work, its own aggregation rule and a finalizer (TFF's).
 
 import collections
 from collections.abc import Callable
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_fair import aggregators
 from tff_fair import checks
+from tff_fair.algorithms import divergence
 from tff_fair.client import client_table
 from tff_fair.models import stateless
 
@@ -22,7 +24,57 @@ ModelWeights = tff.learning.models.ModelWeights
 CLIP_MODES = ('value', 'norm')
 
 
-class PersonalizedLearningProcess(tff.learning.templates.LearningProcess):
+class FairLearningProcess(tff.learning.templates.LearningProcess):
+  """A learning process that can tell how far the clients' models are apart."""
+
+  def __init__(
+    self,
+    process: tff.learning.templates.LearningProcess,
+    build_divergence: Callable[[], tff.Computation],
+    next_fn: tff.Computation | None = None,
+  ):
+    """Adds `divergence` to a process.
+
+    Args:
+      process: The process.
+      build_divergence: Builds what `divergence.build_divergence` returns.
+      next_fn: Replaces `next` of the process, or None.
+    """
+    super().__init__(
+      process.initialize,
+      next_fn or process.next,
+      process.get_model_weights,
+      process.set_model_weights,
+      get_hparams_fn=process.get_hparams,
+      set_hparams_fn=process.set_hparams,
+    )
+    self.build_divergence = functools.cache(build_divergence)
+
+  def divergence(
+    self, before: Any, after: Any, data: list[Any]
+  ) -> collections.OrderedDict:
+    """How far the local models of a round are from its global model.
+
+    The clients train once more, exactly as in that round.
+
+    Args:
+      before: The state before the round.
+      after: The state after it.
+      data: The client data of the round.
+
+    Returns:
+      `D_cosine` and `D_manhattan` between parameters and between embeddings,
+      see `divergence.build_divergence`.
+    """
+    return self.build_divergence()(
+      before.client_work,
+      before.global_model_weights,
+      after.global_model_weights,
+      data,
+    )
+
+
+class PersonalizedLearningProcess(FairLearningProcess):
   """A learning process in which every client also has a model of its own.
 
   Attributes:
@@ -32,14 +84,7 @@ class PersonalizedLearningProcess(tff.learning.templates.LearningProcess):
 
   def __init__(self, process, get_client_model_weights):
     """Adds `get_client_model_weights` to a composed process."""
-    super().__init__(
-      process.initialize,
-      process.next,
-      process.get_model_weights,
-      process.set_model_weights,
-      get_hparams_fn=process.get_hparams,
-      set_hparams_fn=process.set_hparams,
-    )
+    super().__init__(process, process.build_divergence)
     self.get_client_model_weights = get_client_model_weights
 
   def client_model_table(self, state: Any) -> ModelWeights:
@@ -93,7 +138,7 @@ def compose_process(
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   split_statistics: bool = True,
-) -> tff.learning.templates.LearningProcess:
+) -> FairLearningProcess:
   """Composes a learning process.
 
   Args:
@@ -108,7 +153,7 @@ def compose_process(
       weights apart; False for a rule that takes `ModelWeights`.
 
   Returns:
-    A `tff.learning.templates.LearningProcess`.
+    A `FairLearningProcess`.
   """
   if server_optimizer is None:
     server_optimizer = tff.learning.optimizers.build_sgdm(1.0)
@@ -122,19 +167,22 @@ def compose_process(
   def initial_model_weights():
     return tf.nest.map_structure(tf.constant, model.initial_weights)
 
-  return tff.learning.templates.compose_learning_process(
+  process = tff.learning.templates.compose_learning_process(
     initial_model_weights,
     tff.learning.templates.build_broadcast_process(model.weights_type),
     client_work,
     aggregator,
     _build_finalizer(server_optimizer, model.weights_type),
   )
+  return FairLearningProcess(
+    process,
+    functools.partial(divergence.build_divergence, model, client_work),
+  )
 
 
 def add_download(
-  process: tff.learning.templates.LearningProcess,
-  download: Callable[[Any], Any],
-) -> tff.learning.templates.LearningProcess:
+  process: FairLearningProcess, download: Callable[[Any], Any]
+) -> FairLearningProcess:
   """Lets clients take home, at a round's end, what the server has for them.
 
   Args:
@@ -167,18 +215,11 @@ def add_download(
       tff.federated_map(deliver, output.state), output.metrics
     )
 
-  return tff.learning.templates.LearningProcess(
-    process.initialize,
-    next_fn,
-    process.get_model_weights,
-    process.set_model_weights,
-    get_hparams_fn=process.get_hparams,
-    set_hparams_fn=process.set_hparams,
-  )
+  return FairLearningProcess(process, process.build_divergence, next_fn)
 
 
 def add_client_models(
-  process: tff.learning.templates.LearningProcess,
+  process: FairLearningProcess,
 ) -> PersonalizedLearningProcess:
   """Offers the clients' models, which are the table's entry `model`.
 
@@ -195,6 +236,27 @@ def add_client_models(
     return client_table.read_row(state.client_work['table']['model'], client_id)
 
   return PersonalizedLearningProcess(process, get_client_model_weights)
+
+
+def learning_rate_at(
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  client_learning_rate_fn: Callable[[Any], Any] | None,
+) -> Callable[[Any], tf.Tensor]:
+  """The clients' learning rate, for rules that divide or multiply by it.
+
+  Args:
+    client_optimizer: The clients' optimiser.
+    client_learning_rate_fn: `round (int32, from 0) -> rate`, which replaces the
+      optimiser's rate, or None.
+
+  Returns:
+    `round (int32, from 0) -> float32`.
+  """
+  if client_learning_rate_fn is not None:
+    return lambda number: tf.cast(client_learning_rate_fn(number), tf.float32)
+  state = client_optimizer.initialize(tf.TensorSpec([], tf.float32))
+  rate = np.float32(client_optimizer.get_hparams(state)['learning_rate'])
+  return lambda number: tf.constant(rate)
 
 
 def model_update(before: ModelWeights, after: ModelWeights) -> ModelWeights:

@@ -12,6 +12,9 @@ from tff_fair.client.client_table import read_row
 from tff_fair.client.client_table import write_rows
 from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import build_client_work
+from tff_fair.client.embeddings import check_embedding
+from tff_fair.client.embeddings import mean_embedding
+from tff_fair.client.embeddings import normalized
 from tff_fair.client.free_riders import FreeRiders
 from tff_fair.client.free_riders import with_free_riders
 from tff_fair.client.local_training import LocalResult
@@ -33,6 +36,7 @@ __all__ = [
   'build_gather',
   'build_local_training',
   'build_table',
+  'check_embedding',
   'choose_rows',
   'client_data_type',
   'count_classes',
@@ -41,6 +45,8 @@ __all__ = [
   'gather_examples',
   'has_examples',
   'initial_optimizer_state',
+  'mean_embedding',
+  'normalized',
   'proximal_objective',
   'read_row',
   'with_free_riders',

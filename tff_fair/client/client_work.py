@@ -39,6 +39,8 @@ class ClientOutput(NamedTuple):
       used where clients have no id.
     active: bool scalar, whether the client takes part; None for "if it has
       training data".
+    dropped_weight: For the aggregator in place of `update_weight`, if the
+      client is dropped; None for the rule above.
   """
 
   update: Any
@@ -47,6 +49,7 @@ class ClientOutput(NamedTuple):
   metrics: collections.OrderedDict
   report: collections.OrderedDict
   active: Any = None
+  dropped_weight: Any = None
 
 
 ClientUpdate = Callable[..., ClientOutput]
@@ -61,6 +64,7 @@ def build_client_work(
   initial_row: Any = (),
   learning_rate_fn: LearningRateFn | None = None,
   start_round: Callable[[Any, Any, Any], Any] | None = None,
+  share_fn: Callable[[Any, Any], Any] | None = None,
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds a client work process around one client's arithmetic.
 
@@ -70,13 +74,17 @@ def build_client_work(
       ClientOutput`, a pure function of tensors: `examples` is
       `OrderedDict(key, train[, holdout])` with `train` and `holdout` each
       `OrderedDict(x, y)`, `seed` is `int32[2]`, `learning_rate` is what
-      `learning_rate_fn` returned, or None without one.
+      `learning_rate_fn` returned, or None without one. With `share_fn` it has
+      one more argument, `shared`.
     num_clients: Number of clients if they have ids; None for plain data.
     seed: Of every random draw on clients.
     initial_row: A client's first row of the table; `()` for no table.
     learning_rate_fn: `round (int32, from 0) -> learning rate`, or None.
     start_round: `(table, round, cohort_size) -> table`, applied at the server
       before the table is sent, or None.
+    share_fn: `(table, round) -> shared`, applied at the server after
+      `start_round`: what all clients are sent alike, a structure of tensors; or
+      None.
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess` whose state is
@@ -110,6 +118,12 @@ def build_client_work(
       table = start_round(state['table'], state['round'], cohort_size)
       return collections.OrderedDict(round=state['round'], table=table)
 
+  @tff.tensorflow.computation(state_type)
+  def share(state):
+    if share_fn is None:
+      return ()
+    return share_fn(state['table'], state['round'])
+
   @tff.tensorflow.computation(state_type, np.int32)
   def read_row(state, key):
     return client_table.read_row(state['table'], key)
@@ -117,14 +131,16 @@ def build_client_work(
   @tff.tensorflow.computation(
     model.weights_type,
     read_row.type_signature.result,
+    share.type_signature.result,
     examples_type,
     np.int32,
   )
   @tf.function
-  def work(weights, row, examples, round_number):
+  def work(weights, row, shared, examples, round_number):
     key_seed = local_training.client_seed(seed, round_number, examples['key'])
     rate = None if learning_rate_fn is None else learning_rate_fn(round_number)
-    output = client_update(weights, row, examples, key_seed, rate)
+    extra = {} if share_fn is None else {'shared': shared}
+    output = client_update(weights, row, examples, key_seed, rate, **extra)
     return _client_round(output, row, examples)
 
   gathered_type = work.type_signature.result.gathered
@@ -172,7 +188,13 @@ def build_client_work(
       row = tff.federated_value((), tff.CLIENTS)
     else:
       row = tff.federated_map(read_row, (sent, examples.key))
-    result = tff.federated_map(work, (weights, row, examples, sent.round))
+    if share_fn is None:
+      shared = tff.federated_value((), tff.CLIENTS)
+    else:
+      shared = tff.federated_broadcast(tff.federated_map(share, state))
+    result = tff.federated_map(
+      work, (weights, row, shared, examples, sent.round)
+    )
     measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
     if num_clients is None:
       new_state = tff.federated_map(finish_without_ids, state)
@@ -223,6 +245,10 @@ def _client_round(output, row, examples) -> _ClientRound:
   def weight_of(value):
     return zeroed(value) if value.dtype.is_floating else value
 
+  dropped_weight = output.dropped_weight
+  if dropped_weight is None:
+    dropped_weight = tf.nest.map_structure(weight_of, output.update_weight)
+
   def shown(value):
     """A report of what did not happen is undefined, or 0 for integers."""
     missing = np.nan if value.dtype.is_floating else 0
@@ -233,7 +259,7 @@ def _client_round(output, row, examples) -> _ClientRound:
   return _ClientRound(
     client_result=tff.learning.templates.ClientResult(
       zeroed(output.update),
-      tf.nest.map_structure(weight_of, output.update_weight),
+      tf.nest.map_structure(kept, output.update_weight, dropped_weight),
     ),
     gathered=collections.OrderedDict(
       row=tf.nest.map_structure(kept, output.row, row),

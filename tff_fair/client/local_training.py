@@ -175,6 +175,12 @@ class _Forward:
     return self._weights.trainable
 
   @property
+  def seed(self):
+    """`int32[2]`, for what an objective draws at this step."""
+    # Passes through the model fold in 0, 1, ...
+    return tf.random.experimental.stateless_fold_in(self._seed, -1)
+
+  @property
   def non_trainable(self):
     return self._weights.non_trainable
 

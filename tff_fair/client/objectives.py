@@ -4,7 +4,8 @@ An objective computes `(forward, batch, context) -> (loss, metrics)`:
 
 * `forward(x)` calls the model in training mode with the weights of this step
   and returns `OrderedDict(logits, [embedding])`; it may be called more than
-  once. `forward.trainable` are those weights.
+  once. `forward.trainable` are those weights, and `forward.seed` is `int32[2]`
+  for random draws of this step.
 * `batch` is `OrderedDict(x, y, index)`; `index` tells which of the client's
   examples these are, to look up what `context` holds for each of them.
 * `context` is whatever the method sends along: a focusing parameter, the

@@ -1,5 +1,8 @@
 """Fairness metrics, and the evaluation of models on clients' data."""
 
+from tff_fair.metrics.distances import accuracy_distances
+from tff_fair.metrics.distances import angle
+from tff_fair.metrics.distances import manhattan
 from tff_fair.metrics.evaluation import ClientScores
 from tff_fair.metrics.evaluation import Evaluator
 from tff_fair.metrics.evaluation import ServerEvaluator
@@ -15,11 +18,14 @@ __all__ = [
   'ClientScores',
   'Evaluator',
   'ServerEvaluator',
+  'accuracy_distances',
+  'angle',
   'cf_coefficient',
   'client_statistics',
   'confusion_matrices',
   'fairness_variance',
   'macro_f1',
+  'manhattan',
   'mean_with_interval',
   'score_predictions',
 ]

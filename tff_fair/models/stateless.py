@@ -30,7 +30,7 @@ class StatelessModel:
     weights_type: The `tff.Type` of `initial_weights`.
     input_spec: `tf.TensorSpec` of `x`, `float32[?, ...]`.
     num_classes: Number of logits.
-    has_embedding: Whether the outputs include `embedding`.
+    embedding_size: p of the output `embedding`; None without one.
     has_batch_norm: Whether a layer normalises with batch statistics.
   """
 
@@ -74,7 +74,9 @@ class StatelessModel:
     )
     outputs = _named_outputs(model.output)
     self.num_classes = outputs['logits'].shape[-1]
-    self.has_embedding = 'embedding' in outputs
+    self.embedding_size = None
+    if 'embedding' in outputs:
+      self.embedding_size = outputs['embedding'].shape[-1]
     self.has_batch_norm = any(
       isinstance(layer, tf.keras.layers.BatchNormalization)
       for layer in self._layers

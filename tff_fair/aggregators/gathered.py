@@ -1,0 +1,106 @@
+"""Aggregation by a server that sees every upload: gather, then decide.
+
+A rule that compares clients with each other is no sum over clients. Its server
+receives the uploads as the rows of one structure, with what tells whose they
+are among the weights, and computes the result from all of them.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair.client import client_table
+
+
+class Served(NamedTuple):
+  """What the server's round gives.
+
+  Attributes:
+    state: The new state.
+    result: The aggregate, a structure like one client's value.
+    measurements: OrderedDict of tensors.
+  """
+
+  state: Any
+  result: Any
+  measurements: collections.OrderedDict
+
+
+def build_process(
+  value_type: tff.Type,
+  weight_type: tff.Type,
+  initial_state: Callable[[], Any],
+  serve: Callable[[Any, Any], Served],
+) -> tff.templates.AggregationProcess:
+  """Builds the process of a rule that is a function of all uploads.
+
+  Args:
+    value_type: Unplaced type of a client's value, tensors of known shape.
+    weight_type: Unplaced type of a client's weight, likewise.
+    initial_state: Makes the first state, of tensors.
+    serve: `(state, uploads) -> Served`, a pure function of tensors: `uploads`
+      is `OrderedDict(value, weight)` with a leading axis of the clients that
+      are present, in no particular order.
+
+  Returns:
+    A weighted `tff.templates.AggregationProcess`.
+  """
+  uploads_type = tff.types.to_type(
+    collections.OrderedDict(value=value_type, weight=weight_type)
+  )
+  gather = client_table.build_gather(uploads_type)
+
+  @tff.tensorflow.computation
+  def first_state():
+    return initial_state()
+
+  @tff.tensorflow.computation(
+    first_state.type_signature.result, client_table.gathered_type(uploads_type)
+  )
+  @tf.function
+  def serve_all(state, uploads):
+    return serve(state, uploads)
+
+  @tff.federated_computation
+  def init_fn():
+    return tff.federated_eval(first_state, tff.SERVER)
+
+  @tff.federated_computation(
+    init_fn.type_signature.result,
+    tff.FederatedType(value_type, tff.CLIENTS),
+    tff.FederatedType(weight_type, tff.CLIENTS),
+  )
+  def next_fn(state, value, weight):
+    uploads = collections.OrderedDict(value=value, weight=weight)
+    served = tff.federated_map(
+      serve_all, (state, gather(tff.federated_zip(uploads)))
+    )
+    return tff.templates.MeasuredProcessOutput(
+      served.state, served.result, served.measurements
+    )
+
+  return tff.templates.AggregationProcess(init_fn, next_fn)
+
+
+def trainable_part(value: Any) -> Any:
+  """What rules compare, clip and select in: all but batch-norm statistics.
+
+  Args:
+    value: A structure; of `ModelWeights` the trainable part is meant.
+  """
+  if isinstance(value, tff.learning.models.ModelWeights):
+    return value.trainable
+  return value
+
+
+def by_client(uploads: Any) -> Any:
+  """The rows by ascending `client_id`, for runtimes gather in any order.
+
+  Args:
+    uploads: `OrderedDict(value, weight)` with an entry `client_id` in `weight`.
+  """
+  order = tf.argsort(uploads['weight']['client_id'])
+  return tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)

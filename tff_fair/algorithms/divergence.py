@@ -1,0 +1,117 @@
+"""How far the clients' models of a round are from its global model.
+
+CoRe-Fed (AAAI 2026) measures fairness by two distances between a client's model
+and the global one, and names the models by the symbol of their extractor. So
+they are measured in two spaces: between all parameters, and between the mean
+embeddings that both models give the client's data.
+"""
+
+import collections
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import client
+from tff_fair import models
+from tff_fair.aggregators import flat
+from tff_fair.metrics import distances
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+def build_divergence(
+  model: models.StatelessModel,
+  client_work: tff.learning.templates.ClientWorkProcess,
+) -> tff.Computation:
+  """Builds the measurement for a method.
+
+  A client's local model is what it received minus the update it sends.
+
+  Args:
+    model: The client model.
+    client_work: The method's client work.
+
+  Returns:
+    `<client_work_state@SERVER, before=W@SERVER, after=W@SERVER, {data}@CLIENTS>
+    -> OrderedDict@SERVER` of float64, means over the clients that sent another
+    model than they received: `parameters_d_cosine` (radians) and
+    `parameters_d_manhattan` between the trainable weights of the local model
+    and of `after`; for a model with an embedding, `embedding_d_cosine` and
+    `embedding_d_manhattan` between the means over the client's training
+    examples of the (not normalised) embeddings under both. NaN if there is no
+    such client.
+  """
+  state_type, _, data_type = client_work.next.type_signature.parameter
+  update_type = client_work.next.type_signature.result.result.member.update
+
+  @tff.tensorflow.computation(data_type.member)
+  @tf.function
+  def gather_inputs(data):
+    plain = isinstance(data_type.member, tff.SequenceType)
+    return client.gather_examples(data if plain else data['train'])['x']
+
+  @tff.tensorflow.computation(
+    update_type,
+    model.weights_type,
+    model.weights_type,
+    gather_inputs.type_signature.result,
+  )
+  @tf.function
+  def measure(update, before, after, x):
+    local = tf.nest.map_structure(tf.subtract, before, update)
+    pairs = collections.OrderedDict(
+      parameters=(flat.flatten(local.trainable), flat.flatten(after.trainable))
+    )
+    if model.embedding_size is not None:
+      pairs['embedding'] = tuple(
+        client.mean_embedding(model, weights, x, normalize=False)
+        for weights in (local, after)
+      )
+    values = collections.OrderedDict()
+    for space, (u, v) in pairs.items():
+      values[f'{space}_d_cosine'] = distances.angle(u, v)
+      values[f'{space}_d_manhattan'] = distances.manhattan(u, v)
+    moved = tf.math.count_nonzero(flat.flatten(update.trainable)) > 0
+    return collections.OrderedDict(
+      values=tf.nest.map_structure(
+        lambda value: tf.where(moved, value, tf.zeros_like(value)), values
+      ),
+      number=tf.cast(moved, tf.float64),
+    )
+
+  @tff.tensorflow.computation(measure.type_signature.result)
+  def mean(sums):
+    return tf.nest.map_structure(
+      lambda total: total / sums['number'], sums['values']
+    )
+
+  @tff.federated_computation(
+    state_type,
+    tff.FederatedType(model.weights_type, tff.SERVER),
+    tff.FederatedType(model.weights_type, tff.SERVER),
+    data_type,
+  )
+  def divergence(state, before, after, data):
+    sent = tff.federated_broadcast(before)
+    output = client_work.next(state, sent, data)
+    update = tff.federated_map(_update_of(output.result), output.result)
+    values = tff.federated_map(
+      measure,
+      (
+        update,
+        sent,
+        tff.federated_broadcast(after),
+        tff.federated_map(gather_inputs, data),
+      ),
+    )
+    return tff.federated_map(mean, tff.federated_sum(values))
+
+  return divergence
+
+
+def _update_of(result) -> tff.Computation:
+  @tff.tensorflow.computation(result.type_signature.member)
+  def update_of(client_result):
+    return client_result.update
+
+  return update_of
