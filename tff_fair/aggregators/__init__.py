@@ -1,5 +1,6 @@
 """Aggregation rules as factories that compose into any TFF pipeline."""
 
+from tff_fair.aggregators.gradient_reuse import GradientReuseFactory
 from tff_fair.aggregators.largest_values import LargestValuesFactory
 from tff_fair.aggregators.largest_values import keep_largest
 from tff_fair.aggregators.model_weights import ModelWeightsFactory
@@ -8,6 +9,7 @@ from tff_fair.aggregators.samme import SammeAlphaFactory
 from tff_fair.aggregators.samme import samme_alpha
 
 __all__ = [
+  'GradientReuseFactory',
   'LargestValuesFactory',
   'ModelWeightsFactory',
   'ReputationMaskedFactory',

@@ -34,6 +34,7 @@ def build_process(
   weight_type: tff.Type,
   initial_state: Callable[[], Any],
   serve: Callable[[Any, Any], Served],
+  prepare: Callable[[Any, Any], Any] | None = None,
 ) -> tff.templates.AggregationProcess:
   """Builds the process of a rule that is a function of all uploads.
 
@@ -42,23 +43,30 @@ def build_process(
     weight_type: Unplaced type of a client's weight, likewise.
     initial_state: Makes the first state, of tensors.
     serve: `(state, uploads) -> Served`, a pure function of tensors: `uploads`
-      is `OrderedDict(value, weight)` with a leading axis of the clients that
-      are present, in no particular order.
+      has a leading axis of the clients that are present, in no particular
+      order.
+    prepare: `(value, weight) -> upload`, a pure function of tensors that each
+      client applies; None for `OrderedDict(value, weight)`.
 
   Returns:
     A weighted `tff.templates.AggregationProcess`.
   """
-  uploads_type = tff.types.to_type(
-    collections.OrderedDict(value=value_type, weight=weight_type)
-  )
-  gather = client_table.build_gather(uploads_type)
+
+  @tff.tensorflow.computation(value_type, weight_type)
+  def upload(value, weight):
+    if prepare is None:
+      return collections.OrderedDict(value=value, weight=weight)
+    return prepare(value, weight)
+
+  upload_type = upload.type_signature.result
+  gather = client_table.build_gather(upload_type)
 
   @tff.tensorflow.computation
   def first_state():
     return initial_state()
 
   @tff.tensorflow.computation(
-    first_state.type_signature.result, client_table.gathered_type(uploads_type)
+    first_state.type_signature.result, client_table.gathered_type(upload_type)
   )
   @tf.function
   def serve_all(state, uploads):
@@ -74,10 +82,8 @@ def build_process(
     tff.FederatedType(weight_type, tff.CLIENTS),
   )
   def next_fn(state, value, weight):
-    uploads = collections.OrderedDict(value=value, weight=weight)
-    served = tff.federated_map(
-      serve_all, (state, gather(tff.federated_zip(uploads)))
-    )
+    uploads = gather(tff.federated_map(upload, (value, weight)))
+    served = tff.federated_map(serve_all, (state, uploads))
     return tff.templates.MeasuredProcessOutput(
       served.state, served.result, served.measurements
     )

@@ -14,13 +14,13 @@ from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import build_client_work
 from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import mean_embedding
-from tff_fair.client.embeddings import normalized
 from tff_fair.client.free_riders import FreeRiders
 from tff_fair.client.free_riders import with_free_riders
 from tff_fair.client.local_training import LocalResult
 from tff_fair.client.local_training import build_local_training
 from tff_fair.client.local_training import initial_optimizer_state
 from tff_fair.client.objectives import Objective
+from tff_fair.client.objectives import cross_entropy
 from tff_fair.client.objectives import cross_entropy_objective
 from tff_fair.client.objectives import focal_objective
 from tff_fair.client.objectives import proximal_objective
@@ -40,13 +40,13 @@ __all__ = [
   'choose_rows',
   'client_data_type',
   'count_classes',
+  'cross_entropy',
   'cross_entropy_objective',
   'focal_objective',
   'gather_examples',
   'has_examples',
   'initial_optimizer_state',
   'mean_embedding',
-  'normalized',
   'proximal_objective',
   'read_row',
   'with_free_riders',

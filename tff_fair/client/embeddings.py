@@ -4,12 +4,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_fair import losses
 from tff_fair.models import stateless
 
 # Examples that go through the model at once.
 _BATCH = 200
-# The floor of norms that are divided by.
-_TINY = 1e-12
 
 
 def check_embedding(method: str, model: stateless.StatelessModel) -> None:
@@ -24,19 +23,6 @@ def check_embedding(method: str, model: stateless.StatelessModel) -> None:
       f"model_fn must build a model with an output 'embedding' for {method},"
       ' found logits only.'
     )
-
-
-def normalized(vectors: Any) -> tf.Tensor:
-  """Vectors scaled to length 1.
-
-  Args:
-    vectors: `[..., p]`.
-
-  Returns:
-    `vectors / max(||vectors||, 1e-12)`; a zero vector stays as it is.
-  """
-  lengths = tf.norm(vectors, axis=-1, keepdims=True)
-  return vectors / tf.maximum(lengths, _TINY)
 
 
 def mean_embedding(
@@ -60,7 +46,7 @@ def mean_embedding(
     outputs, _ = model(weights, batch, training=False)
     vectors = outputs['embedding']
     if normalize:
-      vectors = normalized(vectors)
+      vectors = losses.normalized(vectors)
     return index + _BATCH, total + tf.reduce_sum(vectors, axis=0)
 
   _, total = tf.while_loop(

@@ -41,11 +41,25 @@ def cross_entropy_objective() -> Objective:
 
   def compute(forward, batch, context):
     del context  # Unused.
-    logits = forward(batch['x'])['logits']
-    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(batch['y'], logits)
-    return tf.reduce_mean(loss), _accuracy(batch['y'], logits)
+    return cross_entropy(batch['y'], forward(batch['x'])['logits'])
 
   return Objective(compute)
+
+
+def cross_entropy(
+  labels: Any, logits: Any
+) -> tuple[tf.Tensor, collections.OrderedDict]:
+  """Mean cross-entropy of a minibatch, and `OrderedDict(accuracy)`.
+
+  Args:
+    labels: `int32[?]`.
+    logits: `float32[?, num_classes]`.
+
+  Returns:
+    A float32 scalar, and the metrics.
+  """
+  loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+  return tf.reduce_mean(loss), _accuracy(labels, logits)
 
 
 def focal_objective(focal_weight: float = 1.0) -> Objective:

@@ -1,0 +1,399 @@
+"""CoRe-Fed's server: weights by participation and agreement, gradients reused.
+
+"CoRe-Fed: Bridging Collaborative and Representation Fairness via Federated
+Embedding Distillation" (AAAI 2026). Equation numbers are the paper's. Rounds
+count from 1. The pure functions take float64.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair import losses
+from tff_fair.aggregators import flat
+from tff_fair.aggregators import gathered
+from tff_fair.aggregators import largest_values
+from tff_fair.client import client_table
+
+# The id of a client that takes no part in the round.
+NOBODY = -1
+
+
+def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
+  """`tau = max(1, floor(M_t / |S_t|))`, rounds (equation 7).
+
+  Args:
+    num_seen: int32, M_t, clients that ever took part, this round included.
+    num_online: int32, |S_t|.
+
+  Returns:
+    int32.
+  """
+  return tf.maximum(1, num_seen // tf.maximum(num_online, 1))
+
+
+def participation_frequencies(
+  participation: Any, ages: Any, window: Any
+) -> tf.Tensor:
+  """`f_i`, the share of the last `window` rounds with client i (equation 8).
+
+  The count is at least 1; the divisor is the window also in the first rounds.
+
+  Args:
+    participation: `bool[rounds, k]`, who took part.
+    ages: `int32[rounds]`, how many rounds ago each of them was; 0 is now.
+    window: int32, tau.
+
+  Returns:
+    `float64[k]`.
+  """
+  counted = participation & (ages < window)[:, tf.newaxis]
+  counts = tf.math.count_nonzero(counted, axis=0, dtype=tf.float64)
+  return tf.maximum(counts, 1) / tf.cast(window, tf.float64)
+
+
+def alignment_scores(
+  embeddings: Any, global_embedding: Any, beta: float
+) -> tf.Tensor:
+  """`rho_i = cos(r_i, z_g)` of the refined embeddings (equations 9, 10).
+
+  Args:
+    embeddings: `float64[k, p]`, z_i.
+    global_embedding: `float64[p]`, z_g.
+    beta: See `losses.refined`.
+
+  Returns:
+    `float64[k]`.
+  """
+  refined = losses.refined(embeddings, global_embedding, beta)
+  return losses.cosines(refined, global_embedding)
+
+
+def contributions(
+  frequencies: Any, alignments: Any, *, gamma: float, sharpness: float
+) -> tf.Tensor:
+  """The aggregation weights `w~_i` (equations 11, 13).
+
+      u_i = (1 / f_i)^gamma sigma(k rho_i),  w~_i = u_i / sum u
+
+  Args:
+    frequencies: `float64[k]`, positive.
+    alignments: `float64[k]`, rho_i.
+    gamma: How much rare participation counts.
+    sharpness: The paper's k, how much agreement counts.
+
+  Returns:
+    `float64[k]`, which sum to 1.
+  """
+  scores = frequencies**-gamma * tf.sigmoid(sharpness * alignments)
+  return tf.math.divide_no_nan(scores, tf.reduce_sum(scores))
+
+
+class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
+  """The server side of CoRe-Fed.
+
+  Values are updates, the received weights minus the trained ones: `lr_t g_i`.
+  In round t, of the clients S_t that take part and all that took part before:
+
+  1. `z_g`, the mean of the embeddings of S_t; the contrastive loss L_i of each
+     of S_t against the others' (equation 6), which is only reported.
+  2. `tau = participation_window(...)`; the active clients are
+     `A_t = S_t + {i: t - t_i <= tau}`, t_i the last round with i (equation 12).
+  3. `w~_i = contributions(f_i, rho_i)` over A_t, with the stored `z_i`.
+  4. The result is `lr_t sum_A w~_i g_i`, with the stored `g_i` of clients that
+     are active and absent. If nobody is, it is a mean of updates.
+
+  Equation 13 sums over S_t alone, which would leave equation 12 without effect;
+  `gradient_reuse=False` is that reading, A_t = S_t.
+
+  A client takes no part if its id is -1, or its value or embedding not finite.
+  If nobody does, the result is zero and nobody's gradient is reused. Of values
+  that are `tff.learning.models.ModelWeights` the trainable part is stored and
+  reused; the other part, batch-norm statistics, is averaged over S_t by `w~_i`.
+
+  The created process:
+
+  * `initialize`: `OrderedDict(round=int32, updates=float32[K, d],
+    embeddings=float32[K, p], last_round=int32[K], learning_rate=float32[K],
+    participation=bool[K, K])`: t; the last update of each client, and nothing
+    of this size beside it; z_i; t_i, or 0; the lr of that round, which times
+    g_i is the update; who took part in the last K rounds (no window is longer),
+    round r in row r modulo K.
+  * `next`: `<state@SERVER, {value}@CLIENTS, {weight}@CLIENTS> -> <state,
+    result=value@SERVER, measurements@SERVER>` with the weight
+    `<client_id=int32,embedding=float32[p]>`. It fails with one sentence if an
+    id is out of range or occurs twice.
+  * measurements: `window` (tau), `contrastive_loss` (the mean L_i over S_t, NaN
+    if it is empty), `num_stale` (active and absent), `num_not_taking_part`, and
+    `clients`, vectors with an entry an active client, by ascending `client_id`:
+    `frequency` (f_i), `alignment` (rho_i), `weight` (w~_i), `stale` (1 if
+    absent).
+  """
+
+  def __init__(
+    self,
+    num_clients: int,
+    *,
+    gamma: float = 0.5,
+    sharpness: float = 2.0,
+    beta: float = 0.5,
+    temperature: float = 0.07,
+    gradient_reuse: bool = True,
+    include_positive: bool = False,
+    learning_rate_fn: Callable[[Any], Any] | None = None,
+  ):
+    """Keeps the parameters.
+
+    Args:
+      num_clients: K; ids are 0..K-1.
+      gamma: How much rare participation counts, not negative.
+      sharpness: The paper's k, how much agreement counts, not negative.
+      beta: How far embeddings are refined, in [0, 1].
+      temperature: The paper's tau of the contrastive loss, positive.
+      gradient_reuse: Whether absent clients are active.
+      include_positive: As in `losses.contrastive_loss`.
+      learning_rate_fn: `round (int32, from 0) -> float32`, the clients' lr_t:
+        a reused gradient counts with today's. None takes it as constant.
+
+    Raises:
+      TypeError: If an argument is of the wrong kind.
+      ValueError: If a number is out of range.
+    """
+    checks.check_real('gamma', gamma, 0.0)
+    checks.check_real('sharpness', sharpness, 0.0)
+    checks.check_real('beta', beta, 0.0, 1.0)
+    checks.check_positive('temperature', temperature)
+    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
+    self._weighting = dict(gamma=gamma, sharpness=sharpness)
+    self._beta = beta
+    self._contrast = dict(
+      temperature=temperature, include_positive=include_positive
+    )
+    self._gradient_reuse = gradient_reuse
+    self._learning_rate_fn = learning_rate_fn
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: A structure of float32 tensors of known shape.
+      weight_type: `<client_id=int32,embedding=float32[p]>`.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If a type is not as required.
+    """
+    largest_values.check_float32('GradientReuseFactory', value_type)
+    _check_weight_type(weight_type)
+    specs = tff.types.structure_from_tensor_type_tree(
+      lambda t: tf.TensorSpec(t.shape, t.dtype), value_type
+    )
+    size = sum(
+      spec.shape.num_elements()
+      for spec in tf.nest.flatten(gathered.trainable_part(specs))
+    )
+    [embedding_size] = weight_type['embedding'].shape
+
+    def initial_state():
+      k = self._num_clients
+      return collections.OrderedDict(
+        round=tf.constant(0),
+        updates=tf.zeros([k, size]),
+        embeddings=tf.zeros([k, embedding_size]),
+        last_round=tf.zeros([k], tf.int32),
+        learning_rate=tf.ones([k]),
+        participation=tf.zeros([k, k], tf.bool),
+      )
+
+    return gathered.build_process(
+      value_type,
+      weight_type,
+      initial_state,
+      lambda state, uploads: self._serve(state, uploads, specs),
+      prepare=_prepare,
+    )
+
+  def _serve(self, state, uploads, specs) -> gathered.Served:
+    """The server's round."""
+    num_sent = tf.size(uploads['client_id'])
+    uploads = _taking_part(uploads, self._num_clients)
+    ids = uploads['client_id']
+    state = self._store(state, uploads)
+    weighed = self._weigh(state, tf.size(ids))
+    rates = tf.gather(state['learning_rate'], weighed['client_id'])
+    scales = tf.math.divide_no_nan(self._learning_rate(state['round']), rates)
+    everyone = tf.scatter_nd(
+      weighed['client_id'][:, tf.newaxis],
+      tf.cast(weighed['weight'], tf.float32) * scales,
+      [self._num_clients],
+    )
+    update = tf.tensordot(everyone, state['updates'], axes=1)
+    own = tf.gather(everyone, ids)
+    own = tf.math.divide_no_nan(own, tf.reduce_sum(own))
+    statistics = [
+      tf.tensordot(own, rows, axes=1) for rows in uploads['statistics']
+    ]
+    stale = weighed['stale']
+    return gathered.Served(
+      state=state,
+      result=_result(update, statistics, specs),
+      measurements=collections.OrderedDict(
+        window=weighed.pop('window'),
+        contrastive_loss=weighed.pop('contrastive_loss'),
+        num_stale=tf.reduce_sum(stale),
+        num_not_taking_part=num_sent - tf.size(ids),
+        clients=weighed,
+      ),
+    )
+
+  def _store(self, state, uploads) -> collections.OrderedDict:
+    """Step 7 of the round: what the clients that take part leave behind."""
+    ids, now = uploads['client_id'], state['round'] + 1
+    rows = collections.OrderedDict(
+      updates=uploads['update'],
+      embeddings=uploads['embedding'],
+      last_round=tf.fill(tf.shape(ids), now),
+      learning_rate=tf.fill(tf.shape(ids), self._learning_rate(now)),
+    )
+    table = collections.OrderedDict((name, state[name]) for name in rows)
+    stored = client_table.write_rows(table, ids, rows)
+    present = tf.equal(stored['last_round'], now)
+    participation = tf.tensor_scatter_nd_update(
+      state['participation'],
+      [[now % self._num_clients]],
+      present[tf.newaxis],
+    )
+    return collections.OrderedDict(
+      round=now, **stored, participation=participation
+    )
+
+  def _weigh(self, state, num_online) -> collections.OrderedDict:
+    """Who is active and how much each of them counts, by ascending id."""
+    now, last_round = state['round'], state['last_round']
+    present = tf.equal(last_round, now)
+    seen = last_round > 0
+    window = participation_window(
+      tf.math.count_nonzero(seen, dtype=tf.int32), num_online
+    )
+    active = present
+    if self._gradient_reuse:
+      active = seen & (now - last_round <= window) & (num_online > 0)
+
+    embeddings = tf.cast(state['embeddings'], tf.float64)
+    online = tf.boolean_mask(embeddings, present)
+    global_embedding = tf.math.divide_no_nan(
+      tf.reduce_sum(online, axis=0), tf.cast(num_online, tf.float64)
+    )
+    ages = (now - tf.range(self._num_clients)) % self._num_clients
+    frequencies = participation_frequencies(
+      tf.boolean_mask(state['participation'], active, axis=1), ages, window
+    )
+    alignments = alignment_scores(
+      tf.boolean_mask(embeddings, active), global_embedding, self._beta
+    )
+    return collections.OrderedDict(
+      window=window,
+      contrastive_loss=self._contrastive_loss(online, global_embedding),
+      client_id=tf.cast(tf.where(active)[:, 0], tf.int32),
+      frequency=frequencies,
+      alignment=alignments,
+      weight=contributions(frequencies, alignments, **self._weighting),
+      stale=tf.cast(tf.boolean_mask(~present, active), tf.int32),
+    )
+
+  def _contrastive_loss(self, online, global_embedding) -> tf.Tensor:
+    """The mean loss over S_t, each against all others."""
+    number = tf.shape(online)[0]
+
+    def loss(index):
+      return losses.contrastive_loss(
+        online[index],
+        global_embedding,
+        online,
+        tf.not_equal(tf.range(number), index),
+        **self._contrast,
+      )
+
+    each = tf.map_fn(
+      loss, tf.range(number), fn_output_signature=tf.TensorSpec([], tf.float64)
+    )
+    return tf.reduce_mean(each)
+
+  def _learning_rate(self, number) -> tf.Tensor:
+    """lr_t of rounds that count from 1."""
+    if self._learning_rate_fn is None:
+      return tf.constant(1.0)
+    return tf.cast(self._learning_rate_fn(number - 1), tf.float32)
+
+
+def _prepare(value, weight) -> collections.OrderedDict:
+  """What a client uploads: its update as a row of the server's table."""
+  update = flat.flatten(gathered.trainable_part(value))
+  statistics = []
+  if isinstance(value, tff.learning.models.ModelWeights):
+    statistics = value.non_trainable
+  finite = tf.reduce_all(
+    [
+      tf.reduce_all(tf.math.is_finite(t))
+      for t in (update, weight['embedding'], *statistics)
+    ]
+  )
+  return collections.OrderedDict(
+    client_id=tf.where(finite, weight['client_id'], NOBODY),
+    embedding=weight['embedding'],
+    update=update,
+    statistics=statistics,
+  )
+
+
+def _taking_part(uploads, num_clients) -> collections.OrderedDict:
+  """The rows of those who take part; most often all, which needs no copy."""
+  ids = uploads['client_id']
+  check = tf.debugging.Assert(
+    tf.reduce_all((ids >= NOBODY) & (ids < num_clients)),
+    [f'Client ids must lie in 0..{num_clients - 1}, found', ids],
+    summarize=20,
+  )
+  with tf.control_dependencies([] if check is None else [check]):
+    takes_part = tf.not_equal(ids, NOBODY)
+
+  def select(rows):
+    return tf.boolean_mask(rows, takes_part)
+
+  return tf.cond(
+    tf.reduce_all(takes_part),
+    lambda: tf.nest.map_structure(tf.identity, uploads),
+    lambda: tf.nest.map_structure(select, uploads),
+  )
+
+
+def _result(update, statistics, specs) -> Any:
+  """The flat update, and the statistics if there are any, as a value."""
+  trainable = flat.unflatten(update, gathered.trainable_part(specs))
+  if isinstance(specs, tff.learning.models.ModelWeights):
+    return tff.learning.models.ModelWeights(trainable, statistics)
+  return trainable
+
+
+def _check_weight_type(weight_type) -> None:
+  required = tff.types.to_type(
+    collections.OrderedDict(
+      client_id=np.int32, embedding=tff.TensorType(np.float32, [None])
+    )
+  )
+  good = required.is_assignable_from(weight_type)
+  if not good or weight_type['embedding'].shape[0] is None:
+    raise TypeError(
+      'GradientReuseFactory requires the weight type'
+      ' <client_id=int32,embedding=float32[p]> with a known p. Found type:'
+      f' {weight_type!r}.'
+    )

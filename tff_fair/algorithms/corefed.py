@@ -1,0 +1,297 @@
+"""CoRe-Fed: collaborative and representation fairness by embeddings.
+
+"CoRe-Fed: Bridging Collaborative and Representation Fairness via Federated
+Embedding Distillation" (AAAI 2026) weighs clients by how rarely they took part
+and by how well their mean embedding agrees with the global one, and reuses the
+gradients of clients that were here lately. Equation numbers are the paper's.
+Where it contradicts itself or is silent, the default is named in
+`build_corefed` and an option gives the other reading.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import losses
+from tff_fair import models
+from tff_fair.aggregators import gradient_reuse as reuse
+from tff_fair.algorithms import composition
+from tff_fair.algorithms import fed_avg
+
+VARIANTS = ('corefed', 'cofed', 'refed')
+ALIGNMENTS = ('server', 'client')
+
+
+def build_corefed(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  variant: str = 'corefed',
+  alignment: str = 'server',
+  gradient_reuse: bool = True,
+  include_positive: bool = False,
+  gamma: float = 0.5,
+  sharpness: float = 2.0,
+  beta: float = 0.5,
+  temperature: float = 0.07,
+  contrastive_weight: float = 0.1,
+  distillation_weight: float = 0.1,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Builds CoRe-Fed.
+
+  A client i of the round's cohort S_t receives the global model w:
+
+  1. Local training by cross-entropy gives w_i.
+  2. `z_i = mean_x phi(x) / ||phi(x)||` over its training examples, phi the
+     embedding of w_i in inference mode.
+  3. It sends w - w_i, which is `lr_t g_i`, and z_i.
+
+  The server (see `aggregators.GradientReuseFactory`) takes
+  `w <- w - lr_t sum_i w~_i g_i` over those present or here lately.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
+      an output `embedding`. Its initial weights are those of the process: seed
+      Keras before building.
+    num_clients: K. Clients have ids 0..K-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Fresh at the start of every local training.
+    local_epochs: Passes over the client's examples.
+    batch_size: Examples a minibatch; the last, shorter one is kept.
+    seed: Of the permutations and dropout masks on clients.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None. A reused gradient counts with the rate
+      of today.
+    variant: The paper's ablations. 'corefed', everything; 'cofed', no
+      contrastive loss and no distillation: beta is 0 and `alignment` 'server';
+      'refed', weights by numbers of examples and no reuse.
+    alignment: Whether embeddings are aligned. 'server', as the formulas say:
+      they act through the weights alone, and 'refed' is FedAvg. 'client', as
+      the prose says: from the second round on, a client also receives the last
+      z_g and the embeddings of all others that ever took part, and minimises
+      `CE + contrastive_weight L(z_b) + distillation_weight ||z_b - r_b||^2`
+      with z_b the mean normalised embedding of a minibatch, L equation 6
+      (0 without others), and r_b the refined z_b, held constant.
+    gradient_reuse: False is equation 13 literally: the sum over S_t alone.
+    include_positive: Whether the positive pair is in the denominator of
+      equation 6; the paper leaves it out.
+    gamma: How much rare participation counts, not negative.
+    sharpness: The paper's k, how much agreement counts, not negative.
+    beta: How far embeddings are refined, in [0, 1].
+    temperature: The paper's tau of the contrastive loss, positive.
+    contrastive_weight: Not negative; the paper gives no number.
+    distillation_weight: Likewise.
+    server_optimizer: Applied to the aggregated update; None adds it as it is.
+
+  Returns:
+    A `FairLearningProcess`. Metrics: those of the factory under `aggregator`;
+    under `client_work` those of FedAvg, and `contrastive_loss` and
+    `distillation_loss` of the minibatches with `alignment='client'`. What
+    clients are then told is in `state.client_work['table']`,
+    `OrderedDict(embedding=float32[K, p], last_round=int32[K])`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, a choice unknown, the arguments do
+      not fit together, or the model has no embedding.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+  )
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_choice('variant', variant, VARIANTS)
+  checks.check_choice('alignment', alignment, ALIGNMENTS)
+  checks.check_real('contrastive_weight', contrastive_weight, 0.0)
+  checks.check_real('distillation_weight', distillation_weight, 0.0)
+  if variant == 'cofed':
+    if alignment == 'client':
+      raise ValueError(
+        "alignment must be 'server' with the variant 'cofed', which aligns"
+        " nothing, found 'client'."
+      )
+    beta = 0.0
+  contribution_rule = aggregators.GradientReuseFactory(
+    num_clients,
+    gamma=gamma,
+    sharpness=sharpness,
+    beta=beta,
+    temperature=temperature,
+    gradient_reuse=gradient_reuse,
+    include_positive=include_positive,
+    learning_rate_fn=composition.learning_rate_at(
+      client_optimizer, client_learning_rate_fn
+    ),
+  )
+  model = models.StatelessModel(model_fn)
+  client.check_embedding('build_corefed', model)
+  aligns = alignment == 'client'
+  objective = client.cross_entropy_objective()
+  if aligns:
+    objective = aligned_objective(
+      beta=beta,
+      temperature=temperature,
+      include_positive=include_positive,
+      contrastive_weight=contrastive_weight,
+      distillation_weight=distillation_weight,
+    )
+  train = client.build_local_training(
+    model,
+    objective,
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+
+  def client_update(
+    weights, row, examples, client_seed, learning_rate, shared=()
+  ):
+    result = train(
+      weights,
+      examples['train'],
+      client_seed,
+      context=_told(shared, examples['key']) if aligns else (),
+      learning_rate=learning_rate,
+    )
+    embedding = client.mean_embedding(
+      model, result.weights, examples['train']['x'], normalize=True
+    )
+    if aligns:
+      row = collections.OrderedDict(
+        embedding=embedding, last_round=shared['round'] + 1
+      )
+    output = client.ClientOutput(
+      update=composition.model_update(weights, result.weights),
+      update_weight=fed_avg.example_weight(examples, uniform=False),
+      row=row,
+      metrics=result.metrics,
+      report=collections.OrderedDict(loss=result.metrics['loss']),
+    )
+    if variant == 'refed':
+      return output
+    return output._replace(
+      update_weight=collections.OrderedDict(
+        client_id=examples['key'], embedding=embedding
+      ),
+      dropped_weight=collections.OrderedDict(
+        client_id=tf.constant(reuse.NOBODY),
+        embedding=tf.zeros_like(embedding),
+      ),
+    )
+
+  row = ()
+  if aligns:
+    row = collections.OrderedDict(
+      embedding=np.zeros([model.embedding_size], np.float32),
+      last_round=np.int32(0),
+    )
+  client_work = client.build_client_work(
+    model,
+    client_update,
+    num_clients=num_clients,
+    seed=seed,
+    initial_row=row,
+    learning_rate_fn=client_learning_rate_fn,
+    share_fn=_tell if aligns else None,
+  )
+  by_examples = tff.aggregators.MeanFactory(no_nan_division=True)
+  return composition.compose_process(
+    model,
+    client_work,
+    rule=by_examples if variant == 'refed' else contribution_rule,
+    server_optimizer=server_optimizer,
+    split_statistics=variant == 'refed',
+  )
+
+
+def aligned_objective(
+  *,
+  beta: float,
+  temperature: float,
+  include_positive: bool,
+  contrastive_weight: float,
+  distillation_weight: float,
+) -> client.Objective:
+  """Cross-entropy, and the pull of a minibatch's embedding (`alignment`).
+
+  Args:
+    beta: As in `build_corefed`, like all others.
+    temperature: Of the contrastive loss.
+    include_positive: Of the contrastive loss.
+    contrastive_weight: lambda_con.
+    distillation_weight: lambda_kd.
+
+  Returns:
+    An objective whose context is `OrderedDict(started=bool,
+    global_embedding=float32[p], embeddings=float32[K, p], is_other=bool[K])`;
+    before the start, in round 1, it is cross-entropy alone.
+  """
+
+  def compute(forward, batch, context):
+    outputs = forward(batch['x'])
+    loss, metrics = client.cross_entropy(batch['y'], outputs['logits'])
+    target = context['global_embedding']
+    embedding = tf.reduce_mean(losses.normalized(outputs['embedding']), axis=0)
+    contrast = losses.contrastive_loss(
+      embedding,
+      target,
+      context['embeddings'],
+      context['is_other'],
+      temperature=temperature,
+      include_positive=include_positive,
+    )
+    goal = tf.stop_gradient(losses.refined(embedding, target, beta))
+    distillation = tf.reduce_sum((embedding - goal) ** 2)
+    started = tf.cast(context['started'], tf.float32)
+    pull = contrastive_weight * contrast + distillation_weight * distillation
+    metrics['contrastive_loss'] = started * contrast
+    metrics['distillation_loss'] = started * distillation
+    return loss + started * pull, metrics
+
+  return client.Objective(
+    compute, ('accuracy', 'contrastive_loss', 'distillation_loss')
+  )
+
+
+def _tell(table, round_number) -> collections.OrderedDict:
+  """What the server sends to all: the last z_g, and the embeddings of all."""
+  last_round = table['last_round']
+  # Of the last round in which somebody took part; 0 before the first.
+  present = tf.equal(last_round, tf.reduce_max(last_round)) & (last_round > 0)
+  online = tf.boolean_mask(table['embedding'], present)
+  number = tf.cast(tf.shape(online)[0], tf.float32)
+  return collections.OrderedDict(
+    round=round_number,
+    global_embedding=tf.math.divide_no_nan(
+      tf.reduce_sum(online, axis=0), number
+    ),
+    embeddings=table['embedding'],
+    last_round=last_round,
+  )
+
+
+def _told(shared, client_id) -> collections.OrderedDict:
+  """The objective's context at one client."""
+  seen = shared['last_round'] > 0
+  everyone = tf.range(tf.size(shared['last_round']))
+  return collections.OrderedDict(
+    started=tf.reduce_any(seen),
+    global_embedding=shared['global_embedding'],
+    embeddings=shared['embeddings'],
+    is_other=seen & tf.not_equal(everyone, client_id),
+  )
