@@ -25,6 +25,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
       dirichlet_alpha=0.4,
       model='cnn_cifar_gn',
     ),
+    file_name='cifar10.npz',
     keras_load_data=tf.keras.datasets.cifar10.load_data,
     image_shape=(32, 32, 3),
     num_classes=10,

@@ -78,9 +78,9 @@ def _check_options(options: options_lib.TaskOptions) -> None:
       "The task 'femnist' must have the split 'client', found "
       f'{options.split!r}.'
     )
-  for name in ('dirichlet_alpha', 'num_examples'):
+  for name in ('dirichlet_alpha', 'balance_cap', 'num_examples'):
     value = getattr(options, name)
-    if value is not None:
+    if value is not None and value is not False:
       raise ValueError(
         f"{name} must not be set for the task 'femnist', whose clients are its "
         f'writers, found {value}.'

@@ -1,7 +1,8 @@
 """Reads the image data sets that Keras publishes, a train and a test file.
 
-The files are `.npz` archives with the arrays `x_train`, `y_train`, `x_test`
-and `y_test` of unsigned bytes, as Keras's own `mnist.npz`.
+A data set is the arrays `x_train`, `y_train`, `x_test` and `y_test` of unsigned
+bytes: an `.npz` archive of them, as Keras's own `mnist.npz`, or a folder of idx
+files, as Keras's own `fashion-mnist`.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import zlib
 
 import numpy as np
 
+from tasks import idx
 from tasks import options as options_lib
 from tasks import pooled
 from tasks import sources
@@ -25,6 +27,7 @@ def build(
   name: str,
   options: options_lib.TaskOptions,
   *,
+  file_name: str,
   keras_load_data: Callable[[], tuple[_Pair, _Pair]],
   image_shape: tuple[int, ...],
   num_classes: int,
@@ -32,10 +35,12 @@ def build(
   """Builds the task of one data set.
 
   Args:
-    name: Name of the task; the archive in the data folder is `NAME.npz`.
+    name: Name of the task.
     options: Options with the defaults of the task filled in: a wrong choice is
       refused before the data are read.
-    keras_load_data: Keras's loader, used if the archive is not there.
+    file_name: Name of the archive, or of the folder of idx files, in the data
+      folder.
+    keras_load_data: Keras's loader, used if there is none.
     image_shape: Shape of one image in the file, without a batch axis.
     num_classes: Number of classes.
 
@@ -48,7 +53,7 @@ def build(
     ValueError: If the data cannot be divided as the options say.
   """
   data, test_start = load(
-    f'{name}.npz',
+    file_name,
     keras_load_data,
     data_dir=options.data_dir,
     image_shape=image_shape,
@@ -74,8 +79,9 @@ def load(
   """Loads a data set from the data folder, or through Keras.
 
   Args:
-    file_name: Name of the archive in the data folder.
-    keras_load_data: Keras's loader, used if the archive is not there.
+    file_name: Name of the archive, or of the folder of idx files, in the data
+      folder.
+    keras_load_data: Keras's loader, used if there is none.
     data_dir: The data folder; None for the environment variable
       TFF_FAIR_DATA_DIR.
     image_shape: Shape of one image in the file, without a batch axis.
@@ -92,7 +98,7 @@ def load(
   """
   path = sources.find_file(file_name, data_dir)
   if path is not None:
-    arrays = _read(path)
+    arrays = idx.read_folder(path) if path.is_dir() else _read_archive(path)
   else:
     (x_train, y_train), (x_test, y_test) = sources.fetch(
       file_name,
@@ -107,7 +113,7 @@ def load(
   return _pool(arrays, image_shape), len(arrays['x_train'])
 
 
-def _read(path: os.PathLike) -> _Arrays:
+def _read_archive(path: os.PathLike) -> _Arrays:
   required = f'an npz archive of the arrays {", ".join(_KEYS)}'
   try:
     with np.load(path) as archive:

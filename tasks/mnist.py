@@ -25,6 +25,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
       dirichlet_alpha=0.2,
       model='mlp_fedaboost',
     ),
+    file_name='mnist.npz',
     keras_load_data=tf.keras.datasets.mnist.load_data,
     image_shape=(28, 28),
     num_classes=10,

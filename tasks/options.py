@@ -13,8 +13,10 @@ MODEL_NAMES = (
   'mlp_fedaboost',
   'mlp_cffl_mnist',
   'mlp_cffl_adult',
+  'mlp_corefed',
   'cnn_femnist',
   'cnn_cifar_gn',
+  'cnn_corefed',
 )
 
 
@@ -30,6 +32,8 @@ class TaskOptions:
       None for all there are. Not under 'dirichlet' and 'writer'.
     partition: One of `PARTITION_NAMES`.
     dirichlet_alpha: Concentration of the partition 'dirichlet', positive.
+    balance_cap: Whether the partition 'dirichlet' deals no further class to
+      clients that hold their equal share of all examples.
     split: One of `SPLIT_NAMES`: who keeps the test and validation examples.
     validation_fraction: Share, in (0, 1), of the examples outside the test set
       that the server validates on; only under the split 'server'.
@@ -49,6 +53,7 @@ class TaskOptions:
   num_examples: int | None = None
   partition: str | None = None
   dirichlet_alpha: float | None = None
+  balance_cap: bool = False
   split: str = 'client'
   validation_fraction: float | None = None
   holdout_fraction: float = 0.1
@@ -65,6 +70,7 @@ class TaskOptions:
       checks.check_integer('num_examples', self.num_examples, 1)
     if self.partition is not None:
       checks.check_choice('partition', self.partition, PARTITION_NAMES)
+    checks.check_choice('balance_cap', self.balance_cap, (False, True))
     checks.check_choice('split', self.split, SPLIT_NAMES)
     if self.validation_fraction is not None:
       self._check_validation_fraction()
@@ -102,8 +108,8 @@ class TaskOptions:
 
     Raises:
       ValueError: If the partition is not one for such tasks, or if
-        `dirichlet_alpha` or `num_examples` was chosen for a partition without
-        it.
+        `dirichlet_alpha`, `balance_cap` or `num_examples` was chosen for a
+        partition without it.
     """
     chosen = self.partition or partition
     checks.check_choice(
@@ -127,12 +133,14 @@ class TaskOptions:
     return options
 
   def _check_partition_uses_its_options(self) -> None:
-    if self.dirichlet_alpha is not None and self.partition != 'dirichlet':
-      raise ValueError(
-        "dirichlet_alpha is only used by the partition 'dirichlet', found "
-        f'dirichlet_alpha={self.dirichlet_alpha} with the partition '
-        f'{self.partition!r}.'
-      )
+    for name in ('dirichlet_alpha', 'balance_cap'):
+      value = getattr(self, name)
+      chosen = value is not None and value is not False
+      if chosen and self.partition != 'dirichlet':
+        raise ValueError(
+          f"{name} is only used by the partition 'dirichlet', found "
+          f'{name}={value} with the partition {self.partition!r}.'
+        )
     if self.num_examples is not None and self.partition == 'dirichlet':
       raise ValueError(
         "num_examples is not used by the partition 'dirichlet', found "

@@ -77,6 +77,7 @@ def _partition(
       options.num_clients,
       options.dirichlet_alpha,
       seed=options.seed,
+      balance_cap=options.balance_cap,
       min_samples=options.min_samples,
     )
   total = options.num_examples

@@ -11,6 +11,7 @@ from tff_fair import checks
 _MODULES = {
   'digits': 'tasks.digits',
   'mnist': 'tasks.mnist',
+  'fmnist': 'tasks.fmnist',
   'cifar10': 'tasks.cifar10',
   'femnist': 'tasks.femnist',
   'adult': 'tasks.adult',
@@ -27,6 +28,7 @@ def build_task(
   num_examples: int | None = None,
   partition: str | None = None,
   dirichlet_alpha: float | None = None,
+  balance_cap: bool = False,
   split: str = 'client',
   validation_fraction: float | None = None,
   holdout_fraction: float = 0.1,
@@ -43,15 +45,19 @@ def build_task(
     data_dir: Folder with the data files; None for the environment variable
       TFF_FAIR_DATA_DIR. Files that are not there come from the cache, or the
       download, of the library that publishes them.
-    num_clients: Number of clients; None for 20 (digits), 264 (mnist), 196
-      (cifar10), all writers (femnist) or 5 (adult).
+    num_clients: Number of clients; None for 20 (digits), 264 (mnist), 100
+      (fmnist), 196 (cifar10), all writers (femnist) or 5 (adult).
     num_examples: Number of examples dealt to the clients in all, under 'equal',
       'power_law' and 'class' (which leaves a remainder out); None for all there
       are, under 'class' for as many as go without dealing one twice.
-    partition: 'dirichlet' (the default of digits, mnist and cifar10), 'equal',
-      'power_law' (that of adult) or 'class'; femnist has only 'writer'.
+    partition: 'dirichlet' (the default of digits, mnist, fmnist and cifar10),
+      'equal', 'power_law' (that of adult) or 'class'; femnist has only
+      'writer'.
     dirichlet_alpha: Concentration of 'dirichlet' in [1e-6, 1e6]; None for 0.5
-      (digits, adult), 0.2 (mnist) or 0.4 (cifar10).
+      (digits, fmnist, adult), 0.2 (mnist) or 0.4 (cifar10).
+    balance_cap: Whether a client that holds its equal share of all examples, or
+      more, gets none of the classes dealt after that (CoRe-Fed); only under
+      'dirichlet'.
     split: 'client': train and test files are pooled, and every client keeps a
       test and a holdout part of its own. 'server': the server keeps the test
       file as test set, or `test_fraction` of a data set without one (digits,
@@ -66,8 +72,9 @@ def build_task(
       test file.
     min_samples: Least number of examples of a client under 'dirichlet'.
     model: One of `MODEL_NAMES`, a function of `tff_fair.models`; None for
-      'mlp_fedaboost' (digits, mnist), 'cnn_cifar_gn' (cifar10), 'cnn_femnist'
-      (femnist) or 'mlp_cffl_adult' (adult, which has no images to convolve).
+      'mlp_fedaboost' (digits, mnist), 'mlp_corefed' (fmnist), 'cnn_cifar_gn'
+      (cifar10), 'cnn_femnist' (femnist) or 'mlp_cffl_adult' (adult, which has
+      no images to convolve).
     free_riders: Number of additional clients, the last ones, without data.
     seed: Seed of the partition and of the splits, at least 0.
 
@@ -87,6 +94,7 @@ def build_task(
     num_examples=num_examples,
     partition=partition,
     dirichlet_alpha=dirichlet_alpha,
+    balance_cap=balance_cap,
     split=split,
     validation_fraction=validation_fraction,
     holdout_fraction=holdout_fraction,

@@ -47,7 +47,7 @@ def find_file(
   """Returns the path of a file in the data folder, or None if it is not there.
 
   Args:
-    file_name: Name of the file.
+    file_name: Name of the file, or of a folder of files.
     data_dir: The data folder; None for the environment variable
       TFF_FAIR_DATA_DIR, which may be unset.
   """
@@ -55,7 +55,7 @@ def find_file(
   if folder is None:
     return None
   path = folder / file_name
-  return path if path.is_file() else None
+  return path if path.exists() else None
 
 
 def fetch(

@@ -1,5 +1,8 @@
+import re
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tff_fair import models
 
@@ -19,11 +22,16 @@ def _shapes(model, input_shape):
     ('mlp_cffl_mnist', (28, 28, 1), 10, 64, 109386),
     # 108 * 32 + 32 and 32 * 2 + 2.
     ('mlp_cffl_adult', (108,), 2, 32, 3554),
+    # 784 * 200 + 200, 200 * 200 + 200 and 200 * 10 + 10.
+    ('mlp_corefed', (28, 28, 1), 10, 200, 199210),
     # 3 * 3 * 32 + 32, 4 * 32 of the batch norm, 14 * 14 * 32 * 62 + 62.
     ('cnn_femnist', (28, 28, 1), 62, 6272, 389374),
     # 896 and 18496, 2 * (32 + 64) of the group norms, 4096 * 128 + 128 and
     # 128 * 10 + 10.
     ('cnn_cifar_gn', (32, 32, 3), 10, 128, 545290),
+    # 5 * 5 * 3 * 64 + 64, 5 * 5 * 64 * 64 + 64, 1600 * 384 + 384 of the 5 x 5
+    # x 64 features that are left, 384 * 192 + 192 and 192 * 10 + 10.
+    ('cnn_corefed', (32, 32, 3), 10, 192, 797962),
   ],
 )
 def test_shapes_and_sizes(
@@ -36,14 +44,18 @@ def test_shapes_and_sizes(
   assert model.count_params() == num_weights
 
 
-@pytest.mark.parametrize('name', ['mlp_cffl_mnist', 'mlp_cffl_adult'])
+@pytest.mark.parametrize(
+  'name', ['mlp_cffl_mnist', 'mlp_cffl_adult', 'mlp_corefed']
+)
 @pytest.mark.parametrize('input_shape', [(5,), (4, 4, 3)])
 def test_dense_models_take_inputs_of_any_shape(name, input_shape):
   model = getattr(models, name)(input_shape, 3)
   assert _shapes(model, input_shape)[0] == (2, 3)
 
 
-@pytest.mark.parametrize('name', ['mlp_cffl_mnist', 'mlp_cffl_adult'])
+@pytest.mark.parametrize(
+  'name', ['mlp_cffl_mnist', 'mlp_cffl_adult', 'mlp_corefed']
+)
 def test_the_embedding_is_behind_its_activation(name):
   model = getattr(models, name)((5,), 3)
   x = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
@@ -57,5 +69,61 @@ def test_the_embedding_is_behind_its_activation(name):
 
 def test_defaults_are_the_papers():
   assert models.mlp_cffl_mnist().input_shape == (None, 28, 28, 1)
+  assert models.mlp_corefed().input_shape == (None, 28, 28, 1)
+  assert models.cnn_corefed().input_shape == (None, 32, 32, 3)
   outputs = models.mlp_cffl_adult((108,)).output_shape
   assert outputs['logits'] == (None, 2)
+
+
+def test_cnn_corefed_standardises_its_inputs():
+  model = models.cnn_corefed()
+  standardised = tf.keras.Model(model.input, model.layers[1].output)
+  means = np.array([0.4914, 0.4822, 0.4465])
+  deviations = np.array([0.2470, 0.2435, 0.2616])
+  for x, expected in [
+    (means, [0, 0, 0]),
+    (means + deviations, [1, 1, 1]),
+    (means * [1, 0, 1], [0, -0.4822 / 0.2435, 0]),
+  ]:
+    images = np.broadcast_to(x, (1, 32, 32, 3))
+    np.testing.assert_allclose(
+      standardised(images), np.broadcast_to(expected, images.shape), atol=1e-5
+    )
+
+
+def test_the_embedding_of_cnn_corefed_is_behind_its_activation():
+  model = models.cnn_corefed((16, 16, 3), 4)
+  x = np.random.default_rng(0).uniform(size=(50, 16, 16, 3))
+  outputs = model(x.astype(np.float32))
+  assert outputs['embedding'].numpy().min() == 0
+  kernel, bias = model.layers[-1].get_weights()
+  np.testing.assert_allclose(
+    outputs['logits'],
+    outputs['embedding'].numpy() @ kernel + bias,
+    rtol=1e-4,
+    atol=1e-5,
+  )
+
+
+def test_cnn_corefed_drops_out_behind_both_hidden_layers():
+  layers = models.cnn_corefed().layers
+  dropped = [
+    (before.units, layer.rate)
+    for before, layer in zip(layers, layers[1:], strict=False)
+    if isinstance(layer, tf.keras.layers.Dropout)
+  ]
+  assert dropped == [(384, 0.2), (192, 0.5)]
+
+
+@pytest.mark.parametrize(
+  'input_shape', [(28, 28, 1), (15, 16, 3), (16, 15, 3), (768,)]
+)
+def test_cnn_corefed_refuses_other_inputs(input_shape):
+  with pytest.raises(
+    ValueError,
+    match=(
+      r'^input_shape must be \(height, width, 3\) with at least 16 x 16 '
+      rf'pixels, found {re.escape(str(input_shape))}\.$'
+    ),
+  ):
+    models.cnn_corefed(input_shape, 10)

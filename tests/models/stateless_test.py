@@ -14,6 +14,8 @@ _MODELS = {
   'mlp_fedaboost': functools.partial(models.mlp_fedaboost, (6, 6, 1), 4),
   'cnn_femnist': functools.partial(models.cnn_femnist, (6, 6, 1), 4),
   'cnn_cifar_gn': functools.partial(models.cnn_cifar_gn, (8, 8, 3), 4),
+  'mlp_corefed': functools.partial(models.mlp_corefed, (6, 6, 1), 4),
+  'cnn_corefed': functools.partial(models.cnn_corefed, (16, 16, 3), 4),
 }
 
 
@@ -100,6 +102,40 @@ def test_calls_leave_the_model_as_it_was():
   stateless(zeros, x, training=True, seed=[0, 0])
   after, _ = stateless(stateless.initial_weights, x, training=False)
   np.testing.assert_array_equal(before['logits'], after['logits'])
+
+
+@pytest.mark.parametrize('name', _MODELS)
+def test_is_called_in_a_graph_that_captures_nothing(name):
+  stateless = models.StatelessModel(_MODELS[name])
+  # As in a TFF computation: an eager tensor in a layer would be refused.
+  with tf.Graph().as_default():
+    outputs, _ = stateless(
+      stateless.initial_weights,
+      _inputs(stateless),
+      training=True,
+      seed=[1, 2],
+    )
+  assert outputs['logits'].shape == (5, 4)
+
+
+@pytest.mark.parametrize('name', ['mlp_corefed', 'cnn_corefed'])
+def test_models_without_batch_norm_have_no_statistics(name):
+  stateless = models.StatelessModel(_MODELS[name])
+  assert not stateless.initial_weights.non_trainable
+  assert not stateless.has_batch_norm
+
+
+@pytest.mark.parametrize('name', ['cnn_femnist', 'cnn_cifar_gn', 'cnn_corefed'])
+def test_dropout_of_a_model_is_a_function_of_the_seed(name):
+  stateless = models.StatelessModel(_MODELS[name])
+  x = _inputs(stateless)
+
+  def call(seed):
+    weights = stateless.initial_weights
+    return stateless(weights, x, training=True, seed=seed)[0]['logits'].numpy()
+
+  np.testing.assert_array_equal(call([1, 2]), call([1, 2]))
+  assert np.any(call([1, 2]) != call([1, 3]))
 
 
 def test_dropout_is_a_function_of_the_seed():

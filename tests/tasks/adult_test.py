@@ -173,12 +173,13 @@ def test_free_riders_do_not_change_the_others(data_dir):
 
 
 def test_a_convolution_is_refused_before_data_are_looked_for(home):
-  for model in ('cnn_femnist', 'cnn_cifar_gn'):
+  for model in ('cnn_femnist', 'cnn_cifar_gn', 'cnn_corefed'):
     with pytest.raises(
       ValueError,
       match=(
         r"^The model of the task 'adult' must be one of 'mlp_fedaboost', "
-        rf"'mlp_cffl_mnist', 'mlp_cffl_adult', found '{model}'\.$"
+        r"'mlp_cffl_mnist', 'mlp_cffl_adult', 'mlp_corefed', found "
+        rf"'{model}'\.$"
       ),
     ):
       tasks.build_task('adult', data_dir=home, model=model)

@@ -148,6 +148,10 @@ def test_free_riders_follow_the_writers(data_dir):
       r'found 0\.5\.$',
     ),
     (
+      {'balance_cap': True},
+      r"^balance_cap must not be set for the task 'femnist', .* found True\.$",
+    ),
+    (
       {'num_examples': 20},
       r"^num_examples must not be set for the task 'femnist', .* found 20\.$",
     ),

@@ -14,6 +14,11 @@ from tasks import options
       r"^partition must be one of 'dirichlet', 'equal', 'power_law', 'class', "
       r"'writer', found 'iid'\.$",
     ),
+    (
+      {'balance_cap': 'yes'},
+      ValueError,
+      r"^balance_cap must be one of False, True, found 'yes'\.$",
+    ),
     ({'num_examples': 0}, ValueError, r'^num_examples must be at least 1'),
     ({'num_examples': 9.0}, TypeError, r'^num_examples must be an integer'),
     (
@@ -140,13 +145,16 @@ def test_alpha_zero_is_not_taken_for_unset():
   assert filled.dirichlet_alpha == 0.0
 
 
-def test_refuses_an_alpha_that_the_partition_ignores():
-  chosen = options.TaskOptions(partition='equal', dirichlet_alpha=0.5)
+@pytest.mark.parametrize(
+  ('name', 'value'), [('dirichlet_alpha', 0.5), ('balance_cap', True)]
+)
+def test_refuses_a_choice_that_the_partition_ignores(name, value):
+  chosen = options.TaskOptions(partition='equal', **{name: value})
   with pytest.raises(
     ValueError,
     match=(
-      r"^dirichlet_alpha is only used by the partition 'dirichlet', found "
-      r"dirichlet_alpha=0\.5 with the partition 'equal'\.$"
+      rf"^{name} is only used by the partition 'dirichlet', found "
+      rf"{name}={value} with the partition 'equal'\.$"
     ),
   ):
     chosen.with_defaults(**_DEFAULTS)

@@ -89,6 +89,20 @@ def test_fractions_reach_the_splits():
   assert [len(part.y) for part in task.examples(0)] == [673, 225, 899]
 
 
+def test_balance_cap_reaches_the_partition():
+  def num_overfull(**arguments):
+    task = tasks.build_task('digits', dirichlet_alpha=0.1, **arguments)
+    counts = np.array(
+      [np.bincount(task.data.y[p], minlength=10) for p in _positions(task)]
+    )
+    held_before = np.cumsum(counts, axis=1) - counts
+    # What clients that already hold 1,797 / 20 examples take all the same.
+    return counts[held_before >= 1797 / 20].sum()
+
+  assert num_overfull() > 0
+  assert num_overfull(balance_cap=True) == 0
+
+
 def test_min_samples_reaches_the_partition():
   task = tasks.build_task('digits', dirichlet_alpha=0.05, min_samples=40)
   assert min(map(len, _positions(task))) >= 40
@@ -136,7 +150,12 @@ def test_client_data_of_a_task():
 
 @pytest.mark.parametrize(
   ('model', 'embedding'),
-  [('mlp_cffl_mnist', 64), ('mlp_cffl_adult', 32), ('cnn_cifar_gn', 128)],
+  [
+    ('mlp_cffl_mnist', 64),
+    ('mlp_cffl_adult', 32),
+    ('mlp_corefed', 200),
+    ('cnn_cifar_gn', 128),
+  ],
 )
 def test_the_model_may_be_chosen(model, embedding):
   task = tasks.build_task('digits', num_clients=4, model=model)
@@ -292,8 +311,8 @@ def test_damaged_file(name, data_dir):
   [
     (
       {'name': 'minst'},
-      r"^The name of a task must be one of 'digits', 'mnist', 'cifar10', "
-      r"'femnist', 'adult', found 'minst'\.$",
+      r"^The name of a task must be one of 'digits', 'mnist', 'fmnist', "
+      r"'cifar10', 'femnist', 'adult', found 'minst'\.$",
     ),
     ({'partition': 'iid'}, r"^partition must be one of .* found 'iid'\.$"),
     (
@@ -322,6 +341,7 @@ def test_damaged_file(name, data_dir):
       {'partition': 'equal', 'dirichlet_alpha': 0.5},
       r'^dirichlet_alpha is only used by',
     ),
+    ({'partition': 'class', 'balance_cap': True}, r'^balance_cap is only used'),
     ({'num_clients': 1000}, r'^1000 clients .* found 1797\.$'),
     ({'dirichlet_alpha': 0.0}, r'^alpha must be in .* found 0\.0\.$'),
   ],
@@ -332,10 +352,14 @@ def test_refuses(arguments, message):
 
 
 def test_a_wrong_choice_is_refused_before_data_are_looked_for(tmp_path):
-  for name in ('mnist', 'cifar10', 'adult'):
+  for name in ('mnist', 'fmnist', 'cifar10', 'adult'):
     with pytest.raises(ValueError, match=r'^dirichlet_alpha is only used by'):
       tasks.build_task(
         name, data_dir=tmp_path, partition='equal', dirichlet_alpha=1.0
+      )
+    with pytest.raises(ValueError, match=r'^balance_cap is only used by'):
+      tasks.build_task(
+        name, data_dir=tmp_path, partition='equal', balance_cap=True
       )
     with pytest.raises(ValueError, match=r'^The partition of a task without'):
       tasks.build_task(name, data_dir=tmp_path, partition='writer')
@@ -372,6 +396,31 @@ def test_real_files(name, shape, num_clients):
   assert task.num_clients == num_clients
   assert sorted(np.concatenate(_positions(task))) == list(range(shape[0]))
   assert min(map(len, _positions(task))) >= 2
+
+
+@_needs_real_files
+@pytest.mark.parametrize(
+  ('name', 'test_fraction'), [('mnist', 1 / 7), ('cifar10', 1 / 6)]
+)
+def test_the_partition_of_corefed(name, test_fraction):
+  task = tasks.build_task(
+    name,
+    num_clients=100,
+    dirichlet_alpha=0.5,
+    balance_cap=True,
+    min_samples=10,
+    holdout_fraction=0.0,
+    test_fraction=test_fraction,
+  )
+  num_examples = len(task.data.y)
+  assert sorted(np.concatenate(_positions(task))) == list(range(num_examples))
+  sizes = np.array([[len(part) for part in split] for split in task.splits])
+  assert sizes.sum(axis=1).min() >= 10
+  # As many as the test file has, but for the rounding of each client.
+  train, holdout, test = sizes.sum(axis=0)
+  assert abs(test - 10000) <= 50
+  assert holdout == 0
+  assert train == num_examples - test
 
 
 @_needs_real_files

@@ -25,6 +25,11 @@ def test_find_file_in_the_folder_given(tmp_path):
   assert sources.find_file('b.npz', tmp_path) is None
 
 
+def test_find_file_finds_a_folder_of_files(tmp_path):
+  (tmp_path / 'a').mkdir()
+  assert sources.find_file('a', tmp_path) == tmp_path / 'a'
+
+
 def test_find_file_prefers_the_argument_to_the_variable(tmp_path, monkeypatch):
   for folder in ('argument', 'variable'):
     (tmp_path / folder).mkdir()

@@ -1,17 +1,21 @@
 """Keras client models of the papers, and Keras models as pure functions."""
 
 from tff_fair.models.client_models import cnn_cifar_gn
+from tff_fair.models.client_models import cnn_corefed
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
+from tff_fair.models.client_models import mlp_corefed
 from tff_fair.models.client_models import mlp_fedaboost
 from tff_fair.models.stateless import StatelessModel
 
 __all__ = [
   'StatelessModel',
   'cnn_cifar_gn',
+  'cnn_corefed',
   'cnn_femnist',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',
+  'mlp_corefed',
   'mlp_fedaboost',
 ]

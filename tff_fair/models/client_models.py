@@ -10,9 +10,14 @@ width, channels]`, in [0, 1].
 import collections
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 _layers = tf.keras.layers
+
+# Of the channels of CIFAR-10's training images, pixels in [0, 1].
+_CIFAR10_MEANS = (0.4914, 0.4822, 0.4465)
+_CIFAR10_DEVIATIONS = (0.2470, 0.2435, 0.2616)
 
 
 def mlp_fedaboost(
@@ -62,6 +67,21 @@ def mlp_cffl_adult(
   return _mlp(input_shape, num_classes, 32)
 
 
+def mlp_corefed(
+  input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 10
+) -> tf.keras.Model:
+  """CoRe-Fed's Fashion-MNIST model: two hidden layers of 200 units, ReLU.
+
+  Args:
+    input_shape: Shape of one example; it is flattened first.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model with a 200-dimensional embedding.
+  """
+  return _mlp(input_shape, num_classes, 200, 200)
+
+
 def cnn_femnist(
   input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 62
 ) -> tf.keras.Model:
@@ -109,6 +129,54 @@ def cnn_cifar_gn(
   h = _layers.Flatten()(_layers.Dropout(0.25)(h))
   embedding = _layers.Dense(128, activation='relu')(h)
   return _with_logits(x, embedding, num_classes)
+
+
+def cnn_corefed(
+  input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
+) -> tf.keras.Model:
+  """CoRe-Fed's CIFAR-10 model: two convolutions, two hidden layers.
+
+  Standardisation with mean and deviation of CIFAR-10's channels, twice
+  [convolution 5x5x64 VALID, ReLU, max-pool 2], dense 384, dropout .2, ReLU,
+  dense 192, dropout .5, ReLU, logits.
+
+  Args:
+    input_shape: Shape of one image, `(height, width, 3)`, at least 16 x 16.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model with a 192-dimensional embedding.
+
+  Raises:
+    ValueError: If the images have other than three channels or are too small.
+  """
+  _check_corefed_images(tuple(input_shape))
+  x = tf.keras.Input(input_shape)
+  h = _standardised(x)
+  for _ in range(2):
+    h = _layers.Conv2D(64, 5, activation='relu')(h)
+    h = _layers.MaxPool2D(2)(h)
+  h = _layers.Flatten()(h)
+  for width, rate in ((384, 0.2), (192, 0.5)):
+    h = _layers.Dropout(rate)(_layers.Dense(width)(h))
+    h = _layers.ReLU()(h)
+  return _with_logits(x, h, num_classes)
+
+
+def _check_corefed_images(input_shape) -> None:
+  # One channel would be broadcast to three by the standardisation.
+  if len(input_shape) != 3 or input_shape[2] != 3 or min(input_shape[:2]) < 16:
+    raise ValueError(
+      'input_shape must be (height, width, 3) with at least 16 x 16 pixels, '
+      f'found {input_shape}.'
+    )
+
+
+def _standardised(x) -> tf.Tensor:
+  # Keras's Normalization keeps its mean as an eager tensor, which the graph of
+  # a TFF computation cannot capture.
+  means, deviations = np.array([_CIFAR10_MEANS, _CIFAR10_DEVIATIONS])
+  return _layers.Rescaling(1 / deviations, offset=-means / deviations)(x)
 
 
 def _mlp(input_shape, num_classes, *widths) -> tf.keras.Model:
