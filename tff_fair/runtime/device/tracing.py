@@ -27,16 +27,20 @@ class Traced:
       function: From the leaves of its arguments to a value.
       types: The types of the arguments, one after the other.
     """
-    self._function = function
-    self._traced = None
+    # TensorFlow keeps what it traced, and `function` may mention the values of
+    # the call in which it was made, such as a whole state.
+    functions = [function]
+
+    def run(*leaves):
+      return values.flatten(functions[0](leaves))
+
     try:
       specs = [spec for t in types for spec in _leaf_specs(t)]
       # Not `tf.function`, which checks every argument again at each call.
-      self._traced = tf.compat.v1.wrap_function(
-        lambda *leaves: values.flatten(function(leaves)), specs
-      )
+      self._run = tf.compat.v1.wrap_function(run, specs)
+      functions.clear()
     except NotTraceableError:
-      pass  # Its parts run one by one.
+      self._run = run  # Its parts run one by one.
 
   def __call__(self, leaves: Iterable[Any]) -> list[tf.Tensor]:
     """Runs the function.
@@ -47,9 +51,7 @@ class Traced:
     Returns:
       The leaves of the result.
     """
-    if self._traced is None:
-      return values.flatten(self._function(leaves))
-    return self._traced(*leaves)
+    return self._run(*leaves)
 
 
 def _leaf_specs(value_type) -> list[tf.TensorSpec]:
