@@ -207,7 +207,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
       k = self._num_clients
       return collections.OrderedDict(
         round=tf.constant(0),
-        updates=tf.zeros([k, size]),
+        updates=client_table.zeros([k, size]),
         embeddings=tf.zeros([k, embedding_size]),
         last_round=tf.zeros([k], tf.int32),
         learning_rate=tf.ones([k]),

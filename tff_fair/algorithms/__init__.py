@@ -6,7 +6,13 @@ from tff_fair.algorithms.composition import PersonalizedLearningProcess
 from tff_fair.algorithms.corefed import build_corefed
 from tff_fair.algorithms.ditto import build_ditto
 from tff_fair.algorithms.fed_avg import build_fed_avg
+from tff_fair.algorithms.fed_mdfg import build_fed_mdfg
+from tff_fair.algorithms.fed_mgda import build_fed_mgda
+from tff_fair.algorithms.fed_rdn import build_channel_statistics
+from tff_fair.algorithms.fed_rdn import build_fed_rdn
+from tff_fair.algorithms.fed_rdn import normalize_for_client
 from tff_fair.algorithms.fedaboost import build_fedaboost
+from tff_fair.algorithms.q_fed_avg import build_q_fed_avg
 from tff_fair.algorithms.round_robin import build_dssgd
 from tff_fair.algorithms.round_robin import build_round_robin_fed_avg
 from tff_fair.algorithms.standalone import build_standalone
@@ -15,11 +21,17 @@ __all__ = [
   'FairLearningProcess',
   'PersonalizedLearningProcess',
   'build_cffl',
+  'build_channel_statistics',
   'build_corefed',
   'build_ditto',
   'build_dssgd',
   'build_fed_avg',
+  'build_fed_mdfg',
+  'build_fed_mgda',
+  'build_fed_rdn',
   'build_fedaboost',
+  'build_q_fed_avg',
   'build_round_robin_fed_avg',
   'build_standalone',
+  'normalize_for_client',
 ]

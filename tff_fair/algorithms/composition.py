@@ -138,6 +138,7 @@ def compose_process(
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   split_statistics: bool = True,
+  prepare_inputs: Callable[[Any, Any], Any] | None = None,
 ) -> FairLearningProcess:
   """Composes a learning process.
 
@@ -151,6 +152,7 @@ def compose_process(
       weights are always aggregated by `rule`.
     split_statistics: Whether `rule` aggregates trainable and non-trainable
       weights apart; False for a rule that takes `ModelWeights`.
+    prepare_inputs: As for `divergence.build_divergence`.
 
   Returns:
     A `FairLearningProcess`.
@@ -176,7 +178,9 @@ def compose_process(
   )
   return FairLearningProcess(
     process,
-    functools.partial(divergence.build_divergence, model, client_work),
+    functools.partial(
+      divergence.build_divergence, model, client_work, prepare_inputs
+    ),
   )
 
 

@@ -7,6 +7,8 @@ embeddings that both models give the client's data.
 """
 
 import collections
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -22,6 +24,7 @@ ModelWeights = tff.learning.models.ModelWeights
 def build_divergence(
   model: models.StatelessModel,
   client_work: tff.learning.templates.ClientWorkProcess,
+  prepare_inputs: Callable[[Any, Any], Any] | None = None,
 ) -> tff.Computation:
   """Builds the measurement for a method.
 
@@ -30,6 +33,8 @@ def build_divergence(
   Args:
     model: The client model.
     client_work: The method's client work.
+    prepare_inputs: `(x, client_id) -> x`: what the method makes of a client's
+      inputs before the model sees them, for clients with ids; None is nothing.
 
   Returns:
     `<client_work_state@SERVER, before=W@SERVER, after=W@SERVER, {data}@CLIENTS>
@@ -48,7 +53,10 @@ def build_divergence(
   @tf.function
   def gather_inputs(data):
     plain = isinstance(data_type.member, tff.SequenceType)
-    return client.gather_examples(data if plain else data['train'])['x']
+    x = client.gather_examples(data if plain else data['train'])['x']
+    if prepare_inputs is None:
+      return x
+    return prepare_inputs(x, data['client_id'].get_single_element())
 
   @tff.tensorflow.computation(
     update_type,

@@ -16,6 +16,8 @@ from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import mean_embedding
 from tff_fair.client.free_riders import FreeRiders
 from tff_fair.client.free_riders import with_free_riders
+from tff_fair.client.full_batch import mean_gradient
+from tff_fair.client.full_batch import mean_loss
 from tff_fair.client.local_training import LocalResult
 from tff_fair.client.local_training import build_local_training
 from tff_fair.client.local_training import initial_optimizer_state
@@ -47,6 +49,8 @@ __all__ = [
   'has_examples',
   'initial_optimizer_state',
   'mean_embedding',
+  'mean_gradient',
+  'mean_loss',
   'proximal_objective',
   'read_row',
   'with_free_riders',

@@ -27,9 +27,25 @@ def build_table(row: Any, num_clients: int) -> Any:
 
   def repeat(value):
     value = tf.convert_to_tensor(value)
-    return tf.tile(value[tf.newaxis], [num_clients] + [1] * value.shape.rank)
+    return value + zeros([num_clients, *value.shape], value.dtype)
 
   return tf.nest.map_structure(repeat, row)
+
+
+def zeros(shape: Any, dtype: tf.DType = tf.float32) -> tf.Tensor:
+  """Zeros that a graph makes at each run, for values of the size of a table.
+
+  What a graph can compute beforehand, such as `tf.zeros`, it keeps for good:
+  a second table beside the state.
+
+  Args:
+    shape: Known sizes.
+    dtype: A number's.
+
+  Returns:
+    A tensor.
+  """
+  return tf.raw_ops.Empty(shape=shape, dtype=dtype, init=True)
 
 
 def read_row(table: Any, client_id: Any) -> Any:

@@ -1,0 +1,172 @@
+"""FedMDFG's server: a fair direction of descent, and how far to follow it.
+
+Pan, Wang, Li, Wang, Tang and Zhao, "FedMDFG: Federated Learning with
+Multi-Gradient Descent and Fair Guidance" (AAAI 2023,
+https://doi.org/10.1609/aaai.v37i8.26122). Pure functions of float64, with an
+entry or a row for each client that counts.
+"""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+
+from tff_fair.aggregators import min_norm
+
+# How much of the promised descent a step must keep (Armijo).
+_KEPT_DESCENT = 1e-4
+# A direction may climb for somebody by this much, for rounding's sake.
+_CLIMB = 1e-6
+_TINY = 1e-12
+
+
+def fair_guidance(losses: Any) -> tuple[tf.Tensor, tf.Tensor]:
+  """How unequal losses are, and the mix of clients that evens them.
+
+  With `l^ = l / |l|` and `p = (1, ..., 1) / sqrt(k)`:
+
+      phi = arccos(<l^, p>),  h ~ <l^, p> l^ - p, of length 1
+
+  Args:
+    losses: `float64[k]`, not negative.
+
+  Returns:
+    phi in radians, and h, `float64[k]`. Equal losses, all of them 0, or none at
+    all, need no guidance: h is 0.
+  """
+  number = tf.cast(tf.size(losses), tf.float64)
+  unit = tf.math.divide_no_nan(losses, tf.norm(losses))
+  equal = tf.ones_like(losses) / tf.sqrt(number)
+  cosine = tf.reduce_sum(unit * equal)
+  guide = cosine * unit - equal
+  length = tf.norm(guide)
+  uneven = (cosine > 0) & (length > _TINY)
+  return (
+    tf.where(uneven, tf.acos(tf.clip_by_value(cosine, -1.0, 1.0)), 0.0),
+    tf.where(uneven, guide / length, tf.zeros_like(guide)),
+  )
+
+
+def fair_direction(
+  gradients: Any, losses: Any, absent: Any, *, angle: float, forced: Any
+) -> collections.OrderedDict:
+  """The common direction of descent, with the fair guidance if it is active.
+
+  The rows Q of which d is the mix of least norm are the gradients, those of
+  absent clients, and, if phi exceeds the angle or somebody forces it,
+  `h^T gradients`. Its length is brought to that of the mean gradient, `d'`,
+  unless d' climbs along a row of Q.
+
+  Args:
+    gradients: `float64[k, d]`, all of the same length.
+    losses: `float64[k]`.
+    absent: `float64[m, d]`.
+    angle: The paper's theta, radians.
+    forced: bool, whether guidance is active at any phi.
+
+  Returns:
+    OrderedDict: `direction`, `d'`, `float64[d]`; `scale`, `|d'| / |d|`, 0 where
+    nothing descends; `phi`; `active`, bool. Without gradients d' is 0.
+  """
+  phi, guide = fair_guidance(losses)
+  active = ((phi > angle) | forced) & tf.reduce_any(tf.not_equal(guide, 0.0))
+  fair = tf.linalg.matvec(gradients, guide, transpose_a=True)
+  rows = tf.concat(
+    [gradients, fair[tf.newaxis][: tf.cast(active, tf.int32)], absent], axis=0
+  )
+  shortest = _shortest_mix(rows)
+  length = tf.norm(shortest)
+  mean = tf.math.divide_no_nan(
+    tf.reduce_sum(gradients, axis=0), tf.cast(tf.size(losses), tf.float64)
+  )
+  direction = tf.where(
+    length > _TINY, tf.norm(mean) / length * shortest, tf.zeros_like(shortest)
+  )
+  climbs = tf.reduce_min(tf.linalg.matvec(rows, direction)) < -_CLIMB
+  direction = tf.where(climbs, shortest, direction)
+  return collections.OrderedDict(
+    direction=direction,
+    scale=tf.math.divide_no_nan(tf.norm(direction), length),
+    phi=phi,
+    active=active,
+  )
+
+
+def step_ladder(
+  rate: Any, scale: Any, somebody_left: Any, line_search_scale: int
+) -> tf.Tensor:
+  """The steps to try, each half of the one before.
+
+  They start at `2^s rate`, or at `rate` if somebody left since the last round,
+  and end at `rate / (2^s scale)`, at the latest after `2 s + 8` of them.
+
+  Args:
+    rate: The clients' learning rate.
+    scale: As `fair_direction` returns it.
+    somebody_left: bool.
+    line_search_scale: s.
+
+  Returns:
+    `float64[2 s + 8]`, the steps, then zeros.
+  """
+  halvings = tf.range(2 * line_search_scale + 8, dtype=tf.float64)
+  start = tf.where(somebody_left, rate, rate * 2.0**line_search_scale)
+  steps = start * 0.5**halvings
+  lowest = rate * 0.5**line_search_scale / scale
+  # Rounding must not take the last step away.
+  return tf.where(steps >= lowest * (1 - 1e-9), steps, tf.zeros_like(steps))
+
+
+def choose_step(
+  losses: Any, trials: Any, steps: Any, slopes: Any, active: Any
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """The step that the line search ends with.
+
+  Accepted is the first step a with `l_i(a) <= l_i - 1e-4 a slope_i` for all
+  clients, and, if guidance is active, with losses closer to equal than before.
+  If there is none, it is the first with a lower sum of losses; if there is none
+  either, the one with the lowest sum.
+
+  Args:
+    losses: `float64[k]`, l_i.
+    trials: `float64[k, n]`, l_i(a).
+    steps: `float64[n]`, a, descending, then zeros, which do not count.
+    slopes: `float64[k]`, `<g_i, d'>`.
+    active: bool, whether guidance is active.
+
+  Returns:
+    The step, 0 if no step has finite losses, and whether it was accepted.
+  """
+  totals = tf.reduce_sum(trials, axis=0)
+  usable = (steps > 0) & tf.math.is_finite(totals)
+  promised = _KEPT_DESCENT * slopes[:, tf.newaxis] * steps
+  descends = tf.reduce_all(trials <= losses[:, tf.newaxis] - promised, axis=0)
+  evens = _evenness(trials) > _evenness(losses[:, tf.newaxis])
+  accepted = usable & descends & (evens | ~active)
+  lower = usable & (totals < tf.reduce_sum(losses))
+  lowest = tf.equal(totals, tf.reduce_min(tf.boolean_mask(totals, usable)))
+  step = tf.constant(0.0, tf.float64)
+  for choice in (usable & lowest, lower, accepted):
+    # The steps descend, so the first is the largest.
+    largest = tf.reduce_max(tf.where(choice, steps, 0.0))
+    step = tf.where(largest > 0, largest, step)
+  return step, tf.reduce_any(accepted)
+
+
+def _shortest_mix(rows) -> tf.Tensor:
+  number = tf.shape(rows)[0]
+  equal = tf.fill([number], 1 / tf.cast(number, tf.float64))
+  weights = min_norm.min_norm(
+    tf.matmul(rows, rows, transpose_b=True),
+    tf.zeros_like(equal),
+    tf.ones_like(equal),
+    equal,
+  )
+  return tf.linalg.matvec(rows, weights, transpose_a=True)
+
+
+def _evenness(losses) -> tf.Tensor:
+  """The cosine with equal losses, but for a factor: `[k, n] -> [n]`."""
+  return tf.math.divide_no_nan(
+    tf.reduce_sum(losses, axis=0), tf.norm(losses, axis=0)
+  )

@@ -1,0 +1,117 @@
+"""A model on all of a client's examples: its loss, and the loss's gradient.
+
+The model runs in inference mode, a batch at a time, so that the whole of a
+client's data need not fit beside the activations; the batches change rounding
+errors only.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tff_fair.models import stateless
+
+# Examples that go through the model at once.
+_BATCH = 200
+
+
+def mean_loss(
+  model: stateless.StatelessModel,
+  weights: Any,
+  examples: Any,
+  batch_size: int = _BATCH,
+) -> tf.Tensor:
+  """The mean cross-entropy over a client's examples.
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of tensors.
+    examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
+    batch_size: Examples that go through the model at once.
+
+  Returns:
+    float32, 0 without examples.
+  """
+
+  def loss_of(batch):
+    return _loss_and_hits(model, weights, batch)[0]
+
+  return _mean_over_batches(loss_of, tf.constant(0.0), examples, batch_size)
+
+
+def mean_gradient(
+  model: stateless.StatelessModel,
+  weights: Any,
+  examples: Any,
+  batch_size: int = _BATCH,
+) -> tuple[list[tf.Tensor], collections.OrderedDict]:
+  """The gradient of the mean cross-entropy over a client's examples.
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of tensors.
+    examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
+    batch_size: Examples that go through the model at once.
+
+  Returns:
+    Tensors like the trainable weights, and `OrderedDict(loss, accuracy)` of
+    float32 scalars; all 0 without examples.
+  """
+  trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
+
+  def sums_of(batch):
+    with tf.GradientTape() as tape:
+      tape.watch(trainable)
+      loss, hits = _loss_and_hits(
+        model, stateless.ModelWeights(trainable, weights.non_trainable), batch
+      )
+    gradient = tape.gradient(
+      loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    return gradient, collections.OrderedDict(loss=loss, accuracy=hits)
+
+  zeros = (
+    [tf.zeros_like(w) for w in trainable],
+    collections.OrderedDict(loss=tf.constant(0.0), accuracy=tf.constant(0.0)),
+  )
+  return _mean_over_batches(sums_of, zeros, examples, batch_size)
+
+
+def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:
+  """Sums over a batch: cross-entropy, and right predictions."""
+  labels = batch['y']
+  outputs, _ = model(weights, batch['x'], training=False)
+  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+    labels, outputs['logits']
+  )
+  predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
+  hits = tf.cast(tf.equal(predicted, labels), tf.float32)
+  return tf.reduce_sum(losses), tf.reduce_sum(hits)
+
+
+def _mean_over_batches(
+  sums_of: Callable[[Any], Any], zeros: Any, examples: Any, batch_size: int
+) -> Any:
+  """The mean over examples of what `sums_of` gives as sums over a batch."""
+  size = tf.size(examples['y'])
+
+  def add(index, totals):
+    batch = collections.OrderedDict(
+      (name, value[index : index + batch_size])
+      for name, value in examples.items()
+    )
+    totals = tf.nest.map_structure(tf.add, totals, sums_of(batch))
+    return index + batch_size, totals
+
+  _, totals = tf.while_loop(
+    lambda index, _: index < size,
+    add,
+    (tf.constant(0), zeros),
+    parallel_iterations=1,
+  )
+  return tf.nest.map_structure(
+    lambda total: tf.math.divide_no_nan(total, tf.cast(size, tf.float32)),
+    totals,
+  )
