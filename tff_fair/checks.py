@@ -108,6 +108,27 @@ def check_fraction(name: str, value: float) -> float:
   return value
 
 
+def check_function(name: str, value: Any, of: str) -> Any:
+  """Returns `value` if it can be called.
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check.
+    of: What its argument is, for the message.
+
+  Returns:
+    `value` itself.
+
+  Raises:
+    TypeError: If `value` is not callable.
+  """
+  if not callable(value):
+    raise TypeError(
+      f'{name} must be a function of {of}, found {type(value).__name__}.'
+    )
+  return value
+
+
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
   """Returns `value` if it is one of `choices`.
 

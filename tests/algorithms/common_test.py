@@ -1,6 +1,7 @@
 """What every method promises, on one tiny problem."""
 
 import asyncio
+import collections
 import functools
 
 import numpy as np
@@ -8,13 +9,48 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.algorithms import image_task
 from tests.algorithms import linear_task
 from tff_fair import algorithms
+from tff_fair import models
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _SIZES = (5, 9, 12, 7)
 _COHORTS = ([0, 1, 2], [3], [2, 0])
+
+
+def _build_corefed(model_fn, **arguments):
+  """Of a model with an embedding, and with all that clients can be sent."""
+  del model_fn  # It has logits only.
+
+  def with_embedding():
+    tf.keras.utils.set_random_seed(0)
+    return models.mlp_cffl_adult(
+      (linear_task.NUM_FEATURES,), linear_task.NUM_CLASSES
+    )
+
+  return algorithms.build_corefed(
+    with_embedding, alignment='client', **arguments
+  )
+
+
+def _build_fed_mdfg(model_fn, **arguments):
+  """Whose clients do not train, for any number of epochs."""
+  return algorithms.build_fed_mdfg(model_fn, **{**arguments, 'local_epochs': 1})
+
+
+def _build_fed_rdn(model_fn, **arguments):
+  """Of images, with the statistics of all clients but the first."""
+  del model_fn  # It takes vectors.
+  rows = np.array([[np.nan], [0.1], [0.2], [0.3]], np.float32)
+  return algorithms.build_fed_rdn(
+    image_task.model_fn,
+    statistics=collections.OrderedDict(mean=rows, std=rows),
+    **arguments,
+  )
+
+
 _BUILDERS = {
   'fed_avg': algorithms.build_fed_avg,
   'ditto': algorithms.build_ditto,
@@ -24,6 +60,11 @@ _BUILDERS = {
     validation=(np.eye(4, dtype=np.float32), np.arange(4) % 3),
     upload_rate=0.5,
   ),
+  'corefed': _build_corefed,
+  'q_fed_avg': algorithms.build_q_fed_avg,
+  'fed_mgda': algorithms.build_fed_mgda,
+  'fed_mdfg': _build_fed_mdfg,
+  'fed_rdn': _build_fed_rdn,
   'standalone': algorithms.build_standalone,
   'round_robin_fed_avg': functools.partial(
     algorithms.build_round_robin_fed_avg, total_examples=sum(_SIZES)
@@ -44,16 +85,23 @@ def _process(name):
 
 
 @functools.cache
-def _client(client_id):
-  return linear_task.client_data(
-    client_id, linear_task.make_clients(_SIZES)[client_id]
-  )
+def _client(client_id, images):
+  data = linear_task.make_clients(_SIZES)[client_id]
+  if images:
+    data = image_task.as_images(data)
+  return linear_task.client_data(client_id, data)
+
+
+def _data(process, cohort):
+  examples_type = process.next.type_signature.parameter[1].member['train']
+  images = len(examples_type.element['x'].shape) == 4
+  return [_client(i, images) for i in cohort]
 
 
 def _run(process, state, cohorts):
   outputs = []
   for cohort in cohorts:
-    outputs.append(process.next(state, [_client(i) for i in cohort]))
+    outputs.append(process.next(state, _data(process, cohort)))
     state = outputs[-1].state
   return outputs
 
@@ -134,7 +182,7 @@ class TestEveryMethod:
     asyncio.set_event_loop(asyncio.new_event_loop())
     state = tff.simulation.run_training_process(
       training_process=process,
-      training_selection_fn=lambda r: [_client(i) for i in _COHORTS[r - 1]],
+      training_selection_fn=lambda r: _data(process, _COHORTS[r - 1]),
       total_rounds=2,
       metrics_managers=[Releases()],
     )

@@ -168,6 +168,8 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     checks.check_real('sharpness', sharpness, 0.0)
     checks.check_real('beta', beta, 0.0, 1.0)
     checks.check_positive('temperature', temperature)
+    if learning_rate_fn is not None:
+      checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
     self._weighting = dict(gamma=gamma, sharpness=sharpness)
     self._beta = beta

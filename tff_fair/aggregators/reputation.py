@@ -260,11 +260,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       TypeError: If an argument is of the wrong kind.
       ValueError: If a number is out of range or a choice unknown.
     """
-    if not callable(validation_fn):
-      raise TypeError(
-        'validation_fn must be a function of model weights, found'
-        f' {type(validation_fn).__name__}.'
-      )
+    checks.check_function('validation_fn', validation_fn, 'model weights')
     checks.check_choice('scenario', scenario, SCENARIOS)
     checks.check_choice('agg_norm', agg_norm, AGG_NORMS)
     checks.check_choice('own_share', own_share, OWN_SHARES)

@@ -73,6 +73,35 @@ def build_fed_avg(
     batch_size=batch_size,
   )
 
+  client_work = client.build_client_work(
+    model,
+    build_client_update(train, uniform=uniform),
+    num_clients=num_clients,
+    seed=seed,
+    learning_rate_fn=client_learning_rate_fn,
+  )
+  return composition.compose_process(
+    model,
+    client_work,
+    rule=tff.aggregators.MeanFactory(no_nan_division=True),
+    server_optimizer=server_optimizer,
+    model_aggregator=model_aggregator,
+  )
+
+
+def build_client_update(
+  train: Callable[..., client.LocalResult], *, uniform: bool
+) -> client.ClientUpdate:
+  """FedAvg's client: it trains the received weights and sends the update.
+
+  Args:
+    train: What `client.build_local_training` returns.
+    uniform: As in `build_fed_avg`.
+
+  Returns:
+    What `client.build_client_work` takes.
+  """
+
   def client_update(weights, row, examples, client_seed, learning_rate):
     result = train(
       weights, examples['train'], client_seed, learning_rate=learning_rate
@@ -85,20 +114,7 @@ def build_fed_avg(
       report=collections.OrderedDict(loss=result.metrics['loss']),
     )
 
-  client_work = client.build_client_work(
-    model,
-    client_update,
-    num_clients=num_clients,
-    seed=seed,
-    learning_rate_fn=client_learning_rate_fn,
-  )
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
-  )
+  return client_update
 
 
 def example_weight(examples: Any, uniform: bool) -> tf.Tensor:

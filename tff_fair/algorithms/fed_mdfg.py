@@ -330,7 +330,7 @@ def _compose(model, client_work, num_clients, batch_size, plan):
   def nothing_remembered():
     size = sum(w.size for w in model.initial_weights.trainable)
     return collections.OrderedDict(
-      gradients=tf.zeros([num_clients, size]),
+      gradients=client_table.zeros([num_clients, size]),
       present=tf.zeros([num_clients], tf.int32),
     )
 

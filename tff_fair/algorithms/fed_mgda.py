@@ -5,7 +5,6 @@ Optimization" (IEEE Transactions on Network Science and Engineering, 2022,
 https://arxiv.org/abs/2006.11489).
 """
 
-import collections
 from collections.abc import Callable
 from typing import Any
 
@@ -84,21 +83,9 @@ def build_fed_mgda(
     batch_size=batch_size,
   )
 
-  def client_update(weights, row, examples, client_seed, learning_rate):
-    result = train(
-      weights, examples['train'], client_seed, learning_rate=learning_rate
-    )
-    return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
-      update_weight=fed_avg.example_weight(examples, uniform=False),
-      row=row,
-      metrics=result.metrics,
-      report=collections.OrderedDict(loss=result.metrics['loss']),
-    )
-
   client_work = client.build_client_work(
     model,
-    client_update,
+    fed_avg.build_client_update(train, uniform=False),
     num_clients=num_clients,
     seed=seed,
     learning_rate_fn=client_learning_rate_fn,

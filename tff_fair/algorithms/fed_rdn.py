@@ -87,7 +87,7 @@ def build_fed_rdn(
   checks.check_integer('num_clients', num_clients, 1)
   checks.check_positive('epsilon', epsilon)
   model = models.StatelessModel(model_fn)
-  _check_statistics(statistics, num_clients, _num_channels(model))
+  statistics = _checked(statistics, num_clients, _num_channels(model))
   normalize = functools.partial(_normalized, epsilon=epsilon)
   train = client.build_local_training(
     model,
@@ -97,21 +97,9 @@ def build_fed_rdn(
     batch_size=batch_size,
   )
 
-  def client_update(weights, row, examples, client_seed, learning_rate):
-    result = train(
-      weights, examples['train'], client_seed, learning_rate=learning_rate
-    )
-    return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
-      update_weight=fed_avg.example_weight(examples, uniform=False),
-      row=row,
-      metrics=result.metrics,
-      report=collections.OrderedDict(loss=result.metrics['loss']),
-    )
-
   client_work = client.build_client_work(
     model,
-    client_update,
+    fed_avg.build_client_update(train, uniform=False),
     num_clients=num_clients,
     seed=seed,
     learning_rate_fn=client_learning_rate_fn,
@@ -295,22 +283,28 @@ def _num_channels(model) -> int:
   return shape[-1]
 
 
-def _check_statistics(statistics, num_clients, num_channels) -> None:
+def _checked(statistics, num_clients, num_channels) -> collections.OrderedDict:
+  """The statistics as float32 arrays."""
   required = (
     'statistics must hold mean and std, arrays of shape'
     f' {[num_clients, num_channels]}'
   )
-  if not isinstance(statistics, Mapping) or set(statistics) != {'mean', 'std'}:
-    raise TypeError(f'{required}, found {statistics!r}.')
-  for name, value in statistics.items():
-    if np.shape(value) != (num_clients, num_channels):
+  if not isinstance(statistics, Mapping):
+    raise TypeError(f'{required}, found {type(statistics).__name__}.')
+  if set(statistics) != {'mean', 'std'}:
+    raise ValueError(f'{required}, found {sorted(statistics)}.')
+  arrays = collections.OrderedDict(
+    (name, np.asarray(value, np.float32)) for name, value in statistics.items()
+  )
+  for name, array in arrays.items():
+    if array.shape != (num_clients, num_channels):
       raise ValueError(
-        f'{required}, found {name} of shape {list(np.shape(value))}.'
+        f'{required}, found {name} of shape {list(array.shape)}.'
       )
-  known = _known(statistics)
+  known = _known(arrays)
   if not known.any():
     raise ValueError(f'{required}, some of them finite, found none that is.')
-  if np.min(statistics['std'][known]) < 0:
-    raise ValueError(
-      f'{required}, std not negative, found {np.min(statistics["std"][known])}.'
-    )
+  lowest = arrays['std'][known].min()
+  if lowest < 0:
+    raise ValueError(f'{required}, std not negative, found {lowest}.')
+  return arrays

@@ -11,6 +11,7 @@ from tff_fair.client.client_table import choose_rows
 from tff_fair.client.client_table import read_row
 from tff_fair.client.client_table import write_rows
 from tff_fair.client.client_work import ClientOutput
+from tff_fair.client.client_work import ClientUpdate
 from tff_fair.client.client_work import build_client_work
 from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import mean_embedding
@@ -30,6 +31,7 @@ from tff_fair.client.weight_decay import with_weight_decay
 
 __all__ = [
   'ClientOutput',
+  'ClientUpdate',
   'FreeRiders',
   'LocalResult',
   'Objective',

@@ -1,0 +1,149 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_fair.aggregators import fair_descent
+
+_AXES = np.eye(2)
+_NOBODY = np.zeros([0, 2])
+_UNEVEN = np.array([3.0, 1.0])
+_direct = tf.function(fair_descent.fair_direction)
+
+
+def _direction(gradients=_AXES, losses=_UNEVEN, absent=_NOBODY, **options):
+  options = {'angle': math.pi / 180, 'forced': tf.constant(False), **options}
+  found = _direct(*map(tf.constant, (gradients, losses, absent)), **options)
+  return {name: value.numpy() for name, value in found.items()}
+
+
+class TestFairGuidance:
+  def test_by_hand(self):
+    phi, guide = fair_descent.fair_guidance(_UNEVEN)
+    np.testing.assert_allclose(phi, math.radians(26.565051), rtol=1e-7)
+    np.testing.assert_allclose(guide, [0.316228, -0.948683], atol=1e-6)
+
+  @pytest.mark.parametrize('losses', [[0.7, 0.7, 0.7], [0, 0], [0.3], []])
+  def test_equal_losses_need_none(self, losses):
+    phi, guide = fair_descent.fair_guidance(np.array(losses, np.float64))
+    assert phi == 0
+    np.testing.assert_array_equal(guide, np.zeros(len(losses)))
+
+
+class TestFairDirection:
+  def test_inactive(self):
+    found = _direction(angle=math.pi / 2)
+    np.testing.assert_allclose(found['direction'], [0.5, 0.5], atol=1e-9)
+    assert found['scale'] == pytest.approx(1)
+    assert not found['active']
+
+  def test_active(self):
+    # d = (0, .5, .5) Q = (.158114, .025658), of length .160182; the mean
+    # gradient has length sqrt(.5).
+    found = _direction()
+    np.testing.assert_allclose(
+      found['direction'], [0.697976, 0.113266], atol=1e-6
+    )
+    assert found['scale'] == pytest.approx(4.414389, abs=1e-5)
+    assert found['active']
+
+  def test_forced_at_any_angle(self):
+    forced = _direction(angle=math.pi / 2, forced=tf.constant(True))
+    np.testing.assert_allclose(
+      forced['direction'], _direction()['direction'], rtol=1e-12
+    )
+
+  def test_equal_losses_cannot_be_forced(self):
+    found = _direction(losses=np.ones(2), forced=tf.constant(True))
+    assert not found['active']
+    np.testing.assert_allclose(found['direction'], [0.5, 0.5], atol=1e-9)
+
+  def test_absent_clients_count(self):
+    # The shortest mix of (1, 0) and (-.6, .8) is (.2, .4); length 1 is that of
+    # the only gradient.
+    found = _direction(
+      np.array([[1.0, 0]]), np.ones(1), np.array([[-0.6, 0.8]])
+    )
+    expected = np.array([0.2, 0.4]) / math.hypot(0.2, 0.4)
+    np.testing.assert_allclose(found['direction'], expected, atol=1e-6)
+    assert found['scale'] == pytest.approx(1 / math.hypot(0.2, 0.4))
+
+  def test_one_client_descends_along_its_gradient(self):
+    found = _direction(np.array([[3.0, 4.0]]), np.ones(1))
+    np.testing.assert_allclose(found['direction'], [3, 4])
+
+  @pytest.mark.parametrize(
+    ('gradients', 'losses'),
+    [([[1, 0], [-1, 0]], [2, 2]), (np.zeros([0, 2]), [])],
+  )
+  def test_nothing_descends(self, gradients, losses):
+    found = _direction(np.array(gradients, float), np.array(losses, float))
+    np.testing.assert_array_equal(found['direction'], [0, 0])
+    assert found['scale'] == 0
+
+  def test_nobody_but_absent_clients(self):
+    found = _direction(np.zeros([0, 2]), np.zeros(0), np.ones([1, 2]))
+    np.testing.assert_array_equal(found['direction'], [0, 0])
+
+
+class TestStepLadder:
+  @pytest.mark.parametrize(
+    ('scale', 'left', 's', 'expected'),
+    [
+      (1.0, False, 1, [2, 1, 0.5]),
+      (1.0, True, 1, [1, 0.5]),
+      (1.0, False, 3, [8, 4, 2, 1, 0.5, 0.25, 0.125]),
+      # Down to .5 / 4.4 = .1136.
+      (4.4, False, 1, [2, 1, 0.5, 0.25, 0.125]),
+      (1e9, True, 0, [1 / 2**k for k in range(8)]),
+      (0.0, False, 1, []),
+    ],
+  )
+  def test_by_hand(self, scale, left, s, expected):
+    rate = tf.constant(0.1, tf.float64)
+    steps = fair_descent.step_ladder(rate, scale, left, s)
+    assert steps.shape == 2 * s + 8
+    np.testing.assert_allclose(
+      steps, np.pad(0.1 * np.array(expected), (0, 2 * s + 8 - len(expected)))
+    )
+
+
+class TestChooseStep:
+  def _choose(self, trials, *, losses=(3, 1), slopes=(1, 1), active=False):
+    """Trials are a list for each of the steps 4, 2, 1; then one of none."""
+    step, accepted = fair_descent.choose_step(
+      np.array(losses, float),
+      np.transpose([*trials, [math.inf] * len(losses)]),
+      np.array([4.0, 2.0, 1.0, 0.0]),
+      np.array(slopes, float),
+      tf.constant(active),
+    )
+    return step.numpy(), bool(accepted)
+
+  def test_takes_the_largest_at_which_all_descend(self):
+    assert self._choose([[0, 2], [2.5, 0.9], [2, 0.5]]) == (2, True)
+
+  def test_descent_must_keep_a_share_of_the_slope(self):
+    # 3 - 1e-4 * 4 * 100 = 2.96
+    trials = [[2.97, 0.9], [2.985, 0.9], [2.985, 0.9]]
+    assert self._choose(trials, slopes=(100, 1)) == (1, True)
+
+  def test_a_small_increase_is_not_accepted(self):
+    trials = [[2, 1.0001], [2, 1.00005], [3.5, 3]]
+    assert self._choose(trials, slopes=(1, 1)) == (4, False)
+
+  def test_guidance_also_asks_for_more_equal_losses(self):
+    trials = [[2.9, 0.5], [2.4, 0.9], [2, 0.95]]
+    assert self._choose(trials, active=True) == (2, True)
+    assert self._choose(trials) == (4, True)
+
+  def test_else_the_largest_with_a_lower_sum(self):
+    assert self._choose([[9, 9], [1, 2], [0.1, 1.1]]) == (2, False)
+
+  def test_else_the_lowest_sum(self):
+    assert self._choose([[9, 9], [5, 4], [5, 5]]) == (2, False)
+
+  def test_steps_without_finite_losses_do_not_count(self):
+    assert self._choose([[math.nan, 0], [math.inf, 0], [5, 5]]) == (1, False)
+    assert self._choose([[math.nan, 0]] * 3) == (0, False)

@@ -1,0 +1,235 @@
+import collections
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair.aggregators import min_norm
+
+ModelWeights = tff.learning.models.ModelWeights
+
+_THREE = np.array([[1, 0], [0, 1], [-0.6, 0.8]])
+_FLOAT = tff.TensorType(np.float32)
+_PAIR = tff.TensorType(np.float32, [2])
+_solve = tf.function(min_norm.min_norm)
+
+
+def _mix(rows, shares, deviation):
+  """The weights lambda, and their mix of the rows."""
+  rows, shares = np.asarray(rows, float), np.asarray(shares, float)
+  weights = _solve(
+    rows @ rows.T,
+    np.maximum(shares - deviation, 0),
+    np.minimum(shares + deviation, 1),
+    shares,
+  ).numpy()
+  return weights, weights @ rows
+
+
+class TestProject:
+  def test_within_the_bounds_it_moves_along_the_ones(self):
+    found = min_norm.project(np.array([0.5, 0.3, 0.8]), np.zeros(3), np.ones(3))
+    np.testing.assert_allclose(found, [0.3, 0.1, 0.6], atol=1e-15)
+
+  def test_bounds_bind(self):
+    # tau = -0.1: 0.9 and 0.3 reach the bounds 0.5 and 0.2.
+    found = min_norm.project(
+      np.array([0.9, 0.1, 0.2]), np.array([0, 0.2, 0]), np.full(3, 0.5)
+    )
+    np.testing.assert_allclose(found, [0.5, 0.2, 0.3], atol=1e-15)
+
+  def test_a_single_point(self):
+    shares = np.array([0.25, 0.75])
+    found = min_norm.project(np.array([9.0, -4.0]), shares, shares)
+    np.testing.assert_array_equal(found, shares)
+
+
+class TestMinNorm:
+  def test_two_vectors(self):
+    weights, mix = _mix([[2, 0], [0, 1]], [0.5, 0.5], 1)
+    np.testing.assert_allclose(weights, [0.2, 0.8], atol=1e-9)
+    np.testing.assert_allclose(mix, [0.4, 0.8], atol=1e-9)
+
+  @pytest.mark.parametrize(
+    ('deviation', 'weights', 'mix'),
+    [
+      (0.1, [0.433333, 0.233333, 0.333333], [0.233333, 0.5]),
+      (1.0, [0.5, 0, 0.5], [0.2, 0.4]),
+    ],
+  )
+  def test_three_vectors(self, deviation, weights, mix):
+    found = _mix(_THREE, np.full(3, 1 / 3), deviation)
+    np.testing.assert_allclose(found[0], weights, atol=1e-6)
+    np.testing.assert_allclose(found[1], mix, atol=1e-6)
+
+  def test_without_deviation_it_is_the_start(self):
+    weights, mix = _mix(_THREE, np.full(3, 1 / 3), 0.0)
+    np.testing.assert_allclose(weights, np.full(3, 1 / 3), rtol=1e-15)
+    assert np.linalg.norm(mix) == pytest.approx(0.614636, abs=1e-6)
+
+  def test_shares_that_differ(self):
+    weights, _ = _mix([[1, 0], [0, 1]], [0.8, 0.2], 0.1)
+    np.testing.assert_allclose(weights, [0.7, 0.3], atol=1e-9)
+
+  @pytest.mark.parametrize('deviation', [0.05, 1.0])
+  @pytest.mark.parametrize('size', [4, 30])
+  def test_against_sequential_quadratic_programming(self, size, deviation):
+    rng = np.random.default_rng(size)
+    rows = rng.normal(size=[size, 20]) + rng.normal(size=20)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    shares = rng.dirichlet(np.ones(size))
+    weights, mix = _mix(rows, shares, deviation)
+    lower = np.maximum(shares - deviation, 0)
+    upper = np.minimum(shares + deviation, 1)
+    best = optimize.minimize(
+      lambda w: np.sum((w @ rows) ** 2),
+      shares,
+      jac=lambda w: 2 * rows @ (w @ rows),
+      bounds=list(zip(lower, upper, strict=True)),
+      constraints={'type': 'eq', 'fun': lambda w: w.sum() - 1},
+      method='SLSQP',
+      options={'ftol': 1e-15, 'maxiter': 1000},
+    )
+    assert mix @ mix <= best.fun + 1e-12
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    assert np.all((weights >= lower - 1e-15) & (weights <= upper + 1e-15))
+    if deviation == 1:
+      assert np.min(rows @ mix) >= mix @ mix - 1e-9
+
+  def test_zeros_give_the_start(self):
+    weights, _ = _mix(np.zeros([2, 3]), [0.3, 0.7], 1)
+    np.testing.assert_array_equal(weights, [0.3, 0.7])
+
+  def test_nothing(self):
+    empty = np.zeros([0])
+    assert _solve(np.zeros([0, 0]), empty, empty, empty).shape == [0]
+
+
+def _aggregate(factory, values, weights, rounds=1):
+  process = factory.create(_PAIR, _FLOAT)
+  state = process.initialize()
+  for _ in range(rounds):
+    output = process.next(
+      state,
+      [np.array(v, np.float32) for v in values],
+      [np.float32(w) for w in weights],
+    )
+    state = output.state
+  return output
+
+
+def test_types():
+  process = aggregators.MinNormFactory().create(_PAIR, _FLOAT)
+  tff.test.assert_types_identical(
+    process.next.type_signature.result,
+    tff.types.to_type(
+      tff.templates.MeasuredProcessOutput(
+        state=tff.FederatedType(np.int32, tff.SERVER),
+        result=tff.FederatedType(_PAIR, tff.SERVER),
+        measurements=tff.FederatedType(
+          collections.OrderedDict(
+            num_aggregated=np.int32,
+            norm=np.float64,
+            largest_weight=np.float64,
+            smallest_weight=np.float64,
+            descent_violation=np.float64,
+          ),
+          tff.SERVER,
+        ),
+      )
+    ),
+  )
+
+
+@pytest.mark.parametrize(
+  ('value_type', 'weight_type', 'message'),
+  [
+    (tff.TensorType(np.int32), _FLOAT, 'float32 tensors of known shape'),
+    (_PAIR, tff.TensorType(np.int32), 'weight type float32. Found type'),
+  ],
+)
+def test_bad_types(value_type, weight_type, message):
+  with pytest.raises(TypeError, match=message):
+    aggregators.MinNormFactory().create(value_type, weight_type)
+
+
+@pytest.mark.parametrize('deviation', [-0.1, 1.1])
+def test_bad_deviation(deviation):
+  with pytest.raises(ValueError, match=f'deviation must .*found {deviation}'):
+    aggregators.MinNormFactory(deviation)
+
+
+@pytest.mark.usefixtures('default_runtime')
+class TestExecution:
+  def test_two_clients_in_closed_form(self):
+    a, b = np.array([3.0, 4.0]), np.array([-2.0, 0.0])
+    output = _aggregate(aggregators.MinNormFactory(), [a, b], [1, 9])
+    u, v = a / 5, b / 2
+    # Both are of length 1, so the middle is nearest to 0.
+    np.testing.assert_allclose(output.result, (u + v) / 2, atol=1e-6)
+    found = output.measurements
+    assert found['num_aggregated'] == 2
+    assert found['norm'] == pytest.approx(np.linalg.norm(u + v) / 2)
+    assert found['largest_weight'] == pytest.approx(0.5)
+    assert found['descent_violation'] < 1e-9
+
+  def test_without_deviation_it_is_the_mean_of_unit_updates(self):
+    factory = aggregators.MinNormFactory(0.0)
+    output = _aggregate(factory, [[3, 4], [0, -2]], [3, 1])
+    np.testing.assert_allclose(
+      output.result, [0.75 * 0.6, 0.75 * 0.8 - 0.25], atol=1e-6
+    )
+    assert output.measurements['largest_weight'] == pytest.approx(0.75)
+    assert output.measurements['smallest_weight'] == pytest.approx(0.25)
+    # |d|^2 = .325, the second's product .125 - .35 * 1 < 0.
+    assert output.measurements['descent_violation'] > 0.3
+
+  def test_one_client(self):
+    output = _aggregate(aggregators.MinNormFactory(0.1), [[3, 4]], [7])
+    np.testing.assert_allclose(output.result, [0.6, 0.8], rtol=1e-6)
+
+  def test_the_rate_follows_the_round(self):
+    factory = aggregators.MinNormFactory(
+      learning_rate_fn=lambda number: 0.5 ** tf.cast(number, tf.float32)
+    )
+    output = _aggregate(factory, [[3, 4]], [7], rounds=3)
+    assert output.state == 3
+    np.testing.assert_allclose(output.result, [0.15, 0.2], rtol=1e-6)
+
+  def test_who_is_left_out_does_not_matter(self):
+    factory = aggregators.MinNormFactory(0.1)
+    some = [[1, 0], [0, 2], [-3, 4]]
+    alone = _aggregate(factory, some, [1, 1, 1])
+    together = _aggregate(
+      factory,
+      [[9, 9], *some, [math.nan, 0], [0, math.inf], [0, 0]],
+      [0, 1, 1, 1, 5, 5, 5],
+    )
+    np.testing.assert_array_equal(together.result, alone.result)
+    assert together.measurements == alone.measurements
+    assert alone.measurements['largest_weight'] == pytest.approx(0.433333)
+
+  def test_nobody_is_left(self):
+    factory = aggregators.MinNormFactory()
+    for values in ([], [[1, 1], [0, 0]]):
+      output = _aggregate(factory, values, [0, 1][: len(values)])
+      np.testing.assert_array_equal(output.result, [0, 0])
+      assert output.measurements['num_aggregated'] == 0
+      assert np.isnan(output.measurements['largest_weight'])
+
+  def test_statistics_are_only_averaged(self):
+    value_type = tff.types.to_type(ModelWeights([_PAIR], [_FLOAT]))
+    process = aggregators.MinNormFactory(0.0).create(value_type, _FLOAT)
+    values = [
+      ModelWeights([np.array([0, 2], np.float32)], [np.float32(8)]),
+      ModelWeights([np.array([4, 0], np.float32)], [np.float32(-4)]),
+    ]
+    output = process.next(
+      process.initialize(), values, [np.float32(1), np.float32(3)]
+    )
+    np.testing.assert_allclose(output.result.trainable[0], [0.75, 0.25])
+    assert output.result.non_trainable[0] == pytest.approx(-1)
