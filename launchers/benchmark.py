@@ -10,6 +10,8 @@ machine does slows all of them. The works:
   table       only the client table: 100 rows of a million numbers, 20 clients
   fedaboost   FeDABoost beside FedAvg, work A's model and clients
   cffl        CFFL beside FedAvg, work A's model, 20 clients, 6,000 to validate
+  corefed_cnn CoRe-Fed beside FedAvg, its CIFAR-10 model, 20 of 100 clients
+  corefed_mlp the same, its perceptron
   population  FeDABoost, 10 clients out of 10,000 beside 10 out of 100
   start       work A from the start of Python to the end of round 1
 
@@ -38,6 +40,8 @@ WORKS = {
   'table': 'client_table',
   'fedaboost': 'fedaboost',
   'cffl': 'cffl',
+  'corefed_cnn': 'corefed_cnn',
+  'corefed_mlp': 'corefed_mlp',
   'population': 'population',
 }
 # Timed in processes of its own, so not one of the others.

@@ -114,10 +114,10 @@ def write_plots(
   """
   run, folder = pathlib.Path(run), pathlib.Path(plots_dir)
   written = []
-  if _has_column(run / 'metrics.csv', 'personal_accuracy'):
+  if plot_parts.has_columns(run / 'metrics.csv', ['personal_accuracy']):
     written.append(folder / 'client_accuracy.png')
     client_accuracy({'Accuracy of each client’s model': run}, written[-1])
-  if _has_column(run / 'reports.csv', 'reputation'):
+  if plot_parts.has_columns(run / 'reports.csv', ['reputation']):
     written.append(folder / 'reputation.png')
     reputation(run, written[-1])
   return written
@@ -263,7 +263,3 @@ def _label(client, by_class: bool) -> str:
     count, unit = client.num_classes, 'class'
   plural = {'example': 'examples', 'class': 'classes'}[unit]
   return f'{client.client_id}: {count:,} {unit if count == 1 else plural}'
-
-
-def _has_column(path: pathlib.Path, column: str) -> bool:
-  return column in pd.read_csv(path, nrows=0)

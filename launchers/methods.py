@@ -50,6 +50,22 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
     'free_riders',
     'free_rider_kind',
   ),
+  'corefed': (
+    'variant',
+    'alignment',
+    'gradient_reuse',
+    'include_positive',
+    'gamma',
+    'sharpness',
+    'beta',
+    'temperature',
+    'contrastive_weight',
+    'distillation_weight',
+  ),
+  'q_fed_avg': ('q',),
+  'fed_mgda': ('deviation',),
+  'fed_mdfg': ('angle', 'line_search_scale'),
+  'fed_rdn': (),
   'standalone': (),
   'round_robin_fed_avg': (),
   'dssgd': ('upload_rate', 'clip_value'),
@@ -57,6 +73,9 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
 
 # Clients of these take turns: a round is a call of `next` for each of them.
 SEQUENTIAL = ('round_robin_fed_avg', 'dssgd')
+
+# A round of these does not lead from one global model to the next.
+_WITHOUT_DISTANCES = ('cffl', 'standalone', *SEQUENTIAL)
 
 # A flag, and the values of others that leave it without effect.
 INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -69,32 +88,95 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
   ('gamma_mode', {'boosting': False}),
   ('pretrain_epochs', {'pretrain': False}),
   ('free_rider_kind', {'free_riders': 0}),
-  ('dirichlet_alpha', {'partition': 'equal'}),
-  ('dirichlet_alpha', {'partition': 'power_law'}),
-  ('dirichlet_alpha', {'partition': 'class'}),
+  *(
+    (name, {'variant': 'cofed'})
+    for name in (
+      'alignment',
+      'beta',
+      'contrastive_weight',
+      'distillation_weight',
+    )
+  ),
+  *(
+    (name, {'variant': 'refed'})
+    for name in ('gamma', 'sharpness', 'gradient_reuse')
+  ),
+  *(
+    (name, {'variant': 'refed', 'alignment': 'server'})
+    for name in ('include_positive', 'beta', 'temperature')
+  ),
+  ('contrastive_weight', {'alignment': 'server'}),
+  ('distillation_weight', {'alignment': 'server'}),
+  *(
+    (name, {'partition': partition})
+    for name in ('dirichlet_alpha', 'balance_cap', 'min_samples')
+    for partition in tasks.PARTITION_NAMES
+    if partition != 'dirichlet'
+  ),
   ('num_examples', {'partition': 'dirichlet'}),
   ('num_examples', {'partition': 'writer'}),
   ('validation_fraction', {'split': 'client'}),
   ('holdout_fraction', {'split': 'server'}),
   # These data sets have a test file of their own.
   ('test_fraction', {'split': 'server', 'task': 'mnist'}),
+  ('test_fraction', {'split': 'server', 'task': 'fmnist'}),
   ('test_fraction', {'split': 'server', 'task': 'cifar10'}),
   ('client_fraction', {'algorithm': 'round_robin_fed_avg'}),
   ('client_fraction', {'algorithm': 'dssgd'}),
+  *(('distances', {'algorithm': name}) for name in _WITHOUT_DISTANCES),
+  *(
+    (name, {'algorithm': 'fed_mdfg'})
+    for name in ('local_epochs', 'client_optimizer', 'client_weight_decay')
+  ),
   ('device', {'runtime': 'native'}),
   ('client_threads', {'runtime': 'native'}),
 )
 
 # Method -> the values of flags that it cannot do without.
-REQUIRED: dict[str, dict[str, Any]] = {'cffl': {'split': 'server'}}
+REQUIRED: dict[str, dict[str, Any]] = {
+  'cffl': {'split': 'server'},
+  # Test data are normalised by the statistics of the client that keeps them.
+  'fed_rdn': {'split': 'client'},
+}
 
 
-def build_process(settings: Mapping[str, Any], task: tasks.Task) -> Any:
+def gather_statistics(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> Mapping[str, Any] | None:
+  """What a method has to know of the clients' data before the first round.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+
+  Returns:
+    For FedRDN the mean and the standard deviation of the channels of each
+    client's images, for others None.
+
+  Raises:
+    ValueError: If the data are no images.
+  """
+  if settings['algorithm'] != 'fed_rdn':
+    return None
+  from tff_fair import algorithms
+
+  gather = algorithms.build_channel_statistics(
+    task.model_fn, num_clients=task.num_clients
+  )
+  return gather([task.client_data(i) for i in range(task.num_clients)])
+
+
+def build_process(
+  settings: Mapping[str, Any],
+  task: tasks.Task,
+  statistics: Mapping[str, Any] | None,
+) -> Any:
   """Builds the learning process of a run.
 
   Args:
     settings: The flag values of the run.
     task: The task of the run.
+    statistics: What `gather_statistics` returned.
 
   Returns:
     A `tff.learning.templates.LearningProcess`.
@@ -110,6 +192,11 @@ def build_process(settings: Mapping[str, Any], task: tasks.Task) -> Any:
     'ditto': algorithms.build_ditto,
     'fedaboost': algorithms.build_fedaboost,
     'cffl': algorithms.build_cffl,
+    'corefed': algorithms.build_corefed,
+    'q_fed_avg': algorithms.build_q_fed_avg,
+    'fed_mgda': algorithms.build_fed_mgda,
+    'fed_mdfg': algorithms.build_fed_mdfg,
+    'fed_rdn': algorithms.build_fed_rdn,
     'standalone': algorithms.build_standalone,
     'round_robin_fed_avg': algorithms.build_round_robin_fed_avg,
     'dssgd': algorithms.build_dssgd,
@@ -124,6 +211,8 @@ def build_process(settings: Mapping[str, Any], task: tasks.Task) -> Any:
   elif algorithm == 'cffl':
     own.pop('free_rider_kind')
     own.update(_participants(settings, task))
+  elif algorithm == 'fed_rdn':
+    own['statistics'] = statistics
   elif algorithm == 'round_robin_fed_avg':
     own['total_examples'] = sum(map(task.num_train, range(task.num_clients)))
   return builders[algorithm](

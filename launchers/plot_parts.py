@@ -14,6 +14,8 @@ DPI = 150
 COLORS = matplotlib.color_sequences['petroff10']
 # Tell runs apart where there are more of them than colours.
 _LINE_STYLES = ('-', '--', ':', '-.')
+# Longer curves are clearer without a marker at each round.
+_MAX_MARKERS = 30
 
 
 def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
@@ -47,6 +49,16 @@ def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
       f' found {len(frame)} rows of {listing(frame.columns)} in {path}.'
     )
   return _numbers(frame[columns], path)
+
+
+def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
+  """Whether a csv file, which exists, has all of these columns."""
+  return set(columns) <= set(pd.read_csv(path, nrows=0))
+
+
+def marker(num_points: int) -> str | None:
+  """The marker of a curve: none where there are too many points."""
+  return 'o' if num_points <= _MAX_MARKERS else None
 
 
 def round_locator() -> ticker.Locator:

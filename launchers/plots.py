@@ -22,8 +22,6 @@ from launchers import plot_parts
 
 Runs = Mapping[str, str | os.PathLike[str]]
 
-# Longer curves are clearer without a marker at each round.
-_MAX_MARKERS = 30
 # Characters that fit beside the axes, into a panel and below the axes.
 _TICK_WIDTH, _PANEL_WIDTH, _LINE_WIDTH = 26, 38, 92
 # Lines of usual size that fit into a panel.
@@ -174,12 +172,11 @@ def _draw_panel(
 ) -> None:
   for index, (label, frame) in enumerate(frames.items()):
     drawn = frame[np.isfinite(frame[panel.column])]
-    marker = 'o' if len(drawn) <= _MAX_MARKERS else None
     axes.plot(
       drawn['round'],
       drawn[panel.column],
       label=label,
-      marker=marker,
+      marker=plot_parts.marker(len(drawn)),
       markersize=4,
       **plot_parts.style(index),
     )

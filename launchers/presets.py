@@ -7,6 +7,7 @@ of single methods, which count only for the method that runs: so
 
 from collections.abc import Mapping
 import dataclasses
+import math
 from typing import Any
 
 
@@ -222,6 +223,98 @@ _CFFL_DIGITS = Preset(
   methods={'cffl': {'scenario': 'size'}},
 )
 
+_COREFED_SHARED = {
+  'algorithm': 'corefed',
+  'partition': 'dirichlet',
+  'dirichlet_alpha': 0.5,
+  'balance_cap': True,
+  'min_samples': 10,
+  'holdout_fraction': 0.0,
+  'client_optimizer': 'sgd',
+  'client_learning_rate': 0.1,
+  'learning_rate_decay': 0.999,
+  'local_epochs': 1,
+  'rounds': 1000,
+  'eval_every': 10,
+  'distances': True,
+}
+_COREFED_FMNIST = {
+  'task': 'fmnist',
+  'model': 'mlp_corefed',
+  'num_clients': 100,
+  'client_fraction': 0.2,
+  'batch_size': 50,
+  # As many test images as the data set's own test file has.
+  'test_fraction': 1 / 7,
+}
+_COREFED_CIFAR = {
+  **_COREFED_FMNIST,
+  'task': 'cifar10',
+  'model': 'cnn_corefed',
+  'test_fraction': 1 / 6,
+}
+# Of the values that table 2 lists, the comparators take the first.
+_COREFED_COMPARATORS = {
+  'ditto': {
+    'proximal_weight': 0.1,
+    'personal_optimizer': 'sgd',
+    'personal_learning_rate': 0.1,
+  },
+  'q_fed_avg': {'q': 0.1},
+  'fed_mgda': {'deviation': 0.1},
+  'fed_mdfg': {'angle': math.pi / 180, 'line_search_scale': 5},
+}
+_COREFED_OWN = {
+  'gamma': 0.5,
+  'sharpness': 2.0,
+  'beta': 0.5,
+  'temperature': 0.07,
+}
+
+
+def _corefed(source: str, shared: Mapping[str, Any], **own: Any) -> Preset:
+  """A setting for CoRe-Fed with those flags, and for its comparators."""
+  return Preset(
+    source=source,
+    shared={**_COREFED_SHARED, **shared},
+    methods={**_COREFED_COMPARATORS, 'corefed': {**_COREFED_OWN, **own}},
+  )
+
+
+def _corefed_full(alpha: float) -> Preset:
+  """Ten clients, all of them in every round."""
+  return _corefed(
+    'CoRe-Fed, full participation',
+    {
+      **_COREFED_FMNIST,
+      'num_clients': 10,
+      'client_fraction': 1.0,
+      'batch_size': 200,
+      'dirichlet_alpha': alpha,
+    },
+  )
+
+
+def _corefed_ablation(variant: str, **own: Any) -> Preset:
+  # With alignment at the server alone, refed would be FedAvg.
+  return _corefed(
+    f'CoRe-Fed, ablation: {variant}', _COREFED_FMNIST, variant=variant, **own
+  )
+
+
+_COREFED_DIGITS = _corefed(
+  'a small task for a first look, not from a paper',
+  {
+    'task': 'digits',
+    'model': 'mlp_corefed',
+    'num_clients': 20,
+    'client_fraction': 0.25,
+    'batch_size': 10,
+    'rounds': 30,
+    'eval_every': 1,
+  },
+)
+
 PRESETS: dict[str, Preset] = {
   'fedaboost_digits': _DIGITS,
   'fedaboost_digits_without_boosting': _without_boosting(_DIGITS),
@@ -243,4 +336,16 @@ PRESETS: dict[str, Preset] = {
   'cffl_adult_size_p10': _cffl('adult', 10, 8000, 0.03),
   'cffl_adult_size_p20': _cffl('adult', 20, 12000, 0.03),
   'cffl_freerider': _with_free_rider(_CFFL_MNIST_P5),
+  'corefed_digits': _COREFED_DIGITS,
+  'corefed_fmnist': _corefed('CoRe-Fed, table 1', _COREFED_FMNIST),
+  'corefed_cifar': _corefed('CoRe-Fed, table 1', _COREFED_CIFAR),
+  'corefed_fmnist_full_01': _corefed_full(0.1),
+  'corefed_fmnist_full_05': _corefed_full(0.5),
+  'corefed_tradeoff_a': _corefed(
+    'CoRe-Fed, table 3', _COREFED_FMNIST, gamma=2.0, sharpness=0.5
+  ),
+  'corefed_tradeoff_b': _corefed('CoRe-Fed, table 3', _COREFED_FMNIST),
+  'corefed_ablation_corefed': _corefed_ablation('corefed', alignment='client'),
+  'corefed_ablation_cofed': _corefed_ablation('cofed'),
+  'corefed_ablation_refed': _corefed_ablation('refed', alignment='client'),
 }

@@ -52,6 +52,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     "Rounds of every run, for a quick look; the default is the paper's.",
     flag_values=flag_values,
   )
+  flags.DEFINE_enum(
+    'dataset',
+    None,
+    sorted(set(tables.STAND_INS.values())),
+    "Data that stand in for the paper's, where those are not at hand.",
+    flag_values=flag_values,
+  )
   flags.DEFINE_string(
     'data_dir',
     None,
@@ -76,12 +83,14 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   if len(argv) > 1:
     sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
   name, cells = _table_and_cells(flag_values)
+  dataset = _stand_in(flag_values, name, cells)
   output_dir = pathlib.Path(flag_values['output_dir'].value or f'runs/{name}')
   try:
     planner = table_runs.Planner(
       tables.TABLES[name],
       num_seeds=_at_least_1(flag_values, 'seeds'),
       rounds=_at_least_1(flag_values, 'rounds'),
+      dataset=dataset,
       data_dir=flag_values['data_dir'].value,
       output_dir=output_dir,
     )
@@ -131,6 +140,19 @@ def _table_and_cells(flag_values) -> tuple[str, list[str]]:
   return name, cells
 
 
+def _stand_in(flag_values, name, cells) -> str | None:
+  """The data of all runs, if they are not those of the cells."""
+  dataset = flag_values['dataset'].value
+  for cell in cells if dataset else ():
+    data = tables.TABLES[name].cells[cell].data
+    if tables.STAND_INS.get(data) != dataset:
+      sys.exit(
+        f'Error: --dataset={dataset} must be given with --cells whose data it'
+        f' can stand in for, found {cell} with {data}.'
+      )
+  return dataset
+
+
 def _at_least_1(flag_values, flag) -> int | None:
   value = flag_values[flag].value
   if value is not None and value < 1:
@@ -143,7 +165,15 @@ def _try_data(runs) -> None:
   from launchers import training
 
   for run in {run.preset: run for run in runs}.values():
-    training.build_task(run.settings)
+    try:
+      training.build_task(run.settings)
+    except tasks.DataNotFoundError as error:
+      stand_in = tables.STAND_INS.get(run.settings['task'])
+      if stand_in is None:
+        raise
+      raise tasks.DataNotFoundError(
+        f'{error} --dataset={stand_in} takes other data in its place.'
+      ) from error
 
 
 def _train_all(runs, left) -> None:
@@ -192,7 +222,7 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
       name,
       row,
       _values(row, tables.TABLES[name].percent),
-      paper=numbers.get((name, row.cell, row.method, row.metric)),
+      paper=numbers.get((name, row.cell, row.method, _published(row.metric))),
       paper_rounds=planner.paper_rounds(row.cell, row.method),
     )
     for row in rows
@@ -200,6 +230,11 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   print(table_report.write(output_dir, name, written))
   table_plots.write_figures(name, planner, cells, output_dir / 'plots')
   print(f'results: {output_dir}')
+
+
+def _published(metric) -> str:
+  """What published.csv calls it."""
+  return table_metrics.METRICS[metric].published or metric
 
 
 def _values(row, percent) -> list[float]:

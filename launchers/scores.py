@@ -19,14 +19,28 @@ Scores = Mapping[str, metrics.ClientScores]
 
 
 def build_evaluator(
-  task: tasks.Task,
+  task: tasks.Task, statistics: Mapping[str, Any] | None
 ) -> metrics.Evaluator | metrics.ServerEvaluator:
-  """An evaluator on the test data of a task, the server's or the clients'."""
+  """An evaluator on the test data of a task, the server's or the clients'.
+
+  Args:
+    task: The task.
+    statistics: What `methods.gather_statistics` returned; if it is not None,
+      each client's test data are normalised by its own.
+
+  Returns:
+    The evaluator.
+  """
   if task.has_server_test:
     return metrics.ServerEvaluator(
       task.model_fn(), task.global_test, task.num_clients
     )
   parts = [task.examples(i).test for i in range(task.num_clients)]
+  if statistics is not None:
+    parts = [
+      (algorithms.normalize_for_client(x, statistics, i), y)
+      for i, (x, y) in enumerate(parts)
+    ]
   return metrics.Evaluator(task.model_fn(), parts)
 
 

@@ -12,6 +12,8 @@ import pathlib
 import numpy as np
 import pandas as pd
 
+from launchers import distances
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Metric:
@@ -22,8 +24,9 @@ class Metric:
     compute: `(run directory, *directories of references) -> float`.
     references: Names of the references of the table that it compares with.
     is_share: Whether it is a fraction, which some papers print in per cent.
-    digits: How many are shown after the point.
+    digits: How many are shown after the point, of shares in per cent.
     undefined: What is shown for NaN.
+    published: Its name in published.csv, if that is another.
   """
 
   title: str
@@ -32,6 +35,7 @@ class Metric:
   is_share: bool = True
   digits: int = 2
   undefined: str = 'undefined'
+  published: str | None = None
 
   def heading(self, percent: bool) -> str:
     """The title with the unit, of a paper that prints per cent or not."""
@@ -42,6 +46,10 @@ class Metric:
   def in_unit(self, value: float, percent: bool) -> float:
     """A computed value in the unit of such a paper."""
     return 100 * value if self.is_share and percent else value
+
+  def shown_digits(self, percent: bool) -> int:
+    """The digits after the point in that unit."""
+    return self.digits if percent or not self.is_share else self.digits + 2
 
 
 def cf(run: pathlib.Path, standalone: pathlib.Path) -> float:
@@ -89,6 +97,22 @@ def change(compute: Callable[[pathlib.Path], float]) -> Callable[..., float]:
 
 _mean_accuracy = final('client_accuracy_mean')
 
+
+def _distances() -> dict[str, Metric]:
+  """CoRe-Fed's distances in all spaces, of which the paper names none."""
+  metrics = {}
+  for space, between in distances.SPACES.items():
+    for name, (title, unit) in distances.DISTANCES.items():
+      metrics[f'{space}_{name}'] = Metric(
+        title=f'{title} between {between} ({unit})',
+        compute=final(f'{space}_{name}'),
+        is_share=False,
+        digits=4 if name == 'd_cosine' else 2,
+        published=name if space in distances.MODEL_SPACES else None,
+      )
+  return metrics
+
+
 METRICS: dict[str, Metric] = {
   'cf': Metric(
     title='CF coefficient (per cent)',
@@ -113,6 +137,13 @@ METRICS: dict[str, Metric] = {
     compute=change(_mean_accuracy),
     references=('without',),
   ),
+  'client_accuracy_variance': Metric(
+    title='Variance of the accuracy of the clients (fraction²)',
+    compute=final('client_accuracy_variance'),
+    is_share=False,
+    digits=5,
+  ),
+  **_distances(),
   'above_standalone': Metric(
     title='Share of the clients above their standalone accuracy',
     compute=above_standalone,

@@ -1,4 +1,7 @@
-"""The pictures of a reproduced table, from its runs with the first seed."""
+"""The pictures of a reproduced table.
+
+Those of single clients are of the runs with the first seed, the others of all.
+"""
 
 from collections.abc import Iterable, Mapping
 import math
@@ -10,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 from launchers import client_plots
+from launchers import distance_plots
+from launchers import distances
 from launchers import plot_parts
 from launchers import table_metrics
 from launchers import table_runs
@@ -131,11 +136,25 @@ def _draw_reputation(planner, cell, methods, stem) -> list[pathlib.Path]:
   return written
 
 
+def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """The methods over the rounds, in each space."""
+  runs = {
+    method: [planner.run(cell, method, s).output_dir for s in planner.seeds]
+    for method in methods
+  }
+  written = []
+  for space in distances.MODEL_SPACES:
+    written.append(_beside(stem, f'{space}_distances'))
+    distance_plots.distance_curves(runs, space, written[-1])
+  return written
+
+
 # Name -> `(planner, cell, methods, stem of the files) -> files`.
 FIGURES = {
   'client_accuracy': _draw_accuracy,
   'scatter': _draw_scatter,
   'reputation': _draw_reputation,
+  'distances': _draw_distances,
 }
 
 

@@ -150,8 +150,10 @@ def _grids(name, rows) -> str:
   if rows['marks'].any():
     lines.append(f'{_MARK} Not as in the paper: see the rows below the grids.')
   for metric, part in rows.groupby('metric', sort=False):
+    digits = table_metrics.METRICS[metric].shown_digits(table.percent)
     grid = {
-      (row.cell, row.method): _grid_entry(row) for row in part.itertuples()
+      (row.cell, row.method): _grid_entry(row, digits)
+      for row in part.itertuples()
     }
     columns = part['method'].unique()
     body = [
@@ -163,9 +165,8 @@ def _grids(name, rows) -> str:
   return '\n'.join(lines) + '\n'
 
 
-def _grid_entry(row) -> str:
+def _grid_entry(row, digits: int) -> str:
   """Ours ± deviation, what is odd about it, and the paper's number."""
-  digits = table_metrics.METRICS[row.metric].digits
   ours = _rounded(row.ours, digits)
   if row.sd:
     ours += f' ± {_rounded(row.sd, digits)}'

@@ -69,7 +69,11 @@ class Row:
 
 
 class Planner:
-  """Makes the runs of a table for one call of `launchers.reproduce`."""
+  """Makes the runs of a table for one call of `launchers.reproduce`.
+
+  Attributes:
+    seeds: The values of all seeds.
+  """
 
   def __init__(
     self,
@@ -77,6 +81,7 @@ class Planner:
     *,
     num_seeds: int,
     rounds: int | None,
+    dataset: str | None,
     data_dir: str | None,
     output_dir: pathlib.Path,
   ):
@@ -86,12 +91,17 @@ class Planner:
       table: The table.
       num_seeds: The seeds are 0..num_seeds-1.
       rounds: Rounds of all runs; None for those of the presets.
+      dataset: The task of all runs; None for those of the presets.
       data_dir: As in `launchers.train`.
       output_dir: The folder below which all runs have theirs.
     """
     self._table = table
-    self._seeds = range(num_seeds)
-    self._overrides = {'rounds': rounds, 'data_dir': data_dir}
+    self.seeds = range(num_seeds)
+    self._overrides = {
+      'task': dataset,
+      'rounds': rounds,
+      'data_dir': data_dir,
+    }
     self._folder = output_dir / 'runs'
 
   def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
@@ -147,9 +157,7 @@ class Planner:
         cell=cell,
         method=method,
         metric=metric,
-        runs=tuple(
-          self._compared(cell, method, metric, s) for s in self._seeds
-        ),
+        runs=tuple(self._compared(cell, method, metric, s) for s in self.seeds),
       )
       for metric in self._table.metrics
       for cell in cells

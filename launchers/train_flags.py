@@ -4,6 +4,7 @@ They are defined on demand, not on import: the launchers share names of flags,
 and `launchers.reproduce` resolves many commands without touching its own.
 """
 
+import math
 from typing import Any, NamedTuple
 
 from absl import flags
@@ -89,6 +90,13 @@ _RUN = (
     'integer', 'eval_every', 1, 'Rounds between evaluations.', lower_bound=1
   ),
   _flag(
+    'boolean',
+    'distances',
+    False,
+    "Evaluations measure D_cosine and D_manhattan of CoRe-Fed's table 1, for"
+    " which that round's clients train once more.",
+  ),
+  _flag(
     'integer',
     'checkpoint_every',
     10,
@@ -137,6 +145,20 @@ _DATA = (
     None,
     'Concentration of the Dirichlet partition, positive: small is uneven; the'
     " default is the task's.",
+  ),
+  _flag(
+    'boolean',
+    'balance_cap',
+    False,
+    'Dirichlet partition: a client that holds its equal share of all examples'
+    ' gets none of the classes dealt after that.',
+  ),
+  _flag(
+    'integer',
+    'min_samples',
+    2,
+    'Dirichlet partition: least number of examples of a client.',
+    lower_bound=0,
   ),
   _flag(
     'integer',
@@ -462,6 +484,115 @@ _CFFL = (
   ),
 )
 
+_COREFED = (
+  _enum(
+    'variant',
+    'corefed',
+    ('corefed', 'cofed', 'refed'),
+    'corefed: the whole method, or of the ablation its contribution-aware'
+    ' aggregation (cofed) or its representation alignment (refed) alone.',
+  ),
+  _enum(
+    'alignment',
+    'server',
+    ('server', 'client'),
+    'corefed: where embeddings are aligned, in the scores at the server as'
+    " printed, or also in the clients' loss.",
+  ),
+  _flag(
+    'boolean',
+    'gradient_reuse',
+    True,
+    'corefed: absent clients that took part lately count with their last'
+    ' gradients.',
+  ),
+  _flag(
+    'boolean',
+    'include_positive',
+    False,
+    'corefed: the positive pair is also in the denominator of the contrastive'
+    ' loss.',
+  ),
+  _flag(
+    'float',
+    'gamma',
+    0.5,
+    'corefed: exponent of the inverse participation frequency.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'sharpness',
+    2.0,
+    'corefed: k, the slope of the sigmoid of the alignment score.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'beta',
+    0.5,
+    'corefed: how far an embedding is moved to its alignment vector.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'temperature',
+    0.07,
+    'corefed: tau_c of the contrastive loss, positive.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'contrastive_weight',
+    0.1,
+    "corefed: factor on the contrastive loss in the clients' loss.",
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'distillation_weight',
+    0.1,
+    "corefed: factor on the distance to the refined embedding in the clients'"
+    ' loss.',
+    lower_bound=0,
+  ),
+)
+
+_COMPARATORS_OF_COREFED = (
+  _flag(
+    'float',
+    'q',
+    0.1,
+    'q_fed_avg: exponent of the losses; 0 weighs all clients alike.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'deviation',
+    1.0,
+    "fed_mgda: epsilon, how far a client's weight may be from its share of the"
+    ' examples.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'angle',
+    math.pi / 180,
+    'fed_mdfg: theta (radians), the angle between the losses and equal ones'
+    ' above which fairness is an objective.',
+    lower_bound=0,
+  ),
+  _flag(
+    'integer',
+    'line_search_scale',
+    1,
+    'fed_mdfg: s, the line search starts at 2^s times the learning rate.',
+    lower_bound=0,
+  ),
+)
+
 _FLAGS = (
   *_RUN,
   *_DATA,
@@ -471,6 +602,8 @@ _FLAGS = (
   *_FEDABOOST,
   *_DSSGD_AND_CFFL,
   *_CFFL,
+  *_COREFED,
+  *_COMPARATORS_OF_COREFED,
 )
 
 FLAG_NAMES = tuple(flag.name for flag in _FLAGS)

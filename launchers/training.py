@@ -12,6 +12,8 @@ import tensorflow_federated as tff
 import tqdm
 
 from launchers import client_plots
+from launchers import distance_plots
+from launchers import distances
 from launchers import methods
 from launchers import plots
 from launchers import round_metrics
@@ -106,8 +108,12 @@ class Run:
     self._settings = settings
     self._task = build_task(settings)
     self.num_clients = self._task.num_clients
+    # Before the seed is set, which is for the first weights of the process.
+    statistics = _build(methods.gather_statistics, settings, self._task)
     tf.keras.utils.set_random_seed(settings['model_seed'])
-    self._process = _build_process(settings, self._task)
+    self._process = _build(
+      methods.build_process, settings, self._task, statistics
+    )
     run_directory.write_atomically(
       output_dir / settings_lib.FLAGS_FILE, flags_text
     )
@@ -115,8 +121,9 @@ class Run:
       output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
     )
     self._cohorts = _build_cohorts(settings, self._task)
-    self._evaluator = scores_lib.build_evaluator(self._task)
+    self._evaluator = scores_lib.build_evaluator(self._task, statistics)
     self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
+    self._has_data = np.greater(self._num_train, 0)
     self._seconds = []
     self._scores = None  # Of the last evaluation.
     self._state, self.start = self._directory.load_checkpoint(
@@ -161,7 +168,8 @@ class Run:
       'algorithm': self._settings['algorithm'],
       'task': self._settings['task'],
       'rounds': self._settings['rounds'],
-      'final': self._metric_columns(scores),
+      # Distances are of a round, and that may have been before this start.
+      'final': {**self._metric_columns(scores), **distances.last(evaluated)},
       **{
         f'{name}_window': _window(evaluated[name])
         for name in ('client_f1_variance', 'client_f1_own_labels_variance')
@@ -187,6 +195,8 @@ class Run:
     if self._is_due('eval_every', round_number):
       self._scores = self._evaluate(state)
       row.update(self._metric_columns(self._scores))
+      if self._settings['distances']:
+        row.update(self._distances(self._state, state, data))
       self._directory.write_client_scores(
         round_number, scores_lib.client_columns(self._scores)
       )
@@ -202,8 +212,15 @@ class Run:
     return scores_lib.evaluate(self._evaluator, self._process, state)
 
   def _metric_columns(self, scores):
-    has_data = np.greater(self._num_train, 0)
-    return scores_lib.metric_columns(scores, has_data)
+    return scores_lib.metric_columns(scores, self._has_data)
+
+  def _distances(self, before, after, data):
+    """Of a round that was just evaluated."""
+    accuracies = scores_lib.of_clients(self._scores).accuracy
+    return {
+      **distances.of_round(self._process, before, after, data),
+      **distances.of_accuracies(accuracies, self._has_data),
+    }
 
   def _client_columns(self, scores) -> dict[str, Any]:
     """The columns of clients.csv; scores are those of `client_` columns."""
@@ -277,6 +294,8 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
           'num_clients',
           'partition',
           'dirichlet_alpha',
+          'balance_cap',
+          'min_samples',
           'num_examples',
           'split',
           'test_fraction',
@@ -291,9 +310,10 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     raise RunError(str(error)) from error
 
 
-def _build_process(settings, task):
+def _build(build_fn, *arguments):
+  """What a builder makes of the settings, which it may refuse."""
   try:
-    return methods.build_process(settings, task)
+    return build_fn(*arguments)
   except (TypeError, ValueError) as error:
     raise RunError(str(error)) from error
 
@@ -345,6 +365,7 @@ def _draw(settings, output_dir) -> None:
   runs = {_label(path, directories): path for path in directories}
   folder = output_dir / 'plots'
   paths = plots.write_plots(runs, folder)
+  paths += distance_plots.write_plots(runs, folder)
   paths += client_plots.write_plots(output_dir, folder)
   for path in paths:
     print(f'drawn: {path}')

@@ -51,6 +51,7 @@ def _works(monkeypatch):
     lambda num_clients, num_examples, shape: examples(2, 20, shape),
   )
   monkeypatch.setattr(benchmark_works, '_TABLE_COLUMNS', 7)
+  monkeypatch.setattr(benchmark_works, '_REUSE_COHORT', 2)
   return benchmark_works
 
 
@@ -128,6 +129,8 @@ def test_every_work_has_a_function(work, works):
     ('table', ['stock', 'device']),
     ('fedaboost', ['fedavg', 'fedaboost']),
     ('cffl', ['fedavg', 'cffl', 'cffl_sparse']),
+    ('corefed_cnn', ['fedavg', 'corefed']),
+    ('corefed_mlp', ['fedavg', 'corefed']),
     ('population', ['of_100', 'of_10000']),
   ],
 )
@@ -211,7 +214,7 @@ class TestBadInput:
   def test_unknown_work(self):
     _fails(
       'Error: --works must be one or more of A, B, table, fedaboost, cffl,'
-      " population, start, found 'C'.",
+      " corefed_cnn, corefed_mlp, population, start, found 'C'.",
       '--works=A,C',
     )
 

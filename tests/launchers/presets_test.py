@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from launchers import methods
@@ -59,6 +61,7 @@ def test_presets_resolve(name):
 
 
 _CFFL = [name for name in presets.PRESETS if name.startswith('cffl')]
+_COREFED = [name for name in presets.PRESETS if name.startswith('corefed')]
 
 
 @pytest.mark.parametrize('name', _CFFL)
@@ -113,5 +116,101 @@ def test_published_cffl_settings(
     'pretrain': False,
     'rounds': rounds,
     'free_riders': int(name == 'cffl_freerider'),
+  }
+  assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize('name', _COREFED)
+@pytest.mark.parametrize(
+  'algorithm',
+  ['fedavg', 'ditto', 'q_fed_avg', 'fed_mgda', 'fed_mdfg', 'fed_rdn'],
+)
+def test_comparators_of_corefed_differ_by_the_method_alone(name, algorithm):
+  shared = dict(presets.PRESETS[name].shared)
+  del shared['algorithm']
+  found = _resolve(name, algorithm)
+  assert {key: found[key] for key in shared} == shared
+
+
+@pytest.mark.parametrize(
+  ('algorithm', 'expected'),
+  [
+    (
+      'ditto',
+      {
+        'proximal_weight': 0.1,
+        'personal_optimizer': 'sgd',
+        'personal_learning_rate': 0.1,
+        'personal_weight_decay': 0.0,
+      },
+    ),
+    ('q_fed_avg', {'q': 0.1}),
+    ('fed_mgda', {'deviation': 0.1}),
+    ('fed_mdfg', {'angle': math.radians(1), 'line_search_scale': 5}),
+  ],
+)
+def test_comparators_of_corefed_have_the_paper_s_values(algorithm, expected):
+  found = _resolve('corefed_fmnist', algorithm)
+  assert {key: found[key] for key in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+  ('name', 'others'),
+  [
+    ('corefed_fmnist', {}),
+    (
+      'corefed_cifar',
+      {'task': 'cifar10', 'model': 'cnn_corefed', 'test_fraction': 1 / 6},
+    ),
+    (
+      'corefed_fmnist_full_01',
+      {
+        'num_clients': 10,
+        'client_fraction': 1.0,
+        'batch_size': 200,
+        'dirichlet_alpha': 0.1,
+      },
+    ),
+    (
+      'corefed_fmnist_full_05',
+      {'num_clients': 10, 'client_fraction': 1.0, 'batch_size': 200},
+    ),
+    ('corefed_tradeoff_a', {'sharpness': 0.5, 'gamma': 2.0}),
+    ('corefed_tradeoff_b', {}),
+    ('corefed_ablation_corefed', {'alignment': 'client'}),
+    ('corefed_ablation_cofed', {'variant': 'cofed'}),
+    ('corefed_ablation_refed', {'variant': 'refed', 'alignment': 'client'}),
+  ],
+)
+def test_published_corefed_settings(name, others):
+  found = _resolve(name)
+  expected = {
+    'algorithm': 'corefed',
+    'task': 'fmnist',
+    'model': 'mlp_corefed',
+    'num_clients': 100,
+    'client_fraction': 0.2,
+    'partition': 'dirichlet',
+    'dirichlet_alpha': 0.5,
+    'balance_cap': True,
+    'min_samples': 10,
+    'split': 'client',
+    'test_fraction': 1 / 7,
+    'holdout_fraction': 0.0,
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.1,
+    'learning_rate_decay': 0.999,
+    'local_epochs': 1,
+    'batch_size': 50,
+    'rounds': 1000,
+    'eval_every': 10,
+    'distances': True,
+    'variant': 'corefed',
+    'alignment': 'server',
+    'gamma': 0.5,
+    'sharpness': 2.0,
+    'beta': 0.5,
+    'temperature': 0.07,
+    **others,
   }
   assert {key: found[key] for key in expected} == expected

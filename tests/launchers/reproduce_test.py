@@ -1,5 +1,6 @@
 """The launcher of tables, end to end on a table of the embedded digits."""
 
+import json
 import os
 import pathlib
 import signal
@@ -193,6 +194,38 @@ def test_a_line_for_each_run_and_no_more(tmp_path, capsys):
   ]
 
 
+def test_data_that_stand_in(tmp_path):
+  rng = np.random.default_rng(0)
+  arrays = {}
+  for part, size in (('train', 1200), ('test', 200)):
+    arrays[f'x_{part}'] = rng.integers(0, 256, [size, 28, 28], np.uint8)
+    arrays[f'y_{part}'] = np.arange(size) % 10
+  np.savez(tmp_path / 'mnist.npz', **arrays)
+  tiny_table.main(
+    '--table=corefed_table3',
+    '--cells=tradeoff_a',
+    '--dataset=mnist',
+    '--rounds=1',
+    f'--data_dir={tmp_path}',
+    f'--output_dir={tmp_path}',
+  )
+  (summary,) = tmp_path.glob('runs/corefed_tradeoff_a/*/seed_0/summary.json')
+  final = json.loads(summary.read_text())['final']
+  rows = pd.read_csv(tmp_path / 'table.csv').set_index('metric')
+  assert (rows['data'] == 'mnist').all()
+  assert rows['marks'].str.startswith('data: mnist, not fmnist; ').all()
+  for metric, row in rows.iterrows():
+    assert row['ours'] == pytest.approx(final[metric], rel=1e-5)
+  # The paper prints fractions, and two distances in a space of its own.
+  assert rows['paper'].dropna().to_dict() == {
+    'client_accuracy_mean': 0.861,
+    'parameters_d_cosine': 0.12704,
+    'parameters_d_manhattan': 52.88,
+    'embedding_d_cosine': 0.12704,
+    'embedding_d_manhattan': 52.88,
+  }
+
+
 def _start(output_dir):
   command = [sys.executable, '-m', 'tests.launchers.tiny_table', '--table=tiny']
   return subprocess.Popen(
@@ -292,11 +325,41 @@ class TestBadInput:
     )
     assert not list((tmp_path / 'out').iterdir())
 
+  def test_missing_data_that_others_stand_in_for(self, tmp_path, monkeypatch):
+    def fail():
+      raise OSError('no network')
+
+    monkeypatch.setattr(tf.keras.datasets.fashion_mnist, 'load_data', fail)
+    self._fails(
+      "Error: The data file 'fashion-mnist' .* --dataset=mnist takes other data"
+      ' in its place',
+      '--table=corefed_table1',
+      '--cells=fmnist',
+      f'--data_dir={tmp_path}',
+      f'--output_dir={tmp_path}/out',
+    )
+
+  @pytest.mark.parametrize(
+    ('table', 'found'),
+    [
+      ('corefed_table1', 'cifar10 with cifar10'),
+      ('tiny', 'digits with digits'),
+    ],
+  )
+  def test_data_that_stand_in_for_nothing(self, table, found):
+    message = 'Error: --dataset=mnist must be given with --cells whose data it'
+    self._fails(
+      f'{message} can stand in for, found {found}',
+      f'--table={table}',
+      '--dataset=mnist',
+    )
+
   def test_directory_of_other_runs(self, tmp_path):
     planner = table_runs.Planner(
       tiny_table.TABLE,
       num_seeds=1,
       rounds=None,
+      dataset=None,
       data_dir=None,
       output_dir=tmp_path,
     )

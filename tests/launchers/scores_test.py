@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
 
 from launchers import scores
+import tasks
+from tasks import splits
 from tff_fair import metrics
 
 
@@ -26,6 +30,49 @@ def test_clients_without_data_do_not_count():
   assert columns['client_accuracy_mean'] == pytest.approx(0.3)
   assert columns['client_f1_median'] == pytest.approx(0.15)
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
+
+
+def _task(num_clients):
+  """Grey images as bright as their client's id, one to train, one to test."""
+  ids = np.repeat(np.arange(num_clients), 2)
+  x = np.broadcast_to(ids[:, None, None, None], [len(ids), 2, 2, 1])
+  return tasks.Task(
+    name='grey',
+    num_classes=2,
+    model_fn=_brightness,
+    data=tasks.Examples(x.astype(np.float32), np.zeros(len(ids), np.int32)),
+    splits=tuple(
+      splits.Split(*np.split(np.array([2 * i, 2 * i + 1]), [1, 1]))
+      for i in range(num_clients)
+    ),
+  )
+
+
+def _brightness():
+  """Class 1 is what is brighter than nothing."""
+  return tf.keras.Sequential(
+    [
+      tf.keras.Input([2, 2, 1]),
+      tf.keras.layers.Flatten(),
+      tf.keras.layers.Dense(2),
+    ]
+  )
+
+
+def test_test_data_are_normalised_by_the_client_s_statistics():
+  weights = tff.learning.models.ModelWeights(
+    [np.array([[0, 1]] * 4, np.float32), np.zeros(2, np.float32)], []
+  )
+  plain = scores.build_evaluator(_task(3), None).evaluate_global(weights)
+  assert plain.accuracy.tolist() == [1, 0, 0]
+  statistics = {
+    'mean': np.array([[0], [1], [0.5]], np.float32),
+    'std': np.ones([3, 1], np.float32),
+  }
+  evaluator = scores.build_evaluator(_task(3), statistics)
+  normalised = evaluator.evaluate_global(weights)
+  # Brightness 0, 0 and 1.5.
+  assert normalised.accuracy.tolist() == [1, 1, 0]
 
 
 def test_clients_are_judged_by_their_own_models():

@@ -38,6 +38,10 @@ def test_what_overrides_a_preset_takes_its_dependants_along():
   assert found['num_examples'] is None
   found = _resolve('--preset=fedaboost_mnist', '--algorithm=dssgd')
   assert found['client_fraction'] == 1
+  found = _resolve('--preset=corefed_fmnist', '--algorithm=standalone')
+  assert found['distances'] is False
+  found = _resolve('--preset=corefed_ablation_corefed', '--variant=cofed')
+  assert found['alignment'] == 'server'
 
 
 def test_the_flags_of_this_process_are_left_alone():
@@ -98,6 +102,54 @@ def test_the_flags_of_this_process_are_left_alone():
       '--client_fraction must not be given with --algorithm=dssgd',
     ),
     (
+      ['--partition=equal', '--balance_cap'],
+      '--balance_cap must not be given with --partition=equal',
+    ),
+    (
+      ['--task=femnist', '--partition=writer', '--min_samples=3'],
+      '--min_samples must not be given with --partition=writer',
+    ),
+    (
+      ['--algorithm=standalone', '--distances'],
+      '--distances must not be given with --algorithm=standalone',
+    ),
+    (
+      ['--preset=cffl_digits', '--distances'],
+      '--distances must not be given with --algorithm=cffl',
+    ),
+    (
+      ['--algorithm=dssgd', '--distances'],
+      '--distances must not be given with --algorithm=dssgd',
+    ),
+    (
+      ['--algorithm=corefed', '--variant=cofed', '--alignment=client'],
+      '--alignment must not be given with --variant=cofed',
+    ),
+    (
+      ['--algorithm=corefed', '--variant=cofed', '--beta=0.1'],
+      '--beta must not be given with --variant=cofed',
+    ),
+    (
+      ['--algorithm=corefed', '--variant=refed', '--nogradient_reuse'],
+      '--gradient_reuse must not be given with --variant=refed',
+    ),
+    (
+      ['--algorithm=corefed', '--variant=refed', '--temperature=1'],
+      '--temperature must not be given with --variant=refed --alignment=server',
+    ),
+    (
+      ['--algorithm=corefed', '--contrastive_weight=1'],
+      '--contrastive_weight must not be given with --alignment=server',
+    ),
+    (
+      ['--algorithm=fed_mdfg', '--local_epochs=2'],
+      '--local_epochs must not be given with --algorithm=fed_mdfg',
+    ),
+    (
+      ['--algorithm=fed_mgda', '--q=0.5'],
+      '--q must not be given with --algorithm=fed_mgda',
+    ),
+    (
       ['--preset=cffl_digits', '--pretrain_epochs=3'],
       '--pretrain_epochs must not be given with --pretrain=False',
     ),
@@ -121,6 +173,9 @@ def test_what_a_method_cannot_do_without():
   with pytest.raises(settings.SettingsError, match=message):
     _resolve('--algorithm=cffl')
   assert _resolve('--algorithm=cffl', '--split=server')['upload_rate'] == 1
+  message = '--algorithm=fed_rdn must be given with --split=client, found --spl'
+  with pytest.raises(settings.SettingsError, match=message):
+    _resolve('--algorithm=fed_rdn', '--split=server')
 
 
 @pytest.mark.parametrize('value', ['nan', 'inf'])
@@ -137,6 +192,9 @@ def test_numbers_must_be_finite(value):
     ['--preset=fedaboost_digits_without_boosting', '--compare_with=a'],
     ['--preset=cffl_freerider'],
     ['--preset=cffl_adult_size_p5', '--algorithm=dssgd', '--upload_rate=0.1'],
+    ['--preset=corefed_fmnist', '--task=mnist', '--nogradient_reuse'],
+    ['--preset=corefed_ablation_refed'],
+    ['--preset=corefed_cifar', '--algorithm=fed_mdfg'],
   ],
 )
 def test_text_gives_the_same_settings_as_a_flagfile(arguments, tmp_path):

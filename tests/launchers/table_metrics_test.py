@@ -70,6 +70,26 @@ def test_final_scores(tmp_path):
   assert math.isnan(table_metrics.final('global_f1')(run))
 
 
+def test_distances_are_those_of_the_last_evaluation(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
+  final = fake_run.final_distances()
+  assert len(final) == 6
+  for name, value in final.items():
+    assert METRICS[name].compute(run) == value
+  cosine = METRICS['embedding_d_cosine']
+  assert cosine.published == 'd_cosine'
+  assert cosine.heading(percent=True) == (
+    'D_cosine between mean embeddings (radians)'
+  )
+
+
+def test_fractions_have_as_many_digits_as_per_cent():
+  share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
+  assert share.shown_digits(percent=True) == 2
+  assert share.shown_digits(percent=False) == 4
+  assert coefficient.shown_digits(percent=False) == 2
+
+
 def test_units():
   share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
   assert share.in_unit(0.5, percent=True) == 50

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from launchers import distance_plots
 from launchers import table_plots
 from launchers import table_runs
 from launchers import tables
@@ -46,12 +47,44 @@ def test_panels_without_a_method_are_blank(tmp_path, number, grid):
   assert sum(axes.axison for axes in figure.axes) == number
 
 
+def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
+  table = tables.TABLES['corefed_ablation']
+  planner = table_runs.Planner(
+    table,
+    num_seeds=2,
+    rounds=None,
+    dataset=None,
+    data_dir=None,
+    output_dir=tmp_path,
+  )
+  for run in table_runs.distinct(planner.rows(table.cells)):
+    fake_run.write(run.output_dir, [0.5, 0.6])
+  drawn = {}
+
+  def draw(runs, space, path):
+    drawn[space] = runs
+    path.touch()
+
+  monkeypatch.setattr(distance_plots, 'distance_curves', draw)
+  paths = table_plots.write_figures(
+    'corefed_ablation', planner, table.cells, tmp_path / 'plots'
+  )
+  assert [path.name for path in paths] == [
+    'corefed_ablation_fmnist_parameters_distances.png',
+    'corefed_ablation_fmnist_embedding_distances.png',
+  ]
+  for runs in drawn.values():
+    assert list(runs) == ['corefed', 'cofed', 'refed']
+    assert [run.name for run in runs['refed']] == ['seed_0', 'seed_1']
+
+
 def test_figures_of_a_table(tmp_path, monkeypatch):
   monkeypatch.setitem(tables.TABLES, 'tiny', tiny_table.TABLE)
   planner = table_runs.Planner(
     tiny_table.TABLE,
     num_seeds=1,
     rounds=None,
+    dataset=None,
     data_dir=None,
     output_dir=tmp_path,
   )

@@ -25,6 +25,7 @@ def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
     tiny_table.TABLE,
     num_seeds=len(values),
     rounds=of_row.get('rounds'),
+    dataset=None,
     data_dir=None,
     output_dir=pathlib.Path('a b'),
   )

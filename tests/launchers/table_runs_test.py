@@ -10,11 +10,12 @@ from tests.launchers import tiny_table
 _OUT = pathlib.Path('out')
 
 
-def _planner(table=tiny_table.TABLE, num_seeds=2, rounds=None):
+def _planner(table=tiny_table.TABLE, num_seeds=2, rounds=None, dataset=None):
   return table_runs.Planner(
     table,
     num_seeds=num_seeds,
     rounds=rounds,
+    dataset=dataset,
     data_dir='data',
     output_dir=_OUT,
   )
@@ -104,6 +105,20 @@ def test_rounds_are_those_of_the_call_or_of_the_paper():
   planner = _planner(rounds=3)
   assert planner.run('digits', 'cffl', 0).settings['rounds'] == 3
   assert planner.paper_rounds('digits', 'cffl') == 20
+
+
+def test_other_data_have_runs_of_their_own():
+  table = tables.TABLES['corefed_table1']
+  usual = _planner(table).run('fmnist', 'fedavg', 0)
+  stand_in = _planner(table, dataset='mnist').run('fmnist', 'fedavg', 0)
+  assert stand_in.output_dir != usual.output_dir
+  changed = {
+    name
+    for name, value in usual.settings.items()
+    if stand_in.settings[name] != value
+  }
+  assert changed == {'task', 'output_dir'}
+  assert stand_in.settings['task'] == 'mnist'
 
 
 def test_flags_that_do_not_fit_are_refused():

@@ -5,6 +5,7 @@ import functools
 import json
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
+from launchers import distances
 from launchers import train
 from launchers import train_flags
 from tests.tasks import adult_file
@@ -32,7 +34,7 @@ _TABLES = ('metrics.csv', 'clients.csv', 'reports.csv', 'client_scores.csv')
 
 def _main(output_dir, **values):
   values = {**_SMALL, 'output_dir': output_dir, **values}
-  arguments = [f'--{name}={value}' for name, value in values.items()]
+  arguments = [f'--{n}={v}' for n, v in values.items() if v is not None]
   train.main(['train'], train_flags.parse(arguments))
 
 
@@ -165,6 +167,89 @@ class TestServerTestData:
     assert set(second['loss']) == {first['loss'].iloc[-1]}
 
 
+_COREFED = {'preset': 'corefed_digits', 'eval_every': 2, 'rounds': 3}
+
+
+class TestDistances:
+  """CoRe-Fed's experiments: how far the clients are apart."""
+
+  @pytest.mark.parametrize(
+    'algorithm',
+    [
+      'corefed',
+      'fedavg',
+      'ditto',
+      'q_fed_avg',
+      'fed_mgda',
+      'fed_mdfg',
+      'fed_rdn',
+    ],
+  )
+  def test_are_in_the_rows_of_evaluations(self, algorithm, tmp_path):
+    values = dict(_COREFED)
+    if algorithm == 'fed_mdfg':
+      values['local_epochs'] = None
+    _main(tmp_path, **values, algorithm=algorithm)
+    metrics = pd.read_csv(tmp_path / 'metrics.csv')
+    summary = json.loads((tmp_path / 'summary.json').read_text())
+    for name in distances.COLUMNS:
+      assert metrics[name].notna().tolist() == [False, True, True]
+      assert (metrics[name][1:] > 0).all()
+      assert summary['final'][name] == metrics[name].iloc[-1]
+    assert (metrics['parameters_d_cosine'][1:] < np.pi / 2).all()
+    clients = pd.read_csv(tmp_path / 'clients.csv')
+    away = (clients['accuracy'] - clients['accuracy'].mean()).abs().sum()
+    found = metrics['accuracy_d_manhattan'].iloc[-1]
+    assert found == pytest.approx(away)
+    plots = {p.name for p in (tmp_path / 'plots').iterdir()}
+    assert {'parameters_distances.png', 'embedding_distances.png'} <= plots
+
+  def test_change_nothing_else(self, tmp_path):
+    _main(tmp_path / 'with', **_COREFED)
+    _main(tmp_path / 'without', **_COREFED, distances=False)
+    plain = pd.read_csv(tmp_path / 'without/metrics.csv')
+    assert not set(distances.COLUMNS) & set(plain)
+    measured = pd.read_csv(tmp_path / 'with/metrics.csv')
+    pd.testing.assert_frame_equal(measured[plain.columns], plain)
+    for name in ('clients.csv', 'reports.csv', 'client_scores.csv'):
+      first, second = (tmp_path / run / name for run in ('with', 'without'))
+      assert first.read_bytes() == second.read_bytes()
+
+  def test_are_the_same_in_a_round_after_a_stop(self, tmp_path):
+    values = {**_COREFED, 'eval_every': 1, 'checkpoint_every': 1}
+    _main(tmp_path, **values)
+    metrics = tmp_path / 'metrics.csv'
+    expected = metrics.read_bytes()
+    shutil.rmtree(tmp_path / 'checkpoints/round_3')
+    _main(tmp_path, **values)
+    assert metrics.read_bytes() == expected
+
+  def test_are_undefined_where_nobody_moves(self, tmp_path):
+    # From the second round on the rate is 0.
+    _main(tmp_path, **_COREFED, learning_rate_decay=0, algorithm='fedavg')
+    metrics = pd.read_csv(tmp_path / 'metrics.csv')
+    assert metrics['parameters_d_cosine'].isna().all()
+    summary = json.loads((tmp_path / 'summary.json').read_text())
+    assert summary['final']['embedding_d_manhattan'] is None
+    assert summary['final']['accuracy_d_manhattan'] > 0
+
+
+def test_fed_rdn_starts_from_the_weights_of_the_others(tmp_path):
+  # With a rate of 0 they stay as they were.
+  values = {**_COREFED, 'client_learning_rate': 0, 'rounds': 1}
+  for algorithm in ('fedavg', 'fed_rdn'):
+    _main(tmp_path / algorithm, **values, algorithm=algorithm)
+  expected = _variables(tmp_path / 'fedavg', 1)
+  for name, value in _variables(tmp_path / 'fed_rdn', 1).items():
+    np.testing.assert_array_equal(value, expected[name])
+  # What is different is what the model is shown.
+  losses = [
+    pd.read_csv(tmp_path / algorithm / 'metrics.csv')['global_loss'].item()
+    for algorithm in ('fedavg', 'fed_rdn')
+  ]
+  assert losses[0] != losses[1]
+
+
 @pytest.fixture(scope='module', name='data_dir')
 def _data_dir(tmp_path_factory):
   """Small files in the formats of the real ones."""
@@ -197,9 +282,19 @@ def _data_dir(tmp_path_factory):
     ('cffl_mnist_class_p5', 'cffl'),
     ('cffl_adult_size_p5', 'dssgd'),
     ('cffl_freerider', 'cffl'),
+    ('corefed_fmnist', 'corefed'),
+    ('corefed_fmnist', 'fed_rdn'),
+    ('corefed_fmnist_full_01', 'q_fed_avg'),
+    ('corefed_cifar', 'corefed'),  # Dropout.
+    ('corefed_ablation_refed', 'corefed'),
   ],
 )
 def test_presets_run(preset, algorithm, data_dir, tmp_path):
+  others = {}
+  if preset.startswith('cffl'):
+    others = {'num_examples': 40}
+  elif preset.startswith('corefed') and 'cifar' not in preset:
+    others = {'task': 'mnist'}  # It stands in for Fashion-MNIST.
   _main(
     tmp_path,
     preset=preset,
@@ -208,7 +303,7 @@ def test_presets_run(preset, algorithm, data_dir, tmp_path):
     num_clients=4,
     rounds=1,
     local_epochs=1,
-    **({'num_examples': 40} if preset.startswith('cffl') else {}),
+    **others,
   )
   summary = json.loads((tmp_path / 'summary.json').read_text())
   assert summary['algorithm'] == algorithm
@@ -279,6 +374,8 @@ _LONG = {
   'fedaboost': ['--preset=fedaboost_digits'],
   # All that CFFL's state holds: own models, shadows, isolation.
   'cffl': ['--preset=cffl_digits', '--pretrain', '--free_riders=1'],
+  # Gradients of clients that were here lately, and distances.
+  'corefed': ['--preset=corefed_digits'],
 }
 
 
@@ -307,6 +404,7 @@ def _long(method):
     ('fedaboost', signal.SIGINT),
     ('fedaboost', signal.SIGTERM),
     ('cffl', signal.SIGKILL),
+    ('corefed', signal.SIGKILL),
   ],
 )
 def test_a_killed_run_resumes_to_the_same_result(

@@ -8,8 +8,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.algorithms import image_task
 from tests.algorithms import linear_task
 from tff_fair import algorithms
+from tff_fair import models
 from tff_fair import runtime
 
 ROUNDS = 3
@@ -34,6 +36,13 @@ def _plain(batch_size=4):
 
 def _with_ids():
   return [linear_task.client_data(i, data) for i, data in enumerate(CLIENTS)]
+
+
+def _images():
+  return [
+    linear_task.client_data(i, image_task.as_images(data))
+    for i, data in enumerate(CLIENTS)
+  ]
 
 
 def _points():
@@ -113,6 +122,36 @@ def _cffl(**arguments):
     validation=(data.holdout_x, data.holdout_y),
     pretrain=True,
     **arguments,
+  )
+
+
+def _corefed(**arguments):
+  return algorithms.build_corefed(
+    lambda: models.mlp_cffl_adult((NUM_FEATURES,), NUM_CLASSES),
+    num_clients=len(CLIENTS),
+    client_optimizer=sgd(0.1),
+    batch_size=3,
+    **arguments,
+  )
+
+
+def _fed_mdfg():
+  return algorithms.build_fed_mdfg(
+    linear_task.model_fn,
+    num_clients=len(CLIENTS),
+    client_optimizer=sgd(0.1),
+    batch_size=3,
+  )
+
+
+def _fed_rdn():
+  rows = np.array([[0.1], [0.2], [np.nan]], np.float32)
+  return algorithms.build_fed_rdn(
+    image_task.model_fn,
+    num_clients=len(CLIENTS),
+    client_optimizer=sgd(0.1),
+    statistics=collections.OrderedDict(mean=rows, std=rows),
+    batch_size=3,
   )
 
 
@@ -196,6 +235,15 @@ PROCESSES = {
   ),
   'our_cffl': (lambda: _cffl(upload_rate=1.0), _with_ids),
   'our_cffl_with_sparse_uploads': (lambda: _cffl(upload_rate=0.4), _with_ids),
+  'our_corefed': (_corefed, _with_ids),
+  'our_corefed_with_alignment_at_clients': (
+    lambda: _corefed(alignment='client'),
+    _with_ids,
+  ),
+  'our_q_fed_avg': (lambda: _ours(algorithms.build_q_fed_avg), _plain),
+  'our_fed_mgda': (lambda: _ours(algorithms.build_fed_mgda), _plain),
+  'our_fed_mdfg': (_fed_mdfg, _with_ids),
+  'our_fed_rdn': (_fed_rdn, _images),
   'our_standalone': (
     lambda: _ours(algorithms.build_standalone, num_clients=len(CLIENTS)),
     _with_ids,
