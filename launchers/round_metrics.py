@@ -15,7 +15,8 @@ class RoundMetrics(NamedTuple):
     row: Scalars by the names of the columns of metrics.csv. Means over the
       examples begin with `train_`; everything else is a number of a whole
       round, of clients, say.
-    reports: A row for each client that took part, with its `client_id`.
+    reports: A row for each client that took part, with its `client_id`, and for
+      others of whom the aggregator says something.
   """
 
   row: Mapping[str, Any]
@@ -47,7 +48,7 @@ def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
   reports = _frame(metrics['client_work']['clients'])
   if 'clients' in server['aggregator']:
     said = _frame(server['aggregator']['clients'])
-    reports = reports.merge(said, 'left', 'client_id', validate='1:1')
+    reports = _joined(reports, said)
   return RoundMetrics(row, reports)
 
 
@@ -76,6 +77,14 @@ def merge(calls: Sequence[RoundMetrics]) -> RoundMetrics:
     collections.OrderedDict((name, combine(name)) for name in rows[0]),
     pd.concat([call.reports for call in calls], ignore_index=True),
   )
+
+
+def _joined(reports, said) -> pd.DataFrame:
+  """By ascending id; of absent clients, numbers of examples and flags are 0."""
+  joined = reports.merge(said, 'outer', 'client_id', validate='1:1')
+  counts = reports.select_dtypes('integer')
+  joined[counts.columns] = joined[counts.columns].fillna(0)
+  return joined.astype(counts.dtypes)
 
 
 def _frame(vectors) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -70,6 +71,8 @@ class RunDirectory:
     """Saves the state after `round_number` rounds, unless it is saved."""
     with contextlib.suppress(tff.program.ProgramStateExistsError):
       asyncio.run(self._states.save(state, round_number))
+    # It leaves copies of the state behind, in reference cycles.
+    gc.collect()
 
   def start_after(self, round_number: int) -> None:
     """Drops what a killed run wrote after `round_number`, and opens the files.

@@ -50,15 +50,25 @@ def test_what_the_aggregator_says_of_clients_joins_by_id():
     client_id=np.arange(5), reputation=np.arange(5) / 10
   )
   aggregator = collections.OrderedDict(clients=clients)
-  row, reports = round_metrics.flatten(
-    _metrics([4, 1], [0.5, 1.5], [3, 1], aggregator)
-  )
+  metrics = _metrics([4, 1], [0.5, 1.5], [3, 1], aggregator)
+  rejected = np.ones(2, np.int32)
+  metrics['client_work']['clients']['rejected'] = rejected
+  row, reports = round_metrics.flatten(metrics)
   assert 'aggregator_clients' not in row
-  assert reports.to_dict('list') == {
-    'client_id': [4, 1],
-    'loss': [0.5, 1.5],
-    'reputation': [0.4, 0.1],
-  }
+  # Absent clients, of whom only the aggregator knows, have no loss.
+  np.testing.assert_array_equal(
+    reports[['client_id', 'loss', 'rejected', 'reputation']],
+    [
+      [0, np.nan, 0, 0],
+      [1, 1.5, 1, 0.1],
+      [2, np.nan, 0, 0.2],
+      [3, np.nan, 0, 0.3],
+      [4, 0.5, 1, 0.4],
+    ],
+  )
+  assert (
+    reports['client_id'].dtype.kind == reports['rejected'].dtype.kind == 'i'
+  )
 
 
 def test_an_id_that_occurs_twice_is_refused():

@@ -1,10 +1,12 @@
 import collections
+import gc
 import json
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from launchers import run_directory
 
@@ -40,6 +42,16 @@ class TestCheckpoints:
     _assert_state(state, 15)
     left = {p.name for p in (tmp_path / 'checkpoints').iterdir()}
     assert left == {'round_10', 'round_15'}
+
+  def test_saving_leaves_no_copy_behind(self, tmp_path):
+    gc.collect()
+    gc.disable()  # It must not depend on when that happens to run.
+    try:
+      _open(tmp_path).save_checkpoint(_state(5), 5)
+      left = [o for o in gc.get_objects() if isinstance(o, tf.Variable)]
+    finally:
+      gc.enable()
+    assert not left
 
   @pytest.mark.parametrize('damage', ['truncate', 'flip', 'remove'])
   def test_a_damaged_one_is_set_aside_for_the_one_before(
