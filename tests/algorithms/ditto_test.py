@@ -102,3 +102,23 @@ def test_negative_proximal_weight_is_refused():
     ValueError, match='proximal_weight must be at least 0.0, found -0.1'
   ):
     _build(proximal_weight=-0.1)
+
+
+def test_the_divergence_is_that_of_the_personal_models():
+  process = _build()
+  clients = linear_task.make_clients(_SIZES)
+  data = [linear_task.client_data(i, clients[i]) for i in (0, 2)]
+  before = process.initialize()
+  for _ in range(2):
+    after = process.next(before, data).state
+    found = process.divergence(before, after, data)
+    own = process.client_model_table(after).trainable
+    everyones = process.get_model_weights(after).trainable
+    distances = [
+      sum(np.abs(o[i] - e).sum() for o, e in zip(own, everyones, strict=True))
+      for i in (0, 2)
+    ]
+    assert found['parameters_d_manhattan'] == pytest.approx(
+      np.mean(distances), rel=1e-5
+    )
+    before = after

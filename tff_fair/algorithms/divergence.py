@@ -10,6 +10,7 @@ import collections
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -28,7 +29,9 @@ def build_divergence(
 ) -> tff.Computation:
   """Builds the measurement for a method.
 
-  A client's local model is what it received minus the update it sends.
+  A client's local model after the round's training is its own, where the method
+  has a `model` for each client in the client table; else it is what the client
+  received minus the update it sends.
 
   Args:
     model: The client model.
@@ -47,7 +50,8 @@ def build_divergence(
     such client.
   """
   state_type, _, data_type = client_work.next.type_signature.parameter
-  update_type = client_work.next.type_signature.result.result.member.update
+  result_type = client_work.next.type_signature.result.result.member
+  local_models = _build_local_models(model, client_work)
 
   @tff.tensorflow.computation(data_type.member)
   @tf.function
@@ -58,15 +62,19 @@ def build_divergence(
       return x
     return prepare_inputs(x, data['client_id'].get_single_element())
 
+  @tff.tensorflow.computation(result_type)
+  def has_moved(client_result):
+    update = flat.flatten(client_result.update.trainable)
+    return tf.math.count_nonzero(update) > 0
+
   @tff.tensorflow.computation(
-    update_type,
     model.weights_type,
     model.weights_type,
     gather_inputs.type_signature.result,
+    np.bool_,
   )
   @tf.function
-  def measure(update, before, after, x):
-    local = tf.nest.map_structure(tf.subtract, before, update)
+  def measure(local, after, x, moved):
     pairs = collections.OrderedDict(
       parameters=(flat.flatten(local.trainable), flat.flatten(after.trainable))
     )
@@ -79,7 +87,6 @@ def build_divergence(
     for space, (u, v) in pairs.items():
       values[f'{space}_d_cosine'] = distances.angle(u, v)
       values[f'{space}_d_manhattan'] = distances.manhattan(u, v)
-    moved = tf.math.count_nonzero(flat.flatten(update.trainable)) > 0
     return collections.OrderedDict(
       values=tf.nest.map_structure(
         lambda value: tf.where(moved, value, tf.zeros_like(value)), values
@@ -102,14 +109,13 @@ def build_divergence(
   def divergence(state, before, after, data):
     sent = tff.federated_broadcast(before)
     output = client_work.next(state, sent, data)
-    update = tff.federated_map(_update_of(output.result), output.result)
     values = tff.federated_map(
       measure,
       (
-        update,
-        sent,
+        local_models(sent, output, data),
         tff.federated_broadcast(after),
         tff.federated_map(gather_inputs, data),
+        tff.federated_map(has_moved, output.result),
       ),
     )
     return tff.federated_map(mean, tff.federated_sum(values))
@@ -117,9 +123,33 @@ def build_divergence(
   return divergence
 
 
-def _update_of(result) -> tff.Computation:
-  @tff.tensorflow.computation(result.type_signature.member)
-  def update_of(client_result):
-    return client_result.update
+def _build_local_models(model, client_work):
+  """`(received, output of the client work, data) -> local models`."""
+  state_type, _, data_type = client_work.next.type_signature.parameter
+  table_type = state_type.member['table']
+  if 'model' in tff.structure.name_list(table_type):
 
-  return update_of
+    @tff.tensorflow.computation(table_type, data_type.member)
+    @tf.function
+    def own_model(table, data):
+      client_id = data['client_id'].get_single_element()
+      return client.read_row(table['model'], client_id)
+
+    def local_models(received, output, data):
+      del received  # The client has a model of its own.
+      table = tff.federated_broadcast(output.state.table)
+      return tff.federated_map(own_model, (table, data))
+
+    return local_models
+
+  result_type = client_work.next.type_signature.result.result.member
+
+  @tff.tensorflow.computation(model.weights_type, result_type)
+  def received_minus_sent(received, client_result):
+    return tf.nest.map_structure(tf.subtract, received, client_result.update)
+
+  def local_models(received, output, data):
+    del data  # What the client sent is enough.
+    return tff.federated_map(received_minus_sent, (received, output.result))
+
+  return local_models
