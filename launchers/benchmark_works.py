@@ -145,7 +145,7 @@ def cffl(setup: Setup) -> Contenders:
 
 def corefed_cnn(setup: Setup) -> Contenders:
   """CoRe-Fed beside FedAvg: its CIFAR-10 model, 20 of 100 clients a round."""
-  return _reuse(setup, models.cnn_corefed, [32, 32, 3], num_examples=200)
+  return _reuse(setup, models.cnn_corefed, [32, 32, 3], num_examples=500)
 
 
 def corefed_mlp(setup: Setup) -> Contenders:

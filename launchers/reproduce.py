@@ -56,7 +56,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'dataset',
     None,
     sorted(set(tables.STAND_INS.values())),
-    "Data that stand in for the paper's, where those are not at hand.",
+    'Data that stand in for those of the same shape, where these are not at'
+    ' hand: MNIST for Fashion-MNIST.',
     flag_values=flag_values,
   )
   flags.DEFINE_string(
@@ -141,15 +142,14 @@ def _table_and_cells(flag_values) -> tuple[str, list[str]]:
 
 
 def _stand_in(flag_values, name, cells) -> str | None:
-  """The data of all runs, if they are not those of the cells."""
+  """The data that take the place of others, if some are asked for."""
   dataset = flag_values['dataset'].value
-  for cell in cells if dataset else ():
-    data = tables.TABLES[name].cells[cell].data
-    if tables.STAND_INS.get(data) != dataset:
-      sys.exit(
-        f'Error: --dataset={dataset} must be given with --cells whose data it'
-        f' can stand in for, found {cell} with {data}.'
-      )
+  data = [tables.TABLES[name].cells[cell].data for cell in cells]
+  if dataset and dataset not in map(tables.STAND_INS.get, data):
+    sys.exit(
+      f'Error: --dataset={dataset} must be given with cells whose data it can'
+      f' stand in for, found only {", ".join(dict.fromkeys(data))}.'
+    )
   return dataset
 
 

@@ -91,17 +91,15 @@ class Planner:
       table: The table.
       num_seeds: The seeds are 0..num_seeds-1.
       rounds: Rounds of all runs; None for those of the presets.
-      dataset: The task of all runs; None for those of the presets.
+      dataset: The task of the runs of cells whose data it can stand in for;
+        None for those of the presets.
       data_dir: As in `launchers.train`.
       output_dir: The folder below which all runs have theirs.
     """
     self._table = table
     self.seeds = range(num_seeds)
-    self._overrides = {
-      'task': dataset,
-      'rounds': rounds,
-      'data_dir': data_dir,
-    }
+    self._dataset = dataset
+    self._overrides = {'rounds': rounds, 'data_dir': data_dir}
     self._folder = output_dir / 'runs'
 
   def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
@@ -125,7 +123,14 @@ class Planner:
       reference = self._table.references[role]
       preset = reference.preset or preset
       flags = flags if reference.flags is None else reference.flags
-    arguments = _arguments({'preset': preset, **flags, **self._overrides})
+    arguments = _arguments(
+      {
+        'preset': preset,
+        **flags,
+        'task': self._stand_in(cell),
+        **self._overrides,
+      }
+    )
     folder = self._folder / preset / _name(preset, arguments)
     output_dir = folder / f'seed_{seed}'
     seeds = {name: seed for name in SEED_FLAGS}
@@ -169,6 +174,10 @@ class Planner:
     """The rounds that the paper trains."""
     preset, flags = self._table.cells[cell].preset, self._table.methods[method]
     return _resolve(*_arguments({'preset': preset, **flags}))['rounds']
+
+  def _stand_in(self, cell) -> str | None:
+    possible = tables.STAND_INS.get(self._table.cells[cell].data)
+    return self._dataset if possible == self._dataset else None
 
   def _compared(self, cell, method, metric, seed):
     roles = (_OWN, *table_metrics.METRICS[metric].references)

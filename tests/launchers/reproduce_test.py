@@ -340,17 +340,17 @@ class TestBadInput:
     )
 
   @pytest.mark.parametrize(
-    ('table', 'found'),
+    ('arguments', 'found'),
     [
-      ('corefed_table1', 'cifar10 with cifar10'),
-      ('tiny', 'digits with digits'),
+      (['--table=corefed_table1', '--cells=cifar10'], 'cifar10'),
+      (['--table=tiny'], 'digits'),
     ],
   )
-  def test_data_that_stand_in_for_nothing(self, table, found):
-    message = 'Error: --dataset=mnist must be given with --cells whose data it'
+  def test_data_that_stand_in_for_nothing(self, arguments, found):
     self._fails(
-      f'{message} can stand in for, found {found}',
-      f'--table={table}',
+      'Error: --dataset=mnist must be given with cells whose data it can stand'
+      f' in for, found only {found}.',
+      *arguments,
       '--dataset=mnist',
     )
 

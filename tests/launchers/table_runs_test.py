@@ -119,6 +119,8 @@ def test_other_data_have_runs_of_their_own():
   }
   assert changed == {'task', 'output_dir'}
   assert stand_in.settings['task'] == 'mnist'
+  other = _planner(table, dataset='mnist').run('cifar10', 'fedavg', 0)
+  assert other.settings['task'] == 'cifar10'
 
 
 def test_flags_that_do_not_fit_are_refused():
