@@ -1,14 +1,13 @@
 """Mean embeddings: a client's data as its model sees them, in one vector."""
 
+import collections
 from typing import Any
 
 import tensorflow as tf
 
 from tff_fair import losses
+from tff_fair.client import full_batch
 from tff_fair.models import stateless
-
-# Examples that go through the model at once.
-_BATCH = 200
 
 
 def check_embedding(method: str, model: stateless.StatelessModel) -> None:
@@ -39,20 +38,16 @@ def mean_embedding(
   Returns:
     `float32[p]`, zeros without examples.
   """
-  size = tf.shape(x)[0]
 
-  def add(index, total):
-    batch = x[index : index + _BATCH]
-    outputs, _ = model(weights, batch, training=False)
+  def sum_of(batch):
+    outputs, _ = model(weights, batch['x'], training=False)
     vectors = outputs['embedding']
     if normalize:
       vectors = losses.normalized(vectors)
-    return index + _BATCH, total + tf.reduce_sum(vectors, axis=0)
+    return tf.reduce_sum(vectors, axis=0)
 
-  _, total = tf.while_loop(
-    lambda index, total: index < size,
-    add,
-    (tf.constant(0), tf.zeros([model.embedding_size])),
-    parallel_iterations=1,
+  return full_batch.mean_over_batches(
+    sum_of,
+    tf.zeros([model.embedding_size]),
+    collections.OrderedDict(x=x),
   )
-  return tf.math.divide_no_nan(total, tf.cast(size, tf.float32))

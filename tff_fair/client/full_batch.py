@@ -1,4 +1,4 @@
-"""A model on all of a client's examples: its loss, and the loss's gradient.
+"""A model on all of a client's examples: means of a loss, of its gradient.
 
 The model runs in inference mode, a batch at a time, so that the whole of a
 client's data need not fit beside the activations; the batches change rounding
@@ -38,7 +38,7 @@ def mean_loss(
   def loss_of(batch):
     return _loss_and_hits(model, weights, batch)[0]
 
-  return _mean_over_batches(loss_of, tf.constant(0.0), examples, batch_size)
+  return mean_over_batches(loss_of, tf.constant(0.0), examples, batch_size)
 
 
 def mean_gradient(
@@ -76,26 +76,27 @@ def mean_gradient(
     [tf.zeros_like(w) for w in trainable],
     collections.OrderedDict(loss=tf.constant(0.0), accuracy=tf.constant(0.0)),
   )
-  return _mean_over_batches(sums_of, zeros, examples, batch_size)
+  return mean_over_batches(sums_of, zeros, examples, batch_size)
 
 
-def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:
-  """Sums over a batch: cross-entropy, and right predictions."""
-  labels = batch['y']
-  outputs, _ = model(weights, batch['x'], training=False)
-  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-    labels, outputs['logits']
-  )
-  predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
-  hits = tf.cast(tf.equal(predicted, labels), tf.float32)
-  return tf.reduce_sum(losses), tf.reduce_sum(hits)
-
-
-def _mean_over_batches(
-  sums_of: Callable[[Any], Any], zeros: Any, examples: Any, batch_size: int
+def mean_over_batches(
+  sums_of: Callable[[Any], Any],
+  zeros: Any,
+  examples: Any,
+  batch_size: int = _BATCH,
 ) -> Any:
-  """The mean over examples of what `sums_of` gives as sums over a batch."""
-  size = tf.size(examples['y'])
+  """The mean over examples of something that is computed a batch at a time.
+
+  Args:
+    sums_of: From a batch to sums over its examples, float32 tensors.
+    zeros: What `sums_of` would give for no examples.
+    examples: OrderedDict of tensors `[n, ...]`.
+    batch_size: Examples in a batch.
+
+  Returns:
+    The structure of `zeros`, 0 without examples.
+  """
+  size = tf.shape(next(iter(examples.values())))[0]
 
   def add(index, totals):
     batch = collections.OrderedDict(
@@ -115,3 +116,15 @@ def _mean_over_batches(
     lambda total: tf.math.divide_no_nan(total, tf.cast(size, tf.float32)),
     totals,
   )
+
+
+def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:
+  """Sums over a batch: cross-entropy, and right predictions."""
+  labels = batch['y']
+  outputs, _ = model(weights, batch['x'], training=False)
+  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+    labels, outputs['logits']
+  )
+  predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
+  hits = tf.cast(tf.equal(predicted, labels), tf.float32)
+  return tf.reduce_sum(losses), tf.reduce_sum(hits)
