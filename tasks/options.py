@@ -17,6 +17,7 @@ MODEL_NAMES = (
   'cnn_femnist',
   'cnn_cifar_gn',
   'cnn_corefed',
+  'cnn_corefed_plain',
 )
 
 

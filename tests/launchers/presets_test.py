@@ -154,6 +154,10 @@ def test_comparators_of_corefed_have_the_paper_s_values(algorithm, expected):
   assert {key: found[key] for key in expected} == pytest.approx(expected)
 
 
+def test_fed_rdn_normalises_once():
+  assert _resolve('corefed_cifar', 'fed_rdn')['model'] == 'cnn_corefed_plain'
+
+
 @pytest.mark.parametrize(
   ('name', 'others'),
   [

@@ -32,6 +32,7 @@ def _shapes(model, input_shape):
     # 5 * 5 * 3 * 64 + 64, 5 * 5 * 64 * 64 + 64, 1600 * 384 + 384 of the 5 x 5
     # x 64 features that are left, 384 * 192 + 192 and 192 * 10 + 10.
     ('cnn_corefed', (32, 32, 3), 10, 192, 797962),
+    ('cnn_corefed_plain', (32, 32, 3), 10, 192, 797962),
   ],
 )
 def test_shapes_and_sizes(
@@ -89,6 +90,18 @@ def test_cnn_corefed_standardises_its_inputs():
     np.testing.assert_allclose(
       standardised(images), np.broadcast_to(expected, images.shape), atol=1e-5
     )
+
+
+def test_cnn_corefed_plain_is_the_same_for_standardised_images():
+  tf.keras.utils.set_random_seed(0)
+  model = models.cnn_corefed((16, 16, 3), 4)
+  tf.keras.utils.set_random_seed(0)
+  plain = models.cnn_corefed_plain((16, 16, 3), 4)
+  images = np.random.default_rng(0).random((2, 16, 16, 3)).astype(np.float32)
+  standardised = tf.keras.Model(model.input, model.layers[1].output)(images)
+  np.testing.assert_array_equal(
+    plain(standardised)['logits'], model(images)['logits']
+  )
 
 
 def test_the_embedding_of_cnn_corefed_is_behind_its_activation():

@@ -47,8 +47,9 @@ def build_fed_rdn(
   In each minibatch every image x becomes `(x - mu_j) / (sigma_j + epsilon)`,
   clipped to [-1e3, 1e3], with the statistics of a client j drawn uniformly from
   all clients that have some, for each image and each step anew. Clients'
-  data are images as they are, not normalised otherwise. Whoever evaluates the
-  model normalises images with `normalize_for_client`.
+  data are images as they are, not normalised otherwise, and the model does not
+  normalise them, either. Whoever evaluates it normalises images with
+  `normalize_for_client`.
 
   Args:
     model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) of
