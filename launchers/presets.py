@@ -18,7 +18,7 @@ class Preset:
   Attributes:
     source: Where the values are from.
     shared: Flag values for every method, among them the default `algorithm`.
-    methods: Method -> its own flag values.
+    methods: Method -> its own flag values, and its model if that is another.
   """
 
   source: str
