@@ -24,20 +24,11 @@ def _build(**options):
   return algorithms.build_ditto(linear_task.model_fn, **options)
 
 
-def _run(process, clients, cohorts=_COHORTS):
-  state = process.initialize()
-  for cohort in cohorts:
-    data = [linear_task.client_data(i, clients[i]) for i in cohort]
-    output = process.next(state, data)
-    state = output.state
-  return output
-
-
 @pytest.mark.parametrize('proximal_weight', [0.5, 0.0])
 def test_three_rounds_against_numpy(proximal_weight):
   clients = linear_task.make_clients(_SIZES)
   process = _build(proximal_weight=proximal_weight)
-  state = _run(process, clients).state
+  state = linear_task.run(process, clients, _COHORTS).state
   model = linear_task.initial_model()
   personal = [model] * len(_SIZES)
   for cohort in _COHORTS:
@@ -64,7 +55,9 @@ def test_three_rounds_against_numpy(proximal_weight):
 
 def test_table_holds_all_client_models():
   process = _build()
-  state = _run(process, linear_task.make_clients(_SIZES)).state
+  state = linear_task.run(
+    process, linear_task.make_clients(_SIZES), _COHORTS
+  ).state
   table = process.client_model_table(state)
   assert table.trainable[0].shape == (4, 4, 3)
   one = process.get_client_model_weights(state, 2)
@@ -75,7 +68,7 @@ def test_a_rejected_client_keeps_its_model():
   clients = linear_task.make_clients(_SIZES)
   clients[1].x[0, 0] = np.inf
   process = _build()
-  output = _run(process, clients, [[0, 1]])
+  output = linear_task.run(process, clients, [[0, 1]])
   assert output.metrics['client_work']['num_rejected_clients'] == 1
   linear_task.assert_model(
     process.get_client_model_weights(output.state, 1),
@@ -91,7 +84,7 @@ def test_personal_batch_norm_statistics_stay_with_the_client():
     client_optimizer=linear_task.sgd(0.1),
     batch_size=50,
   )
-  state = _run(process, clients, [[0, 1]]).state
+  state = linear_task.run(process, clients, [[0, 1]]).state
   for i, data in enumerate(clients):
     mean, _ = process.get_client_model_weights(state, i).non_trainable
     np.testing.assert_allclose(mean, data.x.mean(axis=0) / 2, rtol=1e-4)

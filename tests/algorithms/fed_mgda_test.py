@@ -22,15 +22,6 @@ def _build(**options):
   return algorithms.build_fed_mgda(linear_task.model_fn, **options)
 
 
-def _run(process, clients, cohorts):
-  state = process.initialize()
-  for cohort in cohorts:
-    data = [linear_task.client_data(i, clients[i]) for i in cohort]
-    output = process.next(state, data)
-    state = output.state
-  return output
-
-
 def _unit_update(model, data, learning_rate):
   """`(w - w_i) / |w - w_i|`, of the linear model."""
   trained = numpy_reference.train(
@@ -51,7 +42,7 @@ def _free():
 def test_two_clients_move_along_the_middle(free):
   """Of two vectors of length 1, the shortest mix is half of each."""
   clients = linear_task.make_clients(_SIZES)
-  output = _run(free, clients, [[0, 2], [1, 2]])
+  output = linear_task.run(free, clients, [[0, 2], [1, 2]])
   model = linear_task.initial_model()
   for cohort, rate in (((0, 2), 0.1), ((1, 2), 0.05)):
     units = [_unit_update(model, clients[i], rate) for i in cohort]
@@ -63,7 +54,7 @@ def test_two_clients_move_along_the_middle(free):
 
 def test_without_deviation_it_is_fed_avg_of_unit_updates():
   clients = linear_task.make_clients(_SIZES)
-  output = _run(_build(deviation=0.0), clients, [[0, 1, 2]])
+  output = linear_task.run(_build(deviation=0.0), clients, [[0, 1, 2]])
   start = linear_task.initial_model()
   expected = start
   for data in clients:
@@ -75,8 +66,8 @@ def test_without_deviation_it_is_fed_avg_of_unit_updates():
 def test_bad_and_empty_clients_do_not_matter(free):
   clients = linear_task.make_clients((5, 6, 0))
   clients[1].x[0, 0] = np.nan
-  together = _run(free, clients, [[0, 1, 2]])
-  alone = _run(free, clients, [[0]])
+  together = linear_task.run(free, clients, [[0, 1, 2]])
+  alone = linear_task.run(free, clients, [[0]])
   assert together.metrics['client_work']['num_rejected_clients'] == 1
   assert together.metrics['aggregator']['num_aggregated'] == 1
   for a, b in zip(
@@ -85,7 +76,7 @@ def test_bad_and_empty_clients_do_not_matter(free):
     strict=True,
   ):
     np.testing.assert_array_equal(a, b)
-  nobody = _run(free, clients, [[1, 2]])
+  nobody = linear_task.run(free, clients, [[1, 2]])
   linear_task.assert_model(
     nobody.state.global_model_weights, linear_task.initial_model()
   )

@@ -85,6 +85,16 @@ def client_data(client_id, data):
   )
 
 
+def run(process, clients, cohorts):
+  """Trains a round with each cohort, and returns what the last one gave."""
+  state = process.initialize()
+  for cohort in cohorts:
+    data = [client_data(i, clients[i]) for i in cohort]
+    output = process.next(state, data)
+    state = output.state
+  return output
+
+
 def assert_model(weights, expected, rtol=1e-5):
   """The trainable weights are those of a reference model."""
   kernel, bias = weights.trainable

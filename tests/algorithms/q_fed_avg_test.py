@@ -22,15 +22,6 @@ def _build(**options):
   return algorithms.build_q_fed_avg(linear_task.model_fn, **options)
 
 
-def _run(process, clients, cohorts):
-  state = process.initialize()
-  for cohort in cohorts:
-    data = [linear_task.client_data(i, clients[i]) for i in cohort]
-    output = process.next(state, data)
-    state = output.state
-  return output
-
-
 def _loss(model, data):
   logits = model.logits(data.x)
   true = logits[np.arange(len(data.y)), data.y]
@@ -63,7 +54,7 @@ def _decaying():
 
 def test_two_rounds_against_numpy(decaying):
   clients = linear_task.make_clients(_SIZES)
-  output = _run(decaying, clients, [[0, 1, 2], [2, 0]])
+  output = linear_task.run(decaying, clients, [[0, 1, 2], [2, 0]])
   first = linear_task.initial_model()
   second = _round(first, clients, learning_rate=0.1, q=2.0)
   cohort = [clients[2], clients[0]]
@@ -80,7 +71,7 @@ def test_two_rounds_against_numpy(decaying):
 
 def test_q_0_is_uniform_fed_avg():
   clients = linear_task.make_clients(_SIZES)
-  output = _run(_build(q=0), clients, [[0, 1, 2]])
+  output = linear_task.run(_build(q=0), clients, [[0, 1, 2]])
   expected = numpy_reference.fed_avg_round(
     linear_task.initial_model(),
     clients,
@@ -94,8 +85,8 @@ def test_q_0_is_uniform_fed_avg():
 def test_bad_and_empty_clients_do_not_matter(decaying):
   clients = linear_task.make_clients((5, 6, 0))
   clients[1].x[0, 0] = np.nan
-  together = _run(decaying, clients, [[0, 1, 2]])
-  alone = _run(decaying, clients, [[0]])
+  together = linear_task.run(decaying, clients, [[0, 1, 2]])
+  alone = linear_task.run(decaying, clients, [[0]])
   assert together.metrics['client_work']['num_rejected_clients'] == 1
   assert together.metrics['client_work']['num_empty_clients'] == 1
   assert together.metrics['aggregator']['num_aggregated'] == 1
@@ -105,7 +96,7 @@ def test_bad_and_empty_clients_do_not_matter(decaying):
     strict=True,
   ):
     np.testing.assert_array_equal(a, b)
-  nobody = _run(decaying, clients, [[1, 2]])
+  nobody = linear_task.run(decaying, clients, [[1, 2]])
   linear_task.assert_model(
     nobody.state.global_model_weights, linear_task.initial_model()
   )
@@ -120,7 +111,7 @@ def test_batch_norm_statistics_are_averaged():
     batch_size=50,
     q=0,
   )
-  state = _run(process, clients, [[0, 1]]).state
+  state = linear_task.run(process, clients, [[0, 1]]).state
   mean, _ = process.get_model_weights(state).non_trainable
   means = [c.x.mean(axis=0) / 2 for c in clients]
   np.testing.assert_allclose(mean, np.mean(means, axis=0), rtol=1e-4)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.aggregators import flat
 from tff_fair.client import client_table
 
 
@@ -110,3 +111,35 @@ def by_client(uploads: Any) -> Any:
   """
   order = tf.argsort(uploads['weight']['client_id'])
   return tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
+
+
+def finite_rows(structure: Any) -> tf.Tensor:
+  """`bool[m]`: whether all entries of a row are finite.
+
+  Args:
+    structure: Tensors `[m, ...]` of known shape.
+  """
+  return tf.reduce_all(tf.math.is_finite(flat.flatten_rows(structure)), axis=1)
+
+
+def weighted_sum(value: Any, weights: Any, statistics_weights: Any) -> Any:
+  """The weighted sum of the rows of a value.
+
+  Args:
+    value: A structure of tensors `[m, ...]`.
+    weights: `[m]`, of any float type.
+    statistics_weights: `[m]`, for the non-trainable part of `ModelWeights`.
+
+  Returns:
+    The structure without its leading axis.
+  """
+
+  def sum_rows(rows, factors):
+    return tf.tensordot(tf.cast(factors, rows.dtype), rows, axes=1)
+
+  if not isinstance(value, tff.learning.models.ModelWeights):
+    return tf.nest.map_structure(lambda rows: sum_rows(rows, weights), value)
+  return tff.learning.models.ModelWeights(
+    [sum_rows(rows, weights) for rows in value.trainable],
+    [sum_rows(rows, statistics_weights) for rows in value.non_trainable],
+  )

@@ -162,7 +162,9 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
     nan = tf.constant(np.nan, tf.float64)
     return gathered.Served(
       state=state + 1,
-      result=_mix(uploads['value'], rate * weights / norms, weights),
+      result=gathered.weighted_sum(
+        uploads['value'], rate * weights / norms, weights
+      ),
       measurements=collections.OrderedDict(
         num_aggregated=tf.size(weights),
         norm=tf.sqrt(squared_norm),
@@ -213,25 +215,8 @@ def _usable(uploads) -> tuple[tf.Tensor, tf.Tensor, Any]:
     flat.flatten_rows(gathered.trainable_part(uploads['value'])), tf.float64
   )
   norms = tf.norm(updates, axis=1)
-  finite = tf.math.is_finite(flat.flatten_rows(uploads['value']))
-  usable = tf.reduce_all(finite, axis=1) & (norms >= _SHORTEST)
+  usable = gathered.finite_rows(uploads['value']) & (norms >= _SHORTEST)
   usable &= uploads['weight'] > 0
   return tf.nest.map_structure(
     lambda rows: tf.boolean_mask(rows, usable), (updates, norms, uploads)
-  )
-
-
-def _mix(value, coefficients, weights) -> Any:
-  """Sums the rows of a value; its statistics, if it has any, by `weights`."""
-
-  def weighted_sum(rows, factors):
-    return tf.tensordot(tf.cast(factors, rows.dtype), rows, axes=1)
-
-  if not isinstance(value, tff.learning.models.ModelWeights):
-    return tf.nest.map_structure(
-      lambda rows: weighted_sum(rows, coefficients), value
-    )
-  return tff.learning.models.ModelWeights(
-    [weighted_sum(rows, coefficients) for rows in value.trainable],
-    [weighted_sum(rows, weights) for rows in value.non_trainable],
   )

@@ -337,7 +337,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     own = client_table.read_row(_per_client(state), ids)
     active = own['reputable'] > 0
     usable = active & (uploads['weight']['accepted'] > 0)
-    usable &= _finite_rows(uploads['value'])
+    usable &= gathered.finite_rows(uploads['value'])
     values = tf.nest.map_structure(
       lambda t: client_table.choose_rows(usable, t, tf.zeros_like(t)),
       uploads['value'],
@@ -345,7 +345,10 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     amounts = tf.cast(uploads['weight']['amount'], tf.float64)
 
     weights = aggregation_weights(amounts, active, self._agg_norm)
-    aggregate = self._aggregate(values, weights, amounts, active)
+    # Statistics are averaged: by weights that sum to 1.
+    aggregate = gathered.weighted_sum(
+      values, weights, aggregation_weights(amounts, active, 'sum')
+    )
     accuracies, scored = self._validate(state, own, values)
     accuracies = tf.where(usable, accuracies, 0.0)
     rated = own['rated'] > 0
@@ -389,20 +392,6 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
           reputable=rows['reputable'],
         ),
       ),
-    )
-
-  def _aggregate(self, values, weights, amounts, active) -> Any:
-    """Step 1; statistics are averaged by weights that sum to 1."""
-    mean_weights = aggregation_weights(amounts, active, 'sum')
-
-    def weighted_sum(rows, weights):
-      return tf.tensordot(tf.cast(weights, rows.dtype), rows, axes=1)
-
-    if not isinstance(values, tff.learning.models.ModelWeights):
-      return tf.nest.map_structure(lambda t: weighted_sum(t, weights), values)
-    return tff.learning.models.ModelWeights(
-      [weighted_sum(t, weights) for t in values.trainable],
-      [weighted_sum(t, mean_weights) for t in values.non_trainable],
     )
 
   def _validate(self, state, own, values) -> tuple[tf.Tensor, Any]:
@@ -463,11 +452,6 @@ def _per_client(state, names=None) -> collections.OrderedDict:
   return collections.OrderedDict(
     (name, state[name]) for name in names if name in state
   )
-
-
-def _finite_rows(structure) -> tf.Tensor:
-  """`bool[m]`: whether all entries of a row are finite."""
-  return tf.reduce_all(tf.math.is_finite(flat.flatten_rows(structure)), axis=1)
 
 
 def _normalized(values) -> tf.Tensor:

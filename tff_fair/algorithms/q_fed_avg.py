@@ -15,6 +15,7 @@ from tff_fair import aggregators
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
+from tff_fair.algorithms import fed_avg
 
 
 def build_q_fed_avg(
@@ -83,21 +84,16 @@ def build_q_fed_avg(
     batch_size=batch_size,
   )
 
+  trained = fed_avg.build_client_update(train, uniform=True)
+
   def client_update(weights, row, examples, client_seed, learning_rate):
     loss_before = client.mean_loss(model, weights, examples['train'])
-    result = train(
-      weights, examples['train'], client_seed, learning_rate=learning_rate
-    )
-    return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
+    output = trained(weights, row, examples, client_seed, learning_rate)
+    return output._replace(
       update_weight=collections.OrderedDict(
         loss=loss_before, learning_rate=learning_rate
       ),
-      row=row,
-      metrics=result.metrics,
-      report=collections.OrderedDict(
-        loss_before=loss_before, loss=result.metrics['loss']
-      ),
+      report=collections.OrderedDict(loss_before=loss_before, **output.report),
     )
 
   client_work = client.build_client_work(
