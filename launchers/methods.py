@@ -1,12 +1,15 @@
 """The methods that the launchers know, and the flags each of them reads."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tasks
 
+_TUPLES = ('metric_weight', 'use_ce', 'resample')
+
 # Method -> the flags that only some methods read. The names are those of the
-# builder's arguments, but for those that describe an optimiser or free riders.
+# builder's arguments, but for those that describe an optimiser, free riders or
+# margins.
 METHOD_FLAGS: dict[str, tuple[str, ...]] = {
   'fedavg': ('uniform',),
   'ditto': (
@@ -66,9 +69,28 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
   'fed_mgda': ('deviation',),
   'fed_mdfg': ('angle', 'line_search_scale'),
   'fed_rdn': (),
+  'fedquad': (
+    'quadruplet_weight',
+    'margin_1',
+    'margin_2',
+    'squared',
+    'use_ce',
+    'resample',
+  ),
+  'moon': ('contrastive_weight', 'temperature'),
+  'supcon_fl': ('metric_weight', 'temperature', 'use_ce'),
+  'triplet_fl': ('margin', *_TUPLES),
+  'quadruplet_fl': ('margin_1', 'margin_2', *_TUPLES),
+  'fed_prox': ('uniform', 'proximal_weight'),
   'standalone': (),
   'round_robin_fed_avg': (),
   'dssgd': ('upload_rate', 'clip_value'),
+}
+
+# Method -> the defaults of flags that differ from those of other methods.
+METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
+  'moon': {'contrastive_weight': 5.0, 'temperature': 0.5},
+  'fed_prox': {'proximal_weight': 0.01},
 }
 
 # Clients of these take turns: a round is a call of `next` for each of them.
@@ -108,6 +130,14 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
   ('contrastive_weight', {'alignment': 'server'}),
   ('distillation_weight', {'alignment': 'server'}),
   *(
+    (name, {weight: 0.0})
+    for weight in ('quadruplet_weight', 'metric_weight')
+    for name in ('margin', 'margin_1', 'margin_2', 'squared', 'resample')
+  ),
+  # Beside the quadruplet flags that no method reads with this one.
+  ('temperature', {'algorithm': 'supcon_fl', 'metric_weight': 0.0}),
+  ('temperature', {'algorithm': 'moon', 'contrastive_weight': 0.0}),
+  *(
     (name, {'partition': partition})
     for name in ('dirichlet_alpha', 'balance_cap', 'min_samples')
     for partition in tasks.PARTITION_NAMES
@@ -115,12 +145,14 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
   ),
   ('num_examples', {'partition': 'dirichlet'}),
   ('num_examples', {'partition': 'writer'}),
+  ('data_fraction', {'task': 'femnist'}),
   ('validation_fraction', {'split': 'client'}),
   ('holdout_fraction', {'split': 'server'}),
   # These data sets have a test file of their own.
   ('test_fraction', {'split': 'server', 'task': 'mnist'}),
   ('test_fraction', {'split': 'server', 'task': 'fmnist'}),
   ('test_fraction', {'split': 'server', 'task': 'cifar10'}),
+  ('test_fraction', {'split': 'server', 'task': 'cifar100'}),
   ('client_fraction', {'algorithm': 'round_robin_fed_avg'}),
   ('client_fraction', {'algorithm': 'dssgd'}),
   *(('distances', {'algorithm': name}) for name in _WITHOUT_DISTANCES),
@@ -166,6 +198,30 @@ def gather_statistics(
   return gather([task.client_data(i) for i in range(task.num_clients)])
 
 
+def build_class_centroids(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> Callable[[Any], Mapping[str, Any]] | None:
+  """What takes the place of a classifier in a run that trains none.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+
+  Returns:
+    From a process's global `ModelWeights` to the class centroids of all
+    clients' training data; None for a run with cross-entropy.
+  """
+  if settings.get('use_ce', True):
+    return None
+  from tff_fair import algorithms
+
+  centroids = algorithms.build_class_centroids(
+    task.model_fn, num_clients=task.num_clients
+  )
+  data = [task.client_data(i) for i in range(task.num_clients)]
+  return lambda weights: centroids(weights, data)
+
+
 def build_process(
   settings: Mapping[str, Any],
   task: tasks.Task,
@@ -197,6 +253,12 @@ def build_process(
     'fed_mgda': algorithms.build_fed_mgda,
     'fed_mdfg': algorithms.build_fed_mdfg,
     'fed_rdn': algorithms.build_fed_rdn,
+    'fedquad': algorithms.build_fedquad,
+    'moon': algorithms.build_moon,
+    'supcon_fl': algorithms.build_supcon_fl,
+    'triplet_fl': algorithms.build_triplet_fl,
+    'quadruplet_fl': algorithms.build_quadruplet_fl,
+    'fed_prox': algorithms.build_fed_prox,
     'standalone': algorithms.build_standalone,
     'round_robin_fed_avg': algorithms.build_round_robin_fed_avg,
     'dssgd': algorithms.build_dssgd,
@@ -213,6 +275,8 @@ def build_process(
     own.update(_participants(settings, task))
   elif algorithm == 'fed_rdn':
     own['statistics'] = statistics
+  elif 'margin_1' in own:
+    own['margins'] = (own.pop('margin_1'), own.pop('margin_2'))
   elif algorithm == 'round_robin_fed_avg':
     own['total_examples'] = sum(map(task.num_train, range(task.num_clients)))
   return builders[algorithm](

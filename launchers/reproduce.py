@@ -40,6 +40,12 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'The cells of the table that are wanted; the default is all.',
     flag_values=flag_values,
   )
+  flags.DEFINE_list(
+    'methods',
+    [],
+    'The methods of the table that are wanted; the default is all.',
+    flag_values=flag_values,
+  )
   flags.DEFINE_integer(
     'seeds',
     1,
@@ -50,6 +56,20 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'rounds',
     None,
     "Rounds of every run, for a quick look; the default is the paper's.",
+    flag_values=flag_values,
+  )
+  flags.DEFINE_float(
+    'scale',
+    1.0,
+    'Share of the data that every run uses, above 0 and at most 1; test files'
+    ' stay whole. For tables whose full size takes too long.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+    'figure_round',
+    None,
+    'The round of the models whose embeddings are drawn; the default is the'
+    ' last. The runs keep a checkpoint every few rounds.',
     flag_values=flag_values,
   )
   flags.DEFINE_enum(
@@ -84,19 +104,23 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   if len(argv) > 1:
     sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
   name, cells = _table_and_cells(flag_values)
+  table = _restricted(flag_values, tables.TABLES[name], cells)
   dataset = _stand_in(flag_values, name, cells)
   output_dir = pathlib.Path(flag_values['output_dir'].value or f'runs/{name}')
   try:
     planner = table_runs.Planner(
-      tables.TABLES[name],
+      table,
       num_seeds=_at_least_1(flag_values, 'seeds'),
       rounds=_at_least_1(flag_values, 'rounds'),
+      scale=_scale(flag_values),
       dataset=dataset,
       data_dir=flag_values['data_dir'].value,
       output_dir=output_dir,
+      figure_round=_at_least_1(flag_values, 'figure_round'),
     )
     rows = planner.rows(cells)
     runs = table_runs.distinct(rows)
+    _check_figure_round(planner, runs)
     left = [run for run in runs if not run.is_finished()]
     settings_lib.make_writable(output_dir)
   except settings_lib.SettingsError as error:
@@ -141,6 +165,47 @@ def _table_and_cells(flag_values) -> tuple[str, list[str]]:
   return name, cells
 
 
+def _restricted(flag_values, table, cells) -> tables.Table:
+  """The table, with the methods that are wanted."""
+  methods = flag_values['methods'].value
+  known = list(
+    dict.fromkeys(m for cell in cells for m in table.methods_of(cell))
+  )
+  for method in methods:
+    if method not in known:
+      sys.exit(
+        f'Error: --methods must be one or more of {", ".join(known)}, found'
+        f' {method!r}.'
+      )
+  return table.restricted_to(methods or known)
+
+
+def _check_figure_round(planner, runs) -> None:
+  """Whether the pictures' models will be there, before hours of training."""
+  wanted = planner.figure_round
+  if wanted is None:
+    return
+  if 'embeddings' not in planner.table.figures:
+    sys.exit(
+      'Error: --figure_round must be given with a table that draws embeddings,'
+      f' found {wanted} with one that does not.'
+    )
+  for run in runs:
+    kept = _checkpoints(run.settings)
+    if wanted not in kept:
+      sys.exit(
+        'Error: --figure_round must be a round whose checkpoint is kept'
+        f' ({", ".join(map(str, kept))}), found {wanted}.'
+      )
+
+
+def _checkpoints(settings) -> list[int]:
+  """The rounds whose checkpoints a finished run still has."""
+  rounds, every = settings['rounds'], settings['checkpoint_every']
+  written = {*range(every, rounds + 1, every), rounds}
+  return sorted(written)[-settings['checkpoints_to_keep'] :]
+
+
 def _stand_in(flag_values, name, cells) -> str | None:
   """The data that take the place of others, if some are asked for."""
   dataset = flag_values['dataset'].value
@@ -157,6 +222,13 @@ def _at_least_1(flag_values, flag) -> int | None:
   value = flag_values[flag].value
   if value is not None and value < 1:
     sys.exit(f'Error: --{flag} must be at least 1, found {value}.')
+  return value
+
+
+def _scale(flag_values) -> float:
+  value = flag_values['scale'].value
+  if not 0 < value <= 1:
+    sys.exit(f'Error: --scale must be above 0 and at most 1, found {value}.')
   return value
 
 
@@ -222,7 +294,7 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
       name,
       row,
       _values(row, tables.TABLES[name].percent),
-      paper=numbers.get((name, row.cell, row.method, _published(row.metric))),
+      paper=numbers.get(_published(name, row)),
       paper_rounds=planner.paper_rounds(row.cell, row.method),
     )
     for row in rows
@@ -232,9 +304,11 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   print(f'results: {output_dir}')
 
 
-def _published(metric) -> str:
-  """What published.csv calls it."""
-  return table_metrics.METRICS[metric].published or metric
+def _published(name, row) -> tuple[str, str, str, str]:
+  """What published.csv calls the number of a row."""
+  method = tables.TABLES[name].printed_as.get(row.method, row.method)
+  metric = table_metrics.METRICS[row.metric].published or row.metric
+  return name, row.cell, method, metric
 
 
 def _values(row, percent) -> list[float]:

@@ -148,6 +148,32 @@ class RunDirectory:
     )
 
 
+def load_state(path: pathlib.Path, structure: Any, round_number: int) -> Any:
+  """The state of a run after a round.
+
+  Args:
+    path: The run's directory.
+    structure: A state of the process, for its structure.
+    round_number: The round.
+
+  Returns:
+    The state.
+
+  Raises:
+    FileNotFoundError: If the run has no checkpoint of that round.
+  """
+  states = tff.program.FileProgramStateManager(
+    path / 'checkpoints', prefix=_CHECKPOINT_PREFIX
+  )
+  versions = asyncio.run(states.get_versions()) or []
+  if round_number not in versions:
+    raise FileNotFoundError(
+      f'{path} must hold a checkpoint of round {round_number}, found those of'
+      f' the rounds {", ".join(map(str, versions)) or "none"}.'
+    )
+  return asyncio.run(states.load(round_number, structure))
+
+
 def write_atomically(path: pathlib.Path, text: str) -> None:
   """Writes a whole file, or leaves the old one."""
   temporary = path.with_name(path.name + '.tmp')

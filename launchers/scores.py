@@ -5,7 +5,7 @@ The scores of an evaluation are `metrics.ClientScores` by the name of the model:
 scores are those of their own models where they have them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,23 @@ def evaluate(
   evaluator: metrics.Evaluator | metrics.ServerEvaluator,
   process: tff.learning.templates.LearningProcess,
   state: Any,
+  class_centroids: Callable[[Any], Mapping[str, Any]] | None,
 ) -> dict[str, metrics.ClientScores]:
-  """Scores the global model and, where there are any, the personal ones."""
+  """Scores the global model and, where there are any, the personal ones.
+
+  Args:
+    evaluator: Of the task.
+    process: The process.
+    state: Its state.
+    class_centroids: What `methods.build_class_centroids` returned; if it is not
+      None, the nearest centroid classifies.
+
+  Returns:
+    The scores by the name of the model.
+  """
   weights = process.get_model_weights(state)
-  scores = {'global': evaluator.evaluate_global(weights)}
+  centroids = class_centroids and class_centroids(weights)
+  scores = {'global': evaluator.evaluate_global(weights, centroids)}
   if isinstance(process, algorithms.PersonalizedLearningProcess):
     table = process.client_model_table(state)
     scores['personal'] = evaluator.evaluate_clients(table)

@@ -47,11 +47,12 @@ def resolve(
   for name, value in given.items():
     if isinstance(value, float) and not math.isfinite(value):
       raise SettingsError(f'--{name} must be finite, found {value}.')
-  values = {n: run_flags[n].default for n in names if n != 'preset'}
+  chosen = {n: v for n, v in given.items() if n != 'preset'}
   preset = presets.PRESETS.get(run_flags['preset'].value)
   if preset is not None:
-    values.update(preset.flag_values(given.get('algorithm')))
-  values.update({n: v for n, v in given.items() if n != 'preset'})
+    chosen = {**preset.flag_values(given.get('algorithm')), **chosen}
+  defaults = _defaults(run_flags, names, chosen.get('algorithm'))
+  values = {**defaults, **chosen}
   own = methods.METHOD_FLAGS[values['algorithm']]
   foreign = {n for f in methods.METHOD_FLAGS.values() for n in f} - set(own)
   for name in sorted(foreign & set(given)):
@@ -66,7 +67,7 @@ def resolve(
         f'--{name} must not be given with {_as_flags(others)}, which leaves it'
         ' without effect.'
       )
-    settings[name] = run_flags[name].default  # Not the preset's.
+    settings[name] = defaults[name]  # Not the preset's.
   _check_required(settings)
   return settings
 
@@ -150,6 +151,13 @@ def make_writable(output_dir: pathlib.Path) -> None:
       f'--output_dir={output_dir} must be a directory that can be written,'
       f' found: {error.strerror}.'
     ) from error
+
+
+def _defaults(run_flags, names, algorithm: str | None) -> dict[str, Any]:
+  """The flags' defaults, some of which depend on the method."""
+  defaults = {n: run_flags[n].default for n in names if n != 'preset'}
+  algorithm = algorithm or defaults['algorithm']
+  return {**defaults, **methods.METHOD_DEFAULTS.get(algorithm, {})}
 
 
 def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

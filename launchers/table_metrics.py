@@ -120,6 +120,9 @@ METRICS: dict[str, Metric] = {
     references=('standalone',),
     is_share=False,
   ),
+  'global_accuracy': Metric(
+    title='Accuracy of the global model', compute=final('global_accuracy')
+  ),
   'client_accuracy_max': Metric(
     title='Maximum accuracy of the clients',
     compute=final('client_accuracy_max'),

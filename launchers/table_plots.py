@@ -15,10 +15,10 @@ import pandas as pd
 from launchers import client_plots
 from launchers import distance_plots
 from launchers import distances
+from launchers import embedding_plots
 from launchers import plot_parts
 from launchers import table_metrics
 from launchers import table_runs
-from launchers import tables
 
 _MAX_COLUMNS = 3
 _SEED = 0
@@ -43,10 +43,12 @@ def write_figures(
   """
   plots_dir.mkdir(parents=True, exist_ok=True)
   written = []
-  for figure, methods in tables.TABLES[name].figures.items():
+  for figure, methods in planner.table.figures.items():
     for cell in cells:
       draw = FIGURES[figure]
-      written += draw(planner, cell, methods, plots_dir / f'{name}_{cell}')
+      own = [m for m in methods if m in planner.table.methods_of(cell)]
+      if own:
+        written += draw(planner, cell, own, plots_dir / f'{name}_{cell}')
   return written
 
 
@@ -149,8 +151,21 @@ def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
   return written
 
 
+def _draw_embeddings(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """Test examples as the global model of each method embeds them."""
+  runs = {m: planner.run(cell, m, _SEED) for m in methods}
+  path = _beside(stem, 'embeddings')
+  embedding_plots.embeddings(
+    {method: (r.output_dir, r.settings) for method, r in runs.items()},
+    planner.figure_round,
+    path,
+  )
+  return [path]
+
+
 # Name -> `(planner, cell, methods, stem of the files) -> files`.
 FIGURES = {
+  'embeddings': _draw_embeddings,
   'client_accuracy': _draw_accuracy,
   'scatter': _draw_scatter,
   'reputation': _draw_reputation,

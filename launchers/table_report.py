@@ -104,9 +104,10 @@ def write(
 def _marks(name, row, rounds, paper_rounds) -> list[str]:
   """What is not as in the paper."""
   table = tables.TABLES[name]
-  data, num_seeds = row.runs[0][0].settings['task'], len(row.runs)
+  settings, num_seeds = row.runs[0][0].settings, len(row.runs)
   pairs = {
-    'data': (data, table.cells[row.cell].data),
+    'data': (settings['task'], table.cells[row.cell].data),
+    'share of the data': (settings['data_fraction'], 1),
     'rounds': (rounds, paper_rounds),
     'seeds': (num_seeds, table.seeds or num_seeds),
   }

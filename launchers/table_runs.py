@@ -72,7 +72,10 @@ class Planner:
   """Makes the runs of a table for one call of `launchers.reproduce`.
 
   Attributes:
+    table: The table.
     seeds: The values of all seeds.
+    figure_round: The round whose models pictures of embeddings show; None for
+      the last.
   """
 
   def __init__(
@@ -81,9 +84,11 @@ class Planner:
     *,
     num_seeds: int,
     rounds: int | None,
+    scale: float,
     dataset: str | None,
     data_dir: str | None,
     output_dir: pathlib.Path,
+    figure_round: int | None = None,
   ):
     """Keeps the choices of the call.
 
@@ -91,15 +96,22 @@ class Planner:
       table: The table.
       num_seeds: The seeds are 0..num_seeds-1.
       rounds: Rounds of all runs; None for those of the presets.
+      scale: Share of the data that all runs use.
       dataset: The task of the runs of cells whose data it can stand in for;
         None for those of the presets.
       data_dir: As in `launchers.train`.
       output_dir: The folder below which all runs have theirs.
+      figure_round: See above.
     """
-    self._table = table
+    self.table = table
     self.seeds = range(num_seeds)
+    self.figure_round = figure_round
     self._dataset = dataset
-    self._overrides = {'rounds': rounds, 'data_dir': data_dir}
+    self._overrides = {
+      'rounds': rounds,
+      'data_fraction': None if scale == 1 else scale,
+      'data_dir': data_dir,
+    }
     self._folder = output_dir / 'runs'
 
   def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
@@ -117,10 +129,10 @@ class Planner:
     Raises:
       launchers.settings.SettingsError: If the flags do not describe a run.
     """
-    preset = self._table.cells[cell].preset
-    flags = self._table.methods[method]
+    preset = self.table.cells[cell].preset
+    flags = self.table.methods[method]
     if role != _OWN:
-      reference = self._table.references[role]
+      reference = self.table.references[role]
       preset = reference.preset or preset
       flags = flags if reference.flags is None else reference.flags
     arguments = _arguments(
@@ -164,19 +176,19 @@ class Planner:
         metric=metric,
         runs=tuple(self._compared(cell, method, metric, s) for s in self.seeds),
       )
-      for metric in self._table.metrics
+      for metric in self.table.metrics
       for cell in cells
-      for method in self._table.methods
+      for method in self.table.methods_of(cell)
     ]
     return [row for row in rows if _differ(row.runs[0])]
 
   def paper_rounds(self, cell: str, method: str) -> int:
     """The rounds that the paper trains."""
-    preset, flags = self._table.cells[cell].preset, self._table.methods[method]
+    preset, flags = self.table.cells[cell].preset, self.table.methods[method]
     return _resolve(*_arguments({'preset': preset, **flags}))['rounds']
 
   def _stand_in(self, cell) -> str | None:
-    possible = tables.STAND_INS.get(self._table.cells[cell].data)
+    possible = tables.STAND_INS.get(self.table.cells[cell].data)
     return self._dataset if possible == self._dataset else None
 
   def _compared(self, cell, method, metric, seed):

@@ -161,6 +161,13 @@ _DATA = (
     lower_bound=0,
   ),
   _flag(
+    'float',
+    'data_fraction',
+    1.0,
+    'Share of the data that is used, above 0 and at most 1; with --split=server'
+    ' a test file is used whole all the same.',
+  ),
+  _flag(
     'integer',
     'num_examples',
     None,
@@ -251,12 +258,18 @@ _SEEDS = (
 )
 
 _FED_AVG_AND_DITTO = (
-  _flag('boolean', 'uniform', False, 'fedavg, ditto: all clients weigh alike.'),
+  _flag(
+    'boolean',
+    'uniform',
+    False,
+    'fedavg, fed_prox, ditto: all clients weigh alike.',
+  ),
   _flag(
     'float',
     'proximal_weight',
     0.1,
-    'ditto: lambda, the pull of a personal model towards the global one.',
+    'ditto: lambda, the pull of a personal model towards the global one;'
+    ' fed_prox: mu, that of a local model (there the default is 0.01).',
     lower_bound=0,
   ),
   _enum(
@@ -539,14 +552,16 @@ _COREFED = (
     'float',
     'temperature',
     0.07,
-    'corefed: tau_c of the contrastive loss, positive.',
+    'corefed, supcon_fl, moon: of the contrastive loss, positive (for moon the'
+    ' default is 0.5).',
     lower_bound=0,
   ),
   _flag(
     'float',
     'contrastive_weight',
     0.1,
-    "corefed: factor on the contrastive loss in the clients' loss.",
+    "corefed, moon: factor on the contrastive loss in the clients' loss (for"
+    ' moon the default is 5).',
     lower_bound=0,
   ),
   _flag(
@@ -593,6 +608,64 @@ _COMPARATORS_OF_COREFED = (
   ),
 )
 
+_FEDQUAD_AND_ITS_COMPARATORS = (
+  _flag(
+    'float',
+    'quadruplet_weight',
+    0.5,
+    'fedquad: beta, factor on the quadruplet loss.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'metric_weight',
+    0.5,
+    'supcon_fl, triplet_fl, quadruplet_fl: factor on the metric loss.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'margin',
+    1.0,
+    'triplet_fl: how much farther off than the positive a negative is to be.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'margin_1',
+    1.0,
+    'fedquad, quadruplet_fl: margin of the first negative.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'margin_2',
+    0.5,
+    'fedquad, quadruplet_fl: margin of the second negative.',
+    lower_bound=0,
+  ),
+  _flag(
+    'boolean',
+    'squared',
+    False,
+    'fedquad: distances are squared, as in Algorithm 1.',
+  ),
+  _flag(
+    'boolean',
+    'use_ce',
+    True,
+    'fedquad, supcon_fl, triplet_fl, quadruplet_fl: cross-entropy is part of'
+    " the clients' loss; without it the nearest class centroid classifies.",
+  ),
+  _enum(
+    'resample',
+    'epoch',
+    ('epoch', 'once'),
+    'fedquad, triplet_fl, quadruplet_fl: tuples are drawn for each epoch, or'
+    ' once a round.',
+  ),
+)
+
 _FLAGS = (
   *_RUN,
   *_DATA,
@@ -604,6 +677,7 @@ _FLAGS = (
   *_CFFL,
   *_COREFED,
   *_COMPARATORS_OF_COREFED,
+  *_FEDQUAD_AND_ITS_COMPARATORS,
 )
 
 FLAG_NAMES = tuple(flag.name for flag in _FLAGS)
@@ -623,7 +697,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
       flag_values=flag_values,
       **flag.bounds,
     )
-  for name in ('client_fraction', 'upload_rate'):
+  for name in ('client_fraction', 'upload_rate', 'data_fraction'):
     flags.register_validator(
       name,
       lambda value: 0 < value <= 1,

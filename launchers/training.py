@@ -25,6 +25,9 @@ import tasks
 from tff_fair import metrics
 from tff_fair import runtime
 
+# Keras warns of a function that its own batch normalisation uses.
+tf.get_logger().setLevel('ERROR')
+
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
 _DROPPED = (
@@ -122,6 +125,9 @@ class Run:
     )
     self._cohorts = _build_cohorts(settings, self._task)
     self._evaluator = scores_lib.build_evaluator(self._task, statistics)
+    self._centroids = _build(
+      methods.build_class_centroids, settings, self._task
+    )
     self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
     self._has_data = np.greater(self._num_train, 0)
     self._seconds = []
@@ -209,7 +215,9 @@ class Run:
     return last or round_number % self._settings[period] == 0
 
   def _evaluate(self, state):
-    return scores_lib.evaluate(self._evaluator, self._process, state)
+    return scores_lib.evaluate(
+      self._evaluator, self._process, state, self._centroids
+    )
 
   def _metric_columns(self, scores):
     return scores_lib.metric_columns(scores, self._has_data)
@@ -292,6 +300,7 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
           'data_dir',
           'model',
           'num_clients',
+          'data_fraction',
           'partition',
           'dirichlet_alpha',
           'balance_cap',
@@ -308,6 +317,34 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     raise
   except ValueError as error:
     raise RunError(str(error)) from error
+
+
+def load_global_model(
+  settings: Mapping[str, Any],
+  task: tasks.Task,
+  output_dir: pathlib.Path,
+  round_number: int,
+) -> tff.learning.models.ModelWeights:
+  """The global model of a run after a round of which it kept a checkpoint.
+
+  Args:
+    settings: What `launchers.settings.resolve` returned.
+    task: The task of the run.
+    output_dir: The run's directory.
+    round_number: The round.
+
+  Returns:
+    The weights.
+
+  Raises:
+    FileNotFoundError: If there is no such checkpoint.
+  """
+  statistics = methods.gather_statistics(settings, task)
+  process = methods.build_process(settings, task, statistics)
+  state = run_directory.load_state(
+    output_dir, process.initialize(), round_number
+  )
+  return process.get_model_weights(state)
 
 
 def _build(build_fn, *arguments):

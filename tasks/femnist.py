@@ -78,6 +78,11 @@ def _check_options(options: options_lib.TaskOptions) -> None:
       "The task 'femnist' must have the split 'client', found "
       f'{options.split!r}.'
     )
+  if options.data_fraction != 1:
+    raise ValueError(
+      "data_fraction must be 1 for the task 'femnist', found "
+      f'{options.data_fraction}.'
+    )
   for name in ('dirichlet_alpha', 'balance_cap', 'num_examples'):
     value = getattr(options, name)
     if value is not None and value is not False:

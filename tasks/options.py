@@ -18,6 +18,7 @@ MODEL_NAMES = (
   'cnn_cifar_gn',
   'cnn_corefed',
   'cnn_corefed_plain',
+  'cnn_fedquad',
 )
 
 
@@ -29,6 +30,8 @@ class TaskOptions:
     data_dir: Folder with the data files; None for the environment variable
       TFF_FAIR_DATA_DIR.
     num_clients: Number of clients with data, at least 1.
+    data_fraction: Share, in (0, 1], of the examples outside the server's test
+      set that are used, drawn at random; the others are left out altogether.
     num_examples: Number of examples dealt to the clients in all, at least 1;
       None for all there are. Not under 'dirichlet' and 'writer'.
     partition: One of `PARTITION_NAMES`.
@@ -36,7 +39,7 @@ class TaskOptions:
     balance_cap: Whether the partition 'dirichlet' deals no further class to
       clients that hold their equal share of all examples.
     split: One of `SPLIT_NAMES`: who keeps the test and validation examples.
-    validation_fraction: Share, in (0, 1), of the examples outside the test set
+    validation_fraction: Share, in [0, 1), of the examples outside the test set
       that the server validates on; only under the split 'server'.
     holdout_fraction: Share, in [0, 1), of a client's non-test examples that it
       holds out for validation; without effect under the split 'server'.
@@ -51,6 +54,7 @@ class TaskOptions:
 
   data_dir: str | None = None
   num_clients: int | None = None
+  data_fraction: float = 1.0
   num_examples: int | None = None
   partition: str | None = None
   dirichlet_alpha: float | None = None
@@ -67,6 +71,7 @@ class TaskOptions:
   def __post_init__(self):
     if self.num_clients is not None:
       checks.check_integer('num_clients', self.num_clients, 1)
+    checks.check_positive('data_fraction', self.data_fraction, 1.0)
     if self.num_examples is not None:
       checks.check_integer('num_examples', self.num_examples, 1)
     if self.partition is not None:
@@ -149,13 +154,9 @@ class TaskOptions:
       )
 
   def _check_validation_fraction(self) -> None:
-    fraction = checks.check_real(
+    fraction = checks.check_fraction(
       'validation_fraction', self.validation_fraction
     )
-    if not 0.0 < fraction < 1.0:
-      raise ValueError(
-        f'validation_fraction must be in (0, 1), found {fraction}.'
-      )
     if self.split != 'server':
       raise ValueError(
         "validation_fraction is only used by the split 'server', found "

@@ -7,6 +7,7 @@ import numpy as np
 from tasks import options as options_lib
 from tasks import partitions
 from tasks import splits
+from tasks import streams
 from tasks import task
 from tff_fair import checks
 from tff_fair import models
@@ -23,7 +24,8 @@ def build(
   """Divides a pool of examples over clients and splits each client.
 
   Under the split 'server' the server first takes its validation and test
-  examples, and the clients train on all that they are dealt of the rest.
+  examples, and the clients train on all that they are dealt of the rest. Where
+  a fraction of the data is asked for, it is drawn from what is to be dealt.
 
   Args:
     name: Name of the task.
@@ -41,6 +43,7 @@ def build(
   """
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
+  to_deal = _draw(to_deal, options)
   partition = [to_deal[part] for part in _partition(data.y[to_deal], options)]
   return task.Task(
     name=name,
@@ -66,6 +69,17 @@ def _server_split(
     test_fraction=options.test_fraction,
     validation_fraction=options.validation_fraction,
   )
+
+
+def _draw(
+  positions: np.ndarray, options: options_lib.TaskOptions
+) -> np.ndarray:
+  """The share of the examples that is used, at least one, sorted."""
+  if options.data_fraction == 1:
+    return positions
+  size = max(1, int(options.data_fraction * len(positions) + 0.5))
+  rng = streams.generator(options.seed, streams.DATA_FRACTION)
+  return np.sort(rng.permutation(positions)[:size])
 
 
 def _partition(

@@ -13,6 +13,7 @@ _MODULES = {
   'mnist': 'tasks.mnist',
   'fmnist': 'tasks.fmnist',
   'cifar10': 'tasks.cifar10',
+  'cifar100': 'tasks.cifar100',
   'femnist': 'tasks.femnist',
   'adult': 'tasks.adult',
 }
@@ -25,6 +26,7 @@ def build_task(
   *,
   data_dir: str | None = None,
   num_clients: int | None = None,
+  data_fraction: float = 1.0,
   num_examples: int | None = None,
   partition: str | None = None,
   dirichlet_alpha: float | None = None,
@@ -46,15 +48,18 @@ def build_task(
       TFF_FAIR_DATA_DIR. Files that are not there come from the cache, or the
       download, of the library that publishes them.
     num_clients: Number of clients; None for 20 (digits), 264 (mnist), 100
-      (fmnist), 196 (cifar10), all writers (femnist) or 5 (adult).
+      (fmnist), 196 (cifar10), 10 (cifar100), all writers (femnist) or 5
+      (adult).
+    data_fraction: Share, in (0, 1], of the examples that are used, drawn at
+      random; a test file is always used whole under 'server'. femnist is only
+      there whole.
     num_examples: Number of examples dealt to the clients in all, under 'equal',
       'power_law' and 'class' (which leaves a remainder out); None for all there
       are, under 'class' for as many as go without dealing one twice.
-    partition: 'dirichlet' (the default of digits, mnist, fmnist and cifar10),
-      'equal', 'power_law' (that of adult) or 'class'; femnist has only
-      'writer'.
+    partition: 'dirichlet' (the default of images without writers), 'equal',
+      'power_law' (that of adult) or 'class'; femnist has only 'writer'.
     dirichlet_alpha: Concentration of 'dirichlet' in [1e-6, 1e6]; None for 0.5
-      (digits, fmnist, adult), 0.2 (mnist) or 0.4 (cifar10).
+      (digits, fmnist, cifar100, adult), 0.2 (mnist) or 0.4 (cifar10).
     balance_cap: Whether a client that holds its equal share of all examples, or
       more, gets none of the classes dealt after that (CoRe-Fed); only under
       'dirichlet'.
@@ -63,7 +68,7 @@ def build_task(
       file as test set, or `test_fraction` of a data set without one (digits,
       adult), and validates on a part of the rest; clients only train. femnist
       has only 'client'.
-    validation_fraction: Share, in (0, 1), of the examples outside the test set
+    validation_fraction: Share, in [0, 1), of the examples outside the test set
       that the server validates on; None for 0.1. Only under 'server'.
     holdout_fraction: Share, in [0, 1), of a client's non-test examples that it
       holds out for its own validation; without effect under 'server'.
@@ -73,8 +78,8 @@ def build_task(
     min_samples: Least number of examples of a client under 'dirichlet'.
     model: One of `MODEL_NAMES`, a function of `tff_fair.models`; None for
       'mlp_fedaboost' (digits, mnist), 'mlp_corefed' (fmnist), 'cnn_cifar_gn'
-      (cifar10), 'cnn_femnist' (femnist) or 'mlp_cffl_adult' (adult, which has
-      no images to convolve).
+      (cifar10), 'cnn_fedquad' (cifar100), 'cnn_femnist' (femnist) or
+      'mlp_cffl_adult' (adult, which has no images to convolve).
     free_riders: Number of additional clients, the last ones, without data.
     seed: Seed of the partition and of the splits, at least 0.
 
@@ -91,6 +96,7 @@ def build_task(
   chosen = options.TaskOptions(
     data_dir=data_dir,
     num_clients=num_clients,
+    data_fraction=data_fraction,
     num_examples=num_examples,
     partition=partition,
     dirichlet_alpha=dirichlet_alpha,

@@ -9,6 +9,7 @@ import numpy as np
 CLIENT_SPLIT = 1
 SERVER_SPLIT = 2
 BALANCE = 3
+DATA_FRACTION = 4
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:

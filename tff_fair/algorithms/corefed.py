@@ -175,12 +175,8 @@ def build_corefed(
       row = collections.OrderedDict(
         embedding=embedding, last_round=shared['round'] + 1
       )
-    output = client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
-      update_weight=fed_avg.example_weight(examples, uniform=False),
-      row=row,
-      metrics=result.metrics,
-      report=collections.OrderedDict(loss=result.metrics['loss']),
+    output = fed_avg.trained_output(
+      weights, result, row, examples, uniform=False
     )
     if variant == 'refed':
       return output

@@ -64,18 +64,68 @@ def build_fed_avg(
     seed=seed,
     num_clients=num_clients,
   )
-  model = models.StatelessModel(model_fn)
+  return compose_fed_avg(
+    models.StatelessModel(model_fn),
+    client.cross_entropy_objective(),
+    num_clients=num_clients,
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+    client_learning_rate_fn=client_learning_rate_fn,
+    uniform=uniform,
+    server_optimizer=server_optimizer,
+    model_aggregator=model_aggregator,
+  )
+
+
+def compose_fed_avg(
+  model: models.StatelessModel,
+  objective: client.Objective,
+  *,
+  num_clients: int | None,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int,
+  batch_size: int,
+  seed: int,
+  client_learning_rate_fn: Callable[[Any], Any] | None,
+  uniform: bool = False,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+  context_fn: Callable[[Any], Any] | None = None,
+  prepare_inputs: Callable[[Any, Any], Any] | None = None,
+) -> composition.FairLearningProcess:
+  """FedAvg with another objective, for the methods that differ in that alone.
+
+  Args:
+    model: The client model.
+    objective: What clients minimise.
+    num_clients: As in `build_fed_avg`, like all that is not named here.
+    client_optimizer: See there.
+    local_epochs: See there.
+    batch_size: See there.
+    seed: See there.
+    client_learning_rate_fn: See there.
+    uniform: See there.
+    server_optimizer: See there.
+    model_aggregator: See there.
+    context_fn: From the received `ModelWeights` to the objective's context;
+      None for no context.
+    prepare_inputs: As for `divergence.build_divergence`.
+
+  Returns:
+    The process.
+  """
   train = client.build_local_training(
     model,
-    client.cross_entropy_objective(),
+    objective,
     client_optimizer,
     local_epochs=local_epochs,
     batch_size=batch_size,
   )
-
   client_work = client.build_client_work(
     model,
-    build_client_update(train, uniform=uniform),
+    build_client_update(train, uniform=uniform, context_fn=context_fn),
     num_clients=num_clients,
     seed=seed,
     learning_rate_fn=client_learning_rate_fn,
@@ -86,17 +136,22 @@ def build_fed_avg(
     rule=tff.aggregators.MeanFactory(no_nan_division=True),
     server_optimizer=server_optimizer,
     model_aggregator=model_aggregator,
+    prepare_inputs=prepare_inputs,
   )
 
 
 def build_client_update(
-  train: Callable[..., client.LocalResult], *, uniform: bool
+  train: Callable[..., client.LocalResult],
+  *,
+  uniform: bool,
+  context_fn: Callable[[Any], Any] | None = None,
 ) -> client.ClientUpdate:
   """FedAvg's client: it trains the received weights and sends the update.
 
   Args:
     train: What `client.build_local_training` returns.
     uniform: As in `build_fed_avg`.
+    context_fn: As in `compose_fed_avg`.
 
   Returns:
     What `client.build_client_work` takes.
@@ -104,17 +159,43 @@ def build_client_update(
 
   def client_update(weights, row, examples, client_seed, learning_rate):
     result = train(
-      weights, examples['train'], client_seed, learning_rate=learning_rate
+      weights,
+      examples['train'],
+      client_seed,
+      context=() if context_fn is None else context_fn(weights),
+      learning_rate=learning_rate,
     )
-    return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
-      update_weight=example_weight(examples, uniform),
-      row=row,
-      metrics=result.metrics,
-      report=collections.OrderedDict(loss=result.metrics['loss']),
-    )
+    return trained_output(weights, result, row, examples, uniform)
 
   return client_update
+
+
+def trained_output(
+  weights: Any,
+  result: client.LocalResult,
+  row: Any,
+  examples: Any,
+  uniform: bool,
+) -> client.ClientOutput:
+  """What FedAvg's client sends after its training.
+
+  Args:
+    weights: The received `ModelWeights`.
+    result: Of the training.
+    row: The client's new row of the table.
+    examples: As `client.build_client_work` gives them.
+    uniform: As in `build_fed_avg`.
+
+  Returns:
+    A `ClientOutput`.
+  """
+  return client.ClientOutput(
+    update=composition.model_update(weights, result.weights),
+    update_weight=example_weight(examples, uniform),
+    row=row,
+    metrics=result.metrics,
+    report=collections.OrderedDict(loss=result.metrics['loss']),
+  )
 
 
 def example_weight(examples: Any, uniform: bool) -> tf.Tensor:

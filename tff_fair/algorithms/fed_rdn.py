@@ -90,30 +90,20 @@ def build_fed_rdn(
   model = models.StatelessModel(model_fn)
   statistics = _checked(statistics, num_clients, _num_channels(model))
   normalize = functools.partial(_normalized, epsilon=epsilon)
-  train = client.build_local_training(
-    model,
-    _augmented(client.cross_entropy_objective(), statistics, normalize),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
-
-  client_work = client.build_client_work(
-    model,
-    fed_avg.build_client_update(train, uniform=False),
-    num_clients=num_clients,
-    seed=seed,
-    learning_rate_fn=client_learning_rate_fn,
-  )
   own = _own_statistics(statistics)
 
   def prepare_inputs(x, client_id):
     return normalize(x, client.read_row(own, [client_id]))
 
-  return composition.compose_process(
+  return fed_avg.compose_fed_avg(
     model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
+    _augmented(client.cross_entropy_objective(), statistics, normalize),
+    num_clients=num_clients,
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+    client_learning_rate_fn=client_learning_rate_fn,
     server_optimizer=server_optimizer,
     model_aggregator=model_aggregator,
     prepare_inputs=prepare_inputs,

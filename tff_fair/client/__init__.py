@@ -14,6 +14,8 @@ from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import ClientUpdate
 from tff_fair.client.client_work import build_client_work
 from tff_fair.client.embeddings import check_embedding
+from tff_fair.client.embeddings import class_sums
+from tff_fair.client.embeddings import embed_examples
 from tff_fair.client.embeddings import mean_embedding
 from tff_fair.client.free_riders import FreeRiders
 from tff_fair.client.free_riders import with_free_riders
@@ -22,19 +24,29 @@ from tff_fair.client.full_batch import mean_loss
 from tff_fair.client.local_training import LocalResult
 from tff_fair.client.local_training import build_local_training
 from tff_fair.client.local_training import initial_optimizer_state
+from tff_fair.client.metric_objectives import RESAMPLE
+from tff_fair.client.metric_objectives import classic_quadruplet_objective
+from tff_fair.client.metric_objectives import model_contrastive_objective
+from tff_fair.client.metric_objectives import quadruplet_objective
+from tff_fair.client.metric_objectives import supervised_contrastive_objective
+from tff_fair.client.metric_objectives import triplet_objective
 from tff_fair.client.objectives import Objective
 from tff_fair.client.objectives import cross_entropy
 from tff_fair.client.objectives import cross_entropy_objective
 from tff_fair.client.objectives import focal_objective
 from tff_fair.client.objectives import proximal_objective
+from tff_fair.client.quadruplets import Quadruplets
+from tff_fair.client.quadruplets import sample_quadruplets
 from tff_fair.client.weight_decay import with_weight_decay
 
 __all__ = [
+  'RESAMPLE',
   'ClientOutput',
   'ClientUpdate',
   'FreeRiders',
   'LocalResult',
   'Objective',
+  'Quadruplets',
   'build_client_data',
   'build_client_work',
   'build_gather',
@@ -42,10 +54,13 @@ __all__ = [
   'build_table',
   'check_embedding',
   'choose_rows',
+  'class_sums',
+  'classic_quadruplet_objective',
   'client_data_type',
   'count_classes',
   'cross_entropy',
   'cross_entropy_objective',
+  'embed_examples',
   'focal_objective',
   'gather_examples',
   'has_examples',
@@ -53,8 +68,13 @@ __all__ = [
   'mean_embedding',
   'mean_gradient',
   'mean_loss',
+  'model_contrastive_objective',
   'proximal_objective',
+  'quadruplet_objective',
   'read_row',
+  'sample_quadruplets',
+  'supervised_contrastive_objective',
+  'triplet_objective',
   'with_free_riders',
   'with_weight_decay',
   'write_rows',

@@ -1,4 +1,4 @@
-"""Mean embeddings: a client's data as its model sees them, in one vector."""
+"""Embeddings of a client's data: each, their mean, their sums by class."""
 
 import collections
 from typing import Any
@@ -51,3 +51,45 @@ def mean_embedding(
     tf.zeros([model.embedding_size]),
     collections.OrderedDict(x=x),
   )
+
+
+def embed_examples(
+  model: stateless.StatelessModel, weights: Any, x: Any
+) -> tf.Tensor:
+  """`phi(x)` of each example.
+
+  Args:
+    model: A model with an embedding.
+    weights: `ModelWeights` of tensors; the model runs in inference mode.
+    x: `float32[n, ...]`.
+
+  Returns:
+    `float32[n, p]`.
+  """
+
+  def embed(batch):
+    return model(weights, batch, training=False)[0]['embedding']
+
+  return full_batch.map_over_batches(embed, x, [model.embedding_size])
+
+
+def class_sums(
+  model: stateless.StatelessModel, weights: Any, examples: Any
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """The sum of `phi(x)` over the examples of each class, and their number.
+
+  Args:
+    model: A model with an embedding.
+    weights: `ModelWeights` of tensors; the model runs in inference mode.
+    examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
+
+  Returns:
+    `float32[C, p]` and `int32[C]`.
+  """
+  vectors = embed_examples(model, weights, examples['x'])
+  labels = examples['y']
+
+  def by_class(values):
+    return tf.math.unsorted_segment_sum(values, labels, model.num_classes)
+
+  return by_class(vectors), by_class(tf.ones_like(labels))

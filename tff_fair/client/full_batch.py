@@ -1,4 +1,4 @@
-"""A model on all of a client's examples: means of a loss, of its gradient.
+"""A model on all of a client's examples: means of a loss, or all its outputs.
 
 The model runs in inference mode, a batch at a time, so that the whole of a
 client's data need not fit beside the activations; the batches change rounding
@@ -116,6 +116,44 @@ def mean_over_batches(
     lambda total: tf.math.divide_no_nan(total, tf.cast(size, tf.float32)),
     totals,
   )
+
+
+def map_over_batches(
+  fn: Callable[[Any], Any],
+  x: Any,
+  output_shape: Any,
+  batch_size: int = _BATCH,
+) -> tf.Tensor:
+  """What a function gives for each example, computed a batch at a time.
+
+  Args:
+    fn: From a batch `[b, ...]` to `float32[b, *output_shape]`.
+    x: `[n, ...]`.
+    output_shape: Of one example's output.
+    batch_size: Examples in a batch.
+
+  Returns:
+    `float32[n, *output_shape]`.
+  """
+  size = tf.shape(x)[0]
+  outputs = tf.TensorArray(
+    tf.float32,
+    size=-(-size // batch_size),
+    infer_shape=False,
+    element_shape=[None, *output_shape],
+  )
+
+  def write(index, outputs):
+    start = index * batch_size
+    return index + 1, outputs.write(index, fn(x[start : start + batch_size]))
+
+  _, outputs = tf.while_loop(
+    lambda index, _: index * batch_size < size,
+    write,
+    (tf.constant(0), outputs),
+    parallel_iterations=1,
+  )
+  return outputs.concat()
 
 
 def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:

@@ -62,8 +62,9 @@ def build_local_training(
     `ModelWeights` of tensors, `examples` is `OrderedDict(x, y)` of the client's
     whole data, `seed` is `int32[2]`, `context` goes to the objective,
     `learning_rate` replaces the optimiser's, and `optimizer_state` is where the
-    optimiser starts. Each epoch has a new permutation. No examples: the weights
-    come back unchanged and the metrics are 0.
+    optimiser starts. Each epoch has a new permutation. Weights on which the
+    objective does not depend stay as they are. No examples: the weights come
+    back unchanged and the metrics are 0.
   """
 
   def train(
@@ -76,8 +77,10 @@ def build_local_training(
   ):
     num_examples = tf.size(examples['y'])
     num_batches = _num_batches(num_examples, batch_size, model.has_batch_norm)
+    if objective.prepare_each == 'round':
+      context = _prepared(objective, context, examples, seed)
 
-    def step(index, order, epoch_seed, loop):
+    def step(index, order, epoch_seed, context, loop):
       rows = order[index * batch_size : (index + 1) * batch_size]
       batch = collections.OrderedDict(
         (name, tf.gather(value, rows)) for name, value in examples.items()
@@ -89,9 +92,15 @@ def build_local_training(
     def epoch(number, loop):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, number)
       order = _permutation(num_examples, epoch_seed)
+      told = context
+      if objective.prepare_each == 'epoch':
+        told = _prepared(objective, context, examples, epoch_seed)
       _, loop = tf.while_loop(
         lambda index, _: index < num_batches,
-        lambda index, loop: (index + 1, step(index, order, epoch_seed, loop)),
+        lambda index, loop: (
+          index + 1,
+          step(index, order, epoch_seed, told, loop),
+        ),
         (0, loop),
       )
       return loop
@@ -194,6 +203,30 @@ class _Forward:
     self._weights = ModelWeights(self._weights.trainable, statistics)
     return outputs
 
+  def each(self, batches):
+    """The outputs of several batches of the same size, a list.
+
+    They go through the model one after the other, or, where the examples of a
+    batch do not depend on each other, all at once.
+    """
+    if self._model.has_batch_norm:
+      return [self(x) for x in batches]
+    outputs = self(tf.concat(batches, axis=0))
+    parts = [tf.split(value, len(batches)) for value in outputs.values()]
+    return [
+      collections.OrderedDict(zip(outputs, values, strict=True))
+      for values in zip(*parts, strict=True)
+    ]
+
+
+def _prepared(objective, context, examples, seed):
+  """What the objective makes of the context, with a seed of its own."""
+  if objective.prepare is None:
+    return context
+  # Epochs and minibatches fold in 0, 1, ...
+  seed = tf.random.experimental.stateless_fold_in(seed, -1)
+  return objective.prepare(context, examples, seed)
+
 
 def _step(model, objective, optimizer, batch, seed, context, loop):
   """One minibatch."""
@@ -202,9 +235,9 @@ def _step(model, objective, optimizer, batch, seed, context, loop):
   with tf.GradientTape() as tape:
     tape.watch(trainable)
     loss, metrics = objective.compute(forward, batch, context)
-  gradients = tape.gradient(
-    loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
-  )
+  # None for weights that the objective does not train; these stay as they are,
+  # whatever the optimiser decays.
+  gradients = tape.gradient(loss, trainable)
   optimizer_state, trainable = optimizer.next(
     loop.optimizer_state, trainable, gradients
   )

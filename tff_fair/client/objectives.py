@@ -4,12 +4,13 @@ An objective computes `(forward, batch, context) -> (loss, metrics)`:
 
 * `forward(x)` calls the model in training mode with the weights of this step
   and returns `OrderedDict(logits, [embedding])`; it may be called more than
-  once. `forward.trainable` are those weights, and `forward.seed` is `int32[2]`
-  for random draws of this step.
+  once. `forward.each(xs)` does so for several equally large batches.
+  `forward.trainable` are those weights, and `forward.seed` is `int32[2]` for
+  random draws of this step.
 * `batch` is `OrderedDict(x, y, index)`; `index` tells which of the client's
   examples these are, to look up what `context` holds for each of them.
 * `context` is whatever the method sends along: a focusing parameter, the
-  centre of a proximal term, a teacher's logits.
+  centre of a proximal term, a teacher's logits; or what `prepare` makes of it.
 
 `loss` is a scalar, the mean over the minibatch; `metrics` is an OrderedDict of
 float32 scalars, means over the minibatch too.
@@ -30,10 +31,15 @@ class Objective(NamedTuple):
   Attributes:
     compute: `(forward, batch, context) -> (loss, metrics)`.
     metric_names: The keys of `metrics`, in their order.
+    prepare: `(context, examples, seed) -> context`, what a client does with all
+      its examples beforehand, such as drawing quadruplets of them; or None.
+    prepare_each: 'epoch' or 'round': how often it does so.
   """
 
   compute: Callable[[Any, Any, Any], tuple[tf.Tensor, Any]]
   metric_names: tuple[str, ...] = ('accuracy',)
+  prepare: Callable[[Any, Any, Any], Any] | None = None
+  prepare_each: str = 'epoch'
 
 
 def cross_entropy_objective() -> Objective:

@@ -45,11 +45,12 @@ class _WeightDecayOptimizer(tff.learning.optimizers.Optimizer):
     return self._optimizer.initialize(specs)
 
   def next(self, state: Any, weights: Any, gradients: Any) -> tuple[Any, Any]:
-    gradients = tf.nest.map_structure(
-      lambda w, g: tf.convert_to_tensor(g) + self._weight_decay * w,
-      weights,
-      gradients,
-    )
+    def decayed(w, g):
+      # None means that the loss does not depend on the weight.
+      return g if g is None else tf.convert_to_tensor(g) + decay * w
+
+    decay = self._weight_decay
+    gradients = tf.nest.map_structure(decayed, weights, gradients)
     return self._optimizer.next(state, weights, gradients)
 
   def get_hparams(self, state: Any) -> Any:

@@ -6,12 +6,32 @@ from tff_fair.losses.alignment import normalized
 from tff_fair.losses.alignment import refined
 from tff_fair.losses.focal import FocalLoss
 from tff_fair.losses.focal import focal_loss
+from tff_fair.losses.metric_learning import ClassicQuadrupletLoss
+from tff_fair.losses.metric_learning import QuadrupletLoss
+from tff_fair.losses.metric_learning import SupervisedContrastiveLoss
+from tff_fair.losses.metric_learning import TripletLoss
+from tff_fair.losses.metric_learning import classic_quadruplet_loss
+from tff_fair.losses.metric_learning import distances
+from tff_fair.losses.metric_learning import model_contrastive_loss
+from tff_fair.losses.metric_learning import quadruplet_loss
+from tff_fair.losses.metric_learning import supervised_contrastive_loss
+from tff_fair.losses.metric_learning import triplet_loss
 
 __all__ = [
+  'ClassicQuadrupletLoss',
   'FocalLoss',
+  'QuadrupletLoss',
+  'SupervisedContrastiveLoss',
+  'TripletLoss',
+  'classic_quadruplet_loss',
   'contrastive_loss',
   'cosines',
+  'distances',
   'focal_loss',
+  'model_contrastive_loss',
   'normalized',
+  'quadruplet_loss',
   'refined',
+  'supervised_contrastive_loss',
+  'triplet_loss',
 ]

@@ -6,6 +6,8 @@ from tff_fair.metrics.distances import manhattan
 from tff_fair.metrics.evaluation import ClientScores
 from tff_fair.metrics.evaluation import Evaluator
 from tff_fair.metrics.evaluation import ServerEvaluator
+from tff_fair.metrics.evaluation import embeddings
+from tff_fair.metrics.evaluation import nearest_centroid_logits
 from tff_fair.metrics.evaluation import score_predictions
 from tff_fair.metrics.fairness import cf_coefficient
 from tff_fair.metrics.fairness import client_statistics
@@ -23,9 +25,11 @@ __all__ = [
   'cf_coefficient',
   'client_statistics',
   'confusion_matrices',
+  'embeddings',
   'fairness_variance',
   'macro_f1',
   'manhattan',
   'mean_with_interval',
+  'nearest_centroid_logits',
   'score_predictions',
 ]

@@ -5,8 +5,9 @@ data are the clients' own, of which one pass serves the global score and every
 client's, or the server's, on which every client's model is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent import futures
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ class ClientScores(NamedTuple):
     accuracy: `float64[k]`; NaN for a client without examples, as below.
     f1: `float64[k]`, macro-F1.
     f1_own_labels: `float64[k]`, macro-F1 over the true labels alone.
-    loss: `float64[k]`, mean cross-entropy, whatever the training loss was.
+    loss: `float64[k]`, mean cross-entropy, whatever the training loss was; NaN
+      if the nearest centroid classified.
     pooled: `dict` with keys `accuracy`, `f1` and `loss`, over all examples.
   """
 
@@ -50,21 +52,30 @@ class Evaluator:
         may be 0.
     """
     self._predict = _Predictor(model)
+    self._embed = _Predictor(model, 'embedding')
     self._x = np.concatenate([x for x, _ in examples])
     self._labels = np.concatenate([y for _, y in examples])
     self._sizes = [len(y) for _, y in examples]
     self._clients = np.repeat(np.arange(len(examples)), self._sizes)
 
-  def evaluate_global(self, weights: Any) -> ClientScores:
+  def evaluate_global(
+    self, weights: Any, centroids: Mapping[str, Any] | None = None
+  ) -> ClientScores:
     """Scores one model on every client's examples.
 
     Args:
       weights: `tff.learning.models.ModelWeights` of the model.
+      centroids: What `algorithms.build_class_centroids` gives for the weights;
+        then the nearest centroid classifies, and not the model's classifier.
 
     Returns:
       `ClientScores`.
     """
-    return self._score(self._predict(weights, _batches(self._x)))
+    if centroids is None:
+      return self._score(self._predict(weights, _batches(self._x)))
+    embeddings = self._embed(weights, _batches(self._x))
+    scores = self._score(nearest_centroid_logits(embeddings, centroids))
+    return _without_loss(scores)
 
   def evaluate_clients(self, weights: Any) -> ClientScores:
     """Scores each client's own model on its own examples.
@@ -102,22 +113,33 @@ class ServerEvaluator:
     x, self._labels = examples
     self._batches = _batches(x)
     self._predict = _Predictor(model)
+    self._embed = _Predictor(model, 'embedding')
     self._num_clients = num_clients
 
-  def evaluate_global(self, weights: Any) -> ClientScores:
+  def evaluate_global(
+    self, weights: Any, centroids: Mapping[str, Any] | None = None
+  ) -> ClientScores:
     """Scores one model, which is every client's.
 
     Args:
       weights: `tff.learning.models.ModelWeights` of the model.
+      centroids: As for `Evaluator.evaluate_global`.
 
     Returns:
       `ClientScores`, the same for all clients.
     """
-    confusion, losses = self._totals(weights)
-    return _scores(
+    if centroids is None:
+      confusion, losses = self._totals(self._predict(weights, self._batches))
+    else:
+      embeddings = self._embed(weights, self._batches)
+      confusion, losses = self._totals(
+        nearest_centroid_logits(embeddings, centroids)
+      )
+    scores = _scores(
       np.repeat(confusion, self._num_clients, axis=0),
       np.repeat(losses, self._num_clients),
     )
+    return scores if centroids is None else _without_loss(scores)
 
   def evaluate_clients(self, weights: Any) -> ClientScores:
     """Scores each client's own model.
@@ -129,31 +151,83 @@ class ServerEvaluator:
       `ClientScores`; `pooled` pools the clients' predictions.
     """
     totals = [
-      self._totals(_row(weights, client_id))
+      self._totals(self._predict(_row(weights, client_id), self._batches))
       for client_id in range(self._num_clients)
     ]
     return _scores(*map(np.concatenate, zip(*totals, strict=True)))
 
-  def _totals(self, weights):
-    logits = self._predict(weights, self._batches)
+  def _totals(self, logits):
     return _totals(logits, self._labels, np.zeros_like(self._labels), 1)
 
 
 class _Predictor:
-  """The logits of a model on batches, which several threads share."""
+  """An output of a model on batches, which several threads share."""
 
-  def __init__(self, model):
+  def __init__(self, model, name='logits'):
     self._model = model
+    self._name = name
     self._pool = futures.ThreadPoolExecutor()
-    # Traced here, once: threads that meet a new shape would each trace it.
-    self._logits_fn = tf.function(
-      lambda x: _logits(model(x, training=False))
-    ).get_concrete_function(tf.TensorSpec(model.input.shape, tf.float32))
+
+  @functools.cached_property
+  def _output_fn(self):
+    # Traced once: threads that meet a new shape would each trace it.
+    return tf.function(
+      lambda x: _named(self._model(x, training=False), self._name)
+    ).get_concrete_function(tf.TensorSpec(self._model.input.shape, tf.float32))
 
   def __call__(self, weights, batches) -> np.ndarray:
     weights.assign_weights_to(self._model)
-    nothing = np.zeros([0, _logits(self._model.output).shape[-1]], np.float32)
-    return np.concatenate([nothing, *self._pool.map(self._logits_fn, batches)])
+    width = _named(self._model.output, self._name).shape[-1]
+    nothing = np.zeros([0, width], np.float32)
+    return np.concatenate([nothing, *self._pool.map(self._output_fn, batches)])
+
+
+def embeddings(model: tf.keras.Model, weights: Any, x: Any) -> np.ndarray:
+  """How a model embeds examples.
+
+  Args:
+    model: Keras model whose output is a mapping with `embedding`. Its weights
+      are overwritten.
+    weights: `tff.learning.models.ModelWeights` of the model.
+    x: `float32[n, ...]`.
+
+  Returns:
+    `float32[n, p]`.
+
+  Raises:
+    ValueError: If the model has no embedding.
+  """
+  return _Predictor(model, 'embedding')(weights, _batches(x))
+
+
+def nearest_centroid_logits(
+  embeddings: Any, centroids: Mapping[str, Any]
+) -> np.ndarray:
+  """Logits whose largest is that of the nearest class centroid.
+
+      |c|^2 - 2 z c  orders the classes as |z - c|^2 does, and logits are its
+      negative
+
+  Args:
+    embeddings: z, `float[n, p]`.
+    centroids: `sums`, `float[C, p]`, the sum of the embeddings of each class,
+      and `counts`, `int[C]`; c is their ratio.
+
+  Returns:
+    `float64[n, C]`, -inf for a class with count 0, which is never predicted.
+
+  Raises:
+    ValueError: If no class has examples.
+  """
+  counts = np.asarray(centroids['counts'])
+  if not counts.any():
+    raise ValueError(
+      'centroids must have a class with examples, found none that has.'
+    )
+  sums = np.asarray(centroids['sums'], np.float64)
+  means = sums / np.maximum(counts, 1)[:, np.newaxis]
+  logits = 2 * np.asarray(embeddings, np.float64) @ means.T
+  return np.where(counts > 0, logits - np.sum(means**2, axis=1), -np.inf)
 
 
 def score_predictions(
@@ -207,6 +281,14 @@ def _scores(confusion, losses) -> ClientScores:
   )
 
 
+def _without_loss(scores) -> ClientScores:
+  """The scores of classifiers that give no probabilities."""
+  return scores._replace(
+    loss=np.full_like(scores.loss, np.nan),
+    pooled={**scores.pooled, 'loss': np.nan},
+  )
+
+
 def _cross_entropy(logits, labels) -> np.ndarray:
   """`ln(sum(exp(logits))) - logits[label]` for each example."""
   shifted = logits - logits.max(axis=1, keepdims=True)
@@ -226,5 +308,9 @@ def _row(weights, client_id):
   return tf.nest.map_structure(lambda w: w[client_id], weights)
 
 
-def _logits(output):
-  return output['logits'] if isinstance(output, dict) else output
+def _named(output, name):
+  if isinstance(output, dict) and name in output:
+    return output[name]
+  if isinstance(output, dict) or name != 'logits':
+    raise ValueError(f'The model must have an output {name!r}, found none.')
+  return output

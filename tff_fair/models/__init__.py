@@ -3,6 +3,7 @@
 from tff_fair.models.client_models import cnn_cifar_gn
 from tff_fair.models.client_models import cnn_corefed
 from tff_fair.models.client_models import cnn_corefed_plain
+from tff_fair.models.client_models import cnn_fedquad
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
@@ -15,6 +16,7 @@ __all__ = [
   'cnn_cifar_gn',
   'cnn_corefed',
   'cnn_corefed_plain',
+  'cnn_fedquad',
   'cnn_femnist',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',

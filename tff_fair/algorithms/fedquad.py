@@ -1,0 +1,127 @@
+"""FedQuad: clients keep their classes compact, and apart from each other.
+
+"FedQuad". Clients add a loss of four examples' embeddings to cross-entropy:
+an anchor, another example of its class, and one of each of two further classes.
+Equation numbers are the paper's.
+
+Where the paper contradicts itself, tables and equations count, and the other
+reading is an option: distances are not squared (equation 5; Algorithm 1 squares
+them), and quadruplets are drawn anew for each epoch (the list of contributions
+says "offline"). Its comparators are in `metric_learning.py` and `moon.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import models
+from tff_fair.algorithms import composition
+from tff_fair.algorithms import fed_avg
+
+
+def build_fedquad(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int | None = None,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int = 5,
+  batch_size: int = 128,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  quadruplet_weight: float = 0.5,
+  margins: Sequence[float] = (1.0, 0.5),
+  squared: bool = False,
+  use_ce: bool = True,
+  resample: str = 'epoch',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> composition.FairLearningProcess:
+  """Builds FedQuad: FedAvg of clients that add a quadruplet loss.
+
+  The server takes `w <- sum_i n_i w_i / sum_i n_i`; the clients minimise
+
+      loss = mean CE(F(x_a), y) + beta mean q,
+      q = v1 [d(z_a, z_p) - d(z_a, z_n1) + m1]_+
+        + v2 [d(z_a, z_p) - d(z_a, z_n2) + m2]_+
+
+  over a minibatch of anchors, each of the client's examples once an epoch, with
+  z their embeddings (equations 4 to 6). The other three are drawn from the
+  client's own examples, see `client.sample_quadruplets`; with one class nothing
+  is drawn (v1 = v2 = 0), with two v2 = 0. All four pass through the model in
+  training mode, each role for itself if it has batch normalisation: an anchor
+  without a positive then stands in for one in the statistics of that batch.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
+      an output `embedding`, not normalised. Its initial weights are those of
+      the process: seed Keras before building.
+    num_clients: None for plain client data, `D*`. A number for clients with
+      ids, `<client_id=int32*,train=D*,holdout=D*>`; then the metrics hold a
+      report of each client. The training is the same.
+    client_optimizer: Fresh at the start of every local training; the paper's is
+      Adam at 1e-3 with a weight decay of 1e-5.
+    local_epochs: Passes over the client's examples.
+    batch_size: Anchors a minibatch; the last, shorter one is kept.
+    seed: Of the permutations, the quadruplets and the dropout masks.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None.
+    quadruplet_weight: beta, not negative; at 0 this is FedAvg bit for bit.
+    margins: m1 and m2, not negative.
+    squared: Whether d is the squared distance, and not the distance.
+    use_ce: Whether cross-entropy is part of the loss. Without it the classifier
+      is not trained, not even by weight decay; `build_class_centroids` gives
+      what takes its place.
+    resample: 'epoch', quadruplets are drawn for each epoch, or 'once', they are
+      drawn before the first.
+    server_optimizer: Applied to the mean update; None adds it as it is.
+    model_aggregator: Replaces the weighted mean of the trainable weights.
+
+  Returns:
+    A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
+    `cross_entropy`, `quadruplet_loss` (mean q), and `v1_share` and `v2_share`
+    of the anchors; with a weight of 0, FedAvg's alone.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, a choice unknown, or the model has
+      no embedding.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+    num_clients=num_clients,
+  )
+  checks.check_real('quadruplet_weight', quadruplet_weight, 0.0)
+  composition.check_margins(margins)
+  checks.check_choice('squared', squared, (False, True))
+  composition.check_use_ce(use_ce, 'quadruplet_weight', quadruplet_weight)
+  checks.check_choice('resample', resample, client.RESAMPLE)
+  model = models.StatelessModel(model_fn)
+  client.check_embedding('build_fedquad', model)
+  objective = client.quadruplet_objective(
+    model.num_classes,
+    weight=quadruplet_weight,
+    margins=margins,
+    squared=squared,
+    use_ce=use_ce,
+    resample=resample,
+  )
+
+  return fed_avg.compose_fed_avg(
+    model,
+    objective,
+    num_clients=num_clients,
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+    client_learning_rate_fn=client_learning_rate_fn,
+    server_optimizer=server_optimizer,
+    model_aggregator=model_aggregator,
+  )

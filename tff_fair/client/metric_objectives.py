@@ -1,0 +1,250 @@
+"""Objectives of metric learning: cross-entropy, and a loss of the embedding.
+
+    loss = CE + weight * metric loss        (the CE may be left out)
+
+Both are means over the minibatch. With a weight of 0 every one of them is the
+cross-entropy objective itself, so that the method is FedAvg bit for bit. In
+training mode, the anchors pass through the model first, then the other examples
+of their tuples, each role for itself where the model has batch statistics.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tff_fair import losses
+from tff_fair.client import objectives
+from tff_fair.client import quadruplets
+
+RESAMPLE = ('epoch', 'once')
+
+
+def quadruplet_objective(
+  num_classes: int,
+  *,
+  weight: float,
+  margins: Sequence[float],
+  squared: bool,
+  use_ce: bool,
+  resample: str,
+) -> objectives.Objective:
+  """FedQuad's objective: `losses.quadruplet_loss` of sampled quadruplets.
+
+  Args:
+    num_classes: Number of classes.
+    weight: beta.
+    margins: m1 and m2.
+    squared: Whether distances are squared.
+    use_ce: Whether cross-entropy is part of the loss.
+    resample: 'epoch' or 'once' a round: how often quadruplets are drawn.
+
+  Returns:
+    An objective without context. Metrics: `accuracy`, `cross_entropy`,
+    `quadruplet_loss`, and `v1_share` and `v2_share` of the anchors.
+  """
+
+  def metric_loss(anchor, positive, negative_1, negative_2, drawn):
+    return losses.quadruplet_loss(
+      anchor,
+      positive,
+      negative_1,
+      negative_2,
+      margins=margins,
+      squared=squared,
+      mask_1=drawn.mask_1,
+      mask_2=drawn.mask_2,
+    )
+
+  return _tuple_objective(
+    'quadruplet_loss', metric_loss, 3, num_classes, weight, use_ce, resample
+  )
+
+
+def classic_quadruplet_objective(
+  num_classes: int,
+  *,
+  weight: float,
+  margins: Sequence[float],
+  use_ce: bool,
+  resample: str,
+) -> objectives.Objective:
+  """QuadrupletFL's: `losses.classic_quadruplet_loss`; see there and above."""
+
+  def metric_loss(anchor, positive, negative_1, negative_2, drawn):
+    return losses.classic_quadruplet_loss(
+      anchor,
+      positive,
+      negative_1,
+      negative_2,
+      margins=margins,
+      mask_1=drawn.mask_1,
+      mask_2=drawn.mask_2,
+    )
+
+  return _tuple_objective(
+    'quadruplet_loss', metric_loss, 3, num_classes, weight, use_ce, resample
+  )
+
+
+def triplet_objective(
+  num_classes: int,
+  *,
+  weight: float,
+  margin: float,
+  use_ce: bool,
+  resample: str,
+) -> objectives.Objective:
+  """TripletFL's: `losses.triplet_loss` with the first negative; see above."""
+
+  def metric_loss(anchor, positive, negative, drawn):
+    return losses.triplet_loss(
+      anchor, positive, negative, margin=margin, mask=drawn.mask_1
+    )
+
+  return _tuple_objective(
+    'triplet_loss', metric_loss, 2, num_classes, weight, use_ce, resample
+  )
+
+
+def supervised_contrastive_objective(
+  *, weight: float, temperature: float, use_ce: bool
+) -> objectives.Objective:
+  """SupConFL's: `losses.supervised_contrastive_loss` of the minibatch.
+
+  Args:
+    weight: beta.
+    temperature: Positive.
+    use_ce: Whether cross-entropy is part of the loss.
+
+  Returns:
+    An objective without context. Metrics: `accuracy`, `cross_entropy` and
+    `contrastive_loss`.
+  """
+  if not weight:
+    return objectives.cross_entropy_objective()
+
+  def compute(forward, batch, context):
+    del context  # Unused.
+    outputs = forward(batch['x'])
+    metric = losses.supervised_contrastive_loss(
+      batch['y'], outputs['embedding'], temperature=temperature
+    )
+    loss, metrics = _combined(batch['y'], outputs, weight * metric, use_ce)
+    metrics['contrastive_loss'] = metric
+    return loss, metrics
+
+  return objectives.Objective(
+    compute, ('accuracy', 'cross_entropy', 'contrastive_loss')
+  )
+
+
+def model_contrastive_objective(
+  *, weight: float, temperature: float
+) -> objectives.Objective:
+  """MOON's: `losses.model_contrastive_loss` of each example.
+
+  Args:
+    weight: mu.
+    temperature: Positive.
+
+  Returns:
+    An objective whose context is `OrderedDict(received=float32[n, p],
+    previous=float32[n, p], has_previous=bool)`, embeddings of all the client's
+    examples. Metrics: `accuracy`, `cross_entropy` and `contrastive_loss`, which
+    is 0 without a previous model.
+  """
+  if not weight:
+    return objectives.cross_entropy_objective()
+
+  def compute(forward, batch, context):
+    outputs = forward(batch['x'])
+    each = losses.model_contrastive_loss(
+      outputs['embedding'],
+      tf.gather(context['received'], batch['index']),
+      tf.gather(context['previous'], batch['index']),
+      temperature=temperature,
+    )
+    has_previous = tf.cast(context['has_previous'], tf.float32)
+    metric = has_previous * tf.reduce_mean(each)
+    loss, metrics = _combined(batch['y'], outputs, weight * metric, True)
+    metrics['contrastive_loss'] = metric
+    return loss, metrics
+
+  return objectives.Objective(
+    compute, ('accuracy', 'cross_entropy', 'contrastive_loss')
+  )
+
+
+class _Drawn(NamedTuple):
+  """The context of an epoch: all examples, and their quadruplets."""
+
+  x: tf.Tensor
+  quadruplets: quadruplets.Quadruplets
+
+
+def _tuple_objective(
+  name: str,
+  metric_loss: Callable[..., tf.Tensor],
+  num_others: int,
+  num_classes: int,
+  weight: float,
+  use_ce: bool,
+  resample: str,
+) -> objectives.Objective:
+  """An objective of sampled tuples.
+
+  Args:
+    name: Of its metric loss.
+    metric_loss: `(anchor, *others, quadruplets) -> float32[?]`, of embeddings.
+    num_others: The examples of a tuple beside its anchor, the first so many of
+      `Quadruplets`.
+    num_classes: Number of classes.
+    weight: Of the metric loss.
+    use_ce: Whether cross-entropy is part of the loss.
+    resample: 'epoch' or 'once'.
+
+  Returns:
+    The objective.
+  """
+  if not weight:
+    return objectives.cross_entropy_objective()
+
+  def prepare(context, examples, seed):
+    del context  # None comes.
+    labels = examples['y']
+    return _Drawn(
+      examples['x'], quadruplets.sample_quadruplets(labels, num_classes, seed)
+    )
+
+  def compute(forward, batch, context):
+    drawn = tf.nest.map_structure(
+      lambda values: tf.gather(values, batch['index']), context.quadruplets
+    )
+    others = [tf.gather(context.x, index) for index in drawn[:num_others]]
+    anchor, *outputs = forward.each([batch['x'], *others])
+    embeddings = [output['embedding'] for output in (anchor, *outputs)]
+    metric = tf.reduce_mean(metric_loss(*embeddings, drawn))
+    loss, metrics = _combined(batch['y'], anchor, weight * metric, use_ce)
+    metrics[name] = metric
+    metrics['v1_share'] = tf.reduce_mean(tf.cast(drawn.mask_1, tf.float32))
+    metrics['v2_share'] = tf.reduce_mean(tf.cast(drawn.mask_2, tf.float32))
+    return loss, metrics
+
+  return objectives.Objective(
+    compute,
+    ('accuracy', 'cross_entropy', name, 'v1_share', 'v2_share'),
+    prepare=prepare,
+    prepare_each='epoch' if resample == 'epoch' else 'round',
+  )
+
+
+def _combined(
+  labels, outputs, weighted_metric, use_ce
+) -> tuple[tf.Tensor, collections.OrderedDict]:
+  """The loss, and the metrics that all these objectives share."""
+  cross_entropy, metrics = objectives.cross_entropy(labels, outputs['logits'])
+  metrics['cross_entropy'] = cross_entropy
+  loss = cross_entropy + weighted_metric if use_ce else weighted_metric
+  return loss, metrics

@@ -1,0 +1,96 @@
+"""Quadruplets of a client's examples, drawn from its labels alone.
+
+FedQuad, section "quadruplet sampling". A quadruplet is four positions among the
+client's examples, so that images are looked up and never copied. All examples
+are drawn for at once, in a time that grows as sorting does.
+"""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class Quadruplets(NamedTuple):
+  """One quadruplet for each of n examples, which is its anchor.
+
+  Where a mask is False, the position stands for nothing: it is the anchor's
+  own, or, of the second negative alone, that of the first.
+
+  Attributes:
+    positive: `int32[n]`, another example of the anchor's class.
+    negative_1: `int32[n]`, an example of another class.
+    negative_2: `int32[n]`, an example of a class other than those two.
+    mask_1: `bool[n]`, v1: there are a positive and a first negative.
+    mask_2: `bool[n]`, v2: there are a positive and both negatives.
+  """
+
+  positive: tf.Tensor
+  negative_1: tf.Tensor
+  negative_2: tf.Tensor
+  mask_1: tf.Tensor
+  mask_2: tf.Tensor
+
+
+def sample_quadruplets(labels: Any, num_classes: int, seed: Any) -> Quadruplets:
+  """Draws a positive and two negatives for every example.
+
+  The positive is uniform among the other examples of the class. Of the other
+  classes that the client has, two different ones are drawn uniformly, and of
+  each a uniform example.
+
+  Args:
+    labels: `int32[n]`, in 0..num_classes-1; n may be 0.
+    num_classes: Number of classes.
+    seed: `int32[2]`.
+
+  Returns:
+    `Quadruplets`, a function of the labels and the seed.
+  """
+  labels = tf.convert_to_tensor(labels)
+  anchors = tf.range(tf.size(labels))
+  by_class = tf.argsort(labels, stable=True)
+  counts = tf.math.bincount(labels, minlength=num_classes)
+  starts = tf.cumsum(counts, exclusive=True)
+  # The classes that there are, and the place of each label among them.
+  present = tf.reshape(tf.where(counts > 0), [-1])
+  present = tf.cast(present, tf.int32)
+  place_of_class = tf.cumsum(tf.cast(counts > 0, tf.int32), exclusive=True)
+  place = tf.gather(place_of_class, labels)
+  num_present = tf.size(present)
+  seeds = tf.unstack(tf.random.experimental.stateless_split(seed, 5))
+
+  def drawn(number, seed):
+    """Uniform in 0..number-1 for each anchor; 0 where number is not above."""
+    uniform = tf.random.stateless_uniform(tf.shape(labels), seed)
+    index = tf.cast(uniform * tf.cast(number, tf.float32), tf.int32)
+    return tf.maximum(tf.minimum(index, number - 1), 0)
+
+  def example_of(distance, seed):
+    """An example of the class so many places further round."""
+    wrapped = tf.math.floormod(place + distance, tf.maximum(num_present, 1))
+    chosen = tf.gather(present, wrapped)
+    offset = drawn(tf.gather(counts, chosen), seed)
+    return tf.gather(by_class, tf.gather(starts, chosen) + offset)
+
+  # Rank of an anchor within its class: the positive is some ranks further.
+  rank = tf.scatter_nd(by_class[:, tf.newaxis], anchors, tf.shape(labels))
+  rank -= tf.gather(starts, labels)
+  size = tf.gather(counts, labels)
+  other = tf.math.floormod(rank + 1 + drawn(size - 1, seeds[0]), size)
+  positive = tf.gather(by_class, tf.gather(starts, labels) + other)
+
+  first = 1 + drawn(num_present - 1, seeds[1])
+  second = 1 + drawn(num_present - 2, seeds[2])
+  second += tf.cast(second >= first, tf.int32)  # Passes over the first.
+
+  mask_1 = (size > 1) & (num_present > 1)
+  mask_2 = (size > 1) & (num_present > 2)
+  negative_1 = tf.where(mask_1, example_of(first, seeds[3]), anchors)
+  negative_2 = example_of(second, seeds[4])
+  return Quadruplets(
+    positive=tf.where(mask_1, positive, anchors),
+    negative_1=negative_1,
+    negative_2=tf.where(mask_2, negative_2, negative_1),
+    mask_1=mask_1,
+    mask_2=mask_2,
+  )
