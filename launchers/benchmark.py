@@ -12,6 +12,8 @@ machine does slows all of them. The works:
   cffl        CFFL beside FedAvg, work A's model, 20 clients, 6,000 to validate
   corefed_cnn CoRe-Fed beside FedAvg, its CIFAR-10 model, 20 of 100 clients
   corefed_mlp the same, its perceptron
+  fedquad     FedQuad and its comparators beside FedAvg, its model, 4 clients
+  quadruplets drawing them for 50,000 labels, beside an epoch of 1,024 images
   population  FeDABoost, 10 clients out of 10,000 beside 10 out of 100
   start       work A from the start of Python to the end of round 1
 
@@ -42,6 +44,8 @@ WORKS = {
   'cffl': 'cffl',
   'corefed_cnn': 'corefed_cnn',
   'corefed_mlp': 'corefed_mlp',
+  'fedquad': 'fedquad',
+  'quadruplets': 'quadruplets',
   'population': 'population',
 }
 # Timed in processes of its own, so not one of the others.
@@ -183,6 +187,9 @@ def _time_works(works, contenders, options, rounds, output_dir):
     ' times as fast as the\nreference, by the medians.'
   )
   print(benchmark_rounds.to_text(table))
+  for work in works:
+    if work in benchmark_works.NOTES:
+      print(f'{work}: {benchmark_works.NOTES[work]}.')
 
 
 if __name__ == '__main__':

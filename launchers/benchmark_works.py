@@ -28,6 +28,16 @@ _NUM_CLASSES = 10
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
 _SMALL_POPULATION, _LARGE_POPULATION = 100, 10_000
+# All labels of CIFAR-100, and as few images as take seconds.
+_NUM_LABELS, _NUM_IMAGES = 50_000, 1024
+
+# Work -> what one has to know to read its times.
+NOTES = {
+  'quadruplets': (
+    f'the epoch is of {_NUM_IMAGES:,} images; one of {_NUM_LABELS:,}, as many'
+    f' as there are labels, takes {_NUM_LABELS / _NUM_IMAGES:.1f} times as long'
+  )
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +163,66 @@ def corefed_mlp(setup: Setup) -> Contenders:
   return _reuse(setup, models.mlp_corefed, [28, 28, 1], num_examples=600)
 
 
+def fedquad(setup: Setup) -> Contenders:
+  """FedQuad and its comparators beside FedAvg: its model, 4 clients, 1 epoch.
+
+  MOON's first round, which has nothing to compare with, is not counted.
+  """
+  context, task = setup.context('device'), _fedquad_task(4, 256)
+  nothing = np.zeros([0, 32, 32, 3]), np.zeros([0])
+  data = [
+    client.build_client_data(i, examples, nothing)
+    for i, examples in enumerate(task.examples)
+  ]
+  builders = collections.OrderedDict(
+    fedavg=algorithms.build_fed_avg,
+    fedquad=algorithms.build_fedquad,
+    triplet_fl=algorithms.build_triplet_fl,
+    supcon_fl=algorithms.build_supcon_fl,
+    moon=algorithms.build_moon,
+  )
+  contenders = collections.OrderedDict()
+  for name, build in builders.items():
+    process = build(
+      task.model_fn,
+      num_clients=len(data),
+      client_optimizer=_sgd(),
+      local_epochs=task.local_epochs,
+      batch_size=task.batch_size,
+    )
+    contenders[name] = _training(context, process, data)
+  return contenders
+
+
+def quadruplets(setup: Setup) -> Contenders:
+  """The drawing of quadruplets alone, beside an epoch of a smaller data set.
+
+  The epoch is of FedAvg with FedQuad's model, on one client; see `NOTES`.
+  """
+  context, task = setup.context('device'), _fedquad_task(1, _NUM_IMAGES)
+  rng = np.random.default_rng(0)
+  labels = rng.integers(100, size=_NUM_LABELS, dtype=np.int32)
+
+  @tff.tensorflow.computation(
+    tff.TensorType(np.int32, [None]), tff.TensorType(np.int32, [2])
+  )
+  def draw(labels, seed):
+    return client.sample_quadruplets(labels, 100, seed)
+
+  def draw_again(number):
+    draw(labels, np.array([0, number], np.int32))
+    return number + 1
+
+  return collections.OrderedDict(
+    {
+      f'fedavg_{_NUM_IMAGES}_images': _our_fed_avg(context, task),
+      f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
+        context, lambda: 0, draw_again
+      ),
+    }
+  )
+
+
 def population(setup: Setup) -> Contenders:
   """What absent clients cost: 10 participants, of few clients and of many."""
   shape = [64]
@@ -206,6 +276,16 @@ def _mlp_task() -> _Task:
     examples=_examples(10, 600, shape),
     local_epochs=2,
     batch_size=16,
+  )
+
+
+def _fedquad_task(num_clients, num_examples) -> _Task:
+  shape = [32, 32, 3]
+  return _Task(
+    model_fn=models.cnn_fedquad,
+    examples=_examples(num_clients, num_examples, shape),
+    local_epochs=1,
+    batch_size=128,
   )
 
 

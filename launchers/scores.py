@@ -7,6 +7,7 @@ scores are those of their own models where they have them.
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+import warnings
 
 import numpy as np
 import tensorflow_federated as tff
@@ -64,6 +65,12 @@ def evaluate(
   """
   weights = process.get_model_weights(state)
   centroids = class_centroids and class_centroids(weights)
+  if centroids and centroids['num_rejected_clients']:
+    warnings.warn(
+      f'{centroids["num_rejected_clients"]} clients are left out of the class'
+      ' centroids, as their embeddings are not finite.',
+      stacklevel=2,
+    )
   scores = {'global': evaluator.evaluate_global(weights, centroids)}
   if isinstance(process, algorithms.PersonalizedLearningProcess):
     table = process.client_model_table(state)

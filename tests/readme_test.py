@@ -44,7 +44,7 @@ def test_commands_name_flags_and_presets_that_exist():
 
 
 def test_all_presets_and_tables_are_listed():
-  listed = set(re.findall(r'`((?:fedaboost|cffl|corefed)_\w+)`', _TEXT))
+  listed = set(re.findall(r'`((?:fedaboost|cffl|corefed|fedquad)_\w+)`', _TEXT))
   assert listed == {*presets.PRESETS, *tables.TABLES}
 
 

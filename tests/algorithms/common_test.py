@@ -20,19 +20,19 @@ _SIZES = (5, 9, 12, 7)
 _COHORTS = ([0, 1, 2], [3], [2, 0])
 
 
-def _build_corefed(model_fn, **arguments):
-  """Of a model with an embedding, and with all that clients can be sent."""
-  del model_fn  # It has logits only.
+def _with_embedding(build, **options):
+  """The builder, of a model with an embedding."""
 
-  def with_embedding():
+  def model_fn():
     tf.keras.utils.set_random_seed(0)
     return models.mlp_cffl_adult(
       (linear_task.NUM_FEATURES,), linear_task.NUM_CLASSES
     )
 
-  return algorithms.build_corefed(
-    with_embedding, alignment='client', **arguments
-  )
+  def build_with_embedding(unused_model_fn, **arguments):
+    return build(model_fn, **options, **arguments)
+
+  return build_with_embedding
 
 
 def _build_fed_mdfg(model_fn, **arguments):
@@ -60,11 +60,18 @@ _BUILDERS = {
     validation=(np.eye(4, dtype=np.float32), np.arange(4) % 3),
     upload_rate=0.5,
   ),
-  'corefed': _build_corefed,
+  # With all that clients can be sent.
+  'corefed': _with_embedding(algorithms.build_corefed, alignment='client'),
   'q_fed_avg': algorithms.build_q_fed_avg,
   'fed_mgda': algorithms.build_fed_mgda,
   'fed_mdfg': _build_fed_mdfg,
+  'fed_prox': algorithms.build_fed_prox,
   'fed_rdn': _build_fed_rdn,
+  'fedquad': _with_embedding(algorithms.build_fedquad),
+  'triplet_fl': _with_embedding(algorithms.build_triplet_fl),
+  'quadruplet_fl': _with_embedding(algorithms.build_quadruplet_fl),
+  'supcon_fl': _with_embedding(algorithms.build_supcon_fl),
+  'moon': _with_embedding(algorithms.build_moon),
   'standalone': algorithms.build_standalone,
   'round_robin_fed_avg': functools.partial(
     algorithms.build_round_robin_fed_avg, total_examples=sum(_SIZES)

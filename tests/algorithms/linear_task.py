@@ -1,13 +1,20 @@
 """A tiny task that the library and the NumPy reference both can run."""
 
+import contextlib
+import functools
+from unittest import mock
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import numpy_reference
+from tff_fair import algorithms
 from tff_fair import client
+from tff_fair.client import quadruplets
 
 NUM_FEATURES, NUM_CLASSES = 4, 3
+EMBEDDING_SIZE = 3
 sgd = tff.learning.optimizers.build_sgdm
 
 
@@ -31,6 +38,28 @@ def batch_norm_model_fn():
   return tf.keras.Model(x, dense(h))
 
 
+def embedding_model_fn():
+  """A linear encoder and a linear classifier, with fixed first weights."""
+  rng = np.random.default_rng(3)
+
+  def dense(rows, columns):
+    kernel = tf.constant_initializer(rng.normal(size=[rows, columns]))
+    return tf.keras.layers.Dense(columns, kernel_initializer=kernel)
+
+  x = tf.keras.Input([NUM_FEATURES])
+  embedding = dense(NUM_FEATURES, EMBEDDING_SIZE)(x)
+  logits = dense(EMBEDDING_SIZE, NUM_CLASSES)(embedding)
+  return tf.keras.Model(x, {'logits': logits, 'embedding': embedding})
+
+
+def embedding_behind_batch_norm_model_fn(dropout_rate=0.0):
+  """The same behind batch normalisation and dropout."""
+  x = tf.keras.Input([NUM_FEATURES])
+  h = tf.keras.layers.BatchNormalization(momentum=0.5)(x)
+  h = tf.keras.layers.Dropout(dropout_rate)(h)
+  return tf.keras.Model(x, embedding_model_fn()(h))
+
+
 def initial_model() -> numpy_reference.Linear:
   """`model_fn`'s first weights."""
   kernel, bias = model_fn().get_weights()
@@ -51,6 +80,14 @@ def make_clients(sizes, *, holdout=10, seed=0):
       numpy_reference.Client(x[:size], y[:size], x[size:], y[size:])
     )
   return clients
+
+
+def labelled_client(labels, seed=0):
+  """A client with these labels, which its inputs do not tell."""
+  rng = np.random.default_rng(seed)
+  x = rng.normal(size=[len(labels), NUM_FEATURES]).astype(np.float32)
+  y = np.array(labels, np.int64)
+  return numpy_reference.Client(x, y, x[:0], y[:0])
 
 
 def make_validation(models, right, *, wrong=0):
@@ -100,3 +137,163 @@ def assert_model(weights, expected, rtol=1e-5):
   kernel, bias = weights.trainable
   np.testing.assert_allclose(kernel, expected.kernel, rtol=rtol, atol=1e-6)
   np.testing.assert_allclose(bias, expected.bias, rtol=rtol, atol=1e-6)
+
+
+def assert_equal(one, other):
+  """Two structures hold the same, bit for bit."""
+  tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+def assert_rounds(process, reference, rounds):
+  """A process and a reference give the same weights and metrics every round.
+
+  Args:
+    process: Of clients with ids.
+    reference: Has `weights` and `next(clients)`, which returns all metrics.
+    rounds: The clients of each round, dictionaries from ids to data.
+
+  Returns:
+    The outputs.
+  """
+  state, outputs = process.initialize(), []
+  for clients in rounds:
+    data = [client_data(i, c) for i, c in clients.items()]
+    outputs.append(process.next(state, data))
+    state = outputs[-1].state
+    expected = reference.next(clients)
+    for a, b in zip(
+      process.get_model_weights(state).trainable,
+      reference.weights,
+      strict=True,
+    ):
+      np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    found = outputs[-1].metrics['client_work']
+    names = {n for n in found if n != 'clients' and not n.startswith('num_')}
+    assert names == set(expected)
+    for name, value in expected.items():
+      np.testing.assert_allclose(
+        found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
+      )
+  return outputs
+
+
+@contextlib.contextmanager
+def next_quadruplets():
+  """What is built within draws no quadruplets, but takes the next examples.
+
+  These are the reference's; whatever is masked stands for example 0.
+  """
+  with mock.patch.object(
+    quadruplets, 'sample_quadruplets', side_effect=_next_quadruplets
+  ) as sample:
+    yield
+  sample.assert_called()
+
+
+def _next_quadruplets(labels, num_classes, seed):
+  del num_classes, seed  # Unused.
+  size = tf.size(labels)
+  places = tf.range(size)
+  ahead = tf.math.floormod(places[tf.newaxis] - places[:, tf.newaxis], size)
+
+  def first(fits):
+    """For each example the next one that fits; 0 and False without one."""
+    key = tf.where(fits, ahead, size)
+    key = tf.pad(key, [[0, 0], [0, 1]], constant_values=size)
+    exists = tf.reduce_any(fits, axis=1)
+    index = tf.argmin(key, axis=1, output_type=tf.int32)
+    return tf.where(exists, index, 0), exists
+
+  def other_than(rows):
+    return tf.not_equal(rows[:, tf.newaxis], labels[tf.newaxis])
+
+  others = other_than(labels)
+  same = tf.logical_not(others) & (ahead > 0)
+  positive, has_positive = first(same)
+  negative_1, has_negative_1 = first(others)
+  third = others & other_than(tf.gather(labels, negative_1))
+  negative_2, has_negative_2 = first(third)
+  mask_1 = has_positive & has_negative_1
+  mask_2 = mask_1 & has_negative_2
+  return quadruplets.Quadruplets(
+    positive=tf.where(mask_1, positive, 0),
+    negative_1=tf.where(mask_1, negative_1, 0),
+    negative_2=tf.where(mask_2, negative_2, 0),
+    mask_1=mask_1,
+    mask_2=mask_2,
+  )
+
+
+def decaying_optimizer(name):
+  """'sgd' with momentum, or 'adam', with coupled weight decay."""
+  optimizers = {
+    'sgd': sgd(0.05, momentum=0.9),
+    'adam': tff.learning.optimizers.build_adam(0.01),
+  }
+  return client.with_weight_decay(optimizers[name], 0.1)
+
+
+def assert_is_fed_avg(build, optimizer, **options):
+  """Two rounds equal FedAvg's bit for bit, weights and metrics.
+
+  Minibatches, dropout, batch normalisation and weight decay included.
+
+  Args:
+    build: The method's builder.
+    optimizer: As for `decaying_optimizer`.
+    **options: For the builder alone.
+  """
+  for one, other in zip(
+    _regularised_rounds(build, optimizer, **options),
+    _fed_avg_rounds(optimizer),
+    strict=True,
+  ):
+    assert_equal(one, other)
+
+
+@functools.cache
+def _fed_avg_rounds(optimizer):
+  return _regularised_rounds(algorithms.build_fed_avg, optimizer)
+
+
+def _regularised_rounds(build, optimizer, **options):
+  """Weights and the clients' metrics after each of two rounds."""
+  clients = make_clients((5, 9, 12))
+  process = build(
+    functools.partial(embedding_behind_batch_norm_model_fn, 0.5),
+    num_clients=len(clients),
+    client_optimizer=decaying_optimizer(optimizer),
+    local_epochs=2,
+    batch_size=4,
+    **options,
+  )
+  state, found = process.initialize(), []
+  for cohort in ([0, 1, 2], [2, 0]):
+    output = process.next(state, [client_data(i, clients[i]) for i in cohort])
+    state = output.state
+    metrics = output.metrics['client_work']
+    found.append((process.get_model_weights(state), metrics))
+  return found
+
+
+def assert_trains_the_encoder_alone(build, optimizer):
+  """Two rounds without cross-entropy leave the classifier, bit for bit.
+
+  Args:
+    build: The method's builder.
+    optimizer: As for `decaying_optimizer`.
+  """
+  process = build(
+    embedding_model_fn,
+    num_clients=2,
+    client_optimizer=decaying_optimizer(optimizer),
+    local_epochs=2,
+    batch_size=4,
+    use_ce=False,
+  )
+  first = embedding_model_fn().get_weights()
+  clients = [labelled_client([0, 1, 2, 1, 0, 2], i) for i in range(2)]
+  state = run(process, clients, [[0, 1], [1]]).state
+  kernel, _, *classifier = process.get_model_weights(state).trainable
+  assert_equal(classifier, first[2:])
+  assert np.abs(kernel - first[0]).max() > 1e-3

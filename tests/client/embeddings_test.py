@@ -1,6 +1,7 @@
-"""Tests of mean embeddings."""
+"""Tests of embeddings: their mean, each, and their sums by class."""
 
 import collections
+import functools
 
 import numpy as np
 import pytest
@@ -58,3 +59,78 @@ def test_a_model_without_embedding_is_refused():
     ValueError, match="'embedding' for build_x, found logits only"
   ):
     client.check_embedding('build_x', model)
+
+
+def _moved():
+  """Statistics and a dropout that inference must not take from the batch."""
+  x = tf.keras.Input([2])
+  h = tf.keras.layers.BatchNormalization(epsilon=0.0)(x)
+  embedding = tf.keras.layers.Dropout(0.5)(h)
+  logits = tf.keras.layers.Dense(3)(embedding)
+  return tf.keras.Model(
+    x, collections.OrderedDict(logits=logits, embedding=embedding)
+  )
+
+
+@functools.cache
+def _traced(name):
+  """`client.embed_examples` or `client.class_sums`, traced for any number."""
+  model = models.StatelessModel(_double)
+  x = tf.TensorSpec([None, 2], tf.float32)
+  if name == 'class_sums':
+    y = tf.TensorSpec([None], tf.int32)
+    x = collections.OrderedDict(x=x, y=y)
+  return tf.function(
+    lambda examples: getattr(client, name)(
+      model, model.initial_weights, examples
+    ),
+    input_signature=[x],
+  )
+
+
+class TestEmbedExamples:
+  @pytest.mark.parametrize('n', [0, 1, 199, 200, 201, 501])
+  def test_each_in_its_place(self, n):
+    x = np.random.default_rng(0).normal(size=[n, 2]).astype(np.float32)
+    np.testing.assert_array_equal(_traced('embed_examples')(x), 2 * x)
+
+  def test_inference_mode(self):
+    model = models.StatelessModel(_moved)
+    weights = model.initial_weights
+    weights.non_trainable[:] = [np.float32([1, 2]), np.float32([4, 9])]
+    x = np.array([[1, 2], [3, 2], [1, 5]], np.float32)
+    np.testing.assert_allclose(
+      client.embed_examples(model, weights, x), [[0, 0], [1, 0], [0, 1]]
+    )
+
+
+def _sums(x, y):
+  examples = collections.OrderedDict(
+    x=np.float32(x).reshape([-1, 2]), y=np.int32(y)
+  )
+  return _traced('class_sums')(examples)
+
+
+class TestClassSums:
+  def test_by_hand(self):
+    sums, counts = _sums([[1, 2], [3, 4], [10, 20]], [2, 0, 2])
+    # The embedding is twice the input, and class 1 is absent.
+    np.testing.assert_array_equal(sums, [[6, 8], [0, 0], [22, 44]])
+    np.testing.assert_array_equal(counts, [1, 0, 2])
+
+  @pytest.mark.parametrize('n', [200, 501])
+  def test_against_numpy(self, n):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=[n, 2]), rng.integers(0, 3, n)
+    sums, counts = _sums(x, y)
+    for label in range(3):
+      np.testing.assert_allclose(
+        sums[label], 2 * x[y == label].sum(axis=0), rtol=1e-4, atol=1e-4
+      )
+    np.testing.assert_array_equal(counts, np.bincount(y))
+    assert (sums.dtype, counts.dtype) == (tf.float32, tf.int32)
+
+  def test_no_examples(self):
+    sums, counts = _sums([], [])
+    np.testing.assert_array_equal(sums, np.zeros([3, 2]))
+    np.testing.assert_array_equal(counts, [0, 0, 0])

@@ -8,6 +8,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
 from tff_fair import client
 from tff_fair import models
+from tff_fair.client import full_batch
 
 _MODEL = models.StatelessModel(linear_task.model_fn)
 
@@ -66,3 +67,56 @@ def test_inference_mode():
     _loss(linear, data),
     rtol=1e-5,
   )
+
+
+# None, fewer than a batch of 4, exactly a batch, more, and just two batches.
+_SIZES = {0: [], 3: [3], 4: [4], 7: [4, 3], 8: [4, 4], 9: [4, 4, 1]}
+
+
+def _squares(x):
+  return x**2
+
+
+@pytest.mark.parametrize('wrap', [lambda fn: fn, tf.function])
+@pytest.mark.parametrize('size', list(_SIZES))
+def test_mapping_is_in_place_whatever_the_batches(size, wrap):
+  x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+  run = wrap(lambda x: full_batch.map_over_batches(_squares, x, [2], 4))
+  found = run(tf.constant(x))
+  assert found.dtype == tf.float32
+  np.testing.assert_array_equal(found, x**2)
+
+
+@pytest.mark.parametrize('output_shape', [[], [1], [2, 3]])
+def test_mapping_to_outputs_of_other_shapes(output_shape):
+  """One trace serves every number of examples."""
+  scales = np.arange(1, 1 + np.prod(output_shape), dtype=np.float32)
+  scales = scales.reshape(output_shape)
+
+  def fn(batch):
+    return tf.tensordot(tf.reduce_sum(batch, axis=1), scales, axes=0)
+
+  run = tf.function(
+    lambda x: full_batch.map_over_batches(fn, x, output_shape, 4),
+    input_signature=[tf.TensorSpec([None, 2], tf.float32)],
+  )
+  assert run.get_concrete_function().structured_outputs.shape.as_list() == [
+    None,
+    *output_shape,
+  ]
+  for size in _SIZES:
+    x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+    expected = np.multiply.outer(x.sum(axis=1), scales)
+    np.testing.assert_array_equal(run(x), expected)
+
+
+@pytest.mark.parametrize('size', [size for size in _SIZES if size])
+def test_mapping_takes_no_more_than_a_batch_at_once(size):
+  taken = []
+
+  def fn(batch):
+    taken.append(len(batch))
+    return batch
+
+  full_batch.map_over_batches(fn, tf.zeros([size, 2]), [2], 4)
+  assert taken == _SIZES[size]

@@ -263,3 +263,250 @@ def test_optimizer_state_goes_on_where_it_stopped():
   fresh = train(first.weights, options['examples'], seed)
   assert _weight(second) == pytest.approx(_weight(whole), rel=1e-6)
   assert _weight(fresh) != pytest.approx(_weight(whole), rel=1e-3)
+
+
+def _embedding_model():
+  """A classifier on an embedding, all weights 1."""
+  x = tf.keras.Input([1])
+  options = {'kernel_initializer': 'ones', 'bias_initializer': 'ones'}
+  embedding = tf.keras.layers.Dense(2, **options)(x)
+  logits = tf.keras.layers.Dense(2, **options)(embedding)
+  return tf.keras.Model(
+    x, collections.OrderedDict(logits=logits, embedding=embedding)
+  )
+
+
+@pytest.mark.parametrize(
+  'optimizer',
+  [
+    _sgd(0.1, momentum=0.9),
+    tff.learning.optimizers.build_adam(0.1),
+    tff.learning.optimizers.build_adamw(0.1, weight_decay=0.1),
+  ],
+  ids=['momentum', 'adam', 'adamw'],
+)
+def test_weights_that_the_objective_does_not_touch_stay(optimizer):
+  """Bit for bit, whatever the optimiser decays."""
+
+  def compute(forward, batch, context):
+    del context
+    return tf.reduce_mean(forward(batch['x'])['embedding']), {}
+
+  result = _train(
+    _embedding_model,
+    _examples(4),
+    epochs=2,
+    batch_size=2,
+    optimizer=client.with_weight_decay(optimizer, 0.1),
+    objective=client.Objective(compute, ()),
+  )
+  *encoder, kernel, bias = result.weights.trainable
+  np.testing.assert_array_equal(kernel, np.ones([2, 2]))
+  np.testing.assert_array_equal(bias, np.ones([2]))
+  assert all(np.all(w.numpy() < 1) for w in encoder)
+
+
+def _none_yet(width):
+  return tf.Variable(tf.zeros([0, width], tf.int32), shape=[None, width])
+
+
+def _prepare_and_tell(prepare_each, *, seed=(0, 0), context=()):
+  """Trains three epochs of three steps each, on five examples.
+
+  Args:
+    prepare_each: How often the objective prepares.
+    seed: Of the training.
+    context: What the training hands to the objective.
+
+  Returns:
+    The seeds of the preparations, `[?, 2]`; what each step is told, which is
+    (the context, the sum of y, the seed); and the steps' own seeds, `[9, 2]`.
+  """
+  prepared, told, own = _none_yet(2), _none_yet(4), _none_yet(2)
+
+  def append(rows, row):
+    rows.assign(tf.concat([rows, [row]], axis=0))
+
+  def prepare(context, examples, seed):
+    append(prepared, seed)
+    sum_of_y = tf.reduce_sum(examples['y'])
+    return tf.concat([[context, sum_of_y], seed], axis=0)
+
+  def compute(forward, batch, context):
+    append(told, context)
+    append(own, forward.seed)
+    return tf.reduce_mean(forward(batch['x'])['logits']), {}
+
+  examples = _examples(5)
+  examples['y'] = tf.range(5)
+  _train(
+    _scalar_model,
+    examples,
+    epochs=3,
+    batch_size=2,
+    objective=client.Objective(
+      compute, (), prepare=prepare, prepare_each=prepare_each
+    ),
+    seed=tf.constant(seed),
+    context=context,
+  )
+  return prepared.numpy(), told.numpy(), own.numpy()
+
+
+@pytest.mark.parametrize(
+  ('prepare_each', 'times'), [('epoch', 3), ('round', 1)]
+)
+def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
+  prepared, told, own = _prepare_and_tell(prepare_each, context=7)
+  assert len(prepared) == times and len(told) == len(own) == 9
+  # It sees the context and all examples; the steps until the next are told.
+  np.testing.assert_array_equal(told[:, :2], [[7, 10]] * 9)
+  np.testing.assert_array_equal(
+    told[:, 2:], np.repeat(prepared, 9 // times, axis=0)
+  )
+  # No seed comes twice, nor is one with which the loop or a step draws.
+  fold_in = tf.random.experimental.stateless_fold_in
+  loop = [[0, 0], *(fold_in([0, 0], number).numpy() for number in range(3))]
+  seeds = {tuple(seed) for seed in (*prepared, *own, *loop)}
+  assert len(seeds) == times + 9 + 4
+
+
+@pytest.mark.parametrize('prepare_each', ['epoch', 'round'])
+def test_each_round_prepares_with_seeds_of_its_own(prepare_each):
+  first, again, other = (
+    _prepare_and_tell(prepare_each, seed=seed, context=0)[0]
+    for seed in [(0, 0), (0, 0), (0, 1)]
+  )
+  np.testing.assert_array_equal(first, again)
+  assert not {tuple(seed) for seed in first} & {tuple(seed) for seed in other}
+
+
+def test_what_epochs_prepare_does_not_depend_on_each_other():
+  """Each starts from the context that came, not from what the last made."""
+  seen = []
+
+  def prepare(context, examples, seed):
+    del examples, seed
+    return context + 1
+
+  def compute(forward, batch, context):
+    seen.append(int(context))
+    return tf.reduce_mean(forward(batch['x'])['logits']), {}
+
+  model = models.StatelessModel(_scalar_model)
+  train = client.build_local_training(
+    model,
+    client.Objective(compute, (), prepare=prepare),
+    _sgd(0.1),
+    local_epochs=3,
+    batch_size=2,
+  )
+  train(model.initial_weights, _examples(4), tf.constant([0, 0]), context=5)
+  assert seen == [6] * 6
+
+
+def _each(model_fn, batches, *, one_by_one=False):
+  """The outputs that `forward.each` gives in a step, and the statistics.
+
+  Args:
+    model_fn: Of the model.
+    batches: Arrays of the same shape.
+    one_by_one: Whether to call `forward` instead, on one after the other.
+
+  Returns:
+    A list of OrderedDicts, and the non-trainable weights after the step.
+  """
+  outputs = []
+
+  def compute(forward, batch, context):
+    del batch, context
+    arrays = [tf.constant(x, tf.float32) for x in batches]
+    if one_by_one:
+      outputs.extend(forward(x) for x in arrays)
+    else:
+      outputs.extend(forward.each(arrays))
+    return tf.reduce_mean(outputs[0]['logits']), {}
+
+  model = models.StatelessModel(model_fn)
+  train = client.build_local_training(
+    model,
+    client.Objective(compute, ()),
+    _sgd(0.0),
+    local_epochs=1,
+    batch_size=32,
+  )
+  seed = tf.constant([0, 0])
+  result = train(model.initial_weights, _examples(1), seed)
+  return outputs, result.weights.non_trainable
+
+
+def test_each_gives_what_one_pass_each_gives():
+  tf.keras.utils.set_random_seed(0)
+  batches = np.random.default_rng(0).normal(size=[3, 4, 1])
+  for model_fn, names in [
+    (_scalar_model, ['logits']),
+    (_embedding_model, ['logits', 'embedding']),
+  ]:
+    together, _ = _each(model_fn, batches)
+    apart, _ = _each(model_fn, batches, one_by_one=True)
+    assert len(together) == 3
+    for found, expected in zip(together, apart, strict=True):
+      assert list(found) == list(expected) == names
+      for name in names:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-6)
+
+
+def test_each_is_one_pass_each_with_batch_norm():
+  """Every batch is normalised by its own statistics, in their order."""
+  tf.keras.utils.set_random_seed(0)
+  outputs, (mean, _) = _each(_batch_norm_model, [[[1], [3]], [[10], [30]]])
+  # Of 2 and 20 at a momentum of .5, (0 / 2 + 2 / 2) / 2 + 20 / 2; all at once
+  # would be 11 / 2.
+  np.testing.assert_allclose(mean, [10.5], rtol=1e-6)
+  # The second is ten times the first.
+  first, second = (output['logits'] for output in outputs)
+  np.testing.assert_allclose(first, second, rtol=1e-2)
+  assert np.abs(first).max() > 0.1
+
+
+@pytest.mark.parametrize(
+  ('layers', 'sizes'),
+  [
+    ([], [6]),
+    ([tf.keras.layers.LayerNormalization], [6]),
+    ([tf.keras.layers.BatchNormalization], [2, 2, 2]),
+  ],
+)
+def test_each_passes_at_once_unless_examples_of_a_batch_depend(layers, sizes):
+  passed = []
+
+  def spy(x):
+    passed.append(x.shape[0])
+    return x
+
+  def model_fn():
+    x = tf.keras.Input([1])
+    h = tf.keras.layers.Lambda(spy)(x)
+    for layer in layers:
+      h = layer()(h)
+    model = tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
+    passed.clear()  # What building passes through.
+    return model
+
+  _each(model_fn, np.ones([3, 2, 1]))
+  assert passed == sizes
+
+
+@pytest.mark.parametrize('batch_norm', [False, True])
+def test_each_batch_has_a_dropout_mask_of_its_own(batch_norm):
+  def model_fn():
+    x = h = tf.keras.Input([100])
+    if batch_norm:
+      h = tf.keras.layers.BatchNormalization()(h)
+    return tf.keras.Model(x, tf.keras.layers.Dropout(0.5)(h))
+
+  x = np.random.default_rng(0).normal(size=[2, 100])
+  (first, second), _ = _each(model_fn, [x, x])
+  dropped = [output['logits'].numpy() == 0 for output in (first, second)]
+  # Half of the entries differ if the masks are independent.
+  assert 0.3 < np.mean(dropped[0] != dropped[1]) < 0.7

@@ -65,3 +65,30 @@ def test_sparse_gradients_decay_too():
   _, found = optimizer.next(state, weight, gradient)
   # 2 - .1 * (0 + .02) and 4 - .1 * (1 + .04)
   np.testing.assert_allclose(found, [[1.998], [3.896]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+  'optimizer',
+  [
+    _optimizers.build_sgdm(0.1),
+    _optimizers.build_sgdm(0.1, momentum=0.9),
+    _optimizers.build_adam(0.1),
+  ],
+  ids=['sgd', 'momentum', 'adam'],
+)
+def test_weights_without_a_gradient_stay_bit_for_bit(optimizer):
+  """None stands for a weight on which the loss does not depend."""
+  decayed = client.with_weight_decay(optimizer, 0.01)
+  specs = [tf.TensorSpec([2], tf.float32)] * 2
+  weights = [tf.constant([2.0, -4.0]), tf.constant([2.0, -4.0])]
+  state = decayed.initialize(specs)
+  for _ in range(3):
+    gradients = [None, tf.zeros([2])]
+    state, weights = decayed.next(state, weights, gradients)
+  np.testing.assert_array_equal(weights[0], [2, -4])
+  # A gradient of 0 is another thing: this weight decays.
+  assert np.all(np.abs(weights[1]) < [2, 4])
+  # Nor does the optimiser remember anything of the first.
+  kept = [value for value in tf.nest.flatten(state) if np.shape(value)]
+  for of_first in kept[::2]:
+    np.testing.assert_array_equal(of_first, [0, 0])

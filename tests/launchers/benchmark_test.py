@@ -7,11 +7,13 @@ import sys
 from absl import flags
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from launchers import benchmark
 from launchers import benchmark_rounds
 from launchers import benchmark_start
 from launchers import benchmark_works
+from tff_fair import client
 from tff_fair import runtime
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -131,6 +133,8 @@ def test_every_work_has_a_function(work, works):
     ('cffl', ['fedavg', 'cffl', 'cffl_sparse']),
     ('corefed_cnn', ['fedavg', 'corefed']),
     ('corefed_mlp', ['fedavg', 'corefed']),
+    ('fedquad', ['fedavg', 'fedquad', 'triplet_fl', 'supcon_fl', 'moon']),
+    ('quadruplets', ['fedavg_1024_images', 'quadruplets_50000_labels']),
     ('population', ['of_100', 'of_10000']),
   ],
 )
@@ -141,6 +145,49 @@ def test_every_work_runs_its_contenders(work, names, works):
   for run_round in contenders.values():
     run_round()
     run_round()
+
+
+@pytest.mark.parametrize(
+  ('work', 'expected'),
+  [('fedquad', (4, 256)), ('quadruplets', (1, 1024))],
+)
+def test_the_data_of_fedquad_s_works(work, expected, monkeypatch):
+  asked = []
+  examples = benchmark_works._examples
+
+  def few(*arguments):
+    asked.append(arguments)
+    return examples(1, 2, [32, 32, 3])
+
+  monkeypatch.setattr(benchmark_works, '_examples', few)
+  setup = benchmark_works.build_setup(['device'], {'device': 'cpu'})
+  getattr(benchmark_works, benchmark.WORKS[work])(setup)
+  assert asked == [(*expected, [32, 32, 3])]
+
+
+def test_the_drawing_is_of_50_000_labels_and_new_each_time(works, monkeypatch):
+  drawn = []
+  sample = client.sample_quadruplets
+
+  def watch(labels, num_classes, seed):
+    result = sample(labels, num_classes, seed)
+
+    def keep(labels, positive):
+      drawn.append((len(labels), labels.max(), positive))
+      return positive
+
+    kept = tf.numpy_function(keep, [labels, result.positive], tf.int32)
+    assert num_classes == 100
+    return result._replace(positive=tf.ensure_shape(kept, [None]))
+
+  monkeypatch.setattr(client, 'sample_quadruplets', watch)
+  setup = works.build_setup(['device'], {'device': 'cpu'})
+  _, draw = works.quadruplets(setup).values()
+  draw()
+  draw()
+  (size, largest, first), (*same, second) = drawn
+  assert [size, largest] == same == [50000, 99]
+  assert (first != second).mean() > 0.9
 
 
 def test_the_table_counts_how_often_each_client_took_part(works):
@@ -172,6 +219,21 @@ def test_writes_and_prints_the_table(works, tmp_path, capsys):
   said = capsys.readouterr()
   assert 'rounds 3 to 4' in said.out and 'of_10000' in said.out
   assert not said.err  # No progress: this is no terminal.
+
+
+def test_the_report_tells_what_the_times_are_of(works, tmp_path, capsys):
+  _main('--works=quadruplets', '--rounds=3', f'--output_dir={tmp_path}')
+  *_, last = capsys.readouterr().out.splitlines()
+  # 50,000 / 1,024
+  assert last == (
+    'quadruplets: the epoch is of 1,024 images; one of 50,000, as many as there'
+    ' are labels, takes 48.8 times as long.'
+  )
+  table = pd.read_csv(tmp_path / 'benchmark.csv')
+  assert table['contender'].tolist() == [
+    'fedavg_1024_images', 'quadruplets_50000_labels',
+  ]  # fmt: skip
+  assert (table['reference'] == 'fedavg_1024_images').all()
 
 
 def test_starts_alone_are_written_to_a_file_of_their_own(
@@ -214,7 +276,8 @@ class TestBadInput:
   def test_unknown_work(self):
     _fails(
       'Error: --works must be one or more of A, B, table, fedaboost, cffl,'
-      " corefed_cnn, corefed_mlp, population, start, found 'C'.",
+      ' corefed_cnn, corefed_mlp, fedquad, quadruplets, population, start,'
+      " found 'C'.",
       '--works=A,C',
     )
 

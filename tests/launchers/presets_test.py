@@ -220,3 +220,144 @@ def test_published_corefed_settings(name, others):
     **others,
   }
   assert {key: found[key] for key in expected} == expected
+
+
+_FEDQUAD = [name for name in presets.PRESETS if name.startswith('fedquad')]
+_OF_FEDQUAD = (
+  'fedavg',
+  'fedquad',
+  'moon',
+  'supcon_fl',
+  'triplet_fl',
+  'quadruplet_fl',
+  'fed_prox',
+)
+
+
+def test_the_settings_of_fedquad_are_all_there():
+  settings_of_tables = [
+    f'fedquad_{data}_{setting}'
+    for data in ('cifar10', 'cifar100')
+    for setting in (
+      'iid_c10',
+      'a03_c10',
+      'a05_c10',
+      'a05_c50',
+      'a05_c200',
+      'centralised',
+    )
+  ]
+  ablation = [
+    f'fedquad_ablation_{values}'
+    for values in (
+      'b05_m1_m1',
+      'b05_m1_m05',
+      'b1_m1_m05',
+      'b05_m2_m05',
+      'b05_m5_m05',
+    )
+  ]
+  assert sorted(_FEDQUAD) == sorted(
+    ['fedquad_digits', *settings_of_tables, *ablation]
+  )
+
+
+@pytest.mark.parametrize('algorithm', _OF_FEDQUAD)
+@pytest.mark.parametrize('name', _FEDQUAD)
+def test_comparators_of_fedquad_differ_by_the_method_alone(name, algorithm):
+  shared = dict(presets.PRESETS[name].shared)
+  del shared['algorithm']
+  found = _resolve(name, algorithm)
+  assert {key: found[key] for key in shared} == shared
+
+
+@pytest.mark.parametrize('algorithm', _OF_FEDQUAD)
+@pytest.mark.parametrize('task', ['cifar10', 'cifar100'])
+@pytest.mark.parametrize(
+  ('setting', 'clients', 'alpha'),
+  [
+    ('iid_c10', 10, None),
+    ('a03_c10', 10, 0.3),
+    ('a05_c10', 10, 0.5),
+    ('a05_c50', 50, 0.5),
+    ('a05_c200', 200, 0.5),
+    ('centralised', 1, None),
+  ],
+)
+def test_published_fedquad_settings(task, setting, clients, alpha, algorithm):
+  found = _resolve(f'fedquad_{task}_{setting}', algorithm)
+  expected = {
+    'algorithm': algorithm,
+    'task': task,
+    'model': 'cnn_fedquad',
+    'num_clients': clients,
+    'client_fraction': 1.0,
+    'partition': 'equal' if alpha is None else 'dirichlet',
+    'dirichlet_alpha': alpha,
+    'balance_cap': False,
+    'data_fraction': 1.0,
+    'num_examples': None,
+    # The clients get the whole train file, the test file scores.
+    'split': 'server',
+    'validation_fraction': 0.0,
+    'client_optimizer': 'adam',
+    'client_learning_rate': 1e-3,
+    'client_weight_decay': 1e-5,
+    'learning_rate_decay': 1.0,
+    'local_epochs': 5,
+    'batch_size': 128,
+    'rounds': 20,
+    **_OF_METHOD.get(algorithm, {}),
+  }
+  if algorithm == 'moon':
+    expected['contrastive_weight'] = {'cifar10': 5.0, 'cifar100': 1.0}[task]
+  assert {key: found[key] for key in expected} == expected
+
+
+_METRIC = {'metric_weight': 0.5, 'use_ce': True}
+_OF_METHOD = {
+  'fedquad': {
+    'quadruplet_weight': 0.5,
+    'margin_1': 1.0,
+    'margin_2': 0.5,
+    'squared': False,
+    'use_ce': True,
+    'resample': 'epoch',
+  },
+  'moon': {'temperature': 0.5},
+  'supcon_fl': {'temperature': 0.07, **_METRIC},
+  'triplet_fl': {'margin': 1.0, 'resample': 'epoch', **_METRIC},
+  'quadruplet_fl': {
+    'margin_1': 1.0,
+    'margin_2': 0.5,
+    'resample': 'epoch',
+    **_METRIC,
+  },
+  'fed_prox': {'proximal_weight': 0.01},
+}
+
+
+@pytest.mark.parametrize(
+  ('name', 'weight', 'margins'),
+  [
+    ('b05_m1_m1', 0.5, (1.0, 1.0)),
+    ('b05_m1_m05', 0.5, (1.0, 0.5)),
+    ('b1_m1_m05', 1.0, (1.0, 0.5)),
+    ('b05_m2_m05', 0.5, (2.0, 0.5)),
+    ('b05_m5_m05', 0.5, (5.0, 0.5)),
+  ],
+)
+def test_the_ablation_of_fedquad_is_of_iid_clients(name, weight, margins):
+  found = _resolve(f'fedquad_ablation_{name}')
+  assert found.pop('quadruplet_weight') == weight
+  assert (found.pop('margin_1'), found.pop('margin_2')) == margins
+  expected = {**_resolve('fedquad_cifar10_iid_c10'), 'rounds': 5}
+  assert found == {key: expected[key] for key in found}
+
+
+@pytest.mark.parametrize('name', _FEDQUAD)
+def test_all_checkpoints_of_fedquad_stay_for_pictures(name):
+  found = _resolve(name)
+  every, rounds = found['checkpoint_every'], found['rounds']
+  assert rounds % every == 0 and every % found['eval_every'] == 0
+  assert found['checkpoints_to_keep'] >= rounds // every

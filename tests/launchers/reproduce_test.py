@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,6 +195,130 @@ def test_a_line_for_each_run_and_no_more(tmp_path, capsys):
   ]
 
 
+_SMALL = {'model': 'mlp_cffl_mnist', 'num_clients': 3, 'checkpoint_every': 1}
+_PICTURES = tables.Table(
+  title='a table with pictures of embeddings',
+  cells={
+    'digits': tables.Cell(preset='fedquad_digits', data='digits'),
+    'one': tables.Cell(
+      preset='fedquad_digits', data='digits', methods=('without_ce',)
+    ),
+  },
+  methods={
+    'fedavg': {'algorithm': 'fedavg', **_SMALL},
+    'fedquad': {'algorithm': 'fedquad', **_SMALL},
+    'without_ce': {'algorithm': 'fedquad', 'use_ce': False, **_SMALL},
+  },
+  printed_as={'without_ce': 'fedquad'},
+  metrics=('global_accuracy',),
+  figures={'embeddings': ('fedavg', 'fedquad')},
+  percent=True,
+)
+_PUBLISHED = {
+  ('pictures', 'digits', 'fedquad', 'global_accuracy'): published.Number(
+    70.0, float('nan')
+  ),
+}
+
+
+def _draw(*arguments):
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setitem(tables.TABLES, 'pictures', _PICTURES)
+    patch.setattr(published, 'read', lambda: _PUBLISHED)
+    tiny_table.main('--table=pictures', *arguments)
+
+
+class TestPartOfTheData:
+  """A table at a share of the data, of some methods, with embeddings."""
+
+  @pytest.fixture(scope='class', name='scaled')
+  def _scaled(self, tmp_path_factory):
+    path = tmp_path_factory.mktemp('pictures')
+    arguments = [
+      '--scale=0.25', '--rounds=2', '--cells=digits', f'--output_dir={path}',
+    ]  # fmt: skip
+    _draw(*arguments)
+    return path, arguments
+
+  def test_runs_have_their_share_in_their_names(self, scaled):
+    path, _ = scaled
+    folders = [run.name for run in (path / 'runs/fedquad_digits').iterdir()]
+    small = 'model=mlp_cffl_mnist-num_clients=3-rounds=2'
+    assert sorted(folders) == [
+      f'fedavg-checkpoint_every=1-data_fraction=0.25-{small}',
+      f'fedquad-checkpoint_every=1-data_fraction=0.25-{small}',
+      f'fedquad-checkpoint_every=1-data_fraction=0.25-{small}-use_ce=False',
+    ]
+    for clients in path.glob('runs/*/*/seed_0/clients.csv'):
+      # A quarter of the 1,438 that are not tests.
+      assert pd.read_csv(clients)['num_train'].sum() == 360
+
+  def test_rows_say_so(self, scaled):
+    path, _ = scaled
+    frame = pd.read_csv(path / 'table.csv', dtype=str)
+    assert frame['method'].tolist() == ['fedavg', 'fedquad', 'without_ce']
+    expected = 'share of the data: 0.25, not 1; rounds: 2, not 10'
+    assert frame['marks'].tolist() == [expected] * 3
+    assert expected in (path / 'table.md').read_text()
+    assert frame['commands'].str.contains('--data_fraction=0.25 ').all()
+
+  def test_a_method_may_be_printed_as_another(self, scaled):
+    path, _ = scaled
+    frame = pd.read_csv(path / 'table.csv').set_index('method')
+    assert frame['paper'].fillna(0).to_dict() == {
+      'fedavg': 0, 'fedquad': 70, 'without_ce': 70,
+    }  # fmt: skip
+
+  def test_accuracy_is_that_of_the_global_model(self, scaled):
+    path, _ = scaled
+    found = pd.read_csv(path / 'table.csv').set_index('method')['ours']
+    for summary in path.glob('runs/*/*/seed_0/summary.json'):
+      method = summary.parents[1].name.split('-')[0]
+      if 'use_ce' in str(summary):
+        method = 'without_ce'
+      final = json.loads(summary.read_text())['final']
+      expected = pytest.approx(100 * final['global_accuracy'], rel=1e-5)
+      assert found[method] == expected
+
+  @pytest.mark.parametrize('figure_round', [None, 1])
+  def test_embeddings_are_drawn(self, scaled, figure_round):
+    path, arguments = scaled
+    picture = path / 'plots/pictures_digits_embeddings.png'
+    shutil.rmtree(path / 'plots')
+    more = [f'--figure_round={figure_round}'] if figure_round else []
+    _draw(*arguments, *more)
+    assert list((path / 'plots').iterdir()) == [picture]
+
+  def test_methods_that_are_wanted(self, scaled, capsys):
+    path, arguments = scaled
+    shutil.rmtree(path / 'plots')
+    _draw(*arguments, '--methods=without_ce,fedquad')
+    said = capsys.readouterr().out
+    assert 'seed_0: ' not in said  # The runs are there.
+    frame = pd.read_csv(path / 'table.csv')
+    # In the order of the table.
+    assert frame['method'].tolist() == ['fedquad', 'without_ce']
+    assert len(list((path / 'plots').iterdir())) == 1
+    _draw(*arguments)  # As it was, for the other tests.
+
+  def test_a_checkpoint_that_is_gone_is_one_sentence(
+    self, scaled, tmp_path, capsys
+  ):
+    path, arguments = scaled
+    shutil.copytree(path / 'runs', tmp_path / 'runs')
+    (gone,) = tmp_path.glob('runs/*/fedavg-*/seed_0/checkpoints/round_1')
+    shutil.rmtree(gone)
+    arguments = [*arguments[:-1], f'--output_dir={tmp_path}']
+    with pytest.raises(
+      SystemExit, match=r'^Error: .*seed_0 must hold a checkpoint of round 1, f'
+    ) as error:
+      _draw(*arguments, '--figure_round=1')
+    assert '\n' not in str(error.value)
+    # The numbers are there all the same.
+    assert len(pd.read_csv(tmp_path / 'table.csv')) == 3
+    _draw(*arguments, '--figure_round=2')
+
+
 def test_data_that_stand_in(tmp_path):
   rng = np.random.default_rng(0)
   arrays = {}
@@ -295,10 +420,101 @@ class TestBadInput:
       '--cells=digits,mnist',
     )
 
-  @pytest.mark.parametrize('flag', ['seeds', 'rounds'])
+  @pytest.mark.parametrize('flag', ['seeds', 'rounds', 'figure_round'])
   def test_numbers_below_1(self, flag):
     message = f'Error: --{flag} must be at least 1, found 0'
     self._fails(message, '--table=tiny', f'--{flag}=0')
+
+  @pytest.mark.parametrize('value', ['0', '-1', '1.5', 'nan'])
+  def test_share_of_the_data_out_of_range(self, value):
+    self._fails(
+      rf'Error: --scale must be above 0 and at most 1, found {float(value)}\.$',
+      '--table=tiny',
+      f'--scale={value}',
+    )
+
+  def test_more_examples_than_the_share_has(self, tmp_path):
+    # A tenth of the 1,294 that are neither for tests nor for validation; the
+    # preset deals 1,000.
+    self._fails(
+      r'Error: num_examples must be in 1\.\.129, found 1000\.$',
+      '--table=tiny',
+      '--scale=0.1',
+      f'--output_dir={tmp_path}',
+    )
+    assert not list(tmp_path.iterdir())
+
+  @pytest.mark.parametrize(
+    ('table', 'arguments', 'known'),
+    [
+      ('tiny', ['--methods=ditto'], 'standalone, fedavg, cffl'),
+      ('tiny', ['--methods=cffl,ditto'], 'standalone, fedavg, cffl'),
+      (
+        'fedquad_table5',
+        ['--cells=cifar10_beta0.5_m2.0_m0.5', '--methods=fedquad,ditto'],
+        'fedquad_without_ce',
+      ),
+      (
+        'fedquad_table1',
+        ['--cells=cifar10_centralised', '--methods=ditto'],
+        'supervised, supcon, triplet, quadruplet',
+      ),
+    ],
+  )
+  def test_unknown_method(self, table, arguments, known):
+    found = 'fedquad' if table == 'fedquad_table5' else 'ditto'
+    self._fails(
+      f"^Error: --methods must be one or more of {known}, found '{found}'.$",
+      f'--table={table}',
+      *arguments,
+    )
+
+  def test_figure_round_of_a_table_without_embeddings(self):
+    self._fails(
+      'Error: --figure_round must be given with a table that draws embeddings,'
+      ' found 2 with one that does not.',
+      '--table=tiny',
+      '--figure_round=2',
+    )
+
+  @pytest.mark.parametrize(
+    'arguments', [['--methods=moon'], ['--cells=cifar10_centralised']]
+  )
+  def test_figure_round_where_no_embeddings_are_drawn(
+    self, arguments, tmp_path, monkeypatch
+  ):
+    def fail():
+      raise OSError('no network')
+
+    monkeypatch.setattr(tf.keras.datasets.cifar10, 'load_data', fail)
+    self._fails(
+      'Error: --figure_round must be given with',
+      '--table=fedquad_table1',
+      '--figure_round=5',
+      f'--data_dir={tmp_path}',
+      f'--output_dir={tmp_path}',
+      *arguments,
+    )
+
+  @pytest.mark.parametrize(
+    ('arguments', 'kept'),
+    [
+      (['--figure_round=3'], '5, 10, 15, 20'),
+      (['--figure_round=25'], '5, 10, 15, 20'),
+      (['--figure_round=5', '--rounds=3'], '3'),
+      (['--figure_round=5', '--rounds=27'], '15, 20, 25, 27'),
+    ],
+  )
+  def test_figure_round_without_a_checkpoint(self, arguments, kept, tmp_path):
+    number = arguments[0].split('=')[1]
+    self._fails(
+      'Error: --figure_round must be a round whose checkpoint is kept'
+      rf' \({kept}\), found {number}\.$',
+      '--table=fedquad_table1',
+      f'--output_dir={tmp_path}/out',
+      *arguments,
+    )
+    assert not list(tmp_path.iterdir())
 
   def test_argument_that_is_no_flag(self):
     self._fails("must be a flag, found 'tiny'", '--table=tiny', 'tiny')
@@ -359,6 +575,7 @@ class TestBadInput:
       tiny_table.TABLE,
       num_seeds=1,
       rounds=None,
+      scale=1.0,
       dataset=None,
       data_dir=None,
       output_dir=tmp_path,

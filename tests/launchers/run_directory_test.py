@@ -94,6 +94,37 @@ class TestCheckpoints:
     assert start == 0 and state is other
 
 
+class TestStateOfARound:
+  def test_is_that_of_the_round(self, tmp_path):
+    directory = _open(tmp_path)
+    for version in (5, 10, 15):
+      directory.save_checkpoint(_state(version), version)
+    for version in (5, 10, 15):
+      found = run_directory.load_state(tmp_path, _state(0), version)
+      _assert_state(found, version)
+
+  def test_reading_it_changes_nothing(self, tmp_path):
+    directory = _open(tmp_path, keep=9)
+    # More than TFF keeps by default.
+    for version in range(1, 9):
+      directory.save_checkpoint(_state(version), version)
+    run_directory.load_state(tmp_path, _state(0), 2)
+    _, start = directory.load_checkpoint(_state(0))
+    assert start == 8
+    assert len(list((tmp_path / 'checkpoints').iterdir())) == 8
+
+  @pytest.mark.parametrize(
+    ('versions', 'found'), [([5, 15], 'those of the rounds 5, 15'), ([], '.*')]
+  )
+  def test_that_is_not_there(self, tmp_path, versions, found):
+    directory = _open(tmp_path)
+    for version in versions:
+      directory.save_checkpoint(_state(version), version)
+    expected = rf'{tmp_path} must hold a checkpoint of round 10, found {found}'
+    with pytest.raises(FileNotFoundError, match=rf'^{expected}\.$'):
+      run_directory.load_state(tmp_path, _state(0), 10)
+
+
 class TestTables:
   def _write(self, directory, rounds):
     for number in rounds:

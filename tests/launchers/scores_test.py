@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -73,6 +75,57 @@ def test_test_data_are_normalised_by_the_client_s_statistics():
   normalised = evaluator.evaluate_global(weights)
   # Brightness 0, 0 and 1.5.
   assert normalised.accuracy.tolist() == [1, 1, 0]
+
+
+def _with_embedding():
+  """The embedding is the brightness; class 1 is what is brighter than 0."""
+  x = tf.keras.Input([2, 2, 1])
+  flat = tf.keras.layers.Flatten()(x)
+  embedding = tf.keras.layers.Dense(1, use_bias=False)(flat)
+  logits = tf.keras.layers.Dense(2, use_bias=False)(embedding)
+  return tf.keras.Model(x, {'logits': logits, 'embedding': embedding})
+
+
+_BRIGHTNESS = tff.learning.models.ModelWeights(
+  [np.full([4, 1], 0.25, np.float32), np.array([[0, 1]], np.float32)], []
+)
+
+
+class _Process:
+  """Its state is that of its global model."""
+
+  def get_model_weights(self, state):
+    assert state == 'state'
+    return _BRIGHTNESS
+
+
+@pytest.mark.parametrize('of_server', [False, True])
+def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
+  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
+  if of_server:
+    nothing = np.empty(0, np.int64)
+    server = splits.ServerSplit(nothing, nothing, np.array([1, 3, 5]))
+    task = dataclasses.replace(task, server=server)
+  evaluator = scores.build_evaluator(task, None)
+
+  def centroids(weights):
+    assert weights is _BRIGHTNESS
+    # The means are 0 and 3: the border is at a brightness of 1.5.
+    return {'sums': np.array([[0.0], [6.0]]), 'counts': np.array([1, 2])}
+
+  plain = scores.evaluate(evaluator, _Process(), 'state', None)['global']
+  nearest = scores.evaluate(evaluator, _Process(), 'state', centroids)['global']
+  # All are of class 0, of the brightness 0, 1 and 2.
+  expected = [1 / 3] * 3, [2 / 3] * 3
+  if not of_server:
+    expected = [1, 0, 0], [1, 1, 0]
+  assert plain.accuracy.tolist() == pytest.approx(expected[0])
+  assert nearest.accuracy.tolist() == pytest.approx(expected[1])
+  assert nearest.pooled['accuracy'] == pytest.approx(2 / 3)
+  assert np.isfinite(plain.loss).all() and np.isnan(nearest.loss).all()
+  columns = scores.metric_columns({'global': nearest}, has_data=[True] * 3)
+  undefined = {name for name, value in columns.items() if np.isnan(value)}
+  assert undefined == {'global_loss'}
 
 
 def test_clients_are_judged_by_their_own_models():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from launchers import distance_plots
+from launchers import embedding_plots
 from launchers import table_plots
 from launchers import table_runs
 from launchers import tables
@@ -53,6 +54,7 @@ def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
     table,
     num_seeds=2,
     rounds=None,
+    scale=1.0,
     dataset=None,
     data_dir=None,
     output_dir=tmp_path,
@@ -84,6 +86,7 @@ def test_figures_of_a_table(tmp_path, monkeypatch):
     tiny_table.TABLE,
     num_seeds=1,
     rounds=None,
+    scale=1.0,
     dataset=None,
     data_dir=None,
     output_dir=tmp_path,
@@ -99,3 +102,75 @@ def test_figures_of_a_table(tmp_path, monkeypatch):
     'tiny_digits_cffl_reputation.png',
   ]
   assert sorted(paths) == sorted((tmp_path / 'plots').iterdir())
+
+
+def _fedquad_planner(output_dir, figure_round=None, methods=None):
+  table = tables.TABLES['fedquad_table1']
+  return table_runs.Planner(
+    table if methods is None else table.restricted_to(methods),
+    num_seeds=2,
+    rounds=None,
+    scale=0.015,
+    dataset=None,
+    data_dir=None,
+    output_dir=output_dir,
+    figure_round=figure_round,
+  )
+
+
+@pytest.fixture(name='drawn')
+def _drawn(monkeypatch):
+  """What was asked to be drawn: file name -> (titles, directories, round)."""
+  drawn = {}
+
+  def draw(runs, round_number, path):
+    folders = [folder for folder, _ in runs.values()]
+    for folder, settings in runs.values():
+      assert settings['output_dir'] == str(folder)
+    drawn[path.name] = (list(runs), folders, round_number)
+
+  monkeypatch.setattr(embedding_plots, 'embeddings', draw)
+  return drawn
+
+
+_EMBEDDINGS = 'fedquad_table1_cifar10_iid_c10_embeddings.png'
+
+
+@pytest.mark.parametrize('figure_round', [None, 5])
+def test_embeddings_are_drawn_of_the_first_seed(tmp_path, drawn, figure_round):
+  planner = _fedquad_planner(tmp_path, figure_round)
+  paths = table_plots.write_figures(
+    'fedquad_table1', planner, ['cifar10_iid_c10'], tmp_path / 'plots'
+  )
+  assert [path.name for path in paths] == [_EMBEDDINGS] == list(drawn)
+  titles, folders, number = drawn[_EMBEDDINGS]
+  assert titles == ['fedavg', 'fedquad']
+  assert number == figure_round
+  preset = tmp_path / 'runs/fedquad_cifar10_iid_c10'
+  assert folders == [
+    preset / f'{method}-data_fraction=0.015/seed_0' for method in titles
+  ]
+
+
+def test_cells_without_a_method_of_the_picture_have_none(tmp_path, drawn):
+  planner = _fedquad_planner(tmp_path)
+  cells = planner.table.cells
+  table_plots.write_figures('fedquad_table1', planner, cells, tmp_path)
+  # Centralised training is neither FedAvg nor FedQuad.
+  assert list(drawn) == [
+    f'fedquad_table1_cifar10_{setting}_embeddings.png'
+    for setting in ('iid_c10', 'a03_c10', 'a05_c10')
+  ]
+
+
+@pytest.mark.parametrize(
+  ('methods', 'expected'),
+  [(['moon'], []), (['fedquad', 'moon'], [['fedquad']])],
+)
+def test_only_the_methods_that_are_wanted_are_drawn(
+  tmp_path, drawn, methods, expected
+):
+  planner = _fedquad_planner(tmp_path, methods=methods)
+  cells = ['cifar10_iid_c10']
+  table_plots.write_figures('fedquad_table1', planner, cells, tmp_path)
+  assert [titles for titles, *_ in drawn.values()] == expected

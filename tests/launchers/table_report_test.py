@@ -20,11 +20,12 @@ def _tables(monkeypatch):
 
 
 def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
-  """A row of the tiny table; `of_row` are the table's name, paper, rounds."""
+  """A row of the tiny table; `of_row` are its name, paper, rounds, scale."""
   planner = table_runs.Planner(
     tiny_table.TABLE,
     num_seeds=len(values),
     rounds=of_row.get('rounds'),
+    scale=of_row.get('scale', 1.0),
     dataset=None,
     data_dir=None,
     output_dir=pathlib.Path('a b'),
@@ -81,6 +82,28 @@ def test_what_is_not_the_paper_s_is_marked():
   assert row['marks'] == (
     'data: digits, not mnist; rounds: 3, not 20; seeds: 1, not 2'
   )
+
+
+def test_a_share_of_the_data_is_marked(tmp_path):
+  row = _build([98.0, 99.0], scale=0.015)
+  assert row['marks'] == 'share of the data: 0.015, not 1'
+  row = _build([98.0], cell='stand_in', rounds=3, scale=0.5)
+  assert row['marks'] == (
+    'data: digits, not mnist; share of the data: 0.5, not 1;'
+    ' rounds: 3, not 20; seeds: 1, not 2'
+  )
+  assert '--data_fraction=0.5 ' in row['commands']
+  section = table_report.write(tmp_path, 'tiny', [row])
+  lines = [' '.join(line.split()) for line in section.splitlines()]
+  assert '| stand_in | 98.00 † |' in lines
+  assert any('share of the data: 0.5, not 1;' in line for line in lines)
+
+
+def test_the_whole_of_the_data_is_not_marked():
+  for scale in (1, 1.0):
+    row = _build([98.0, 99.0], scale=scale)
+    assert row['marks'] == ''
+    assert 'data_fraction' not in row['commands']
 
 
 def test_files_hold_the_rows_and_a_grid(tmp_path):

@@ -10,11 +10,14 @@ from tests.launchers import tiny_table
 _OUT = pathlib.Path('out')
 
 
-def _planner(table=tiny_table.TABLE, num_seeds=2, rounds=None, dataset=None):
+def _planner(
+  table=tiny_table.TABLE, num_seeds=2, rounds=None, dataset=None, scale=1.0
+):
   return table_runs.Planner(
     table,
     num_seeds=num_seeds,
     rounds=rounds,
+    scale=scale,
     dataset=dataset,
     data_dir='data',
     output_dir=_OUT,
@@ -77,6 +80,29 @@ def test_rows_leave_out_what_compares_a_run_with_itself():
   assert 'upload_rate' not in alone.settings
 
 
+def test_rows_are_of_the_methods_that_run_in_the_cell():
+  cells = {
+    'one': tables.Cell(preset='cffl_digits', data='digits', methods=('b',)),
+    'all': tables.Cell(preset='cffl_digits', data='digits'),
+    'other': tables.Cell(preset='cffl_digits', data='digits', methods=('a',)),
+  }
+  table = tables.Table(
+    title='',
+    cells=cells,
+    methods={'a': {'algorithm': 'dssgd'}, 'b': {'algorithm': 'cffl'}},
+    metrics=('client_accuracy_max',),
+    percent=True,
+  )
+  rows = _planner(table).rows(['all', 'one', 'other'])
+  assert [(row.cell, row.method) for row in rows] == [
+    ('all', 'a'), ('all', 'b'), ('one', 'b'), ('other', 'a'),
+  ]  # fmt: skip
+  rows = _planner(table.restricted_to(['b'])).rows(['all', 'one', 'other'])
+  assert [(row.cell, row.method) for row in rows] == [
+    ('all', 'b'), ('one', 'b'),
+  ]  # fmt: skip
+
+
 def test_runs_that_rows_share_are_done_once_and_seed_by_seed():
   rows = _planner().rows(['digits', 'stand_in'])
   runs = table_runs.distinct(rows)
@@ -105,6 +131,40 @@ def test_rounds_are_those_of_the_call_or_of_the_paper():
   planner = _planner(rounds=3)
   assert planner.run('digits', 'cffl', 0).settings['rounds'] == 3
   assert planner.paper_rounds('digits', 'cffl') == 20
+
+
+def test_a_share_of_the_data_is_in_the_name_of_a_run():
+  table = tables.TABLES['fedquad_table1']
+  cell = 'cifar10_a05_c10'
+  run = _planner(table, scale=0.015).run(cell, 'moon', 0)
+  assert run.settings['data_fraction'] == 0.015
+  folder = _OUT / 'runs/fedquad_cifar10_a05_c10'
+  assert run.output_dir == folder / 'moon-data_fraction=0.015/seed_0'
+  assert '--data_fraction=0.015' in run.arguments
+  run = _planner(table, scale=0.015).run(cell, 'triplet_fl_without_ce', 1)
+  name = 'triplet_fl-data_fraction=0.015-use_ce=False'
+  assert run.output_dir == folder / name / 'seed_1'
+
+
+@pytest.mark.parametrize('scale', [1, 1.0])
+def test_the_whole_of_the_data_leaves_the_names_of_runs_as_they_are(scale):
+  run = _planner(scale=scale).run('digits', 'cffl', 1)
+  assert run.output_dir == (
+    _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
+  )
+  assert not any('data_fraction' in argument for argument in run.arguments)
+  assert run.settings['data_fraction'] == 1
+
+
+def test_references_use_the_same_share_of_the_data():
+  rows = _planner(scale=0.5).rows(['digits'])
+  fractions = {
+    run.settings['data_fraction']
+    for row in rows
+    for compared in row.runs
+    for run in compared
+  }
+  assert fractions == {0.5}
 
 
 def test_other_data_have_runs_of_their_own():

@@ -183,6 +183,8 @@ class TestDistances:
       'fed_mgda',
       'fed_mdfg',
       'fed_rdn',
+      'fedquad',
+      'moon',
     ],
   )
   def test_are_in_the_rows_of_evaluations(self, algorithm, tmp_path):
@@ -255,11 +257,15 @@ def _data_dir(tmp_path_factory):
   """Small files in the formats of the real ones."""
   path = tmp_path_factory.mktemp('data')
   rng = np.random.default_rng(0)
-  for name, shape in (('mnist', [28, 28]), ('cifar10', [32, 32, 3])):
+  for name, shape, num_classes in (
+    ('mnist', [28, 28], 10),
+    ('cifar10', [32, 32, 3], 10),
+    ('cifar100', [32, 32, 3], 100),
+  ):
     arrays = {}
     for part, size in (('train', 60), ('test', 20)):
       arrays[f'x_{part}'] = rng.integers(0, 256, [size, *shape], np.uint8)
-      arrays[f'y_{part}'] = np.arange(size) % 10
+      arrays[f'y_{part}'] = np.arange(size) % num_classes
     np.savez(path / f'{name}.npz', **arrays)
   emnist_file.write(path / 'emnist_all.sqlite')
   adult_file.write(
@@ -287,6 +293,8 @@ def _data_dir(tmp_path_factory):
     ('corefed_fmnist_full_01', 'q_fed_avg'),
     ('corefed_cifar', 'corefed'),  # Dropout.
     ('corefed_ablation_refed', 'corefed'),
+    ('fedquad_cifar10_a05_c10', 'fedquad'),  # Batch norm at each role.
+    ('fedquad_cifar100_iid_c10', 'moon'),
   ],
 )
 def test_presets_run(preset, algorithm, data_dir, tmp_path):

@@ -137,3 +137,205 @@ def test_server_data_score_as_clients_that_all_hold_them():
   copied = metrics.Evaluator(_model(), [(x, y)] * 4)
   found, expected = (e.evaluate_clients(table) for e in (shared, copied))
   np.testing.assert_equal(found._asdict(), expected._asdict())
+
+
+def _embedding_model():
+  """An embedding `x A`, and a classifier that is always for class 0."""
+  x = tf.keras.Input([2])
+  embedding = tf.keras.layers.Dense(3, use_bias=False)(x)
+  logits = tf.keras.layers.Dense(4, kernel_initializer='zeros')(embedding)
+  return tf.keras.Model(
+    x, collections.OrderedDict(logits=logits, embedding=embedding)
+  )
+
+
+_ENCODER = np.array([[1, 2, -1], [0.5, -1, 2]], np.float32)
+# Of the encoder, and the classifier's kernel and bias.
+_EMBEDDING_WEIGHTS = ModelWeights(
+  [
+    _ENCODER,
+    np.zeros([3, 4], np.float32),
+    np.array([1, 0, 0, 0], np.float32),
+  ],
+  [],
+)
+
+
+def _centroids(means, counts):
+  counts = np.array(counts, np.int32)
+  sums = np.array(means, np.float32) * counts[:, np.newaxis]
+  return collections.OrderedDict(sums=sums, counts=counts)
+
+
+class TestNearestCentroidLogits:
+  def test_against_brute_force(self):
+    rng = np.random.default_rng(0)
+    # Far from 0, and of unequal lengths: neither the inner product nor the
+    # angle would do.
+    z = 5 + rng.normal(size=[500, 3]) * [1, 2, 3]
+    means = 5 + rng.normal(size=[6, 3]) * [3, 2, 1]
+    counts = np.array([1, 2, 30, 4, 500, 6])
+    found = metrics.nearest_centroid_logits(
+      z, {'sums': means * counts[:, np.newaxis], 'counts': counts}
+    )
+    assert found.shape == (500, 6) and found.dtype == np.float64
+    squares = np.sum((z[:, np.newaxis] - means) ** 2, axis=2)
+    np.testing.assert_array_equal(found.argmax(axis=1), squares.argmin(axis=1))
+    # The whole order: what all classes of an example lack is |z|^2.
+    np.testing.assert_allclose(
+      found - np.sum(z**2, axis=1, keepdims=True), -squares, atol=1e-9
+    )
+    assert set(found.argmax(axis=1)) == set(range(6))
+
+  def test_a_class_without_examples_is_never_predicted(self):
+    # Its centroid would be 0, or whatever is left in its sum.
+    centroids = _centroids([[0, 0], [3, 0], [0, 0]], [0, 1, 0])
+    centroids['sums'][2] = [0.1, 0.1]
+    logits = metrics.nearest_centroid_logits(
+      np.array([[0, 0], [0.1, 0.1], [-9, 0]], np.float32), centroids
+    )
+    np.testing.assert_array_equal(logits.argmax(axis=1), [1, 1, 1])
+    assert np.all(np.isneginf(logits[:, [0, 2]]))
+    assert np.all(np.isfinite(logits[:, 1]))
+
+  def test_the_mean_and_not_the_sum_counts(self):
+    # Means 1 and 3: 1.9 is nearer to the first, 2.1 to the second.
+    centroids = {'sums': [[100.0], [3.0]], 'counts': [100, 1]}
+    logits = metrics.nearest_centroid_logits([[1.9], [2.1]], centroids)
+    np.testing.assert_array_equal(logits.argmax(axis=1), [0, 1])
+
+  def test_a_tie_goes_to_the_lowest_class(self):
+    centroids = _centroids([[9, 9], [1, 0], [-1, 0]], [1, 2, 2])
+    logits = metrics.nearest_centroid_logits([[0.0, 3.0]], centroids)
+    assert logits.argmax() == 1
+
+  def test_no_examples(self):
+    centroids = _centroids([[1, 0], [0, 1]], [1, 1])
+    found = metrics.nearest_centroid_logits(np.zeros([0, 2]), centroids)
+    assert found.shape == (0, 2)
+
+  def test_centroids_of_no_class_at_all_are_refused(self):
+    with pytest.raises(
+      ValueError, match=r'^centroids must have a class .*, found none .*\.$'
+    ):
+      metrics.nearest_centroid_logits(
+        [[1.0, 2.0]], _centroids([[0, 0], [0, 0]], [0, 0])
+      )
+
+
+class TestEmbeddings:
+  @pytest.mark.parametrize('n', [0, 1, 1000, 2500])
+  def test_each_example_in_its_place(self, n):
+    x = np.random.default_rng(0).normal(size=[n, 2]).astype(np.float32)
+    found = metrics.embeddings(_embedding_model(), _EMBEDDING_WEIGHTS, x)
+    assert found.shape == (n, 3) and found.dtype == np.float32
+    np.testing.assert_allclose(found, x @ _ENCODER, rtol=1e-5, atol=1e-5)
+
+  def test_inference_mode(self):
+    x = tf.keras.Input([2])
+    h = tf.keras.layers.BatchNormalization(epsilon=0.0)(x)
+    embedding = tf.keras.layers.Dropout(0.5)(h)
+    model = tf.keras.Model(
+      x,
+      collections.OrderedDict(
+        logits=tf.keras.layers.Dense(3)(embedding), embedding=embedding
+      ),
+    )
+    weights = tff.learning.models.ModelWeights.from_model(model)
+    weights = tf.nest.map_structure(np.array, weights)
+    weights.non_trainable[:] = [np.float32([1, 2]), np.float32([4, 9])]
+    found = metrics.embeddings(model, weights, np.float32([[3, 5], [1, 2]]))
+    np.testing.assert_allclose(found, [[1, 1], [0, 0]])
+
+  def test_a_model_without_embedding_is_refused(self):
+    with pytest.raises(
+      ValueError, match=r"^The model must have an output 'embedding', found "
+    ):
+      metrics.embeddings(_model(), ModelWeights([_KERNEL], []), _X)
+
+
+def _centroid_task():
+  """Examples of three clients, one without any, and four centroids.
+
+  Class 3 has no training examples; a tenth of the test examples are of it.
+  """
+  rng = np.random.default_rng(1)
+  x = rng.normal(size=[400, 2]).astype(np.float32)
+  y = rng.integers(0, 4, 400).astype(np.int32)
+  means = np.float32([[1, 2, -1], [-1, 0, 1], [0.5, -1, 2], [0, 0, 0]])
+  return x, y, means, _centroids(means, [5, 2, 30, 0])
+
+
+def _nearest(x, means):
+  """The class, below 3, of the nearest centroid, one pair after the other."""
+  z = x.astype(np.float64) @ _ENCODER
+  return np.array(
+    [min(range(3), key=lambda c: np.linalg.norm(v - means[c])) for v in z]
+  )
+
+
+def _assert_no_loss(scores):
+  assert np.all(np.isnan(scores.loss))
+  assert math.isnan(scores.pooled['loss'])
+
+
+def test_nearest_centroids_score_clients_examples():
+  x, y, means, centroids = _centroid_task()
+  examples = [(x[:100], y[:100]), (x[:0], y[:0]), (x[100:], y[100:])]
+  evaluator = metrics.Evaluator(_embedding_model(), examples)
+  scores = evaluator.evaluate_global(_EMBEDDING_WEIGHTS, centroids)
+  predicted = _nearest(x, means)
+  assert set(predicted) == {0, 1, 2}
+  expected = metrics.score_predictions(
+    np.eye(4)[predicted], y, [0] * 100 + [2] * 300, 3
+  )
+  right = predicted == y
+  np.testing.assert_allclose(
+    scores.accuracy, [right[:100].mean(), math.nan, right[100:].mean()]
+  )
+  np.testing.assert_array_equal(scores.num_examples, [100, 0, 300])
+  np.testing.assert_array_equal(scores.f1, expected.f1)
+  np.testing.assert_array_equal(scores.f1_own_labels, expected.f1_own_labels)
+  assert scores.pooled['accuracy'] == pytest.approx(right.mean())
+  assert scores.pooled['f1'] == expected.pooled['f1']
+  _assert_no_loss(scores)
+  # The classifier, which is always for class 0, is still there.
+  plain = evaluator.evaluate_global(_EMBEDDING_WEIGHTS)
+  assert plain.pooled['accuracy'] == pytest.approx(np.mean(y == 0))
+  assert math.isfinite(plain.pooled['loss'])
+
+
+def test_nearest_centroids_score_the_server_s_examples():
+  x, y, means, centroids = _centroid_task()
+  evaluator = metrics.ServerEvaluator(_embedding_model(), (x, y), 3)
+  scores = evaluator.evaluate_global(_EMBEDDING_WEIGHTS, centroids)
+  predicted = _nearest(x, means)
+  expected = metrics.score_predictions(
+    np.eye(4)[predicted], y, np.zeros_like(y), 1
+  )
+  accuracy = np.mean(predicted == y)
+  np.testing.assert_allclose(scores.accuracy, [accuracy] * 3)
+  np.testing.assert_array_equal(scores.f1, np.repeat(expected.f1, 3))
+  np.testing.assert_array_equal(scores.num_examples, [400] * 3)
+  assert scores.pooled['accuracy'] == pytest.approx(accuracy)
+  assert scores.pooled['f1'] == pytest.approx(expected.pooled['f1'])
+  _assert_no_loss(scores)
+  plain = evaluator.evaluate_global(_EMBEDDING_WEIGHTS)
+  np.testing.assert_allclose(plain.accuracy, [np.mean(y == 0)] * 3)
+  assert np.all(np.isfinite(plain.loss))
+
+
+@pytest.mark.parametrize('make', ['client', 'server'])
+def test_centroids_need_a_model_with_an_embedding(make):
+  if make == 'client':
+    evaluator = metrics.Evaluator(_model(), _EXAMPLES)
+  else:
+    evaluator = metrics.ServerEvaluator(_model(), _SHARED, 2)
+  weights = ModelWeights([_KERNEL], [])
+  with pytest.raises(
+    ValueError,
+    match=r"^The model must have an output 'embedding', found none\.$",
+  ):
+    evaluator.evaluate_global(weights, _centroids([[1], [2]], [1, 1]))
+  # Its classifier serves as ever.
+  assert not np.isnan(evaluator.evaluate_global(weights).pooled['loss'])

@@ -33,6 +33,15 @@ def _shapes(model, input_shape):
     # x 64 features that are left, 384 * 192 + 192 and 192 * 10 + 10.
     ('cnn_corefed', (32, 32, 3), 10, 192, 797962),
     ('cnn_corefed_plain', (32, 32, 3), 10, 192, 797962),
+    # 3 * 3 * 3 * 64 + 64, 3 * 3 * 64 * 128 + 128, 3 * 3 * 128 * 256 + 256, the
+    # batch norms' 4 * (64 + 128 + 256), 256 * 128 + 128 behind the average over
+    # pixels and 128 * 10 + 10.
+    ('cnn_fedquad', (32, 32, 3), 10, 128, 406794),
+    # 128 * 90 + 90 more; the size of the images is nothing to it.
+    ('cnn_fedquad', (32, 32, 3), 100, 128, 418404),
+    ('cnn_fedquad', (4, 5, 3), 10, 128, 406794),
+    # Two channels less: 2 * 3 * 3 * 64 fewer.
+    ('cnn_fedquad', (28, 28, 1), 10, 128, 405642),
   ],
 )
 def test_shapes_and_sizes(
@@ -72,6 +81,8 @@ def test_defaults_are_the_papers():
   assert models.mlp_cffl_mnist().input_shape == (None, 28, 28, 1)
   assert models.mlp_corefed().input_shape == (None, 28, 28, 1)
   assert models.cnn_corefed().input_shape == (None, 32, 32, 3)
+  assert models.cnn_fedquad().input_shape == (None, 32, 32, 3)
+  assert models.cnn_fedquad().output_shape['logits'] == (None, 10)
   outputs = models.mlp_cffl_adult((108,)).output_shape
   assert outputs['logits'] == (None, 2)
 
@@ -140,3 +151,61 @@ def test_cnn_corefed_refuses_other_inputs(input_shape):
     ),
   ):
     models.cnn_corefed(input_shape, 10)
+
+
+def test_the_embedding_of_cnn_fedquad_is_linear():
+  """Behind the average over pixels, and without an activation."""
+  model = models.cnn_fedquad((8, 8, 3), 4)
+  x = np.random.default_rng(0).random((20, 8, 8, 3)).astype(np.float32)
+  outputs = model(x)
+  *_, features, dense, classifier = model.layers
+  assert isinstance(features, tf.keras.layers.GlobalAveragePooling2D)
+  features = tf.keras.Model(model.input, features.output)(x)
+  for layer, found, expected in [
+    (dense, features, outputs['embedding']),
+    (classifier, outputs['embedding'], outputs['logits']),
+  ]:
+    kernel, bias = layer.get_weights()
+    np.testing.assert_allclose(
+      expected, found.numpy() @ kernel + bias, rtol=1e-4, atol=1e-5
+    )
+  assert outputs['embedding'].numpy().min() < 0
+
+
+def test_the_blocks_of_cnn_fedquad():
+  kinds = [type(layer).__name__ for layer in models.cnn_fedquad().layers]
+  block = ['Conv2D', 'BatchNormalization', 'ReLU']
+  assert kinds == [
+    'InputLayer',
+    *block,
+    'MaxPooling2D',
+    *block,
+    'MaxPooling2D',
+    *block,
+    'GlobalAveragePooling2D',
+    'Dense',
+    'Dense',
+  ]
+  sizes = [
+    layer.output_shape[1:]
+    for layer in models.cnn_fedquad().layers
+    if isinstance(layer, tf.keras.layers.Conv2D)
+  ]
+  assert sizes == [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
+
+
+def test_the_moving_averages_of_cnn_fedquad_keep_half():
+  model = models.cnn_fedquad((4, 4, 3), 4)
+  x = np.random.default_rng(0).random((8, 4, 4, 3)).astype(np.float32)
+  first = tf.keras.Model(model.input, model.layers[1].output)(x).numpy()
+  model(x, training=True)
+  _, _, mean, variance = model.layers[2].get_weights()
+  expected = first.mean(axis=(0, 1, 2)) / 2  # From 0,
+  np.testing.assert_allclose(mean, expected, rtol=1e-4, atol=1e-6)
+  assert np.all(variance < 0.9)  # and from 1.
+  norms = [
+    layer.momentum
+    for layer in model.layers
+    if isinstance(layer, tf.keras.layers.BatchNormalization)
+  ]
+  assert norms == [0.5] * 3

@@ -125,13 +125,22 @@ def _cffl(**arguments):
   )
 
 
-def _corefed(**arguments):
-  return algorithms.build_corefed(
-    lambda: models.mlp_cffl_adult((NUM_FEATURES,), NUM_CLASSES),
-    num_clients=len(CLIENTS),
+def _embedding_model_fn():
+  return models.mlp_cffl_adult((NUM_FEATURES,), NUM_CLASSES)
+
+
+def _with_embedding(build, **arguments):
+  return build(
+    _embedding_model_fn,
     client_optimizer=sgd(0.1),
     batch_size=3,
     **arguments,
+  )
+
+
+def _corefed(**arguments):
+  return _with_embedding(
+    algorithms.build_corefed, num_clients=len(CLIENTS), **arguments
   )
 
 
@@ -244,6 +253,24 @@ PROCESSES = {
   'our_fed_mgda': (lambda: _ours(algorithms.build_fed_mgda), _plain),
   'our_fed_mdfg': (_fed_mdfg, _with_ids),
   'our_fed_rdn': (_fed_rdn, _images),
+  'our_fed_prox': (lambda: _ours(algorithms.build_fed_prox), _plain),
+  'our_fedquad': (lambda: _with_embedding(algorithms.build_fedquad), _plain),
+  'our_triplet_fl': (
+    lambda: _with_embedding(algorithms.build_triplet_fl),
+    _plain,
+  ),
+  'our_quadruplet_fl': (
+    lambda: _with_embedding(algorithms.build_quadruplet_fl),
+    _plain,
+  ),
+  'our_supcon_fl': (
+    lambda: _with_embedding(algorithms.build_supcon_fl),
+    _plain,
+  ),
+  'our_moon': (
+    lambda: _with_embedding(algorithms.build_moon, num_clients=len(CLIENTS)),
+    _with_ids,
+  ),
   'our_standalone': (
     lambda: _ours(algorithms.build_standalone, num_clients=len(CLIENTS)),
     _with_ids,
@@ -348,3 +375,13 @@ def test_three_rounds(name, contexts):
   process, data = build(), make_data()
   on_device, on_worker = [_run(process, data, c) for c in contexts]
   _assert_equal(on_device, on_worker)
+
+
+def test_class_centroids(contexts):
+  computation = algorithms.build_class_centroids(_embedding_model_fn)
+  weights = models.StatelessModel(_embedding_model_fn).initial_weights
+  results = []
+  for context in contexts:
+    with tff.framework.get_context_stack().install(context):
+      results.append(computation(weights, _plain()))
+  _assert_equal(*results)

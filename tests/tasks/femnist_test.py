@@ -128,6 +128,11 @@ def test_another_model_on_request(data_dir):
   assert outputs['embedding'].shape == (2, 64)
 
 
+def test_the_whole_of_the_data_may_be_asked_for(data_dir):
+  task = tasks.build_task('femnist', data_dir=data_dir, data_fraction=1.0)
+  assert sum(map(len, _positions(task))) == 41
+
+
 def test_free_riders_follow_the_writers(data_dir):
   task = tasks.build_task('femnist', data_dir=data_dir, free_riders=1)
   assert task.free_riders == (4,)
@@ -158,6 +163,10 @@ def test_free_riders_follow_the_writers(data_dir):
     (
       {'split': 'server'},
       r"^The task 'femnist' must have the split 'client', found 'server'\.$",
+    ),
+    (
+      {'data_fraction': 0.5},
+      r"^data_fraction must be 1 for the task 'femnist', found 0\.5\.$",
     ),
     (
       {'num_clients': 5},

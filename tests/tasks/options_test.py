@@ -34,19 +34,49 @@ from tasks import options
     ({'free_riders': -1}, ValueError, r'^free_riders must be at least 0'),
     ({'free_riders': None}, TypeError, r'^free_riders must be an integer'),
     (
-      {'split': 'server', 'validation_fraction': 0},
+      {'data_fraction': 0},
       ValueError,
-      r'^validation_fraction must be in \(0, 1\), found 0\.0\.$',
+      r'^data_fraction must be positive, found 0\.0\.$',
+    ),
+    (
+      {'data_fraction': -0.5},
+      ValueError,
+      r'^data_fraction must be positive, found -0\.5\.$',
+    ),
+    (
+      {'data_fraction': 1.5},
+      ValueError,
+      r'^data_fraction must be at most 1\.0, found 1\.5\.$',
+    ),
+    (
+      {'data_fraction': float('nan')},
+      ValueError,
+      r'^data_fraction must be finite, found nan\.$',
+    ),
+    (
+      {'data_fraction': None},
+      TypeError,
+      r'^data_fraction must be a real number, found None\.$',
+    ),
+    (
+      {'split': 'server', 'validation_fraction': -0.1},
+      ValueError,
+      r'^validation_fraction must be in \[0, 1\), found -0\.1\.$',
     ),
     (
       {'split': 'server', 'validation_fraction': 1.0},
       ValueError,
-      r'^validation_fraction must be in \(0, 1\), found 1\.0\.$',
+      r'^validation_fraction must be in \[0, 1\), found 1\.0\.$',
     ),
     (
       {'split': 'server', 'validation_fraction': '10%'},
       TypeError,
       r"^validation_fraction must be a real number, found '10%'\.$",
+    ),
+    (
+      {'validation_fraction': 0.0},
+      ValueError,
+      r'^validation_fraction is only used by .* with the split .client.\.$',
     ),
     (
       {'validation_fraction': 0.1},
@@ -98,6 +128,7 @@ def test_with_defaults_fills_only_what_is_open(changes, expected):
   [
     ({}, None),
     ({'split': 'server'}, 0.1),
+    ({'split': 'server', 'validation_fraction': 0.0}, 0.0),
     ({'split': 'server', 'validation_fraction': 0.3}, 0.3),
   ],
 )

@@ -155,6 +155,7 @@ def test_client_data_of_a_task():
     ('mlp_cffl_adult', 32),
     ('mlp_corefed', 200),
     ('cnn_cifar_gn', 128),
+    ('cnn_fedquad', 128),
   ],
 )
 def test_the_model_may_be_chosen(model, embedding):
@@ -312,7 +313,7 @@ def test_damaged_file(name, data_dir):
     (
       {'name': 'minst'},
       r"^The name of a task must be one of 'digits', 'mnist', 'fmnist', "
-      r"'cifar10', 'femnist', 'adult', found 'minst'\.$",
+      r"'cifar10', 'cifar100', 'femnist', 'adult', found 'minst'\.$",
     ),
     ({'partition': 'iid'}, r"^partition must be one of .* found 'iid'\.$"),
     (
@@ -352,7 +353,7 @@ def test_refuses(arguments, message):
 
 
 def test_a_wrong_choice_is_refused_before_data_are_looked_for(tmp_path):
-  for name in ('mnist', 'fmnist', 'cifar10', 'adult'):
+  for name in ('mnist', 'fmnist', 'cifar10', 'cifar100', 'adult'):
     with pytest.raises(ValueError, match=r'^dirichlet_alpha is only used by'):
       tasks.build_task(
         name, data_dir=tmp_path, partition='equal', dirichlet_alpha=1.0
@@ -365,6 +366,8 @@ def test_a_wrong_choice_is_refused_before_data_are_looked_for(tmp_path):
       tasks.build_task(name, data_dir=tmp_path, partition='writer')
     with pytest.raises(ValueError, match=r'^validation_fraction is only used'):
       tasks.build_task(name, data_dir=tmp_path, validation_fraction=0.1)
+    with pytest.raises(ValueError, match=r'^data_fraction must be at most 1'):
+      tasks.build_task(name, data_dir=tmp_path, data_fraction=1.1)
 
 
 def test_importing_the_package_does_not_import_tensorflow():

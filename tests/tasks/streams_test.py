@@ -12,8 +12,13 @@ def test_a_stream_begins_anew_each_time():
 
 
 def test_streams_and_seeds_differ():
-  names = (streams.CLIENT_SPLIT, streams.SERVER_SPLIT, streams.BALANCE)
+  names = (
+    streams.CLIENT_SPLIT,
+    streams.SERVER_SPLIT,
+    streams.BALANCE,
+    streams.DATA_FRACTION,
+  )
   draws = {_draw(*key) for key in itertools.product((0, 1), names)}
   draws |= {_draw(0, streams.CLIENT_SPLIT, client) for client in range(3)}
   draws |= {_draw(0), _draw(1)}
-  assert len(draws) == 6 + 3 + 2
+  assert len(draws) == 8 + 3 + 2

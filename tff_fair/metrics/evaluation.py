@@ -214,20 +214,15 @@ def nearest_centroid_logits(
       and `counts`, `int[C]`; c is their ratio.
 
   Returns:
-    `float64[n, C]`, -inf for a class with count 0, which is never predicted.
-
-  Raises:
-    ValueError: If no class has examples.
+    `float64[n, C]`, -inf for a class with count 0, which is never predicted;
+    NaN if no class has examples.
   """
   counts = np.asarray(centroids['counts'])
-  if not counts.any():
-    raise ValueError(
-      'centroids must have a class with examples, found none that has.'
-    )
   sums = np.asarray(centroids['sums'], np.float64)
   means = sums / np.maximum(counts, 1)[:, np.newaxis]
   logits = 2 * np.asarray(embeddings, np.float64) @ means.T
-  return np.where(counts > 0, logits - np.sum(means**2, axis=1), -np.inf)
+  missing = -np.inf if counts.any() else np.nan
+  return np.where(counts > 0, logits - np.sum(means**2, axis=1), missing)
 
 
 def score_predictions(

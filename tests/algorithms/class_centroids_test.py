@@ -1,0 +1,153 @@
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import linear_task
+from tff_fair import algorithms
+from tff_fair import models
+
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
+# More than go through a model at once, no example of class 1, and none at all.
+_LABELS = ([0, 1, 2] * 80, [2, 0, 2, 2], [])
+
+
+def _model_fn():
+  """In training mode, or with another mean, everything would be different."""
+  return linear_task.embedding_behind_batch_norm_model_fn(dropout_rate=0.5)
+
+
+@functools.cache
+def _weights():
+  """A model whose moving statistics are not the first ones."""
+  weights = models.StatelessModel(_model_fn).initial_weights
+  mean, variance = weights.non_trainable
+  return tff.learning.models.ModelWeights(
+    trainable=weights.trainable, non_trainable=[mean + 1, variance + 2]
+  )
+
+
+@functools.cache
+def _computation(num_clients):
+  return algorithms.build_class_centroids(_model_fn, num_clients=num_clients)
+
+
+def _clients():
+  return [linear_task.labelled_client(y, i) for i, y in enumerate(_LABELS)]
+
+
+def _found(num_clients, clients):
+  data = [linear_task.client_data(i, c) for i, c in enumerate(clients)]
+  if num_clients is None:
+    data = [d['train'] for d in data]
+  return _computation(num_clients)(_weights(), data)
+
+
+def _expected(clients):
+  """Sums and counts, one example after the other."""
+  _, _, kernel, bias, *_ = _weights().trainable
+  size = (linear_task.NUM_CLASSES, linear_task.EMBEDDING_SIZE)
+  sums, counts = np.zeros(size), np.zeros(size[0], np.int32)
+  for client in clients:
+    for x, y in zip(client.x.astype(np.float64), client.y, strict=True):
+      # 1 / sqrt(1 + 2 + .001), of the inputs less 1.
+      sums[y] += (x - 1) / np.sqrt(3.001) @ kernel + bias
+      counts[y] += 1
+  return sums, counts
+
+
+@pytest.mark.parametrize('num_clients', [None, 3])
+def test_sums_and_counts_against_numpy(num_clients):
+  clients = _clients()
+  found = _found(num_clients, clients)
+  sums, counts = _expected(clients)
+  np.testing.assert_array_equal(found['counts'], counts)
+  np.testing.assert_array_equal(counts, [81, 80, 83])
+  np.testing.assert_allclose(found['sums'], sums, rtol=1e-5, atol=1e-4)
+  assert found['num_rejected_clients'] == 0
+
+
+@pytest.mark.parametrize('num_clients', [None, 3])
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_a_client_that_is_not_finite_is_counted_and_left_out(
+  num_clients, value
+):
+  clients = _clients()
+  clients[0].x[239, 3] = value
+  found = _found(num_clients, clients)
+  sums, counts = _expected(clients[1:])
+  assert found['num_rejected_clients'] == 1
+  np.testing.assert_array_equal(found['counts'], counts)
+  np.testing.assert_allclose(found['sums'], sums, rtol=1e-5, atol=1e-5)
+
+
+def test_holdout_examples_do_not_count():
+  (client, *_) = _clients()
+  train = linear_task.labelled_client([0, 1], seed=7)
+  train.holdout_x, train.holdout_y = client.x, client.y
+  found = _found(3, [train])
+  np.testing.assert_array_equal(found['counts'], [1, 1, 0])
+
+
+def test_nobody_has_no_centroids():
+  for clients in ([], _clients()[2:]):
+    found = _found(None, clients)
+    np.testing.assert_array_equal(found['counts'], np.zeros(3))
+    np.testing.assert_array_equal(found['sums'], np.zeros([3, 3]))
+    assert found['num_rejected_clients'] == 0
+
+
+def test_type_signature_is_that_of_sums():
+  signature = _computation(None).type_signature
+  assert str(signature.result) == (
+    '<sums=float32[3,3],counts=int32[3],num_rejected_clients=int32>@SERVER'
+  )
+  weights_type, data_type = signature.parameter
+  process = algorithms.build_fed_avg(
+    _model_fn, client_optimizer=linear_task.sgd(0.1)
+  )
+  assert data_type == process.next.type_signature.parameter[1]
+  assert weights_type.member == process.get_model_weights.type_signature.result
+
+
+def test_takes_the_weights_of_a_process():
+  """Those of two classes are the means of two examples."""
+  process = algorithms.build_fed_avg(
+    _model_fn, client_optimizer=linear_task.sgd(0.1)
+  )
+  client = linear_task.labelled_client([2, 0])
+  weights = process.get_model_weights(process.initialize())
+  found = _computation(None)(
+    weights, [linear_task.client_data(0, client)['train']]
+  )
+  z = _model_fn()(client.x, training=False)['embedding'].numpy()
+  np.testing.assert_allclose(
+    found['sums'], [z[1], np.zeros(3), z[0]], rtol=1e-5, atol=1e-6
+  )
+
+
+@pytest.mark.parametrize(
+  ('num_clients', 'error', 'message'),
+  [
+    (0, ValueError, 'num_clients must be at least 1, found 0'),
+    (1.5, TypeError, 'num_clients must be an integer, found 1.5'),
+  ],
+)
+def test_bad_arguments(num_clients, error, message):
+  with pytest.raises(error, match=message):
+    _computation(num_clients)
+
+
+def test_a_model_without_embedding_is_refused():
+  with pytest.raises(
+    ValueError, match="model_fn must .*'embedding'.* found logits only"
+  ):
+    algorithms.build_class_centroids(linear_task.model_fn)
+
+
+def test_something_that_is_no_model_function_is_refused():
+  with pytest.raises(TypeError, match='model_fn must be a function'):
+    algorithms.build_class_centroids(tf.keras.Sequential())
