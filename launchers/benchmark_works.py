@@ -209,15 +209,15 @@ def quadruplets(setup: Setup) -> Contenders:
   def draw(labels, seed):
     return client.sample_quadruplets(labels, 100, seed)
 
-  def draw_again(number):
-    draw(labels, np.array([0, number], np.int32))
-    return number + 1
+  def draw_again(state):
+    number, _ = state
+    return number + 1, draw(labels, np.array([0, number], np.int32))
 
   return collections.OrderedDict(
     {
       f'fedavg_{_NUM_IMAGES}_images': _our_fed_avg(context, task),
       f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
-        context, lambda: 0, draw_again
+        context, lambda: (0, None), draw_again
       ),
     }
   )

@@ -5,15 +5,14 @@ import subprocess
 import sys
 
 from absl import flags
+import numpy as np
 import pandas as pd
 import pytest
-import tensorflow as tf
 
 from launchers import benchmark
 from launchers import benchmark_rounds
 from launchers import benchmark_start
 from launchers import benchmark_works
-from tff_fair import client
 from tff_fair import runtime
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -148,46 +147,40 @@ def test_every_work_runs_its_contenders(work, names, works):
 
 
 @pytest.mark.parametrize(
-  ('work', 'expected'),
-  [('fedquad', (4, 256)), ('quadruplets', (1, 1024))],
+  ('work', 'asked'),
+  [
+    ('fedquad', '4 clients of 256 examples of shape [32, 32, 3]'),
+    ('quadruplets', '1 clients of 1024 examples of shape [32, 32, 3]'),
+  ],
 )
-def test_the_data_of_fedquad_s_works(work, expected, monkeypatch):
-  asked = []
-  examples = benchmark_works._examples
+def test_the_data_of_fedquad_s_works(work, asked, monkeypatch):
+  def refuse(num_clients, num_examples, shape):
+    raise LookupError(
+      f'{num_clients} clients of {num_examples} examples of shape {shape}'
+    )
 
-  def few(*arguments):
-    asked.append(arguments)
-    return examples(1, 2, [32, 32, 3])
-
-  monkeypatch.setattr(benchmark_works, '_examples', few)
+  monkeypatch.setattr(benchmark_works, '_examples', refuse)
   setup = benchmark_works.build_setup(['device'], {'device': 'cpu'})
-  getattr(benchmark_works, benchmark.WORKS[work])(setup)
-  assert asked == [(*expected, [32, 32, 3])]
+  with pytest.raises(LookupError) as caught:
+    getattr(benchmark_works, benchmark.WORKS[work])(setup)
+  assert str(caught.value) == asked
 
 
-def test_the_drawing_is_of_50_000_labels_and_new_each_time(works, monkeypatch):
-  drawn = []
-  sample = client.sample_quadruplets
-
-  def watch(labels, num_classes, seed):
-    result = sample(labels, num_classes, seed)
-
-    def keep(labels, positive):
-      drawn.append((len(labels), labels.max(), positive))
-      return positive
-
-    kept = tf.numpy_function(keep, [labels, result.positive], tf.int32)
-    assert num_classes == 100
-    return result._replace(positive=tf.ensure_shape(kept, [None]))
-
-  monkeypatch.setattr(client, 'sample_quadruplets', watch)
+def test_the_drawing_is_of_50_000_labels_and_new_each_time(works):
   setup = works.build_setup(['device'], {'device': 'cpu'})
   _, draw = works.quadruplets(setup).values()
-  draw()
-  draw()
-  (size, largest, first), (*same, second) = drawn
-  assert [size, largest] == same == [50000, 99]
-  assert (first != second).mean() > 0.9
+  drawn = []
+  for _ in range(2):
+    draw()
+    _, quadruplets = draw._state
+    drawn.append(quadruplets.positive)
+  assert drawn[0].shape == drawn[1].shape == (50000,)
+  # Among 500 of a class the same one is hardly ever drawn again.
+  assert (drawn[0] != drawn[1]).mean() > 0.99
+  # The labels, as the benchmark draws them.
+  labels = np.random.default_rng(0).integers(100, size=50000, dtype=np.int32)
+  assert (labels[drawn[0]] == labels).all()
+  assert quadruplets.mask_2.all()
 
 
 def test_the_table_counts_how_often_each_client_took_part(works):

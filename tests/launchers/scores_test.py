@@ -99,6 +99,36 @@ class _Process:
     return _BRIGHTNESS
 
 
+def _centroids(num_rejected_clients):
+  return {
+    'sums': np.array([[0.0], [6.0]]),
+    'counts': np.array([1, 2]),
+    'num_rejected_clients': np.int32(num_rejected_clients),
+  }
+
+
+@pytest.mark.parametrize(
+  ('number', 'said'),
+  [
+    (0, []),
+    (
+      2,
+      [
+        '2 clients are left out of the class centroids, as their embeddings are'
+        ' not finite.'
+      ],
+    ),
+  ],
+)
+def test_clients_without_a_part_in_the_centroids_are_counted(
+  number, said, recwarn
+):
+  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
+  evaluator = scores.build_evaluator(task, None)
+  scores.evaluate(evaluator, _Process(), 'state', lambda _: _centroids(number))
+  assert [str(warning.message) for warning in recwarn] == said
+
+
 @pytest.mark.parametrize('of_server', [False, True])
 def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
   task = dataclasses.replace(_task(3), model_fn=_with_embedding)
@@ -111,7 +141,7 @@ def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
   def centroids(weights):
     assert weights is _BRIGHTNESS
     # The means are 0 and 3: the border is at a brightness of 1.5.
-    return {'sums': np.array([[0.0], [6.0]]), 'counts': np.array([1, 2])}
+    return _centroids(0)
 
   plain = scores.evaluate(evaluator, _Process(), 'state', None)['global']
   nearest = scores.evaluate(evaluator, _Process(), 'state', centroids)['global']
