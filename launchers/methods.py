@@ -146,6 +146,7 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
   ('num_examples', {'partition': 'dirichlet'}),
   ('num_examples', {'partition': 'writer'}),
   ('data_fraction', {'task': 'femnist'}),
+  ('margin_2', {'task': 'adult'}),
   ('validation_fraction', {'split': 'client'}),
   ('holdout_fraction', {'split': 'server'}),
   # These data sets have a test file of their own.

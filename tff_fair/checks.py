@@ -108,6 +108,21 @@ def check_fraction(name: str, value: float) -> float:
   return value
 
 
+def check_margins(margins: Sequence[float]) -> tuple[float, float]:
+  """Returns `margins` as a pair if they are two numbers, not negative.
+
+  Args:
+    margins: The value.
+
+  Raises:
+    TypeError: If one of them is not a number.
+    ValueError: If they are not two, or one is negative or not finite.
+  """
+  if not isinstance(margins, Sequence) or len(margins) != 2:
+    raise ValueError(f'margins must be two numbers, found {margins!r}.')
+  return tuple(check_real('margins', margin, 0.0) for margin in margins)
+
+
 def check_function(name: str, value: Any, of: str) -> Any:
   """Returns `value` if it can be called.
 

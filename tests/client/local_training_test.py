@@ -292,14 +292,15 @@ def test_weights_that_the_objective_does_not_touch_stay(optimizer):
     del context
     return tf.reduce_mean(forward(batch['x'])['embedding']), {}
 
-  result = _train(
-    _embedding_model,
-    _examples(4),
-    epochs=2,
+  model = models.StatelessModel(_embedding_model)
+  train = client.build_local_training(
+    model,
+    client.Objective(compute, ()),
+    client.with_weight_decay(optimizer, 0.1),
+    local_epochs=2,
     batch_size=2,
-    optimizer=client.with_weight_decay(optimizer, 0.1),
-    objective=client.Objective(compute, ()),
   )
+  result = train(model.initial_weights, _examples(4), tf.constant([0, 0]))
   *encoder, kernel, bias = result.weights.trainable
   np.testing.assert_array_equal(kernel, np.ones([2, 2]))
   np.testing.assert_array_equal(bias, np.ones([2]))
@@ -310,19 +311,20 @@ def _none_yet(width):
   return tf.Variable(tf.zeros([0, width], tf.int32), shape=[None, width])
 
 
-def _prepare_and_tell(prepare_each, *, seed=(0, 0), context=()):
-  """Trains three epochs of three steps each, on five examples.
+def _prepare_and_tell(prepare_each, seeds, context):
+  """Trains three epochs of three steps each on five examples, in a graph.
 
   Args:
     prepare_each: How often the objective prepares.
-    seed: Of the training.
+    seeds: Of one training after the other.
     context: What the training hands to the objective.
 
   Returns:
-    The seeds of the preparations, `[?, 2]`; what each step is told, which is
-    (the context, the sum of y, the seed); and the steps' own seeds, `[9, 2]`.
+    For each training, the seeds of the preparations, `[?, 2]`; what each step
+    is told, which is (the context, the sum of y, the seed); and the steps' own
+    seeds, `[9, 2]`.
   """
-  prepared, told, own = _none_yet(2), _none_yet(4), _none_yet(2)
+  rows = prepared, told, own = _none_yet(2), _none_yet(4), _none_yet(2)
 
   def append(rows, row):
     rows.assign(tf.concat([rows, [row]], axis=0))
@@ -337,27 +339,36 @@ def _prepare_and_tell(prepare_each, *, seed=(0, 0), context=()):
     append(own, forward.seed)
     return tf.reduce_mean(forward(batch['x'])['logits']), {}
 
-  examples = _examples(5)
-  examples['y'] = tf.range(5)
-  _train(
-    _scalar_model,
-    examples,
-    epochs=3,
-    batch_size=2,
-    objective=client.Objective(
-      compute, (), prepare=prepare, prepare_each=prepare_each
-    ),
-    seed=tf.constant(seed),
-    context=context,
+  model = models.StatelessModel(_scalar_model)
+  train = tf.function(
+    client.build_local_training(
+      model,
+      client.Objective(compute, (), prepare=prepare, prepare_each=prepare_each),
+      _sgd(0.1),
+      local_epochs=3,
+      batch_size=2,
+    )
   )
-  return prepared.numpy(), told.numpy(), own.numpy()
+  examples = collections.OrderedDict(x=_examples(5)['x'], y=tf.range(5))
+  trainings = []
+  for seed in seeds:
+    for variable in rows:
+      variable.assign(variable[:0])
+    train(
+      model.initial_weights, examples, tf.constant(seed), tf.constant(context)
+    )
+    trainings.append([variable.numpy() for variable in rows])
+  return trainings
 
 
 @pytest.mark.parametrize(
   ('prepare_each', 'times'), [('epoch', 3), ('round', 1)]
 )
 def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
-  prepared, told, own = _prepare_and_tell(prepare_each, context=7)
+  first, again, other = _prepare_and_tell(
+    prepare_each, [(0, 0), (0, 0), (0, 1)], 7
+  )
+  prepared, told, own = first
   assert len(prepared) == times and len(told) == len(own) == 9
   # It sees the context and all examples; the steps until the next are told.
   np.testing.assert_array_equal(told[:, :2], [[7, 10]] * 9)
@@ -369,16 +380,9 @@ def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
   loop = [[0, 0], *(fold_in([0, 0], number).numpy() for number in range(3))]
   seeds = {tuple(seed) for seed in (*prepared, *own, *loop)}
   assert len(seeds) == times + 9 + 4
-
-
-@pytest.mark.parametrize('prepare_each', ['epoch', 'round'])
-def test_each_round_prepares_with_seeds_of_its_own(prepare_each):
-  first, again, other = (
-    _prepare_and_tell(prepare_each, seed=seed, context=0)[0]
-    for seed in [(0, 0), (0, 0), (0, 1)]
-  )
-  np.testing.assert_array_equal(first, again)
-  assert not {tuple(seed) for seed in first} & {tuple(seed) for seed in other}
+  # They are functions of the training's, all of them.
+  np.testing.assert_array_equal(again[0], prepared)
+  assert not seeds & {tuple(seed) for seed in other[0]}
 
 
 def test_what_epochs_prepare_does_not_depend_on_each_other():

@@ -1,5 +1,6 @@
 """The tables' definitions name things that exist."""
 
+import functools
 import pathlib
 
 import pytest
@@ -17,6 +18,7 @@ import tasks
 _COMPARED_WITH_ALONE = ('client_accuracy', 'scatter')
 
 
+@functools.cache
 def _rows(name):
   planner = table_runs.Planner(
     tables.TABLES[name],

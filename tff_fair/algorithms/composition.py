@@ -5,7 +5,7 @@ client work, its own aggregation rule and a finalizer (TFF's).
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import functools
 from typing import Any
 
@@ -128,14 +128,6 @@ def check_optimizer(name: str, optimizer: Any) -> None:
       f'{name} must be a tff.learning.optimizers.Optimizer, found'
       f' {type(optimizer).__name__}.'
     )
-
-
-def check_margins(margins: Any) -> None:
-  """Raises unless `margins` are two numbers that are not negative."""
-  if not isinstance(margins, Sequence) or len(margins) != 2:
-    raise ValueError(f'margins must be two numbers, found {margins!r}.')
-  for margin in margins:
-    checks.check_real('margins', margin, 0.0)
 
 
 def check_use_ce(use_ce: bool, weight_name: str, weight: float) -> None:

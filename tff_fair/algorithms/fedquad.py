@@ -98,7 +98,7 @@ def build_fedquad(
     num_clients=num_clients,
   )
   checks.check_real('quadruplet_weight', quadruplet_weight, 0.0)
-  composition.check_margins(margins)
+  checks.check_margins(margins)
   checks.check_choice('squared', squared, (False, True))
   composition.check_use_ce(use_ce, 'quadruplet_weight', quadruplet_weight)
   checks.check_choice('resample', resample, client.RESAMPLE)

@@ -230,7 +230,7 @@ def build_quadruplet_fl(
     num_clients=num_clients,
   )
   checks.check_real('metric_weight', metric_weight, 0.0)
-  composition.check_margins(margins)
+  checks.check_margins(margins)
   composition.check_use_ce(use_ce, 'metric_weight', metric_weight)
   checks.check_choice('resample', resample, client.RESAMPLE)
   model = models.StatelessModel(model_fn)

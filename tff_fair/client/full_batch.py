@@ -138,14 +138,17 @@ def map_over_batches(
   size = tf.shape(x)[0]
   outputs = tf.TensorArray(
     tf.float32,
-    size=-(-size // batch_size),
+    size=1 - (-size // batch_size),
     infer_shape=False,
     element_shape=[None, *output_shape],
   )
+  # There must be something to concatenate, if only nothing.
+  outputs = outputs.write(0, tf.zeros([0, *output_shape]))
 
   def write(index, outputs):
     start = index * batch_size
-    return index + 1, outputs.write(index, fn(x[start : start + batch_size]))
+    outputs = outputs.write(index + 1, fn(x[start : start + batch_size]))
+    return index + 1, outputs
 
   _, outputs = tf.while_loop(
     lambda index, _: index * batch_size < size,

@@ -97,6 +97,8 @@ def proximal_objective(
 
   def compute(forward, batch, context):
     loss, metrics = objective.compute(forward, batch, ())
+    if not proximal_weight:
+      return loss, metrics
     distances = [
       tf.nn.l2_loss(w - centre)
       for w, centre in zip(forward.trainable, context, strict=True)

@@ -20,6 +20,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_fair import checks
 from tff_fair.losses import alignment
 
 # The floor of squared distances under a root, whose slope at 0 is infinite.
@@ -226,7 +227,7 @@ class TripletLoss(tf.keras.losses.Loss):
       `[?]`.
     """
     roles = _roles('TripletLoss', y_pred, 3)
-    mask = tf.reshape(tf.cast(y_true, tf.bool), [-1])
+    mask = _one_each('TripletLoss', tf.cast(y_true, tf.bool))
     return triplet_loss(*roles, margin=self.margin, mask=mask)
 
   def get_config(self) -> dict[str, Any]:
@@ -239,13 +240,16 @@ class _QuadrupletLoss(tf.keras.losses.Loss):
 
   def __init__(self, margins, reduction, name):
     super().__init__(reduction=reduction, name=name)
-    self.margins = tuple(margins)
+    self.margins = checks.check_margins(margins)
 
   def _parts(self, y_true, y_pred) -> tuple[list[tf.Tensor], dict[str, Any]]:
     masks = tf.cast(y_true, tf.bool)
+    name = type(self).__name__
+    if not masks.shape.is_compatible_with([None, 2]):
+      raise _wrong_shape(f'y_true of {name}', '[?, 2]', masks)
     options = {'mask_1': masks[:, 0], 'mask_2': masks[:, 1]}
     options['margins'] = self.margins
-    return _roles(type(self).__name__, y_pred, 4), options
+    return _roles(name, y_pred, 4), options
 
   def get_config(self) -> dict[str, Any]:
     """The parameters."""
@@ -263,7 +267,11 @@ class QuadrupletLoss(_QuadrupletLoss):
     reduction: str = tf.keras.losses.Reduction.AUTO,
     name: str = 'quadruplet_loss',
   ):
-    """Keeps the parameters, see `quadruplet_loss`, `tf.keras.losses.Loss`."""
+    """Keeps the parameters, see `quadruplet_loss`, `tf.keras.losses.Loss`.
+
+    Raises:
+      ValueError: If `margins` are not two numbers that are not negative.
+    """
     super().__init__(margins, reduction, name)
     self.squared = squared
 
@@ -295,7 +303,11 @@ class ClassicQuadrupletLoss(_QuadrupletLoss):
     reduction: str = tf.keras.losses.Reduction.AUTO,
     name: str = 'classic_quadruplet_loss',
   ):
-    """Keeps the parameters, see `classic_quadruplet_loss`."""
+    """Keeps the parameters, see `classic_quadruplet_loss`.
+
+    Raises:
+      ValueError: If `margins` are not two numbers that are not negative.
+    """
     super().__init__(margins, reduction, name)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
@@ -337,8 +349,12 @@ class SupervisedContrastiveLoss(tf.keras.losses.Loss):
     Returns:
       A scalar.
     """
+    name, y_pred = type(self).__name__, tf.convert_to_tensor(y_pred)
+    if not y_pred.shape.is_compatible_with([None, None]):
+      raise _wrong_shape(f'y_pred of {name}', '[?, p]', y_pred)
+    labels = _one_each(name, tf.convert_to_tensor(y_true))
     return supervised_contrastive_loss(
-      y_true, y_pred, temperature=self.temperature
+      labels, y_pred, temperature=self.temperature
     )
 
   def get_config(self) -> dict[str, Any]:
@@ -354,9 +370,21 @@ def _hinge(near, far, margin, mask) -> tf.Tensor:
 
 def _roles(name, y_pred, number) -> list[tf.Tensor]:
   """The embeddings of each role, of `[?, number, p]`."""
-  if y_pred.shape.rank != 3 or y_pred.shape[1] != number:
-    raise ValueError(
-      f'y_pred of {name} must have the shape [?, {number}, p], found'
-      f' {list(y_pred.shape)}.'
-    )
+  y_pred = tf.convert_to_tensor(y_pred)
+  if not y_pred.shape.is_compatible_with([None, number, None]):
+    raise _wrong_shape(f'y_pred of {name}', f'[?, {number}, p]', y_pred)
   return tf.unstack(y_pred, num=number, axis=1)
+
+
+def _one_each(name, y_true) -> tf.Tensor:
+  """One value for each example, of `[?]` or `[?, 1]`."""
+  shapes = ([None], [None, 1])
+  if not any(y_true.shape.is_compatible_with(shape) for shape in shapes):
+    raise _wrong_shape(f'y_true of {name}', '[?] or [?, 1]', y_true)
+  return tf.reshape(y_true, [-1])
+
+
+def _wrong_shape(what, required, found) -> ValueError:
+  return ValueError(
+    f'{what} must have the shape {required}, found {list(found.shape)}.'
+  )
