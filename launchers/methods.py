@@ -134,7 +134,6 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
     for weight in ('quadruplet_weight', 'metric_weight')
     for name in ('margin', 'margin_1', 'margin_2', 'squared', 'resample')
   ),
-  # Beside the quadruplet flags that no method reads with this one.
   ('temperature', {'algorithm': 'supcon_fl', 'metric_weight': 0.0}),
   ('temperature', {'algorithm': 'moon', 'contrastive_weight': 0.0}),
   *(
