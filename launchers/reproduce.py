@@ -120,7 +120,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     )
     rows = planner.rows(cells)
     runs = table_runs.distinct(rows)
-    _check_figure_round(planner, runs)
+    _check_figure_round(planner, cells, runs)
     left = [run for run in runs if not run.is_finished()]
     settings_lib.make_writable(output_dir)
   except settings_lib.SettingsError as error:
@@ -180,12 +180,14 @@ def _restricted(flag_values, table, cells) -> tables.Table:
   return table.restricted_to(methods or known)
 
 
-def _check_figure_round(planner, runs) -> None:
+def _check_figure_round(planner, cells, runs) -> None:
   """Whether the pictures' models will be there, before hours of training."""
   wanted = planner.figure_round
   if wanted is None:
     return
-  if 'embeddings' not in planner.table.figures:
+  drawn = planner.table.figures.get('embeddings', ())
+  methods = {m for cell in cells for m in planner.table.methods_of(cell)}
+  if methods.isdisjoint(drawn):
     sys.exit(
       'Error: --figure_round must be given with a table that draws embeddings,'
       f' found {wanted} with one that does not.'
