@@ -1,23 +1,33 @@
 """Aggregation rules as factories that compose into any TFF pipeline."""
 
+from tff_fair.aggregators.clustered_mean import ClusteredMeanFactory
+from tff_fair.aggregators.cosine_shapley import CosineShapleyFactory
+from tff_fair.aggregators.entrywise_mean import EntrywiseMeanFactory
 from tff_fair.aggregators.gradient_reuse import GradientReuseFactory
 from tff_fair.aggregators.largest_values import LargestValuesFactory
 from tff_fair.aggregators.largest_values import keep_largest
+from tff_fair.aggregators.mean_drift import MeanDriftFactory
 from tff_fair.aggregators.min_norm import MinNormFactory
 from tff_fair.aggregators.model_weights import ModelWeightsFactory
 from tff_fair.aggregators.q_fair import QFairFactory
 from tff_fair.aggregators.reputation import ReputationMaskedFactory
 from tff_fair.aggregators.samme import SammeAlphaFactory
 from tff_fair.aggregators.samme import samme_alpha
+from tff_fair.aggregators.validated_rewards import ValidatedRewardFactory
 
 __all__ = [
+  'ClusteredMeanFactory',
+  'CosineShapleyFactory',
+  'EntrywiseMeanFactory',
   'GradientReuseFactory',
   'LargestValuesFactory',
+  'MeanDriftFactory',
   'MinNormFactory',
   'ModelWeightsFactory',
   'QFairFactory',
   'ReputationMaskedFactory',
   'SammeAlphaFactory',
+  'ValidatedRewardFactory',
   'keep_largest',
   'samme_alpha',
 ]

@@ -23,13 +23,12 @@ from tff_fair import models
 from tff_fair.aggregators import flat
 from tff_fair.aggregators import largest_values
 from tff_fair.algorithms import composition
+from tff_fair.algorithms import validation as validation_lib
 
 ModelWeights = tff.learning.models.ModelWeights
 
 AFTER_ISOLATION = ('frozen', 'standalone')
 TIES = ('index', 'preclip', 'keep')
-# Examples of the validation set that go through the model at once.
-_VALIDATION_BATCH = 1000
 
 
 def build_cffl(
@@ -42,6 +41,7 @@ def build_cffl(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   scenario: str = 'size',
   amounts: Sequence[int] | None = None,
   upload_rate: float = 1.0,
@@ -88,6 +88,7 @@ def build_cffl(
     seed: Of the permutations, dropout masks and free riders' noise.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     scenario: 'size' or 'class': what contribution means, numbers of examples or
       of classes. It decides threshold and normalisation.
     amounts: a_j, one a participant, not negative and not all 0, as the server
@@ -141,6 +142,7 @@ def build_cffl(
     seed=seed,
   )
   checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
   checks.check_integer('pretrain_epochs', pretrain_epochs, 1)
   checks.check_positive('upload_rate', upload_rate, 1.0)
   checks.check_positive('clip_value', clip_value)
@@ -152,8 +154,8 @@ def build_cffl(
   # What ties are called where there is nothing to rank by but the entries.
   plain_ties = 'keep' if ties == 'keep' else 'index'
   model = models.StatelessModel(model_fn)
-  validation_fn = build_validation(model, validation)
-  objective = client.cross_entropy_objective()
+  validation = validation_lib.check_validation(model, validation)
+  objective = client.classification_objective(focal_gamma)
   train = client.build_local_training(
     model,
     objective,
@@ -170,7 +172,7 @@ def build_cffl(
   )
   rule = aggregators.ReputationMaskedFactory(
     model.initial_weights,
-    validation_fn,
+    validation_lib.accuracy_fn(model, validation),
     num_clients=num_clients,
     scenario=scenario,
     shadows=upload_rate == 1,
@@ -278,48 +280,6 @@ def build_cffl(
   )
 
 
-def build_validation(
-  model: models.StatelessModel, validation: tuple[Any, Any]
-) -> Callable[[ModelWeights], tf.Tensor]:
-  """The accuracy of model weights on the server's validation set.
-
-  Args:
-    model: The client model.
-    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`, n > 0.
-
-  Returns:
-    A pure function `ModelWeights -> float64`.
-
-  Raises:
-    TypeError: If `validation` is not a pair.
-    ValueError: If the arrays do not fit the model or each other.
-  """
-  if not isinstance(validation, Sequence) or len(validation) != 2:
-    raise TypeError(
-      'validation must be a pair of inputs and labels, found'
-      f' {type(validation).__name__}.'
-    )
-  x, y = (np.asarray(a) for a in validation)
-  _check_validation(x, y, model)
-  batches = [
-    (
-      x[i : i + _VALIDATION_BATCH].astype(np.float32),
-      y[i : i + _VALIDATION_BATCH],
-    )
-    for i in range(0, len(x), _VALIDATION_BATCH)
-  ]
-
-  def accuracy(weights):
-    hits = []
-    for inputs, labels in batches:
-      outputs, _ = model(weights, tf.constant(inputs), training=False)
-      predicted = tf.argmax(outputs['logits'], axis=-1)
-      hits.append(tf.math.count_nonzero(tf.equal(predicted, labels)))
-    return tf.cast(tf.add_n(hits), tf.float64) / len(x)
-
-  return accuracy
-
-
 def _download(state) -> collections.OrderedDict:
   """Participants add their allocation, and learn whether they are reputable."""
   table, server = state.client_work['table'], state.aggregator
@@ -383,21 +343,3 @@ def _check_free_riders(free_riders, num_clients, amounts) -> None:
       'amounts must be given where there are free riders, which have no data'
       ' to count, found None.'
     )
-
-
-def _check_validation(x, y, model) -> None:
-  required = (
-    'validation must hold inputs of shape'
-    f' {[None, *model.input_spec.shape[1:]]} and as many integer labels in'
-    f' 0..{model.num_classes - 1}, at least one'
-  )
-  if x.shape[1:] != tuple(model.input_spec.shape[1:]) or not len(x):
-    raise ValueError(f'{required}, found inputs of shape {list(x.shape)}.')
-  if y.shape != x.shape[:1] or y.dtype.kind not in 'iu':
-    raise ValueError(
-      f'{required}, found {y.dtype} labels of shape {list(y.shape)}.'
-    )
-  if y.min() < 0 or y.max() >= model.num_classes:
-    raise ValueError(f'{required}, found labels {y.min()} to {y.max()}.')
-  if not np.isfinite(x).all():
-    raise ValueError(f'{required}, all finite, found values that are not.')

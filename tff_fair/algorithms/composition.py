@@ -130,6 +130,27 @@ def check_optimizer(name: str, optimizer: Any) -> None:
     )
 
 
+def check_plain_sgd(method: str, optimizer: Any) -> None:
+  """Raises ValueError, in the name of `method`, unless a step is `w - rate g`.
+
+  Args:
+    method: What the message calls the method.
+    optimizer: A TFF optimiser; two steps of it are tried.
+  """
+  w, g = tf.constant([1.0, -2.0]), tf.constant([0.5, 0.25])
+  state = optimizer.initialize(tf.TensorSpec(w.shape, w.dtype))
+  rate = optimizer.get_hparams(state)['learning_rate']
+  for _ in range(2):
+    expected = w - rate * g
+    state, w = optimizer.next(state, w, g)
+    if not np.allclose(w, expected, rtol=1e-6, atol=0):
+      raise ValueError(
+        f'client_optimizer must be plain SGD for {method}, without momentum'
+        f' and weight decay, found {type(optimizer).__name__.strip("_")} with'
+        f' {sorted(optimizer.get_hparams(state))}.'
+      )
+
+
 def check_use_ce(use_ce: bool, weight_name: str, weight: float) -> None:
   """Raises ValueError if neither cross-entropy nor another loss is left."""
   checks.check_choice('use_ce', use_ce, (False, True))
@@ -195,7 +216,10 @@ def compose_process(
 
 
 def add_download(
-  process: FairLearningProcess, download: Callable[[Any], Any]
+  process: FairLearningProcess,
+  download: Callable[[Any], Any],
+  *,
+  at_start: bool = False,
 ) -> FairLearningProcess:
   """Lets clients take home, at a round's end, what the server has for them.
 
@@ -203,6 +227,8 @@ def add_download(
     process: A composed process with a client table.
     download: `state -> table`, the client table after the download, a pure
       function of the state after the round.
+    at_start: Whether clients also download before the first round, and whenever
+      the global model is replaced.
 
   Returns:
     The process with the download at the end of each round.
@@ -227,6 +253,78 @@ def add_download(
     output = process.next(state, data)
     return tff.learning.templates.LearningProcessOutput(
       tff.federated_map(deliver, output.state), output.metrics
+    )
+
+  if not at_start:
+    return FairLearningProcess(process, process.build_divergence, next_fn)
+
+  @tff.federated_computation
+  def init_fn():
+    return tff.federated_map(deliver, process.initialize())
+
+  @tff.tensorflow.computation(
+    *process.set_model_weights.type_signature.parameter
+  )
+  def set_model_weights(state, weights):
+    return deliver(process.set_model_weights(state, weights))
+
+  started = tff.learning.templates.LearningProcess(
+    init_fn,
+    next_fn,
+    process.get_model_weights,
+    set_model_weights,
+    get_hparams_fn=process.get_hparams,
+    set_hparams_fn=process.set_hparams,
+  )
+  return FairLearningProcess(started, process.build_divergence)
+
+
+def add_exchange(
+  process: FairLearningProcess,
+  client_work: tff.learning.templates.ClientWorkProcess,
+) -> FairLearningProcess:
+  """Lets clients work once more at a round's end, with the new global model.
+
+  Args:
+    process: A composed process with a client table.
+    client_work: Of the same table; what it sends is not aggregated, only its
+      rows are kept.
+
+  Returns:
+    The process, with the measurements of the second work beside its own, as
+    `second_exchange`.
+  """
+  state_type, data_type = process.next.type_signature.parameter
+  work_state_type = state_type.member.client_work
+
+  @tff.tensorflow.computation(work_state_type, work_state_type)
+  def with_round_of(before, after):
+    return collections.OrderedDict(round=before['round'], table=after['table'])
+
+  @tff.federated_computation(state_type, data_type)
+  def next_fn(state, data):
+    first = process.next(state, data)
+    second = client_work.next(
+      tff.federated_map(
+        with_round_of, (state.client_work, first.state.client_work)
+      ),
+      tff.federated_broadcast(first.state.global_model_weights),
+      data,
+    )
+    new_state = tff.learning.templates.LearningAlgorithmState(
+      first.state.global_model_weights,
+      first.state.distributor,
+      second.state,
+      first.state.aggregator,
+      first.state.finalizer,
+    )
+    names = tff.structure.name_list(first.metrics.type_signature.member)
+    metrics = collections.OrderedDict(
+      [(name, getattr(first.metrics, name)) for name in names],
+      second_exchange=second.measurements,
+    )
+    return tff.learning.templates.LearningProcessOutput(
+      tff.federated_zip(new_state), tff.federated_zip(metrics)
     )
 
   return FairLearningProcess(process, process.build_divergence, next_fn)

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
@@ -26,6 +27,7 @@ def build_fed_avg(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   uniform: bool = False,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
@@ -44,6 +46,7 @@ def build_fed_avg(
     seed: Of the permutations and dropout masks on clients.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     uniform: Weighs all clients alike instead of by their number of examples.
     server_optimizer: Applied to the mean update; None adds it as it is.
     model_aggregator: Replaces the weighted mean of the trainable weights.
@@ -64,9 +67,10 @@ def build_fed_avg(
     seed=seed,
     num_clients=num_clients,
   )
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
   return compose_fed_avg(
     models.StatelessModel(model_fn),
-    client.cross_entropy_objective(),
+    client.classification_objective(focal_gamma),
     num_clients=num_clients,
     client_optimizer=client_optimizer,
     local_epochs=local_epochs,

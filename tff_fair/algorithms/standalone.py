@@ -27,6 +27,7 @@ def build_standalone(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
 ) -> composition.PersonalizedLearningProcess:
   """Builds local training without communication: `w_i <- Train(w_i)`.
 
@@ -44,6 +45,7 @@ def build_standalone(
     seed: Of the permutations and dropout masks on clients.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       learning rate of `client_optimizer`, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives a client's
@@ -61,10 +63,11 @@ def build_standalone(
     seed=seed,
   )
   checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,
-    client.cross_entropy_objective(),
+    client.classification_objective(focal_gamma),
     client_optimizer,
     local_epochs=local_epochs,
     batch_size=batch_size,

@@ -19,6 +19,9 @@ from tff_fair.client.embeddings import embed_examples
 from tff_fair.client.embeddings import mean_embedding
 from tff_fair.client.free_riders import FreeRiders
 from tff_fair.client.free_riders import with_free_riders
+from tff_fair.client.full_batch import batch_losses
+from tff_fair.client.full_batch import fisher_trace
+from tff_fair.client.full_batch import logits_of_examples
 from tff_fair.client.full_batch import mean_gradient
 from tff_fair.client.full_batch import mean_loss
 from tff_fair.client.local_training import LocalResult
@@ -31,9 +34,13 @@ from tff_fair.client.metric_objectives import quadruplet_objective
 from tff_fair.client.metric_objectives import supervised_contrastive_objective
 from tff_fair.client.metric_objectives import triplet_objective
 from tff_fair.client.objectives import Objective
+from tff_fair.client.objectives import classification
+from tff_fair.client.objectives import classification_objective
 from tff_fair.client.objectives import cross_entropy
 from tff_fair.client.objectives import cross_entropy_objective
+from tff_fair.client.objectives import distillation_objective
 from tff_fair.client.objectives import focal_objective
+from tff_fair.client.objectives import linear_objective
 from tff_fair.client.objectives import proximal_objective
 from tff_fair.client.quadruplets import Quadruplets
 from tff_fair.client.quadruplets import sample_quadruplets
@@ -47,6 +54,7 @@ __all__ = [
   'LocalResult',
   'Objective',
   'Quadruplets',
+  'batch_losses',
   'build_client_data',
   'build_client_work',
   'build_gather',
@@ -56,15 +64,21 @@ __all__ = [
   'choose_rows',
   'class_sums',
   'classic_quadruplet_objective',
+  'classification',
+  'classification_objective',
   'client_data_type',
   'count_classes',
   'cross_entropy',
   'cross_entropy_objective',
+  'distillation_objective',
   'embed_examples',
+  'fisher_trace',
   'focal_objective',
   'gather_examples',
   'has_examples',
   'initial_optimizer_state',
+  'linear_objective',
+  'logits_of_examples',
   'mean_embedding',
   'mean_gradient',
   'mean_loss',

@@ -79,6 +79,96 @@ def mean_gradient(
   return mean_over_batches(sums_of, zeros, examples, batch_size)
 
 
+def logits_of_examples(
+  model: stateless.StatelessModel, weights: Any, x: Any
+) -> tf.Tensor:
+  """The logits of each example.
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of tensors.
+    x: `float32[n, ...]`.
+
+  Returns:
+    `float32[n, num_classes]`.
+  """
+
+  def logits_of(batch):
+    return model(weights, batch, training=False)[0]['logits']
+
+  return map_over_batches(logits_of, x, [model.num_classes])
+
+
+def batch_losses(
+  model: stateless.StatelessModel,
+  weights: Any,
+  examples: Any,
+  batch_size: int,
+  number: int,
+) -> tf.Tensor:
+  """The mean cross-entropy of each of the first minibatches.
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of tensors.
+    examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
+      minibatches in their order.
+    batch_size: Examples a minibatch; the last, shorter one counts.
+    number: Of minibatches.
+
+  Returns:
+    `float32[number]`, 0 where the client has no such minibatch.
+  """
+
+  def loss_of(index):
+    start = index * batch_size
+    batch = collections.OrderedDict(
+      (name, value[start : start + batch_size])
+      for name, value in examples.items()
+    )
+    return mean_loss(model, weights, batch, batch_size)
+
+  return tf.map_fn(
+    loss_of,
+    tf.range(number),
+    fn_output_signature=tf.TensorSpec([], tf.float32),
+    parallel_iterations=1,
+  )
+
+
+def fisher_trace(
+  model: stateless.StatelessModel, weights: Any, examples: Any, batch_size: int
+) -> tf.Tensor:
+  """The sum over minibatches of the squared length of their gradient.
+
+      F = sum_b || grad mean_(x in b) CE(x) ||^2
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of tensors.
+    examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
+      minibatches in their order.
+    batch_size: Examples a minibatch; the last, shorter one counts.
+
+  Returns:
+    float32, 0 without examples.
+  """
+  size = tf.shape(examples['y'])[0]
+
+  def add(start, total):
+    batch = collections.OrderedDict(
+      (name, value[start : start + batch_size])
+      for name, value in examples.items()
+    )
+    gradient, _ = mean_gradient(model, weights, batch, batch_size)
+    squares = [tf.reduce_sum(g**2) for g in gradient]
+    return start + batch_size, total + tf.add_n(squares)
+
+  return tf.while_loop(
+    lambda start, _: start < size, add, (tf.constant(0), tf.constant(0.0))
+  )[1]
+
+
 def mean_over_batches(
   sums_of: Callable[[Any], Any],
   zeros: Any,

@@ -58,11 +58,13 @@ def build_local_training(
 
   Returns:
     A function `(weights, examples, seed, context=(), learning_rate=None,
-    optimizer_state=None) -> LocalResult` for use in a graph, where `weights` is
-    `ModelWeights` of tensors, `examples` is `OrderedDict(x, y)` of the client's
-    whole data, `seed` is `int32[2]`, `context` goes to the objective,
-    `learning_rate` replaces the optimiser's, and `optimizer_state` is where the
-    optimiser starts. Each epoch has a new permutation. Weights on which the
+    optimizer_state=None, gradient_mask=None) -> LocalResult` for use in a
+    graph, where `weights` is `ModelWeights` of tensors, `examples` is
+    `OrderedDict(x, y)` of the client's whole data, `seed` is `int32[2]`,
+    `context` goes to the objective, `learning_rate` replaces the optimiser's,
+    `optimizer_state` is where the optimiser starts, and `gradient_mask` is what
+    the gradients are multiplied by, tensors like the trainable weights. Each
+    epoch has a new permutation. Weights on which the
     objective does not depend stay as they are. No examples: the weights come
     back unchanged and the metrics are 0.
   """
@@ -74,6 +76,7 @@ def build_local_training(
     context=(),
     learning_rate=None,
     optimizer_state=None,
+    gradient_mask=None,
   ):
     num_examples = tf.size(examples['y'])
     num_batches = _num_batches(num_examples, batch_size, model.has_batch_norm)
@@ -87,7 +90,16 @@ def build_local_training(
       )
       batch['index'] = rows
       step_seed = tf.random.experimental.stateless_fold_in(epoch_seed, index)
-      return _step(model, objective, optimizer, batch, step_seed, context, loop)
+      return _step(
+        model,
+        objective,
+        optimizer,
+        batch,
+        step_seed,
+        context,
+        gradient_mask,
+        loop,
+      )
 
     def epoch(number, loop):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, number)
@@ -228,7 +240,9 @@ def _prepared(objective, context, examples, seed):
   return objective.prepare(context, examples, seed)
 
 
-def _step(model, objective, optimizer, batch, seed, context, loop):
+def _step(
+  model, objective, optimizer, batch, seed, context, gradient_mask, loop
+):
   """One minibatch."""
   forward = _Forward(model, loop.weights, seed)
   trainable = loop.weights.trainable
@@ -238,6 +252,11 @@ def _step(model, objective, optimizer, batch, seed, context, loop):
   # None for weights that the objective does not train; these stay as they are,
   # whatever the optimiser decays.
   gradients = tape.gradient(loss, trainable)
+  if gradient_mask is not None:
+    gradients = [
+      None if g is None else g * m
+      for g, m in zip(gradients, gradient_mask, strict=True)
+    ]
   optimizer_state, trainable = optimizer.next(
     loop.optimizer_state, trainable, gradients
   )

@@ -68,6 +68,96 @@ def cross_entropy(
   return tf.reduce_mean(loss), _accuracy(labels, logits)
 
 
+def classification_objective(focal_gamma: float = 0.0) -> Objective:
+  """The mean loss of a classifier, see `classification`. It takes no context.
+
+  Args:
+    focal_gamma: The focusing parameter; 0 is FedAvg's objective.
+  """
+
+  def compute(forward, batch, context):
+    del context  # Unused.
+    return classification(
+      batch['y'], forward(batch['x'])['logits'], focal_gamma
+    )
+
+  return Objective(compute)
+
+
+def classification(
+  labels: Any, logits: Any, focal_gamma: float
+) -> tuple[tf.Tensor, collections.OrderedDict]:
+  """Mean cross-entropy, or focal loss, of a minibatch, and its accuracy.
+
+  Args:
+    labels: `int32[?]`.
+    logits: `float32[?, num_classes]`.
+    focal_gamma: The focusing parameter; 0 for cross-entropy.
+
+  Returns:
+    A float32 scalar, and the metrics.
+  """
+  if not focal_gamma:
+    return cross_entropy(labels, logits)
+  loss = losses.focal_loss(labels, logits, focal_gamma)
+  return tf.reduce_mean(loss), _accuracy(labels, logits)
+
+
+def distillation_objective(
+  weight: float, *, temperature: float, focal_gamma: float
+) -> Objective:
+  """FedAKD's: `CE + weight * KD`, from a teacher that stays as it is.
+
+  Args:
+    weight: alpha or beta; 0 leaves cross-entropy, and there is no context.
+    temperature: Of `losses.distillation_loss`.
+    focal_gamma: As in `classification`, which takes the place of CE.
+
+  Returns:
+    An objective whose context is the teacher's logits for all of the client's
+    examples, `float32[n, num_classes]`.
+  """
+  if not weight:
+    return classification_objective(focal_gamma)
+
+  def compute(forward, batch, context):
+    logits = forward(batch['x'])['logits']
+    loss, metrics = classification(batch['y'], logits, focal_gamma)
+    distillation = losses.distillation_loss(
+      logits, tf.gather(context, batch['index']), temperature=temperature
+    )
+    return loss + weight * tf.reduce_mean(distillation), metrics
+
+  return Objective(compute)
+
+
+def linear_objective(objective: Objective) -> Objective:
+  """Adds `<w, shift>` to an objective, so `shift` to its gradient.
+
+  Args:
+    objective: The objective to add to; it receives the rest of the context.
+
+  Returns:
+    An objective with the context `(shift, rest)`, where `shift` are tensors
+    like the trainable weights. The added term is no part of the reported loss,
+    which is that of the data.
+  """
+
+  def compute(forward, batch, context):
+    shift, rest = context
+    loss, metrics = objective.compute(forward, batch, rest)
+    slope = tf.add_n(
+      [
+        tf.reduce_sum(w * s)
+        for w, s in zip(forward.trainable, shift, strict=True)
+      ]
+    )
+    # Its value is taken off again: the gradient remains.
+    return loss + (slope - tf.stop_gradient(slope)), metrics
+
+  return Objective(compute, objective.metric_names)
+
+
 def focal_objective(focal_weight: float = 1.0) -> Objective:
   """Mean focal loss (FeDABoost, equation 5); the context is gamma."""
 

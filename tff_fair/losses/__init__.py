@@ -4,6 +4,8 @@ from tff_fair.losses.alignment import contrastive_loss
 from tff_fair.losses.alignment import cosines
 from tff_fair.losses.alignment import normalized
 from tff_fair.losses.alignment import refined
+from tff_fair.losses.distillation import DistillationLoss
+from tff_fair.losses.distillation import distillation_loss
 from tff_fair.losses.focal import FocalLoss
 from tff_fair.losses.focal import focal_loss
 from tff_fair.losses.metric_learning import ClassicQuadrupletLoss
@@ -19,6 +21,7 @@ from tff_fair.losses.metric_learning import triplet_loss
 
 __all__ = [
   'ClassicQuadrupletLoss',
+  'DistillationLoss',
   'FocalLoss',
   'QuadrupletLoss',
   'SupervisedContrastiveLoss',
@@ -27,6 +30,7 @@ __all__ = [
   'contrastive_loss',
   'cosines',
   'distances',
+  'distillation_loss',
   'focal_loss',
   'model_contrastive_loss',
   'normalized',

@@ -3,21 +3,31 @@
 from tff_fair.models.client_models import cnn_cifar_gn
 from tff_fair.models.client_models import cnn_corefed
 from tff_fair.models.client_models import cnn_corefed_plain
+from tff_fair.models.client_models import cnn_fedakd
+from tff_fair.models.client_models import cnn_fedakd_deep
 from tff_fair.models.client_models import cnn_fedquad
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
 from tff_fair.models.client_models import mlp_corefed
 from tff_fair.models.client_models import mlp_fedaboost
+from tff_fair.models.neurons import Neurons
+from tff_fair.models.paired import PairedModel
+from tff_fair.models.record_models import gru_ehr
 from tff_fair.models.stateless import StatelessModel
 
 __all__ = [
+  'Neurons',
+  'PairedModel',
   'StatelessModel',
   'cnn_cifar_gn',
   'cnn_corefed',
   'cnn_corefed_plain',
+  'cnn_fedakd',
+  'cnn_fedakd_deep',
   'cnn_fedquad',
   'cnn_femnist',
+  'gru_ehr',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',
   'mlp_corefed',

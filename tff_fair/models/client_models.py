@@ -187,6 +187,60 @@ def cnn_fedquad(
   return _with_logits(x, embedding, num_classes)
 
 
+def cnn_fedakd(
+  input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
+) -> tf.keras.Model:
+  """FedAKD's model: two convolutions with batch normalisation.
+
+  Twice [convolution 3x3 SAME, batch norm, ReLU, max-pool 2] with 32 and 64
+  filters, flatten, logits. The paper gives no numbers of filters; these, and
+  the momentum .9 of the moving averages, are those of its public code.
+
+  Args:
+    input_shape: Shape of one image, `(height, width, channels)`, at least
+      4 x 4.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model whose embedding is the flattened output of the last block.
+  """
+  return _cnn_fedakd(input_shape, num_classes, third_convolution=False)
+
+
+def cnn_fedakd_deep(
+  input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
+) -> tf.keras.Model:
+  """`cnn_fedakd` with a third convolution (FedAKD, table 5, CIFAR-10).
+
+  The paper says "3-layer CNN"; a third block of 64 filters, without pooling, is
+  our choice.
+
+  Args:
+    input_shape: Shape of one image, `(height, width, channels)`, at least
+      4 x 4.
+    num_classes: Number of logits.
+
+  Returns:
+    A Keras model whose embedding is the flattened output of the last block.
+  """
+  return _cnn_fedakd(input_shape, num_classes, third_convolution=True)
+
+
+def _cnn_fedakd(input_shape, num_classes, third_convolution) -> tf.keras.Model:
+  x = tf.keras.Input(input_shape)
+  h = x
+  for filters in (32, 64):
+    h = _layers.MaxPool2D(2)(_normalized_convolution(h, filters))
+  if third_convolution:
+    h = _normalized_convolution(h, 64)
+  return _with_logits(x, _layers.Flatten()(h), num_classes)
+
+
+def _normalized_convolution(h, filters) -> tf.Tensor:
+  h = _layers.Conv2D(filters, 3, padding='same')(h)
+  return _layers.ReLU()(_layers.BatchNormalization(momentum=0.9)(h))
+
+
 def cnn_corefed_plain(
   input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
 ) -> tf.keras.Model:

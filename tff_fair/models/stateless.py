@@ -32,6 +32,7 @@ class StatelessModel:
     num_classes: Number of logits.
     embedding_size: p of the output `embedding`; None without one.
     has_batch_norm: Whether a layer normalises with batch statistics.
+    layers_of_trainable: For each trainable weight the Keras layer that owns it.
   """
 
   def __init__(self, model_fn: Callable[[], tf.keras.Model]):
@@ -61,6 +62,7 @@ class StatelessModel:
     self._non_trainable = _find_slots(
       self._layers, model.non_trainable_variables
     )
+    self.layers_of_trainable = [places[0][0] for places in self._trainable]
     self._random_layers = [
       layer for layer in self._layers if hasattr(layer, '_random_generator')
     ]

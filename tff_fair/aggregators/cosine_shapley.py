@@ -1,0 +1,176 @@
+"""CGSV's server: contributions are cosines with the aggregate.
+
+Xu, Lyu, Ma, Miao, Foo and Low, "Gradient Driven Rewards to Guarantee Fairness
+in Collaborative Machine Learning" (NeurIPS 2021): the cosine gradient Shapley
+value.
+"""
+
+import collections
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair import losses
+from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import sparse_rewards
+
+VARIANTS = ('original', 'fedakd')
+
+WEIGHT_TYPE = tff.types.to_type(
+  collections.OrderedDict(client_id=np.int32, num_examples=np.float32)
+)
+
+# The least reputation that a client falls to.
+_FLOOR = 1e-3
+
+
+def contributions(updates: Any, aggregate: Any) -> tf.Tensor:
+  """`phi_i = cos(u_i, u)`, 0 where a vector is 0.
+
+  Args:
+    updates: u_i, `float[m, d]`.
+    aggregate: u, `float[d]`.
+
+  Returns:
+    `float64[m]`.
+  """
+  updates, aggregate = (tf.cast(t, tf.float64) for t in (updates, aggregate))
+  return losses.cosines(updates, aggregate)
+
+
+def reputations(
+  history: Any, contribution: Any, history_weight: float
+) -> tf.Tensor:
+  """`r_i = max(alpha r_i + (1 - alpha) phi_i, 1e-3)`, not yet normalised.
+
+  Args:
+    history: r of the round before, `float64[m]`.
+    contribution: phi, `float64[m]`.
+    history_weight: alpha.
+
+  Returns:
+    `float64[m]`.
+  """
+  mixed = history_weight * history + (1 - history_weight) * contribution
+  return tf.maximum(mixed, tf.constant(_FLOOR, tf.float64))
+
+
+def reward_shares(reputation: Any, altruism: float) -> tf.Tensor:
+  """`q_i = tanh(b r_i) / max_j tanh(b r_j)`.
+
+  Args:
+    reputation: r, `float64[m]`, normalised.
+    altruism: b; the larger, the more everybody gets.
+
+  Returns:
+    `float64[m]`, the largest 1.
+  """
+  return sparse_rewards.relative(tf.tanh(altruism * reputation))
+
+
+class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
+  """The server side of CGSV.
+
+  With `D_i` the update that client i would add to its weights:
+
+  1. `u_i = Gamma D_i / (||D_i|| + 1e-7)`.
+  2. `u = sum_i a_i u_i`, with `a` the shares of examples as long as nobody has
+     a reputation, then the reputations of those present by their sum.
+  3. `phi_i` by `contributions`, `r_i` by `reputations`, then `r <- r / sum r`
+     over all clients.
+  4. Shares `q_i` by `reward_shares`: what part of u the client is due.
+
+  The variant 'fedakd' is what that paper's script does: equal reputations at
+  first, no normalisation (`u_i = D_i`), the plain mean as aggregate, and no
+  negative contributions.
+
+  The created process is that of `sparse_rewards.build_process` with the weight
+  `<client_id=int32,num_examples=float32>` and `contribution` among the
+  measurements of clients.
+  """
+
+  def __init__(
+    self,
+    num_clients: int,
+    *,
+    update_length: float = 0.5,
+    history_weight: float = 0.95,
+    altruism: float = 1.0,
+    variant: str = 'original',
+  ):
+    """Keeps the parameters.
+
+    Args:
+      num_clients: N.
+      update_length: Gamma, positive.
+      history_weight: alpha, in [0, 1].
+      altruism: b, positive.
+      variant: 'original' or 'fedakd'.
+
+    Raises:
+      TypeError: If a number is of the wrong kind.
+      ValueError: If a number is out of range or the variant unknown.
+    """
+    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
+    self._length = checks.check_positive('update_length', update_length)
+    self._history_weight = checks.check_real(
+      'history_weight', history_weight, 0.0, 1.0
+    )
+    self._altruism = checks.check_positive('altruism', altruism)
+    checks.check_choice('variant', variant, VARIANTS)
+    self._original = variant == 'original'
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: Structure of float32 tensors of known shape.
+      weight_type: `<client_id=int32,num_examples=float32>`.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If a type is not as required.
+    """
+    largest_values.check_float32('CosineShapleyFactory', value_type)
+    if not WEIGHT_TYPE.is_equivalent_to(weight_type):
+      raise TypeError(
+        f'CosineShapleyFactory requires the weight type {WEIGHT_TYPE}. Found'
+        f' type: {weight_type!r}.'
+      )
+    return sparse_rewards.build_process(
+      value_type,
+      weight_type,
+      num_clients=self._num_clients,
+      initial_reputation=0.0 if self._original else 1 / self._num_clients,
+      rate=self._rate,
+    )
+
+  def _rate(self, updates, uploads, reputation) -> sparse_rewards.Rating:
+    num_examples = uploads['weight']['num_examples']
+    if self._original:
+      updates = sparse_rewards.unit_updates(updates, self._length)
+      counts = tf.cast(num_examples, tf.float64)
+      known = tf.reduce_sum(reputation) > 0
+      factors = sparse_rewards.normalized(tf.where(known, reputation, counts))
+    else:
+      present = tf.cast(num_examples > 0, tf.float64)
+      factors = sparse_rewards.normalized(present)
+    aggregate = tf.tensordot(tf.cast(factors, tf.float32), updates, axes=1)
+    contribution = contributions(updates, aggregate)
+    if not self._original:
+      contribution = tf.maximum(contribution, 0.0)
+    mixed = reputations(reputation, contribution, self._history_weight)
+    return sparse_rewards.Rating(
+      aggregate=aggregate,
+      reputation=mixed,
+      share_fn=functools.partial(reward_shares, altruism=self._altruism),
+      measurements=collections.OrderedDict(contribution=contribution),
+    )

@@ -1,0 +1,281 @@
+"""FedAVE's server: reputations from validation accuracy and loss distributions.
+
+FedAVE, "Adaptive Data Value Evaluation Framework for Collaborative Fairness in
+Federated Learning" (Neurocomputing, 2024), as its public code has it, and as
+FedAKD's authors run it.
+"""
+
+import collections
+from collections.abc import Callable
+import functools
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import sparse_rewards
+
+VARIANTS = ('original', 'fedakd')
+
+# The least reputation that a client falls to.
+_FLOOR = 1e-3
+_TINY = 1e-12
+
+
+def loss_divergences(losses: Any, reference: Any, numbers: Any) -> tf.Tensor:
+  """`KL(A_i || B_i)` of distributions over minibatches.
+
+  Both vectors of mean losses are cut to the length of the shorter one and
+  divided by their sum. A client with fewer than two entries has the largest
+  divergence of the others, or 1 if there are none.
+
+  Args:
+    losses: `float[m, b]`, of the clients' minibatches.
+    reference: `float[m, b]`, of the validation set's.
+    numbers: `int32[m]`, the shorter one's length.
+
+  Returns:
+    `float64[m]`, at least 1e-12.
+  """
+  count = tf.shape(losses)[1]
+  cut = tf.sequence_mask(numbers, count, tf.float64)
+
+  def distribution(values):
+    values = tf.cast(values, tf.float64) * cut
+    total = tf.reduce_sum(values, axis=1, keepdims=True)
+    return tf.maximum(tf.math.divide_no_nan(values, total), _TINY)
+
+  p, q = distribution(losses), distribution(reference)
+  divergence = tf.reduce_sum(cut * p * tf.math.log(p / q), axis=1)
+  known = numbers > 1
+  largest = tf.reduce_max(tf.where(known, divergence, 0.0))
+  largest = tf.where(tf.reduce_any(known), largest, 1.0)
+  return tf.maximum(tf.where(known, divergence, largest), _TINY)
+
+
+def closeness(divergences: Any) -> tf.Tensor:
+  """`k_i = (1 / KL_i) / max_j (1 / KL_j)`, `float64[m]`."""
+  return sparse_rewards.relative(1 / divergences)
+
+
+def reputations(
+  history: Any, accuracies: Any, close: Any, history_weight: float
+) -> tf.Tensor:
+  """`r_i = alpha r_i + (1 - alpha) acc_i k_i^2`, at least 1e-3.
+
+  Args:
+    history: r of the round before, `float64[m]`; a client with 0, which has
+      none, has `r_i = acc_i k_i^2`.
+    accuracies: acc, `float64[m]`.
+    close: k, `float64[m]`.
+    history_weight: alpha.
+
+  Returns:
+    `float64[m]`, not yet normalised.
+  """
+  fresh = accuracies * close**2
+  mixed = history_weight * history + (1 - history_weight) * fresh
+  mixed = tf.where(history > 0, mixed, fresh)
+  return tf.maximum(mixed, tf.constant(_FLOOR, tf.float64))
+
+
+def reward_shares(reputation: Any, close: Any, altruism: float) -> tf.Tensor:
+  """`q_i = k_i tanh(b r_i) / max_j tanh(b r_j)`, `float64[m]`."""
+  return close * sparse_rewards.relative(tf.tanh(altruism * reputation))
+
+
+def download_fractions(
+  reputation: Any, download_base: float, altruism: float
+) -> tf.Tensor:
+  """The script's `f_i = clip(base + (1 - base) tanh(b r_i), 0, 1)`."""
+  earned = (1 - download_base) * tf.tanh(altruism * reputation)
+  return tf.clip_by_value(download_base + earned, 0.0, 1.0)
+
+
+class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
+  """The server side of FedAVE.
+
+  With `m_i` the weights that client i received, and `D_i` its update:
+
+  1. `k_i` by `closeness` of the client's `loss_divergences` from the validation
+     set, both of `m_i`, before training.
+  2. `acc_i`: the validation accuracy of `m_i + D_i`.
+  3. `u = sum_i (n_i / sum n) Gamma D_i / (||D_i|| + 1e-7)`.
+  4. `r_i` by `reputations`, then `r <- r / sum r` over all clients; shares by
+     `reward_shares`, but 0 in the first round.
+
+  The variant 'fedakd' is what that paper's script does: `u = sum_i (n_i / sum
+  n) top(D_i, upload)`, equal reputations at first, `r_i = alpha r_i +
+  (1 - alpha) acc_i` without divergences, and shares by `download_fractions`.
+
+  The created process is that of `sparse_rewards.build_process`. The weight is
+  `<client_id=int32, num_examples=float32, received=<like the value>, losses=
+  float32[b], num_losses=int32>`: b minibatches of the validation set, the
+  client's mean losses on its first ones, and how many it has. Clients'
+  measurements have `validation_accuracy` and `divergence` too.
+  """
+
+  def __init__(
+    self,
+    validation_fn: Callable[[Any], Any],
+    batch_losses_fn: Callable[[Any], Any],
+    *,
+    num_clients: int,
+    update_length: float = 0.5,
+    history_weight: float = 0.9,
+    altruism: float = 1.0,
+    upload_fraction: float = 0.5,
+    download_base: float = 0.3,
+    variant: str = 'original',
+  ):
+    """Keeps the parameters.
+
+    Args:
+      validation_fn: Accuracy on the server's validation set, a pure function
+        `weights -> float scalar` of TensorFlow, for weights like the values.
+      batch_losses_fn: Likewise, the mean losses of its minibatches,
+        `float32[b]`.
+      num_clients: N.
+      update_length: Gamma, positive; of the original.
+      history_weight: alpha, in [0, 1].
+      altruism: b, positive.
+      upload_fraction: In (0, 1]; of the variant 'fedakd'.
+      download_base: In [0, 1]; of the variant 'fedakd'.
+      variant: 'original' or 'fedakd'.
+
+    Raises:
+      TypeError: If an argument is of the wrong kind.
+      ValueError: If a number is out of range or the variant unknown.
+    """
+    for name, function in (
+      ('validation_fn', validation_fn),
+      ('batch_losses_fn', batch_losses_fn),
+    ):
+      checks.check_function(name, function, 'model weights')
+    self._validation_fn = validation_fn
+    self._batch_losses_fn = batch_losses_fn
+    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
+    self._length = checks.check_positive('update_length', update_length)
+    self._history_weight = checks.check_real(
+      'history_weight', history_weight, 0.0, 1.0
+    )
+    self._altruism = checks.check_positive('altruism', altruism)
+    self._upload = checks.check_positive(
+      'upload_fraction', upload_fraction, 1.0
+    )
+    self._base = checks.check_real('download_base', download_base, 0.0, 1.0)
+    checks.check_choice('variant', variant, VARIANTS)
+    self._original = variant == 'original'
+
+  def create(
+    self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process.
+
+    Args:
+      value_type: Structure of float32 tensors of known shape.
+      weight_type: See the class.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If a type is not as required.
+    """
+    largest_values.check_float32('ValidatedRewardFactory', value_type)
+    _check_weight(weight_type, value_type)
+    return sparse_rewards.build_process(
+      value_type,
+      weight_type,
+      num_clients=self._num_clients,
+      initial_reputation=0.0 if self._original else 1 / self._num_clients,
+      rate=self._rate if self._original else self._rate_as_fedakd,
+    )
+
+  def _rate(self, updates, uploads, reputation) -> sparse_rewards.Rating:
+    weight = uploads['weight']
+    accuracies = self._accuracies(uploads)
+    reference = _map_models(
+      self._batch_losses_fn, weight['received'], weight['losses'].shape[1:]
+    )
+    numbers = tf.minimum(weight['num_losses'], weight['losses'].shape[1])
+    divergence = loss_divergences(weight['losses'], reference, numbers)
+    close = closeness(divergence)
+    first = tf.equal(tf.reduce_sum(reputation), 0.0)
+
+    def share_fn(new_reputation):
+      shares = reward_shares(new_reputation, close, self._altruism)
+      return tf.where(first, tf.zeros_like(shares), shares)
+
+    return sparse_rewards.Rating(
+      aggregate=_by_examples(
+        weight, sparse_rewards.unit_updates(updates, self._length)
+      ),
+      reputation=reputations(
+        reputation, accuracies, close, self._history_weight
+      ),
+      share_fn=share_fn,
+      measurements=collections.OrderedDict(
+        validation_accuracy=accuracies, divergence=divergence
+      ),
+    )
+
+  def _rate_as_fedakd(self, updates, uploads, reputation):
+    weight = uploads['weight']
+    accuracies = self._accuracies(uploads)
+    number = largest_values.num_kept(self._upload, updates.shape[1])
+    sparse = tf.map_fn(
+      lambda update: largest_values.keep_largest(update, number), updates
+    )
+    mixed = self._history_weight * reputation
+    return sparse_rewards.Rating(
+      aggregate=_by_examples(weight, sparse),
+      reputation=mixed + (1 - self._history_weight) * accuracies,
+      share_fn=functools.partial(
+        download_fractions,
+        download_base=tf.constant(self._base, tf.float64),
+        altruism=self._altruism,
+      ),
+      measurements=collections.OrderedDict(
+        validation_accuracy=accuracies, divergence=tf.zeros_like(accuracies)
+      ),
+    )
+
+  def _accuracies(self, uploads) -> tf.Tensor:
+    """acc_i; 0 for whoever did not train."""
+    weight = uploads['weight']
+    trained = tf.nest.map_structure(
+      tf.subtract, weight['received'], uploads['value']
+    )
+    accuracies = _map_models(self._validation_fn, trained, [], tf.float64)
+    return tf.where(weight['num_examples'] > 0, accuracies, 0.0)
+
+
+def _map_models(fn, models, shape, dtype=tf.float32) -> tf.Tensor:
+  """A function of weights, of each row of gathered ones."""
+  return tf.map_fn(
+    lambda weights: tf.cast(fn(weights), dtype),
+    models,
+    fn_output_signature=tf.TensorSpec(shape, dtype),
+    # The batches of one model keep the cores busy, and memory is theirs.
+    parallel_iterations=2,
+  )
+
+
+def _by_examples(weight, rows) -> tf.Tensor:
+  factors = sparse_rewards.normalized(weight['num_examples'])
+  return tf.tensordot(factors, rows, axes=1)
+
+
+def _check_weight(weight_type, value_type) -> None:
+  names = ('client_id', 'num_examples', 'received', 'losses', 'num_losses')
+  found = ()
+  if isinstance(weight_type, tff.StructType):
+    found = tuple(tff.structure.name_list(weight_type))
+  if found != names or not weight_type.received.is_equivalent_to(value_type):
+    raise TypeError(
+      f'ValidatedRewardFactory requires a weight with the entries {names},'
+      f' where received has the type of the value. Found type: {weight_type!r}.'
+    )

@@ -1,0 +1,194 @@
+"""FedAS: clients align the shared feature extractor before they use it.
+
+Yang, Huang and Ye, "FedAS: Bridging Inconsistency in Personalized Federated
+Learning" (CVPR 2024).
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import models
+from tff_fair.algorithms import composition
+
+ModelWeights = tff.learning.models.ModelWeights
+
+# Below every trace of a Fisher information that a trained model has.
+_SMALLEST_TRACE = 1e-30
+
+
+def build_fed_as(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
+  alignment_learning_rate: float = 0.01,
+  alignment_batch_size: int = 16,
+) -> composition.PersonalizedLearningProcess:
+  """Builds FedAS.
+
+  A model is a base and a head, its last dense layer. Client i has both, `b_i`
+  and `k_i`; the server has a base b.
+
+  1. Prototypes: for each class, the client's mean embedding under its old
+     `b_i`, in inference mode.
+  2. Alignment: one epoch of SGD on a copy of b, on the sum over the classes of
+     a minibatch of the mean squared difference, over examples and entries,
+     between embedding and prototype.
+  3. `b_i` becomes that copy, and base and head are trained together.
+  4. `F_i = sum ||grad NLL||^2` over the client's minibatches, in their order,
+     of all trained weights, in inference mode.
+  5. Server: `b <- sum_S F_i b_i / sum_S F_i`, uniform if all F_i are 0.
+
+  The authors' code aligns the server's base in place, so that one client's
+  alignment leaks into the next; here every client has its own copy. Batch-norm
+  statistics belong to the base.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
+      an output `embedding`, the input of its last dense layer. Its initial
+      weights are those of every client: seed Keras before building.
+    num_clients: Clients have ids 0..num_clients-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Of step 3, fresh at the start of every local training.
+    local_epochs: Passes over the client's examples in step 3.
+    batch_size: Examples a minibatch of steps 3 and 4; the last, shorter one is
+      kept.
+    seed: Of the permutations and dropout masks on clients.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      learning rate of `client_optimizer`, or None.
+    focal_gamma: gamma of the focal loss in step 3; 0 is cross-entropy.
+    alignment_learning_rate: Of step 2, positive.
+    alignment_batch_size: Of step 2.
+
+  Returns:
+    A `PersonalizedLearningProcess`; `get_client_model_weights` gives a client's
+    model after step 3, `get_model_weights` the server's base with the head of
+    the initial weights, which no client shares. The client table is
+    `OrderedDict(model)`. Metrics are FedAvg's, and `alignment_loss` and
+    `fisher_trace`, F_i.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, the model has no embedding, or its
+      last weights are not those of a dense layer on it.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+  )
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  checks.check_positive('alignment_learning_rate', alignment_learning_rate)
+  checks.check_integer('alignment_batch_size', alignment_batch_size, 1)
+  model = models.StatelessModel(model_fn)
+  client.check_embedding('build_fed_as', model)
+  head_size = _head_size(model)
+  align = client.build_local_training(
+    model,
+    _alignment_objective(model.num_classes),
+    tff.learning.optimizers.build_sgdm(alignment_learning_rate),
+    local_epochs=1,
+    batch_size=alignment_batch_size,
+  )
+  train = client.build_local_training(
+    model,
+    client.classification_objective(focal_gamma),
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+
+  def with_head(base, head):
+    """A model of one's base, statistics included, and the other's head."""
+    trainable = base.trainable[:-head_size] + head.trainable[-head_size:]
+    return ModelWeights(trainable, base.non_trainable)
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    own = row['model']
+    sums, counts = client.class_sums(model, own, examples['train'])
+    prototypes = tf.math.divide_no_nan(
+      sums, tf.cast(counts, tf.float32)[:, tf.newaxis]
+    )
+    aligned = align(
+      weights,
+      examples['train'],
+      tf.random.experimental.stateless_fold_in(client_seed, local_epochs),
+      context=prototypes,
+    )
+    result = train(
+      with_head(aligned.weights, own),
+      examples['train'],
+      client_seed,
+      learning_rate=learning_rate,
+    )
+    trace = client.fisher_trace(
+      model, result.weights, examples['train'], batch_size
+    )
+    measured = collections.OrderedDict(
+      alignment_loss=aligned.metrics['loss'], fisher_trace=trace
+    )
+    return client.ClientOutput(
+      update=composition.model_update(
+        weights, with_head(result.weights, weights)
+      ),
+      update_weight=tf.maximum(trace, _SMALLEST_TRACE),
+      row=collections.OrderedDict(model=result.weights),
+      metrics=collections.OrderedDict(result.metrics, **measured),
+      report=collections.OrderedDict(loss=result.metrics['loss'], **measured),
+    )
+
+  client_work = client.build_client_work(
+    model,
+    client_update,
+    num_clients=num_clients,
+    seed=seed,
+    initial_row=collections.OrderedDict(model=model.initial_weights),
+    learning_rate_fn=client_learning_rate_fn,
+  )
+  process = composition.compose_process(
+    model,
+    client_work,
+    rule=tff.aggregators.MeanFactory(no_nan_division=True),
+  )
+  return composition.add_client_models(process)
+
+
+def _alignment_objective(num_classes) -> client.Objective:
+  """Step 2; the context is the prototypes, `float32[num_classes, p]`."""
+
+  def compute(forward, batch, context):
+    embedding = forward(batch['x'])['embedding']
+    labels = batch['y']
+    errors = tf.reduce_mean((embedding - tf.gather(context, labels)) ** 2, 1)
+    by_class = tf.math.unsorted_segment_mean(errors, labels, num_classes)
+    return tf.reduce_sum(by_class), collections.OrderedDict()
+
+  return client.Objective(compute, metric_names=())
+
+
+def _head_size(model) -> int:
+  """How many of the last trainable weights are the head: with its bias, 2."""
+  shapes = [w.shape for w in model.initial_weights.trainable]
+  kernel = (model.embedding_size, model.num_classes)
+  if shapes[-1:] == [kernel]:
+    return 1
+  if shapes[-2:] == [kernel, (model.num_classes,)]:
+    return 2
+  raise ValueError(
+    'model_fn must build a model whose last trainable weights are those of a'
+    f' dense layer on its embedding, a kernel of shape {kernel} and perhaps a'
+    f' bias, for build_fed_as, found the shapes {shapes[-2:]}.'
+  )

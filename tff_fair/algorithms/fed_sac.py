@@ -1,0 +1,306 @@
+"""FedSAC: contributors train submodels, the larger the more they contribute.
+
+Wang et al., "FedSAC: Dynamic Submodel Allocation for Collaborative Fairness in
+Federated Learning" (KDD 2024, https://arxiv.org/abs/2405.18291).
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import models
+from tff_fair.algorithms import composition
+from tff_fair.algorithms import validation as validation_lib
+
+ModelWeights = tff.learning.models.ModelWeights
+
+VARIANTS = ('original', 'fedakd')
+
+# Validation examples on which neurons are tried.
+_MOST_EXAMPLES = 1000
+# Sums of importances are rounded: all of them must count as 100.
+_ROUNDING = 1e-9
+
+
+def build_fed_sac(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  validation: tuple[Any, Any],
+  contributions: Sequence[float],
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
+  contribution_sharpness: float = 2.0,
+  importance_every: int = 10,
+  mid_round: int = 15,
+  variant: str = 'original',
+) -> composition.FairLearningProcess:
+  """Builds FedSAC.
+
+  1. Before the first round, and every tenth after it, the server rates the
+     neurons of w on its validation set: `I_k = max(0, loss(w without neuron k)
+     - loss(w))`, scaled to the sum 100, equal if all are 0.
+  2. `r_i = 100 exp(beta c_i) / max_j exp(beta c_j)`; the mask `M_i` has the
+     least important neurons as long as their importances sum to at most r_i, at
+     least one: whoever has the largest contribution c_i gets all.
+  3. Client i trains `w * M_i`; what is masked stays 0.
+  4. Every weight of w becomes the uniform mean over the clients whose mask has
+     it; if none has, it stays.
+
+  See `models.Neurons` for what a neuron is; the output layer is never masked.
+  With equal contributions this is FedAvg with uniform weights.
+
+  The variant 'fedakd' is what that paper's script does: everybody trains all of
+  w, but in round `mid_round`. There client i trains only the
+  `clip(floor(r_i), 1, H)` most important of the H neurons, uploads zeros for
+  the others, and the server takes the plain mean; every client is scored by w.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
+      initial weights are those of the process: seed Keras before building.
+    num_clients: Clients have ids 0..num_clients-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Fresh at the start of every local training.
+    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
+      validation set, of which the first 1,000 examples are used.
+    contributions: c_i in [0, 1], one a client: its accuracy when it trains
+      alone.
+    local_epochs: Passes over the client's examples.
+    batch_size: Examples a minibatch; the last, shorter one is kept.
+    seed: Of the permutations and dropout masks on clients.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss of training; 0 is cross-entropy.
+    contribution_sharpness: beta, not negative.
+    importance_every: Rounds between two ratings of neurons; of the original.
+    mid_round: The round, from 0, of submodels in the variant 'fedakd'.
+    variant: 'original' or 'fedakd'.
+
+  Returns:
+    A `PersonalizedLearningProcess`, where `get_client_model_weights` gives
+    `w * M_i`; in the variant 'fedakd' a `FairLearningProcess`.
+    `get_model_weights` gives w. The client table is `OrderedDict(mask[,
+    model])`, `float32[H]`. Metrics are FedAvg's, and each client's
+    `num_neurons`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, the variant unknown, or the model
+      has no hidden neurons.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+  )
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  checks.check_real('contribution_sharpness', contribution_sharpness, 0.0)
+  checks.check_integer('importance_every', importance_every, 1)
+  checks.check_integer('mid_round', mid_round, 0)
+  checks.check_choice('variant', variant, VARIANTS)
+  _check_contributions(contributions, num_clients)
+  original = variant == 'original'
+  model = models.StatelessModel(model_fn)
+  neurons = models.Neurons(model)
+  x, y = validation_lib.check_validation(model, validation)
+  loss_fn = validation_lib.loss_fn(
+    model, (x[:_MOST_EXAMPLES], y[:_MOST_EXAMPLES])
+  )
+  budgets = allocation_budgets(contributions, contribution_sharpness)
+  train = client.build_local_training(
+    model,
+    client.classification_objective(focal_gamma),
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    masks = neurons.masks(row['mask'])
+    start = row['model'] if original else weights
+    result = train(
+      start,
+      examples['train'],
+      client_seed,
+      learning_rate=learning_rate,
+      gradient_mask=masks,
+    )
+    uploaded = neurons.masked(result.weights, row['mask'])
+    everywhere = tf.nest.map_structure(tf.ones_like, uploaded)
+    counted = everywhere
+    if original:
+      counted = ModelWeights(masks, everywhere.non_trainable)
+    new_row = collections.OrderedDict(mask=row['mask'])
+    if original:
+      new_row['model'] = result.weights
+    num_neurons = tf.math.count_nonzero(row['mask'], dtype=tf.int32)
+    return client.ClientOutput(
+      update=composition.model_update(weights, uploaded),
+      update_weight=counted,
+      row=new_row,
+      metrics=result.metrics,
+      report=collections.OrderedDict(
+        loss=result.metrics['loss'], num_neurons=num_neurons
+      ),
+    )
+
+  def new_masks(weights, old, round_number):
+    """The masks of the round that begins."""
+
+    def rated():
+      importance = importances(neurons, loss_fn, weights)
+      if original:
+        return least_important(importance, budgets)
+      return most_important(importance, budgets)
+
+    if original:
+      due = tf.equal(round_number % importance_every, 0)
+      return tf.cond(due, rated, lambda: old)
+    due = tf.equal(round_number, mid_round)
+    return tf.cond(due, rated, lambda: tf.ones_like(old))
+
+  def download(state):
+    table, weights = state.client_work['table'], state.global_model_weights
+    masks = new_masks(weights, table['mask'], state.client_work['round'])
+    masks = tf.ensure_shape(masks, [num_clients, neurons.number])
+    new_table = collections.OrderedDict(mask=masks)
+    if original:
+      submodels = tf.map_fn(
+        lambda mask: neurons.masked(weights, mask).trainable,
+        masks,
+        fn_output_signature=[
+          tf.TensorSpec(w.shape, w.dtype) for w in weights.trainable
+        ],
+      )
+      new_table['model'] = ModelWeights(submodels, table['model'].non_trainable)
+    return new_table
+
+  row = collections.OrderedDict(mask=np.ones(neurons.number, np.float32))
+  if original:
+    row['model'] = model.initial_weights
+  client_work = client.build_client_work(
+    model,
+    client_update,
+    num_clients=num_clients,
+    seed=seed,
+    initial_row=row,
+    learning_rate_fn=client_learning_rate_fn,
+  )
+  process = composition.add_download(
+    composition.compose_process(
+      model,
+      client_work,
+      rule=aggregators.EntrywiseMeanFactory(),
+      split_statistics=False,
+    ),
+    download,
+    at_start=True,
+  )
+  return composition.add_client_models(process) if original else process
+
+
+def importances(
+  neurons: models.Neurons, loss_fn: Callable[[Any], Any], weights: ModelWeights
+) -> tf.Tensor:
+  """Step 1.
+
+  Args:
+    neurons: Of the model.
+    loss_fn: `ModelWeights -> float32`.
+    weights: w, tensors.
+
+  Returns:
+    I, `float64[H]`, with the sum 100.
+  """
+  everything = tf.ones([neurons.number])
+
+  def loss_without(neuron):
+    mask = everything - tf.one_hot(neuron, neurons.number)
+    return loss_fn(neurons.masked(weights, mask))
+
+  losses = tf.map_fn(
+    loss_without,
+    tf.range(neurons.number),
+    fn_output_signature=tf.TensorSpec([], tf.float32),
+    # The batches of one model keep the cores busy.
+    parallel_iterations=1,
+  )
+  rises = tf.cast(tf.maximum(losses - loss_fn(weights), 0.0), tf.float64)
+  total = tf.reduce_sum(rises)
+  return 100 * tf.where(total > 0, rises / total, 1 / neurons.number)
+
+
+def allocation_budgets(
+  contributions: Sequence[float], sharpness: float
+) -> np.ndarray:
+  """`r_i = 100 exp(beta c_i) / max_j exp(beta c_j)`, `float64[N]`."""
+  exponents = sharpness * np.asarray(contributions, np.float64)
+  return 100 * np.exp(exponents - exponents.max())
+
+
+def least_important(importance: Any, budgets: Any) -> tf.Tensor:
+  """Step 2: the masks of the original.
+
+  Args:
+    importance: I, `float64[H]`.
+    budgets: r, `float64[N]`.
+
+  Returns:
+    `float32[N, H]`, ones for the longest prefix of the neurons, by ascending
+    importance, that sums to at most r; at least one.
+  """
+  order = tf.argsort(importance, stable=True)
+  sums = tf.cumsum(tf.gather(importance, order))
+  limits = tf.convert_to_tensor(budgets)[:, tf.newaxis] * (1 + _ROUNDING)
+  lengths = tf.reduce_sum(tf.cast(sums <= limits, tf.int32), axis=1)
+  return _first(order, tf.maximum(lengths, 1))
+
+
+def most_important(importance: Any, budgets: Any) -> tf.Tensor:
+  """The masks of the variant 'fedakd'.
+
+  Args:
+    importance: I, `float64[H]`.
+    budgets: r, `float64[N]`.
+
+  Returns:
+    `float32[N, H]`, ones for the `clip(floor(r), 1, H)` most important neurons.
+  """
+  order = tf.argsort(importance, direction='DESCENDING', stable=True)
+  lengths = np.clip(np.floor(budgets * (1 + _ROUNDING)), 1, None)
+  return _first(order, tf.cast(lengths, tf.int32))
+
+
+def _first(order, lengths) -> tf.Tensor:
+  ranks = tf.math.invert_permutation(order)
+  return tf.cast(ranks[tf.newaxis] < lengths[:, tf.newaxis], tf.float32)
+
+
+def _check_contributions(contributions, num_clients) -> None:
+  if not isinstance(contributions, Sequence | np.ndarray):
+    raise TypeError(
+      'contributions must be a sequence of numbers, one for each client, found'
+      f' {contributions!r}.'
+    )
+  if len(contributions) != num_clients:
+    raise ValueError(
+      f'contributions must have an entry for each of the {num_clients} clients,'
+      f' found {len(contributions)}.'
+    )
+  for contribution in contributions:
+    checks.check_real(
+      'An entry of contributions', float(contribution), 0.0, 1.0
+    )

@@ -1,0 +1,267 @@
+"""FedAKD: clients and server teach each other by distillation, in two phases.
+
+"Two-way" knowledge distillation under imbalanced covariate shift. Each client
+keeps a model of its own; only examples that this model gets right teach the
+global one, so that clients with good data influence it more and nobody is
+overwritten. Where the paper contradicts itself, its appendix or its public
+code, the default is named in `build_fedakd` and an option gives the other
+reading.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import models
+from tff_fair.algorithms import composition
+
+VARIANTS = ('full', 'all_data', 'single_dist', 'correct_agg')
+ORDERS = ('down_up', 'up_down')
+GRANULARITIES = ('epochs', 'single_step')
+EVALUATED = ('local', 'global')
+
+# More examples than a client has.
+_FULL_BATCH = 2**30
+
+
+def build_fedakd(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
+  down_weight: float = 1.0,
+  up_weight: float = 1.0,
+  distillation_temperature: float = 1.0,
+  variant: str = 'full',
+  order: str = 'down_up',
+  granularity: str = 'epochs',
+  evaluate: str = 'local',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> composition.FairLearningProcess:
+  """Builds FedAKD.
+
+  Client k has a model `w_k`, at first w^0, and receives the global model `w_g`:
+
+  1. Down: `w_k` is trained on all of its examples D_k, on
+     `CE(w_k) + alpha KD(w_k; w_g)`, the teacher `w_g` fixed.
+  2. Select: `I_k`, the examples that `w_k` classifies right.
+  3. Up: `w_gk`, at first `w_g`, is trained on I_k, on
+     `CE(w_gk) + beta KD(w_gk; w_k)`, the teacher `w_k` fixed. If I_k is empty,
+     `w_gk = w_g`.
+  4. Server: `w_g <- sum_k |D_k| w_gk / sum_k |D_k|`; `w_k` stays where it is.
+
+  KD is `losses.distillation_loss`. Teachers, and the model that selects, run in
+  inference mode; a phase ends before the next one begins. The batch-norm
+  statistics of `w_k` are its own. With `variant='all_data'` and `up_weight=0`
+  the global model is FedAvg's bit for bit.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
+      initial weights are w^0: seed Keras before building.
+    num_clients: Clients have ids 0..num_clients-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Fresh at the start of each phase.
+    local_epochs: E, passes over the examples of a phase.
+    batch_size: Examples a minibatch; the last, shorter one is kept.
+    seed: Of the permutations and dropout masks on clients.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None.
+    focal_gamma: gamma of a focal loss in place of CE; 0 is CE.
+    down_weight: alpha, not negative.
+    up_weight: beta, not negative.
+    distillation_temperature: Temp of KD, positive.
+    variant: 'full'; the paper's ablations 'all_data' (`I_k = D_k`),
+      'single_dist' (step 1 is `w_k <- w_g`; there are no models but the
+      global one) and 'correct_agg' (the server weighs by |I_k|; if nobody has
+      any, `w_g` stays).
+    order: 'down_up', as above and in the paper's Algorithm 1; 'up_down', as its
+      public code: up, server, then down with the new `w_g`, which needs a
+      second exchange. A client's first round there has `I_k = D_k`.
+    granularity: 'epochs', E epochs of minibatches a phase; 'single_step', as
+      the update lines are printed: one step on the whole of its examples.
+    evaluate: The client's model that is scored: 'local', `w_k`, or 'global',
+      `w_g`, as the public code does. Not with 'single_dist', where it is `w_g`.
+    server_optimizer: Applied to the mean update; None adds it as it is.
+    model_aggregator: Replaces the weighted mean of the trainable weights.
+
+  Returns:
+    With `evaluate='local'` a `PersonalizedLearningProcess`, else a
+    `FairLearningProcess`; `get_model_weights` gives `w_g`. The client table is
+    `OrderedDict(model, distilled)`, int32: whether the client has had a down
+    phase. Metrics under `client_work`: `loss` and `accuracy` of the down phase
+    (not with 'single_dist'), `up_loss` and `correct_share`, |I_k| / |D_k|; of
+    each client also `num_correct`, |I_k|. With 'up_down' those of the down
+    phase are under `second_exchange`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, a choice unknown, or the arguments
+      do not fit together.
+  """
+  composition.check_arguments(
+    client_optimizer=client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+    seed=seed,
+  )
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  checks.check_real('down_weight', down_weight, 0.0)
+  checks.check_real('up_weight', up_weight, 0.0)
+  checks.check_positive('distillation_temperature', distillation_temperature)
+  checks.check_choice('order', order, ORDERS)
+  checks.check_choice('granularity', granularity, GRANULARITIES)
+  checks.check_choice('evaluate', evaluate, EVALUATED)
+  _check_variant(variant, order)
+  model = models.StatelessModel(model_fn)
+  loop = dict(local_epochs=local_epochs, batch_size=batch_size)
+  if granularity == 'single_step':
+    loop = dict(local_epochs=1, batch_size=_FULL_BATCH)
+
+  def build_training(weight):
+    objective = client.distillation_objective(
+      weight, temperature=distillation_temperature, focal_gamma=focal_gamma
+    )
+    return client.build_local_training(
+      model, objective, client_optimizer, **loop
+    )
+
+  train_down = build_training(down_weight)
+  train_up = build_training(up_weight)
+
+  def down(weights, row, examples, client_seed, learning_rate):
+    """Step 1."""
+    x = examples['train']['x']
+    teacher = ()
+    if down_weight:
+      teacher = client.logits_of_examples(model, weights, x)
+    return train_down(
+      row['model'],
+      examples['train'],
+      # FedAvg's seed is that of the up phase, whose model is the global one.
+      tf.random.experimental.stateless_fold_in(client_seed, local_epochs),
+      context=teacher,
+      learning_rate=learning_rate,
+    )
+
+  def up(weights, own, everything, examples, client_seed, learning_rate):
+    """Steps 2 and 3."""
+    train = examples['train']
+    logits = client.logits_of_examples(model, own, train['x'])
+    right = tf.equal(
+      tf.argmax(logits, axis=-1, output_type=tf.int32), train['y']
+    )
+    chosen = right | everything
+    result = train_up(
+      weights,
+      collections.OrderedDict(
+        (name, tf.boolean_mask(value, chosen)) for name, value in train.items()
+      ),
+      client_seed,
+      context=tf.boolean_mask(logits, chosen) if up_weight else (),
+      learning_rate=learning_rate,
+    )
+    return result, tf.math.count_nonzero(chosen, dtype=tf.int32)
+
+  def sent(weights, row, result, num_correct, examples, metrics):
+    """What the client uploads, and what it says of both phases."""
+    num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
+    correct = tf.cast(num_correct, tf.float32)
+    measured = collections.OrderedDict(
+      metrics,
+      up_loss=result.metrics['loss'],
+      correct_share=tf.math.divide_no_nan(correct, num_examples),
+    )
+    return client.ClientOutput(
+      update=composition.model_update(weights, result.weights),
+      update_weight=correct if variant == 'correct_agg' else num_examples,
+      row=row,
+      metrics=measured,
+      report=collections.OrderedDict(measured, num_correct=num_correct),
+    )
+
+  def distilled(result):
+    return collections.OrderedDict(
+      model=result.weights, distilled=tf.constant(1)
+    )
+
+  def down_then_up(weights, row, examples, client_seed, learning_rate):
+    first = down(weights, row, examples, client_seed, learning_rate)
+    everything = tf.constant(variant == 'all_data')
+    result, num_correct = up(
+      weights, first.weights, everything, examples, client_seed, learning_rate
+    )
+    return sent(
+      weights, distilled(first), result, num_correct, examples, first.metrics
+    )
+
+  def only_up(weights, row, examples, client_seed, learning_rate):
+    """The round without its down phase."""
+    own, everything = weights, tf.constant(False)
+    if variant != 'single_dist':
+      own = row['model']
+      everything = (row['distilled'] < 1) | (variant == 'all_data')
+    result, num_correct = up(
+      weights, own, everything, examples, client_seed, learning_rate
+    )
+    nothing = collections.OrderedDict()
+    return sent(weights, row, result, num_correct, examples, nothing)
+
+  def only_down(weights, row, examples, client_seed, learning_rate):
+    """The second exchange of the order 'up_down'."""
+    result = down(weights, row, examples, client_seed, learning_rate)
+    return client.ClientOutput(
+      update=tf.nest.map_structure(tf.zeros_like, weights),
+      update_weight=tf.constant(1.0),
+      row=distilled(result),
+      metrics=result.metrics,
+      report=collections.OrderedDict(result.metrics),
+    )
+
+  def build_work(client_update):
+    row = collections.OrderedDict(
+      model=model.initial_weights, distilled=np.int32(0)
+    )
+    return client.build_client_work(
+      model,
+      client_update,
+      num_clients=num_clients,
+      seed=seed,
+      initial_row=() if variant == 'single_dist' else row,
+      learning_rate_fn=client_learning_rate_fn,
+    )
+
+  whole = order == 'down_up' and variant != 'single_dist'
+  process = composition.compose_process(
+    model,
+    build_work(down_then_up if whole else only_up),
+    rule=tff.aggregators.MeanFactory(no_nan_division=True),
+    server_optimizer=server_optimizer,
+    model_aggregator=model_aggregator,
+  )
+  if order == 'up_down':
+    process = composition.add_exchange(process, build_work(only_down))
+  if evaluate == 'global' or variant == 'single_dist':
+    return process
+  return composition.add_client_models(process)
+
+
+def _check_variant(variant, order) -> None:
+  checks.check_choice('variant', variant, VARIANTS)
+  if variant == 'single_dist' and order != 'down_up':
+    raise ValueError(
+      "order must be 'down_up' for the variant 'single_dist', which has no"
+      f' down phase, found {order!r}.'
+    )

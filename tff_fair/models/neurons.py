@@ -1,0 +1,92 @@
+"""The neurons of a Keras model, and which weights belong to each."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from tff_fair.models import stateless
+
+_layers = tf.keras.layers
+_WITH_NEURONS = (_layers.Dense, _layers.Conv1D, _layers.Conv2D, _layers.Conv3D)
+
+
+class Neurons:
+  """The output units of dense layers, and the channels of convolutions.
+
+  To a neuron belong its incoming weights, its bias, and its scale and offset in
+  the batch normalisation behind it. The last dense layer or convolution, which
+  gives the logits, has none here; nor have layers of other kinds.
+
+  Attributes:
+    number: H, at least 1.
+  """
+
+  def __init__(self, model: stateless.StatelessModel):
+    """Finds the neurons.
+
+    Args:
+      model: The client model.
+
+    Raises:
+      ValueError: If the model has no hidden neurons.
+    """
+    kernels = [
+      layer
+      for layer in model.layers_of_trainable
+      if isinstance(layer, _WITH_NEURONS)
+    ]
+    last = kernels[-1] if kernels else None
+    self._shapes = [w.shape for w in model.initial_weights.trainable]
+    # For each variable the position of its first neuron, or None.
+    self._starts = []
+    self.number = 0
+    owner, start, width = None, None, None
+    for layer, shape in zip(
+      model.layers_of_trainable, self._shapes, strict=True
+    ):
+      if isinstance(layer, _WITH_NEURONS):
+        if layer is not owner and layer is not last:
+          start, width = self.number, shape[-1]
+          self.number += width
+        owner = layer
+        self._starts.append(None if layer is last else start)
+      elif isinstance(layer, _layers.BatchNormalization) and shape == (width,):
+        self._starts.append(start)
+      else:
+        self._starts.append(None)
+    if not self.number:
+      raise ValueError(
+        'model_fn must build a model with a hidden dense layer or convolution,'
+        ' found none.'
+      )
+
+  def masks(self, mask: Any) -> list[tf.Tensor]:
+    """The masks of the trainable weights.
+
+    Args:
+      mask: `float32[H]`, of the neurons.
+
+    Returns:
+      float32 tensors of the shapes of the trainable weights, 1 for weights of
+      no neuron.
+    """
+    return [
+      tf.ones(shape)
+      if start is None
+      else tf.broadcast_to(mask[start : start + shape[-1]], shape)
+      for start, shape in zip(self._starts, self._shapes, strict=True)
+    ]
+
+  def masked(
+    self, weights: stateless.ModelWeights, mask: Any
+  ) -> stateless.ModelWeights:
+    """Weights times `masks`; the non-trainable ones stay.
+
+    Args:
+      weights: `ModelWeights` of tensors.
+      mask: `float32[H]`.
+    """
+    return stateless.ModelWeights(
+      [w * m for w, m in zip(weights.trainable, self.masks(mask), strict=True)],
+      weights.non_trainable,
+    )

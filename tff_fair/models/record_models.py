@@ -1,0 +1,133 @@
+"""The Keras client model of patient records: sequences of events.
+
+FedAKD, appendix H: a bidirectional GRU with attention over the events of a
+record, beside embeddings of its static features. A record is one float32
+array `[1 + num_events, 4]`: row 0 is (sex id, postal bucket, number of events
+n, 0), rows 1..n are (code id, age, value, 1 if the value is missing) in order
+of time, and what follows is padding. Ids are small integers, so float32 holds
+them exactly.
+"""
+
+import collections
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+_layers = tf.keras.layers
+
+_SEX_EMBEDDING_SIZE = 8
+_POSTAL_EMBEDDING_SIZE = 16
+
+
+def gru_ehr(
+  input_shape: Sequence[int],
+  num_classes: int = 2,
+  *,
+  vocabulary_size: int,
+  num_sexes: int,
+  num_postal_buckets: int,
+  embedding_size: int = 64,
+  units: int = 256,
+  dropout_rate: float = 0.3,
+) -> tf.keras.Model:
+  """FedAKD's model of health records: two bidirectional GRUs and attention.
+
+  An event is the embedding of its code beside its three numbers. With the
+  outputs `h_t` (2 * units) of the second bidirectional GRU at event t:
+
+      e_t = v' tanh(W h_t + b),  a = softmax(e_1..e_n),  c = sum_t a_t h_t
+
+  The embedding of the model is c beside the embeddings of sex (8) and postal
+  bucket (16); a linear classifier follows. The paper gives the GRUs with
+  their dropout and the attention; the sizes of the embeddings, and dropout
+  between the two GRUs only, are our choice. A record's outputs do not depend
+  on its padding; a batch is cut to its longest record before the GRUs.
+
+  Args:
+    input_shape: Shape of one record, `(1 + num_events, 4)`.
+    num_classes: Number of logits.
+    vocabulary_size: Number of code ids; 0 is padding's.
+    num_sexes: Number of sex ids.
+    num_postal_buckets: Number of postal buckets.
+    embedding_size: Size of a code's embedding.
+    units: Units of a GRU in each direction, and of half an energy `W h_t`.
+    dropout_rate: Share of the first GRUs' outputs that training drops.
+
+  Returns:
+    A Keras model with an embedding of 2 * units + 24 dimensions.
+
+  Raises:
+    ValueError: If `input_shape` is not that of records.
+  """
+  shape = tuple(input_shape)
+  if len(shape) != 2 or shape[0] < 2 or shape[1] != 4:
+    raise ValueError(
+      'input_shape must be (1 + num_events, 4) with at least one event, found '
+      f'{shape}.'
+    )
+  x = tf.keras.Input(shape)
+  sexes, postal_buckets, codes, numbers, mask = _Unpacked()(x)
+  embedded = _Embedding(vocabulary_size, embedding_size)(codes)
+  h = _layers.Concatenate()([embedded, numbers])
+  h = _bidirectional_gru(units)(h, mask=mask)
+  h = _layers.Dropout(dropout_rate)(h)
+  h = _bidirectional_gru(units)(h, mask=mask)
+  embedding = _layers.Concatenate()(
+    [
+      _attend(h, mask, units),
+      _Embedding(num_sexes, _SEX_EMBEDDING_SIZE)(sexes),
+      _Embedding(num_postal_buckets, _POSTAL_EMBEDDING_SIZE)(postal_buckets),
+    ]
+  )
+  logits = _layers.Dense(num_classes)(embedding)
+  return tf.keras.Model(
+    x, collections.OrderedDict(logits=logits, embedding=embedding)
+  )
+
+
+class _Unpacked(_layers.Layer):
+  """Sexes, postal buckets, and codes, numbers and mask of the events."""
+
+  def call(self, x):
+    # Steps that are padding in every record are not worth their time.
+    static, events = x[:, 0], x[:, 1:]
+    lengths = tf.cast(static[:, 2], tf.int32)
+    events = events[:, : tf.maximum(tf.reduce_max(lengths), 1)]
+    return (
+      tf.cast(static[:, 0], tf.int32),
+      tf.cast(static[:, 1], tf.int32),
+      tf.cast(events[:, :, 0], tf.int32),
+      events[:, :, 1:],
+      tf.sequence_mask(lengths, tf.shape(events)[1]),
+    )
+
+
+class _Embedding(_layers.Embedding):
+  """An embedding whose gradient is a tensor.
+
+  That of Keras's is `tf.IndexedSlices`, with which methods that calculate with
+  gradients cannot.
+  """
+
+  def call(self, inputs):
+    return tf.gather(_with_dense_gradient(self.embeddings), inputs)
+
+
+@tf.custom_gradient
+def _with_dense_gradient(table):
+  return tf.identity(table), tf.convert_to_tensor
+
+
+def _bidirectional_gru(units) -> _layers.Layer:
+  # Keras's GRU layer picks a kernel for the device when its graph is
+  # optimised, which nested loops of a TFF computation keep it from.
+  cell = _layers.GRUCell(units)
+  return _layers.Bidirectional(_layers.RNN(cell, return_sequences=True))
+
+
+def _attend(h, mask, units):
+  """Returns float32 [?, 2 * units], the mean of the steps by attention."""
+  energy = _layers.Dense(units, activation='tanh')(h)
+  score = _layers.Dense(1, use_bias=False)(energy)
+  attention = _layers.Softmax()(_layers.Reshape([-1])(score), mask=mask)
+  return _layers.Dot(axes=1)([attention, h])
