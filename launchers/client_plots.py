@@ -63,7 +63,8 @@ def reputation(
   """Draws each client's reputation over the rounds, and who was isolated when.
 
   Args:
-    run: The directory of a run of CFFL.
+    run: The directory of a run of CFFL, or of another method whose server gives
+      reputations, CGSV or FedAVE; these isolate nobody.
     path: The PNG file to write.
 
   Returns:
@@ -75,18 +76,21 @@ def reputation(
   """
   run = pathlib.Path(run)
   clients = read_clients(run)
-  reports = plot_parts.read(
-    run / 'reports.csv', ['round', 'client_id', 'reputation', 'reputable']
-  )
-  isolated = reports[reports['reputable'] == 0]
-  ends = isolated.groupby('client_id')['round'].min()
-  shown = reports[
-    reports['round'] <= reports['client_id'].map(ends).fillna(np.inf)
-  ]
+  columns = ['round', 'client_id', 'reputation']
   figure, (axes,) = _figure(1)
-  _draw_lines(axes, clients, shown, 'reputation')
-  _draw_threshold(axes, run)
-  _mark_isolated(axes, clients, ends)
+  if not plot_parts.has_columns(run / 'reports.csv', ['reputable']):
+    shown = plot_parts.read(run / 'reports.csv', columns)
+    _draw_lines(axes, clients, shown, 'reputation')
+  else:
+    reports = plot_parts.read(run / 'reports.csv', [*columns, 'reputable'])
+    isolated = reports[reports['reputable'] == 0]
+    ends = isolated.groupby('client_id')['round'].min()
+    shown = reports[
+      reports['round'] <= reports['client_id'].map(ends).fillna(np.inf)
+    ]
+    _draw_lines(axes, clients, shown, 'reputation')
+    _draw_threshold(axes, run)
+    _mark_isolated(axes, clients, ends)
   axes.set(
     title='Reputation of each client', xlabel='Round (count)', ylim=(0, None)
   )

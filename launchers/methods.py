@@ -1,17 +1,18 @@
 """The methods that the launchers know, and the flags each of them reads."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tasks
 
+_SHIFT = ('shift_sizes', 'shift_method', 'shift', 'pca_dim', 'shift_weights')
 _TUPLES = ('metric_weight', 'use_ce', 'resample')
 
 # Method -> the flags that only some methods read. The names are those of the
 # builder's arguments, but for those that describe an optimiser, free riders or
 # margins.
 METHOD_FLAGS: dict[str, tuple[str, ...]] = {
-  'fedavg': ('uniform',),
+  'fedavg': ('uniform', 'focal_gamma'),
   'ditto': (
     'uniform',
     'proximal_weight',
@@ -50,6 +51,7 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
     'isolation',
     'after_isolation',
     'ties',
+    'focal_gamma',
     'free_riders',
     'free_rider_kind',
   ),
@@ -82,7 +84,51 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
   'triplet_fl': ('margin', *_TUPLES),
   'quadruplet_fl': ('margin_1', 'margin_2', *_TUPLES),
   'fed_prox': ('uniform', 'proximal_weight'),
-  'standalone': (),
+  'fedakd': (
+    'down_weight',
+    'up_weight',
+    'distillation_temperature',
+    'variant',
+    'order',
+    'granularity',
+    'evaluate',
+    'focal_gamma',
+  ),
+  'scaffold': ('server_learning_rate', 'variant', 'focal_gamma'),
+  'cgsv': (
+    'update_length',
+    'history_weight',
+    'altruism',
+    'variant',
+    'focal_gamma',
+  ),
+  'fed_ave': (
+    'update_length',
+    'history_weight',
+    'altruism',
+    'upload_fraction',
+    'download_base',
+    'variant',
+    'focal_gamma',
+  ),
+  'fed_sac': (
+    'contribution_sharpness',
+    'importance_every',
+    'mid_round',
+    'variant',
+    'focal_gamma',
+  ),
+  'pfed_ck': (
+    'knowledge_weight',
+    'feature_weight',
+    'distillation_temperature',
+    'num_clusters',
+    'focal_gamma',
+  ),
+  'fed_dc': ('drift_weight', 'grad_correction', 'variant', 'focal_gamma'),
+  'fed_as': ('alignment_learning_rate', 'alignment_batch_size', 'focal_gamma'),
+  'fed_mpr': ('prune_fraction', 'prune_stages', 'focal_gamma'),
+  'standalone': ('focal_gamma',),
   'round_robin_fed_avg': (),
   'dssgd': ('upload_rate', 'clip_value'),
 }
@@ -91,13 +137,30 @@ METHOD_FLAGS: dict[str, tuple[str, ...]] = {
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
   'moon': {'contrastive_weight': 5.0, 'temperature': 0.5},
   'fed_prox': {'proximal_weight': 0.01},
+  'fedakd': {'variant': 'full'},
+  'scaffold': {'variant': 'original'},
+  'cgsv': {'variant': 'original', 'history_weight': 0.95},
+  'fed_ave': {'variant': 'original', 'history_weight': 0.9},
+  'fed_sac': {'variant': 'original'},
+  'fed_dc': {'variant': 'original'},
 }
 
 # Clients of these take turns: a round is a call of `next` for each of them.
 SEQUENTIAL = ('round_robin_fed_avg', 'dssgd')
 
 # A round of these does not lead from one global model to the next.
-_WITHOUT_DISTANCES = ('cffl', 'standalone', *SEQUENTIAL)
+_WITHOUT_DISTANCES = (
+  'cffl',
+  'cgsv',
+  'fed_ave',
+  'fed_sac',
+  'pfed_ck',
+  'standalone',
+  *SEQUENTIAL,
+)
+
+# Their server rates clients on a validation set.
+_VALIDATING = ('cffl', 'fed_ave', 'fed_sac')
 
 # A flag, and the values of others that leave it without effect.
 INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -136,15 +199,65 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
   ),
   ('temperature', {'algorithm': 'supcon_fl', 'metric_weight': 0.0}),
   ('temperature', {'algorithm': 'moon', 'contrastive_weight': 0.0}),
+  ('down_weight', {'variant': 'single_dist'}),
+  ('evaluate', {'variant': 'single_dist'}),
+  ('distillation_temperature', {'down_weight': 0.0, 'up_weight': 0.0}),
+  ('distillation_temperature', {'knowledge_weight': 0.0}),
+  ('local_epochs', {'granularity': 'single_step'}),
+  ('batch_size', {'granularity': 'single_step'}),
+  ('update_length', {'variant': 'fedakd'}),
+  ('upload_fraction', {'variant': 'original'}),
+  ('download_base', {'variant': 'original'}),
+  ('importance_every', {'variant': 'fedakd'}),
+  ('mid_round', {'variant': 'original'}),
+  ('grad_correction', {'variant': 'fedakd'}),
   *(
     (name, {'partition': partition})
-    for name in ('dirichlet_alpha', 'balance_cap', 'min_samples')
+    for name in (
+      'dirichlet_alpha',
+      'dirichlet_remainder',
+      'balance_cap',
+      'min_samples',
+    )
     for partition in tasks.PARTITION_NAMES
     if partition != 'dirichlet'
   ),
   ('num_examples', {'partition': 'dirichlet'}),
+  *(
+    (name, {'partition': partition})
+    for name in _SHIFT
+    for partition in tasks.PARTITION_NAMES
+    if partition != 'covariate_shift'
+  ),
+  *(
+    (name, {'shift_method': 'pc1_sort'})
+    for name in ('shift', 'pca_dim', 'shift_weights')
+  ),
   ('num_examples', {'partition': 'writer'}),
+  ('num_examples', {'partition': 'state'}),
   ('data_fraction', {'task': 'femnist'}),
+  ('data_fraction', {'task': 'ehr'}),
+  # The data say themselves whose they are.
+  *(
+    (name, {'task': task})
+    for name in ('dirichlet_remainder', *_SHIFT)
+    for task in ('femnist', 'ehr')
+  ),
+  *(
+    (name, {'task': 'ehr'})
+    for name in (
+      'dirichlet_alpha',
+      'balance_cap',
+      'min_samples',
+      'num_examples',
+    )
+  ),
+  *(
+    (name, {'task': task})
+    for name in ('ehr_scale', 'max_events')
+    for task in tasks.TASK_NAMES
+    if task != 'ehr'
+  ),
   ('margin_2', {'task': 'adult'}),
   ('validation_fraction', {'split': 'client'}),
   ('holdout_fraction', {'split': 'server'}),
@@ -166,7 +279,6 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
 
 # Method -> the values of flags that it cannot do without.
 REQUIRED: dict[str, dict[str, Any]] = {
-  'cffl': {'split': 'server'},
   # Test data are normalised by the statistics of the client that keeps them.
   'fed_rdn': {'split': 'client'},
 }
@@ -222,10 +334,16 @@ def build_class_centroids(
   return lambda weights: centroids(weights, data)
 
 
+def needs_contributions(settings: Mapping[str, Any]) -> bool:
+  """Whether the server has to know beforehand what clients reach alone."""
+  return settings['algorithm'] == 'fed_sac'
+
+
 def build_process(
   settings: Mapping[str, Any],
   task: tasks.Task,
   statistics: Mapping[str, Any] | None,
+  contributions: Sequence[float] | None = None,
 ) -> Any:
   """Builds the learning process of a run.
 
@@ -233,6 +351,8 @@ def build_process(
     settings: The flag values of the run.
     task: The task of the run.
     statistics: What `gather_statistics` returned.
+    contributions: What each client reaches alone, an accuracy, where
+      `needs_contributions`.
 
   Returns:
     A `tff.learning.templates.LearningProcess`.
@@ -259,6 +379,15 @@ def build_process(
     'triplet_fl': algorithms.build_triplet_fl,
     'quadruplet_fl': algorithms.build_quadruplet_fl,
     'fed_prox': algorithms.build_fed_prox,
+    'fedakd': algorithms.build_fedakd,
+    'scaffold': algorithms.build_scaffold,
+    'cgsv': algorithms.build_cgsv,
+    'fed_ave': algorithms.build_fed_ave,
+    'fed_sac': algorithms.build_fed_sac,
+    'pfed_ck': algorithms.build_pfed_ck,
+    'fed_dc': algorithms.build_fed_dc,
+    'fed_as': algorithms.build_fed_as,
+    'fed_mpr': algorithms.build_fed_mpr,
     'standalone': algorithms.build_standalone,
     'round_robin_fed_avg': algorithms.build_round_robin_fed_avg,
     'dssgd': algorithms.build_dssgd,
@@ -266,6 +395,10 @@ def build_process(
   algorithm = settings['algorithm']
   own = {name: settings[name] for name in METHOD_FLAGS[algorithm]}
   own.update(_optimizer_arguments(settings, 'client'))
+  if algorithm in _VALIDATING:
+    own['validation'] = validation_examples(settings, task)
+  if needs_contributions(settings):
+    own['contributions'] = contributions
   if algorithm == 'ditto':
     own.pop('personal_weight_decay')
     own.pop('personal_learning_rate')
@@ -289,8 +422,34 @@ def build_process(
   )
 
 
+def validation_examples(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> tuple[Any, Any]:
+  """What the server validates on.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+
+  Returns:
+    `(x, y)`, the task's validation examples.
+
+  Raises:
+    ValueError: If there are none.
+  """
+  if not len(task.validation.y):
+    name = {'client': 'holdout_fraction', 'server': 'validation_fraction'}[
+      settings['split']
+    ]
+    raise ValueError(
+      f'{name} must be above 0 for {settings["algorithm"]}, whose server'
+      f' validates on that part, found {settings[name]}.'
+    )
+  return tuple(task.validation)
+
+
 def _participants(settings, task) -> dict[str, Any]:
-  """What CFFL's server holds and is told, and who deceives it."""
+  """What CFFL's server is told, and who deceives it."""
   from tff_fair import client
 
   riders = None
@@ -299,7 +458,6 @@ def _participants(settings, task) -> dict[str, Any]:
       client_ids=task.free_riders, kind=settings['free_rider_kind']
     )
   return {
-    'validation': tuple(task.validation),
     'amounts': tasks.stated_amounts(task, settings['scenario']),
     'free_riders': riders,
   }

@@ -18,7 +18,8 @@ class Preset:
   Attributes:
     source: Where the values are from.
     shared: Flag values for every method, among them the default `algorithm`.
-    methods: Method -> its own flag values, and its model if that is another.
+    methods: Method -> its own flag values, and its model or optimiser if that
+      is another.
   """
 
   source: str
@@ -411,6 +412,183 @@ _FEDQUAD_DIGITS = _fedquad(
   },
 )
 
+_FEDAKD_SHARED = {
+  'algorithm': 'fedakd',
+  'model': 'cnn_fedakd',
+  'num_clients': 10,
+  'local_epochs': 1,
+  'batch_size': 32,
+  'rounds': 20,
+  'eval_every': 5,
+}
+# 7 : 1 : 2, of which the second parts are what a server validates on.
+_FEDAKD_SPLIT = {
+  'split': 'client',
+  'test_fraction': 0.2,
+  'holdout_fraction': 0.125,
+}
+# The paper's table 6.
+_FEDAKD_COMPARATORS = {
+  'cffl': {
+    'upload_rate': 0.5,
+    'clip_mode': 'norm',
+    'clip_value': 5.0,
+    'threshold_absolute': 0.05,
+    'punishment_factor': 1.0,
+  },
+  'cgsv': {'history_weight': 0.9, 'altruism': 1.0},
+  'fed_ave': {
+    'history_weight': 0.9,
+    'altruism': 1.0,
+    'upload_fraction': 0.5,
+    'download_base': 0.3,
+  },
+  'fed_sac': {'contribution_sharpness': 2.0, 'mid_round': 15},
+  # With Adam the original's correction of gradients has no meaning.
+  'fed_dc': {'drift_weight': 1.0, 'variant': 'fedakd'},
+  'fed_mpr': {'prune_fraction': 0.1, 'client_weight_decay': 1e-4},
+  'fed_prox': {'proximal_weight': 0.01},
+  'scaffold': {
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.1,
+    'server_learning_rate': 0.005,
+  },
+}
+_FEDAKD_OWN = {
+  'down_weight': 1.0,
+  'up_weight': 1.0,
+  'distillation_temperature': 1.0,
+}
+# CGSV's own paper has an update length for each of these.
+_UPDATE_LENGTHS = {'cifar10': 0.15}
+_FEDAKD_RATES = {'fmnist': 1e-3, 'cifar10': 5e-3}
+_FEDAKD_TASKS = {'fmnist': 'fmnist', 'cifar': 'cifar10'}
+_FEDAKD_PARTITIONS = {
+  'pow': {'partition': 'zipf'},
+  'bcs': {
+    'partition': 'covariate_shift',
+    'shift_sizes': 'equal',
+    'shift': 5.0,
+  },
+  **{
+    f'ics{shift}': {
+      'partition': 'covariate_shift',
+      'shift_sizes': 'zipf',
+      'shift': float(shift),
+    }
+    for shift in (2, 5, 10)
+  },
+}
+_FEDAKD_GLOBAL_PARTITIONS = {
+  'pow': {'partition': 'zipf'},
+  'cla': {'partition': 'class'},
+  **{
+    f'dir{alpha}': {
+      'partition': 'dirichlet',
+      'dirichlet_alpha': float(alpha),
+      'dirichlet_remainder': 'drop',
+    }
+    for alpha in (1, 2, 3)
+  },
+}
+
+
+def _fedakd(
+  source: str,
+  shared: Mapping[str, Any],
+  methods: Mapping[str, Mapping[str, Any]] | None = None,
+  **own: Any,
+) -> Preset:
+  """A setting for FedAKD, and for its comparators."""
+  length = {'update_length': _UPDATE_LENGTHS.get(shared['task'], 0.5)}
+  comparators = {
+    **_FEDAKD_COMPARATORS,
+    'cgsv': {**_FEDAKD_COMPARATORS['cgsv'], **length},
+    'fed_ave': {**_FEDAKD_COMPARATORS['fed_ave'], **length},
+  }
+  return Preset(
+    source=source,
+    shared={**_FEDAKD_SHARED, **shared},
+    methods={
+      **comparators,
+      **(methods or {}),
+      'fedakd': {**_FEDAKD_OWN, **own},
+    },
+  )
+
+
+def _fedakd_local(name: str, setting: str, **own: Any) -> Preset:
+  """Every client is scored on its own test part; Adam, as the public code."""
+  task = _FEDAKD_TASKS[name]
+  rate = _FEDAKD_RATES[task]
+  shared = {
+    'task': task,
+    'client_optimizer': 'adam',
+    'client_learning_rate': rate,
+    **_FEDAKD_SPLIT,
+    **_FEDAKD_PARTITIONS[setting],
+  }
+  # Of the public code: ten times below the federated rate.
+  alone = {'standalone': {'client_learning_rate': rate / 10}}
+  return _fedakd('FedAKD, table 1', shared, alone, **own)
+
+
+def _fedakd_global(name: str, setting: str) -> Preset:
+  """All are scored on one test set; the rates imply SGD."""
+  of_task = {
+    'fmnist': {'batch_size': 32, 'client_learning_rate': 0.15},
+    'cifar': {
+      'model': 'cnn_fedakd_deep',
+      'batch_size': 128,
+      'client_learning_rate': 0.015,
+    },
+  }
+  shared = {
+    'task': _FEDAKD_TASKS[name],
+    'client_optimizer': 'sgd',
+    'split': 'server',
+    'validation_fraction': 0.125,
+    # Ten models on all test examples take as long as a round.
+    'eval_every': 10,
+    **of_task[name],
+    **_FEDAKD_GLOBAL_PARTITIONS[setting],
+  }
+  return _fedakd('FedAKD, table 5', shared)
+
+
+def _fedakd_ehr(source: str, rounds: int) -> Preset:
+  """The states; the paper's rate, 1e-5, is for fifty times the records."""
+  shared = {
+    'task': 'ehr',
+    'model': 'gru_ehr',
+    'num_clients': None,
+    'client_optimizer': 'adam',
+    'client_learning_rate': 1e-3,
+    'batch_size': 64,
+    'rounds': rounds,
+    'split': 'client',
+    'test_fraction': 0.2,
+    'holdout_fraction': 0.1,
+    'focal_gamma': 2.0,
+  }
+  return _fedakd(source, shared)
+
+
+_FEDAKD_VARIANTS = ('full', 'all_data', 'single_dist', 'correct_agg')
+_FEDAKD_DIGITS = _fedakd(
+  'a small task for a first look, not from a paper',
+  {
+    'task': 'digits',
+    'client_optimizer': 'adam',
+    'client_learning_rate': 1e-2,
+    'rounds': 10,
+    'eval_every': 1,
+    **_FEDAKD_SPLIT,
+    **_FEDAKD_PARTITIONS['ics5'],
+  },
+  {'standalone': {'client_learning_rate': 1e-3}},
+)
+
 PRESETS: dict[str, Preset] = {
   'fedaboost_digits': _DIGITS,
   'fedaboost_digits_without_boosting': _without_boosting(_DIGITS),
@@ -454,4 +632,24 @@ PRESETS: dict[str, Preset] = {
   'fedquad_ablation_b1_m1_m05': _fedquad_ablation(1.0, 1.0, 0.5),
   'fedquad_ablation_b05_m2_m05': _fedquad_ablation(0.5, 2.0, 0.5),
   'fedquad_ablation_b05_m5_m05': _fedquad_ablation(0.5, 5.0, 0.5),
+  'fedakd_digits': _FEDAKD_DIGITS,
+  **{
+    f'fedakd_{name}_{setting}': _fedakd_local(name, setting)
+    for name in _FEDAKD_TASKS
+    for setting in _FEDAKD_PARTITIONS
+  },
+  **{
+    f'fedakd_global_{name}_{setting}': _fedakd_global(name, setting)
+    for name in _FEDAKD_TASKS
+    for setting in _FEDAKD_GLOBAL_PARTITIONS
+  },
+  **{
+    f'fedakd_ablation_{name}_{variant}': _fedakd_local(
+      name, 'ics5', variant=variant
+    )
+    for name in _FEDAKD_TASKS
+    for variant in _FEDAKD_VARIANTS
+  },
+  'fedakd_ehr': _fedakd_ehr('FedAKD, tables 2 and 4', 20),
+  'fedakd_ehr_equal_time': _fedakd_ehr('FedAKD, table 3', 40),
 }

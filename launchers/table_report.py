@@ -17,6 +17,7 @@ from launchers import run_directory
 from launchers import table_metrics
 from launchers import table_runs
 from launchers import tables
+from tasks import ehr_synthetic
 
 # What differs from the paper is marked with it in a grid.
 _MARK = '†'
@@ -65,7 +66,7 @@ def build_row(
     'difference': _text(mean - paper.value),
     'rounds': str(settings['rounds']),
     'paper_rounds': str(paper_rounds),
-    'data': settings['task'],
+    'data': _data(settings),
     'marks': '; '.join(_marks(name, row, settings['rounds'], paper_rounds)),
     'commands': _AND.join(_commands(row)),
   }
@@ -106,7 +107,7 @@ def _marks(name, row, rounds, paper_rounds) -> list[str]:
   table = tables.TABLES[name]
   settings, num_seeds = row.runs[0][0].settings, len(row.runs)
   pairs = {
-    'data': (settings['task'], table.cells[row.cell].data),
+    'data': (_data(settings), _paper_data(table.cells[row.cell])),
     'share of the data': (settings['data_fraction'], 1),
     'rounds': (rounds, paper_rounds),
     'seeds': (num_seeds, table.seeds or num_seeds),
@@ -116,6 +117,22 @@ def _marks(name, row, rounds, paper_rounds) -> list[str]:
     for what, (ours, paper) in pairs.items()
     if ours != paper
   ]
+
+
+def _data(settings) -> str:
+  """The data of a run, and whether they are real."""
+  if settings['task'] != 'ehr':
+    return settings['task']
+  from tasks import ehr
+
+  if not ehr.is_synthetic(settings['data_dir']):
+    return 'ehr'
+  scale = settings['ehr_scale'] or ehr_synthetic.DEFAULT_SCALE
+  return f'synthetic records (ehr_scale {scale:g})'
+
+
+def _paper_data(cell) -> str:
+  return 'TriNetX' if cell.data == 'ehr' else cell.data
 
 
 def _commands(row) -> list[str]:

@@ -5,10 +5,12 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from launchers import presets
 from launchers import settings as settings_lib
 from launchers import table_metrics
 from launchers import tables
 from launchers import train_flags
+from tasks import ehr_synthetic
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
 
@@ -107,11 +109,8 @@ class Planner:
     self.seeds = range(num_seeds)
     self.figure_round = figure_round
     self._dataset = dataset
-    self._overrides = {
-      'rounds': rounds,
-      'data_fraction': None if scale == 1 else scale,
-      'data_dir': data_dir,
-    }
+    self._scale = scale
+    self._overrides = {'rounds': rounds, 'data_dir': data_dir}
     self._folder = output_dir / 'runs'
 
   def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
@@ -140,6 +139,7 @@ class Planner:
         'preset': preset,
         **flags,
         'task': self._stand_in(cell),
+        **self._share(preset),
         **self._overrides,
       }
     )
@@ -186,6 +186,15 @@ class Planner:
     """The rounds that the paper trains."""
     preset, flags = self.table.cells[cell].preset, self.table.methods[method]
     return _resolve(*_arguments({'preset': preset, **flags}))['rounds']
+
+  def _share(self, preset) -> dict[str, float]:
+    """The flag that makes a run use a share of its data."""
+    if self._scale == 1:
+      return {}
+    # Records are generated, as many as are asked for.
+    if presets.PRESETS[preset].shared['task'] == 'ehr':
+      return {'ehr_scale': ehr_synthetic.DEFAULT_SCALE * self._scale}
+    return {'data_fraction': self._scale}
 
   def _stand_in(self, cell) -> str | None:
     possible = tables.STAND_INS.get(self.table.cells[cell].data)

@@ -4,6 +4,7 @@ They are defined on demand, not on import: the launchers share names of flags,
 and `launchers.reproduce` resolves many commands without touching its own.
 """
 
+from collections.abc import Sequence
 import math
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from absl import flags
 from launchers import methods
 from launchers import presets
 import tasks
+from tasks import covariate_shift
+from tasks import partitions
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
 RUNTIMES = ('device', 'native')
@@ -146,6 +149,13 @@ _DATA = (
     'Concentration of the Dirichlet partition, positive: small is uneven; the'
     " default is the task's.",
   ),
+  _enum(
+    'dirichlet_remainder',
+    None,
+    partitions.REMAINDERS,
+    'Dirichlet partition: what the rounding of shares leaves over is dealt, or'
+    ' left out; the default is use.',
+  ),
   _flag(
     'boolean',
     'balance_cap',
@@ -160,6 +170,43 @@ _DATA = (
     'Dirichlet partition: least number of examples of a client.',
     lower_bound=0,
   ),
+  _enum(
+    'shift_sizes',
+    None,
+    covariate_shift.SIZES,
+    "Covariate-shift partition: the clients' numbers of examples; the default"
+    ' is equal.',
+  ),
+  _enum(
+    'shift_method',
+    None,
+    covariate_shift.METHODS,
+    "Covariate-shift partition: examples are drawn around each client's point,"
+    ' or sorted by their first principal component; the default is importance.',
+  ),
+  _flag(
+    'float',
+    'shift',
+    None,
+    'Covariate-shift partition: squared Mahalanobis length of the shifts,'
+    ' positive; the default is 5.',
+    lower_bound=0,
+  ),
+  _flag(
+    'integer',
+    'pca_dim',
+    None,
+    'Covariate-shift partition: principal components that are shifted; the'
+    ' default is 10.',
+    lower_bound=1,
+  ),
+  _enum(
+    'shift_weights',
+    None,
+    covariate_shift.WEIGHTS,
+    'Covariate-shift partition: the weights of examples as printed, or those of'
+    ' a shifted Gaussian; the default is density.',
+  ),
   _flag(
     'float',
     'data_fraction',
@@ -171,7 +218,8 @@ _DATA = (
     'integer',
     'num_examples',
     None,
-    'Examples dealt to all clients together; the default is all there are.',
+    'Examples dealt to all clients together; the default is all there are, for'
+    ' the covariate-shift partition half of them.',
     lower_bound=1,
   ),
   _enum(
@@ -208,6 +256,23 @@ _DATA = (
     ' default is 0.1.',
     lower_bound=0,
     upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'ehr_scale',
+    None,
+    'ehr: share of the published numbers of records that is generated where'
+    ' there are no files, above 0; the default is 0.02.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'integer',
+    'max_events',
+    None,
+    'ehr: number of latest events of a record that are kept; the default is'
+    ' 128.',
+    lower_bound=1,
   ),
 )
 
@@ -424,7 +489,8 @@ _CFFL = (
     'float',
     'history_weight',
     0.5,
-    'cffl: share of the last reputation in the new one.',
+    'cffl, cgsv, fed_ave: share of the last reputation in the new one (for cgsv'
+    ' the default is 0.95, for fed_ave 0.9).',
     lower_bound=0,
     upper_bound=1,
   ),
@@ -501,9 +567,15 @@ _COREFED = (
   _enum(
     'variant',
     'corefed',
-    ('corefed', 'cofed', 'refed'),
+    (
+      *('corefed', 'cofed', 'refed'),
+      *('full', 'all_data', 'single_dist', 'correct_agg'),
+      *('original', 'fedakd'),
+    ),
     'corefed: the whole method, or of the ablation its contribution-aware'
-    ' aggregation (cofed) or its representation alignment (refed) alone.',
+    ' aggregation (cofed) or its representation alignment (refed) alone;'
+    " fedakd: full, the default, or one of the ablation; its paper's"
+    ' comparators: original, the default, or as the script of that paper.',
   ),
   _enum(
     'alignment',
@@ -666,6 +738,184 @@ _FEDQUAD_AND_ITS_COMPARATORS = (
   ),
 )
 
+_FEDAKD = (
+  _flag(
+    'float',
+    'down_weight',
+    1.0,
+    'fedakd: alpha, factor on the distillation from the global into the'
+    " client's model.",
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'up_weight',
+    1.0,
+    "fedakd: beta, factor on the distillation from the client's into the global"
+    ' model.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'distillation_temperature',
+    1.0,
+    'fedakd, pfed_ck: of the softmax in the distillation loss, positive.',
+    lower_bound=0,
+  ),
+  _enum(
+    'order',
+    'down_up',
+    ('down_up', 'up_down'),
+    'fedakd: which model is taught first in a round, as in the paper or as in'
+    ' its public code.',
+  ),
+  _enum(
+    'granularity',
+    'epochs',
+    ('epochs', 'single_step'),
+    'fedakd: a phase is the local epochs, or one step on all examples.',
+  ),
+  _enum(
+    'evaluate',
+    'local',
+    ('local', 'global'),
+    'fedakd: the model by which a client is scored.',
+  ),
+  _flag(
+    'float',
+    'focal_gamma',
+    0.0,
+    'fedakd, its comparators, cffl, fedavg, standalone: focusing parameter of'
+    " the clients' loss; 0 is cross-entropy.",
+    lower_bound=0,
+  ),
+)
+
+_COMPARATORS_OF_FEDAKD = (
+  _flag(
+    'float',
+    'server_learning_rate',
+    1.0,
+    'scaffold: eta_g, factor on the mean update.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'update_length',
+    0.5,
+    'cgsv, fed_ave: Gamma, the length to which updates are scaled.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'altruism',
+    1.0,
+    'cgsv, fed_ave: b; the larger, the more of the aggregate everybody gets.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'upload_fraction',
+    0.5,
+    'fed_ave, as the script: share of an update that is sent, above 0.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'download_base',
+    0.3,
+    'fed_ave, as the script: least share of the aggregate that a client gets.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'float',
+    'contribution_sharpness',
+    2.0,
+    'fed_sac: beta; the larger, the smaller the submodels of those who'
+    ' contribute less.',
+    lower_bound=0,
+  ),
+  _flag(
+    'integer',
+    'importance_every',
+    10,
+    'fed_sac: rounds between two ratings of the neurons.',
+    lower_bound=1,
+  ),
+  _flag(
+    'integer',
+    'mid_round',
+    15,
+    'fed_sac, as the script: the round, from 0, of submodels.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'knowledge_weight',
+    1.0,
+    'pfed_ck: a, factor on the divergence of the two models.',
+    lower_bound=0,
+  ),
+  _flag(
+    'float',
+    'feature_weight',
+    1.0,
+    'pfed_ck: b, factor on the squared difference of their embeddings.',
+    lower_bound=0,
+  ),
+  _flag(
+    'integer',
+    'num_clusters',
+    3,
+    'pfed_ck: clusters of clients.',
+    lower_bound=1,
+  ),
+  _flag(
+    'float',
+    'drift_weight',
+    1.0,
+    'fed_dc: alpha, factor on the quadratic term of the drift.',
+    lower_bound=0,
+  ),
+  _flag(
+    'boolean',
+    'grad_correction',
+    True,
+    'fed_dc: the loss has the term of the mean gradient.',
+  ),
+  _flag(
+    'float',
+    'alignment_learning_rate',
+    0.01,
+    'fed_as: learning rate of the alignment, positive.',
+    lower_bound=0,
+  ),
+  _flag(
+    'integer',
+    'alignment_batch_size',
+    16,
+    'fed_as: examples a minibatch of the alignment.',
+    lower_bound=1,
+  ),
+  _flag(
+    'float',
+    'prune_fraction',
+    0.1,
+    'fed_mpr: rho, share of the weights that become 0, below 1.',
+    lower_bound=0,
+    upper_bound=1,
+  ),
+  _flag(
+    'integer',
+    'prune_stages',
+    1,
+    'fed_mpr: last epochs after which weights are pruned.',
+    lower_bound=1,
+  ),
+)
+
 _FLAGS = (
   *_RUN,
   *_DATA,
@@ -678,18 +928,27 @@ _FLAGS = (
   *_COREFED,
   *_COMPARATORS_OF_COREFED,
   *_FEDQUAD_AND_ITS_COMPARATORS,
+  *_FEDAKD,
+  *_COMPARATORS_OF_FEDAKD,
 )
 
 FLAG_NAMES = tuple(flag.name for flag in _FLAGS)
+# Those that describe a task.
+DATA_FLAG_NAMES = ('task', *(flag.name for flag in _DATA), 'data_seed')
 
 
-def define_flags(flag_values: flags.FlagValues) -> None:
-  """Defines the flags of `launchers.train`.
+def define_flags(
+  flag_values: flags.FlagValues, names: Sequence[str] = FLAG_NAMES
+) -> None:
+  """Defines the flags of `launchers.train`, or some of them.
 
   Args:
     flag_values: Where to define them.
+    names: The flags to define.
   """
   for flag in _FLAGS:
+    if flag.name not in names:
+      continue
     getattr(flags, f'DEFINE_{flag.kind}')(
       name=flag.name,
       default=flag.default,
@@ -697,19 +956,20 @@ def define_flags(flag_values: flags.FlagValues) -> None:
       flag_values=flag_values,
       **flag.bounds,
     )
-  for name in ('client_fraction', 'upload_rate', 'data_fraction'):
+  for name in {'client_fraction', 'upload_rate', 'data_fraction'} & {*names}:
     flags.register_validator(
       name,
       lambda value: 0 < value <= 1,
       f'--{name} must be above 0 and at most 1.',
       flag_values=flag_values,
     )
-  flags.register_validator(
-    'weight_sign',
-    lambda value: value in (-1, 1),
-    '--weight_sign must be -1 or 1.',
-    flag_values=flag_values,
-  )
+  if 'weight_sign' in names:
+    flags.register_validator(
+      'weight_sign',
+      lambda value: value in (-1, 1),
+      '--weight_sign must be -1 or 1.',
+      flag_values=flag_values,
+    )
 
 
 def parse(arguments: list[str]) -> flags.FlagValues:

@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 import tqdm
 
 from launchers import client_plots
+from launchers import contributions
 from launchers import distance_plots
 from launchers import distances
 from launchers import methods
@@ -22,6 +23,7 @@ from launchers import scores as scores_lib
 from launchers import settings as settings_lib
 from launchers import stopping
 import tasks
+from tasks import ehr
 from tff_fair import metrics
 from tff_fair import runtime
 
@@ -63,7 +65,7 @@ def train(
   """
   run = Run(settings, output_dir, flags_text)
   print(
-    f'{settings["algorithm"]} on {settings["task"]}:'
+    f'{settings["algorithm"]} on {describe_data(settings)}:'
     f' {run.num_clients} clients, {settings["rounds"]} rounds, all settings in'
     f' {output_dir / settings_lib.FLAGS_FILE}'
   )
@@ -113,13 +115,15 @@ class Run:
     self.num_clients = self._task.num_clients
     # Before the seed is set, which is for the first weights of the process.
     statistics = _build(methods.gather_statistics, settings, self._task)
+    alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = _build(
-      methods.build_process, settings, self._task, statistics
+      methods.build_process, settings, self._task, statistics, alone
     )
     run_directory.write_atomically(
       output_dir / settings_lib.FLAGS_FILE, flags_text
     )
+    contributions.keep(alone, output_dir)
     self._directory = run_directory.RunDirectory(
       output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
     )
@@ -255,6 +259,18 @@ class Run:
     return columns
 
 
+def describe_data(settings: Mapping[str, Any]) -> str:
+  """The task of a run, and whether its data are made up.
+
+  Args:
+    settings: What `launchers.settings.resolve` returned.
+  """
+  name = settings['task']
+  if name == 'ehr' and ehr.is_synthetic(settings['data_dir']):
+    return f'{name} (synthetic records, of nobody)'
+  return name
+
+
 def set_runtime(settings: Mapping[str, Any]) -> None:
   """Sets the runtime of a run, and forgets that of the run before.
 
@@ -303,13 +319,21 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
           'data_fraction',
           'partition',
           'dirichlet_alpha',
+          'dirichlet_remainder',
           'balance_cap',
+          'shift_sizes',
+          'shift_method',
+          'shift',
+          'pca_dim',
+          'shift_weights',
           'min_samples',
           'num_examples',
           'split',
           'test_fraction',
           'holdout_fraction',
           'validation_fraction',
+          'ehr_scale',
+          'max_events',
         )
       },
     )
@@ -340,7 +364,8 @@ def load_global_model(
     FileNotFoundError: If there is no such checkpoint.
   """
   statistics = methods.gather_statistics(settings, task)
-  process = methods.build_process(settings, task, statistics)
+  alone = contributions.of_clients(settings, task, output_dir)
+  process = methods.build_process(settings, task, statistics, alone)
   state = run_directory.load_state(
     output_dir, process.initialize(), round_number
   )

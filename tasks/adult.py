@@ -24,7 +24,7 @@ from tff_fair import checks
 _FILE_NAMES = ('adult.data', 'adult.test')
 _ADDRESS = 'https://archive.ics.uci.edu/ml/machine-learning-databases/adult/'
 _MODEL_NAMES = tuple(
-  name for name in options_lib.MODEL_NAMES if not name.startswith('cnn_')
+  name for name in options_lib.MODEL_NAMES if name.startswith('mlp_')
 )
 
 

@@ -67,6 +67,20 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   )
 
 
+# What only partitions that we make read.
+_OF_PARTITIONS = (
+  'dirichlet_alpha',
+  'dirichlet_remainder',
+  'balance_cap',
+  'num_examples',
+  'shift_sizes',
+  'shift_method',
+  'shift',
+  'pca_dim',
+  'shift_weights',
+)
+
+
 def _check_options(options: options_lib.TaskOptions) -> None:
   if options.partition not in (None, 'writer'):
     raise ValueError(
@@ -83,7 +97,7 @@ def _check_options(options: options_lib.TaskOptions) -> None:
       "data_fraction must be 1 for the task 'femnist', found "
       f'{options.data_fraction}.'
     )
-  for name in ('dirichlet_alpha', 'balance_cap', 'num_examples'):
+  for name in _OF_PARTITIONS:
     value = getattr(options, name)
     if value is not None and value is not False:
       raise ValueError(

@@ -2,7 +2,8 @@
 
 Every partition is a function of (labels or number of examples, number of
 clients, parameters, seed) and returns one sorted int64 index array per client.
-No example belongs to two clients, unless `classes` says so.
+No example belongs to two clients, unless `classes` says so. The partition by
+covariate shift, which also needs the features, is `tasks.covariate_shift`.
 """
 
 import bisect
@@ -79,6 +80,59 @@ def power_law(
   shares = np.linspace(low, high, num_clients)
   counts = sizes.largest_remainder(shares, len(dealt))
   return [np.sort(part) for part in np.split(dealt, np.cumsum(counts)[:-1])]
+
+
+def zipf(
+  num_examples: int,
+  num_clients: int,
+  *,
+  seed: int,
+  total: int | None = None,
+  exponent: float = 1.0,
+) -> list[np.ndarray]:
+  """Deals the examples at random into parts of Zipf's sizes (FedAKD).
+
+  Args:
+    num_examples: Number of examples `N`, at least `num_clients`.
+    num_clients: Number of clients `K`, at least 1.
+    seed: Seed, at least 0.
+    total: Number of examples to deal, in `K..N`; None for all.
+    exponent: See `zipf_sizes`.
+
+  Returns:
+    `K` disjoint sorted int64 index arrays into `0..N-1`, the largest first.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If an argument is outside its range.
+  """
+  dealt = _draw(num_examples, num_clients, seed, total)
+  counts = zipf_sizes(len(dealt), num_clients, exponent)
+  return [np.sort(part) for part in np.split(dealt, np.cumsum(counts)[:-1])]
+
+
+def zipf_sizes(
+  total: int, num_clients: int, exponent: float = 1.0
+) -> np.ndarray:
+  """Returns sizes in proportion to `1 / k^exponent` for `k = 1..K`.
+
+  Args:
+    total: Number of examples, at least `num_clients`.
+    num_clients: Number of clients `K`, at least 1.
+    exponent: Not negative; 0 for sizes that differ by at most 1.
+
+  Returns:
+    int64 [K] that sums to `total`, by `tasks.sizes.largest_remainder`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If an argument is outside its range.
+  """
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_real('exponent', exponent, 0.0)
+  _check_enough_examples(total, num_clients, 1)
+  ranks = np.arange(1, num_clients + 1, dtype=np.float64)
+  return sizes.largest_remainder(ranks**-exponent, total)
 
 
 def dirichlet(

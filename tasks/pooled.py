@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from tasks import covariate_shift
 from tasks import options as options_lib
 from tasks import partitions
 from tasks import splits
@@ -43,8 +44,8 @@ def build(
   """
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
-  to_deal = _draw(to_deal, options)
-  partition = [to_deal[part] for part in _partition(data.y[to_deal], options)]
+  to_deal = draw(to_deal, options.data_fraction, seed=options.seed)
+  partition = [to_deal[part] for part in _partition(data, to_deal, options)]
   return task.Task(
     name=name,
     num_classes=num_classes,
@@ -55,6 +56,24 @@ def build(
     splits=_client_splits(partition, options),
     server=server,
   )
+
+
+def draw(positions: np.ndarray, fraction: float, *, seed: int) -> np.ndarray:
+  """Draws the share of the examples that is dealt to clients.
+
+  Args:
+    positions: int64 [n], the examples that may be dealt, sorted.
+    fraction: Share in (0, 1].
+    seed: Seed, at least 0.
+
+  Returns:
+    At least one of the positions, sorted.
+  """
+  if fraction == 1:
+    return positions
+  size = max(1, int(fraction * len(positions) + 0.5))
+  rng = streams.generator(seed, streams.DATA_FRACTION)
+  return np.sort(rng.permutation(positions)[:size])
 
 
 def _server_split(
@@ -71,26 +90,18 @@ def _server_split(
   )
 
 
-def _draw(
-  positions: np.ndarray, options: options_lib.TaskOptions
-) -> np.ndarray:
-  """The share of the examples that is used, at least one, sorted."""
-  if options.data_fraction == 1:
-    return positions
-  size = max(1, int(options.data_fraction * len(positions) + 0.5))
-  rng = streams.generator(options.seed, streams.DATA_FRACTION)
-  return np.sort(rng.permutation(positions)[:size])
-
-
 def _partition(
-  labels: np.ndarray, options: options_lib.TaskOptions
+  data: task.Examples, to_deal: np.ndarray, options: options_lib.TaskOptions
 ) -> list[np.ndarray]:
+  """Returns for each client positions in `to_deal`."""
+  labels = data.y[to_deal]
   if options.partition == 'dirichlet':
     return partitions.dirichlet(
       labels,
       options.num_clients,
       options.dirichlet_alpha,
       seed=options.seed,
+      remainder=options.dirichlet_remainder,
       balance_cap=options.balance_cap,
       min_samples=options.min_samples,
     )
@@ -101,7 +112,23 @@ def _partition(
     return partitions.classes(
       labels, options.num_clients, seed=options.seed, total=total
     )
-  deal = {'equal': partitions.equal, 'power_law': partitions.power_law}
+  if options.partition == 'covariate_shift':
+    return covariate_shift.covariate_shift(
+      data.x[to_deal],
+      options.num_clients,
+      sizes=options.shift_sizes,
+      shift=options.shift,
+      pca_dim=options.pca_dim,
+      weights=options.shift_weights,
+      method=options.shift_method,
+      seed=options.seed,
+      total=total,
+    )
+  deal = {
+    'equal': partitions.equal,
+    'power_law': partitions.power_law,
+    'zipf': partitions.zipf,
+  }
   return deal[options.partition](
     len(labels), options.num_clients, seed=options.seed, total=total
   )
@@ -112,7 +139,8 @@ def _client_splits(
 ) -> tuple[splits.Split, ...]:
   fractions = {'test_fraction': 0.0, 'holdout_fraction': 0.0}
   if options.split == 'client':
-    _check_dealt_once(partition, options)
+    if options.partition == 'class':
+      _check_dealt_once(partition, options)
     fractions = {name: getattr(options, name) for name in fractions}
   return splits.split_clients(partition, seed=options.seed, **fractions)
 

@@ -96,6 +96,10 @@ def split_client(
 ) -> Split:
   """Splits one client's examples at random.
 
+  A position that the client has several times counts once in `split_sizes` and
+  is whole in one of the parts: else the client would be tested on what it has
+  trained on.
+
   Args:
     indices: int64 [n], positions of the client's examples in the data set.
     client_id: The client; together with `seed` it determines the draw.
@@ -104,7 +108,7 @@ def split_client(
     holdout_fraction: See `split_sizes`.
 
   Returns:
-    The three disjoint parts of `indices`.
+    The three disjoint parts of `indices`, each sorted.
 
   Raises:
     TypeError: If an argument is not a number of its kind.
@@ -112,13 +116,15 @@ def split_client(
   """
   checks.check_integer('client_id', client_id, 0)
   checks.check_integer('seed', seed, 0)
+  distinct, counts = np.unique(indices, return_counts=True)
   _, holdout, test = split_sizes(
-    len(indices),
+    len(distinct),
     test_fraction=test_fraction,
     holdout_fraction=holdout_fraction,
   )
   rng = streams.generator(seed, streams.CLIENT_SPLIT, client_id)
-  return Split(*_draw_parts(rng, indices, holdout, test))
+  parts = _draw_parts(rng, np.arange(len(distinct)), holdout, test)
+  return Split(*(np.repeat(distinct[part], counts[part]) for part in parts))
 
 
 def split_clients(

@@ -10,6 +10,10 @@ CLIENT_SPLIT = 1
 SERVER_SPLIT = 2
 BALANCE = 3
 DATA_FRACTION = 4
+EHR_SPLIT = 5
+EHR_RECORDS = 6
+SHIFT_DIRECTIONS = 7
+SHIFT_CONTROL = 8
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:

@@ -178,10 +178,14 @@ class Task:
 
   @functools.cached_property
   def validation(self) -> Examples:
-    """The server's validation examples; empty if it has none."""
-    if self.server is None:
-      return self._take(np.empty(0, np.int64))
-    return self._take(self.server.validation)
+    """The server's validation examples.
+
+    If it keeps none of its own: the pooled holdout parts of all clients, in the
+    order of client ids, which may be empty.
+    """
+    if self.server is not None:
+      return self._take(self.server.validation)
+    return self._take(np.concatenate([split.holdout for split in self.splits]))
 
   @functools.cached_property
   def global_test(self) -> Examples:

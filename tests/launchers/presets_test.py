@@ -8,6 +8,14 @@ from launchers import settings
 from launchers import train_flags
 import tasks
 
+# What all methods read, and some have otherwise than the setting they share.
+_OWN_ALSO = (
+  'model',
+  'client_optimizer',
+  'client_learning_rate',
+  'client_weight_decay',
+)
+
 
 @pytest.mark.parametrize('name', presets.PRESETS)
 def test_presets_name_flags_methods_and_tasks_that_exist(name):
@@ -16,7 +24,7 @@ def test_presets_name_flags_methods_and_tasks_that_exist(name):
   assert preset.shared['task'] in tasks.TASK_NAMES
   assert set(preset.shared) <= set(train_flags.FLAG_NAMES)
   for method, own in preset.methods.items():
-    assert set(own) <= {*methods.METHOD_FLAGS[method], 'model'}
+    assert set(own) <= {*methods.METHOD_FLAGS[method], *_OWN_ALSO}
 
 
 def test_preset_follows_the_method():

@@ -270,15 +270,28 @@ def test_bad_settings_are_one_sentence(
   assert not (tmp_path / 'metrics.csv').exists()
 
 
-def test_cffl_needs_validation_examples(tmp_path):
+@pytest.mark.parametrize('algorithm', ['cffl', 'fed_ave', 'fed_sac'])
+@pytest.mark.parametrize(
+  ('preset', 'flag'),
+  [
+    ('cffl_digits', 'validation_fraction'),
+    ('fedakd_digits', 'holdout_fraction'),
+  ],
+)
+def test_some_servers_need_validation_examples(
+  algorithm, preset, flag, tmp_path
+):
   arguments = [
-    '--preset=cffl_digits',
-    '--validation_fraction=0',
+    f'--preset={preset}',
+    f'--algorithm={algorithm}',
+    f'--{flag}=0',
     f'--output_dir={tmp_path}',
   ]
-  with pytest.raises(
-    SystemExit, match=r'^Error: validation must hold inputs .* found inputs of '
-  ) as error:
+  message = (
+    f'^Error: {flag} must be above 0 for {algorithm}, whose server validates on'
+    ' that part, found 0.0.$'
+  )
+  with pytest.raises(SystemExit, match=message) as error:
     train.main(['train'], train_flags.parse(arguments))
   assert '\n' not in str(error.value)
   assert not (tmp_path / 'metrics.csv').exists()

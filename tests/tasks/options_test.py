@@ -11,8 +11,40 @@ from tasks import options
     (
       {'partition': 'iid'},
       ValueError,
-      r"^partition must be one of 'dirichlet', 'equal', 'power_law', 'class', "
-      r"'writer', found 'iid'\.$",
+      r"^partition must be one of 'dirichlet', 'equal', 'power_law', 'zipf', "
+      r"'class', 'covariate_shift', 'writer', 'state', found 'iid'\.$",
+    ),
+    (
+      {'dirichlet_remainder': 'keep'},
+      ValueError,
+      r"^dirichlet_remainder must be one of 'use', 'drop', found 'keep'\.$",
+    ),
+    (
+      {'shift_sizes': 'even'},
+      ValueError,
+      r"^shift_sizes must be one of 'equal', 'zipf', found 'even'\.$",
+    ),
+    (
+      {'shift_method': 'sort'},
+      ValueError,
+      r"^shift_method must be one of 'importance', 'pc1_sort', found 'sort'\.$",
+    ),
+    (
+      {'shift_weights': 'exact'},
+      ValueError,
+      r"^shift_weights must be one of 'density', 'ratio', found 'exact'\.$",
+    ),
+    ({'shift': 0}, ValueError, r'^shift must be positive, found 0\.0\.$'),
+    ({'shift': '5'}, TypeError, r"^shift must be a real number, found '5'\.$"),
+    ({'pca_dim': 0}, ValueError, r'^pca_dim must be at least 1, found 0\.$'),
+    ({'pca_dim': 2.5}, TypeError, r'^pca_dim must be an integer, found 2\.5'),
+    ({'ehr_scale': 0.0}, ValueError, r'^ehr_scale must be positive, found 0'),
+    ({'ehr_scale': 1.5}, ValueError, r'^ehr_scale must be at most 1\.0, found'),
+    ({'max_events': 0}, ValueError, r'^max_events must be at least 1, found 0'),
+    (
+      {'max_events': 9.0},
+      TypeError,
+      r'^max_events must be an integer, found 9\.0\.$',
     ),
     (
       {'balance_cap': 'yes'},
@@ -147,15 +179,88 @@ def test_with_defaults_keeps_a_chosen_model():
   assert chosen.with_defaults(**_DEFAULTS).model == 'cnn_femnist'
 
 
-def test_with_defaults_refuses_the_partition_by_writer():
+def _of_partitions(filled):
+  names = (
+    'dirichlet_alpha',
+    'dirichlet_remainder',
+    'shift_sizes',
+    'shift_method',
+    'shift',
+    'pca_dim',
+    'shift_weights',
+  )
+  return {
+    name: getattr(filled, name)
+    for name in names
+    if getattr(filled, name) is not None
+  }
+
+
+@pytest.mark.parametrize(
+  ('changes', 'expected'),
+  [
+    ({}, {'dirichlet_alpha': 0.5, 'dirichlet_remainder': 'use'}),
+    (
+      {'dirichlet_remainder': 'drop'},
+      {'dirichlet_alpha': 0.5, 'dirichlet_remainder': 'drop'},
+    ),
+    ({'partition': 'zipf'}, {}),
+    (
+      {'partition': 'covariate_shift'},
+      {
+        'shift_sizes': 'equal',
+        'shift_method': 'importance',
+        'shift': 5.0,
+        'pca_dim': 10,
+        'shift_weights': 'density',
+      },
+    ),
+    (
+      {
+        'partition': 'covariate_shift',
+        'shift_sizes': 'zipf',
+        'shift': 2,
+        'pca_dim': 3,
+        'shift_weights': 'ratio',
+      },
+      {
+        'shift_sizes': 'zipf',
+        'shift_method': 'importance',
+        'shift': 2,
+        'pca_dim': 3,
+        'shift_weights': 'ratio',
+      },
+    ),
+    (
+      {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'},
+      {
+        'shift_sizes': 'equal',
+        'shift_method': 'pc1_sort',
+        'shift': 5.0,
+        'pca_dim': 10,
+        'shift_weights': 'density',
+      },
+    ),
+  ],
+)
+def test_with_defaults_fills_the_options_of_the_partition_alone(
+  changes, expected
+):
+  filled = options.TaskOptions(**changes).with_defaults(**_DEFAULTS)
+  assert _of_partitions(filled) == expected
+
+
+@pytest.mark.parametrize('partition', ['writer', 'state'])
+def test_with_defaults_refuses_the_partitions_that_data_bring(partition):
   with pytest.raises(
     ValueError,
     match=(
       r"^The partition of a task without writers must be one of 'dirichlet', "
-      r"'equal', 'power_law', 'class', found 'writer'\.$"
+      r"'equal', 'power_law', 'zipf', 'class', 'covariate_shift', found "
+      rf"'{partition}'\.$"
     ),
   ):
-    options.TaskOptions(partition='writer').with_defaults(**_DEFAULTS)
+    options.TaskOptions(partition=partition).with_defaults(**_DEFAULTS)
 
 
 @pytest.mark.parametrize('partition', [None, 'dirichlet'])
@@ -177,15 +282,43 @@ def test_alpha_zero_is_not_taken_for_unset():
 
 
 @pytest.mark.parametrize(
-  ('name', 'value'), [('dirichlet_alpha', 0.5), ('balance_cap', True)]
+  ('name', 'value', 'user'),
+  [
+    ('dirichlet_alpha', 0.5, 'dirichlet'),
+    ('dirichlet_remainder', 'use', 'dirichlet'),
+    ('balance_cap', True, 'dirichlet'),
+    ('shift_sizes', 'equal', 'covariate_shift'),
+    ('shift_method', 'pc1_sort', 'covariate_shift'),
+    ('shift', 5.0, 'covariate_shift'),
+    ('pca_dim', 10, 'covariate_shift'),
+    ('shift_weights', 'ratio', 'covariate_shift'),
+  ],
 )
-def test_refuses_a_choice_that_the_partition_ignores(name, value):
+def test_refuses_a_choice_that_the_partition_ignores(name, value, user):
   chosen = options.TaskOptions(partition='equal', **{name: value})
   with pytest.raises(
     ValueError,
     match=(
-      rf"^{name} is only used by the partition 'dirichlet', found "
+      rf"^{name} is only used by the partition '{user}', found "
       rf"{name}={value} with the partition 'equal'\.$"
+    ),
+  ):
+    chosen.with_defaults(**_DEFAULTS)
+
+
+@pytest.mark.parametrize(
+  ('name', 'value'),
+  [('shift', 5.0), ('pca_dim', 10), ('shift_weights', 'ratio')],
+)
+def test_refuses_a_choice_that_the_method_of_the_shift_ignores(name, value):
+  chosen = options.TaskOptions(
+    partition='covariate_shift', shift_method='pc1_sort', **{name: value}
+  )
+  with pytest.raises(
+    ValueError,
+    match=(
+      rf"^{name} is only used by the shift_method 'importance', found "
+      rf"{name}={value} with 'pc1_sort'\.$"
     ),
   ):
     chosen.with_defaults(**_DEFAULTS)

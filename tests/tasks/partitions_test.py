@@ -115,6 +115,64 @@ class TestPowerLaw:
     assert partition[-1].max() > 50 > partition[-1].min()
 
 
+class TestZipf:
+  @pytest.mark.parametrize(
+    ('num_examples', 'num_clients', 'expected'),
+    [
+      # FedAKD's ten clients on Fashion-MNIST.
+      (
+        70000,
+        10,
+        [23899, 11950, 7966, 5975, 4780, 3983, 3414, 2987, 2656, 2390],
+      ),
+      (11, 3, [6, 3, 2]),
+      (3, 3, [1, 1, 1]),  # 1.64, .82, .55 without lifting to 1.
+      (7, 1, [7]),
+    ],
+  )
+  def test_sizes(self, num_examples, num_clients, expected):
+    partition = partitions.zipf(num_examples, num_clients, seed=0)
+    assert _sizes(partition).tolist() == expected
+    _check_disjoint_and_sorted(partition, num_examples)
+    assert sum(map(len, partition)) == num_examples
+
+  def test_a_total_is_dealt(self):
+    partition = partitions.zipf(100, 3, seed=0, total=22)
+    assert _sizes(partition).tolist() == [12, 6, 4]
+    _check_disjoint_and_sorted(partition, 100)
+
+  @pytest.mark.parametrize(
+    # In proportion to 1, 1/4, 1/9; and to equal parts.
+    ('exponent', 'expected'),
+    [(2.0, [36, 9, 4]), (0.0, [17, 16, 16])],
+  )
+  def test_the_exponent_governs_the_decline(self, exponent, expected):
+    partition = partitions.zipf(49, 3, seed=0, exponent=exponent)
+    assert _sizes(partition).tolist() == expected
+
+  def test_is_random_and_repeatable(self):
+    partition = partitions.zipf(100, 4, seed=1)
+    assert _same(partition, partitions.zipf(100, 4, seed=1))
+    assert not _same(partition, partitions.zipf(100, 4, seed=2))
+    assert partition[0].max() > 50 > partition[0].min()
+
+  @pytest.mark.parametrize(
+    ('arguments', 'error', 'message'),
+    [
+      ({'num_clients': 10}, ValueError, r'^10 clients .* 10 examples, found 9'),
+      ({'exponent': -1.0}, ValueError, r'^exponent must be at least 0'),
+      ({'exponent': '1'}, TypeError, r"^exponent must be a real .* '1'\.$"),
+      ({'total': 10}, ValueError, r'^total must be in 0\.\.9, found 10\.$'),
+      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
+    ],
+  )
+  def test_refuses(self, arguments, error, message):
+    with pytest.raises(error, match=message):
+      partitions.zipf(
+        **{'num_examples': 9, 'num_clients': 3, 'seed': 0} | arguments
+      )
+
+
 class TestClasses:
   # As MNIST's training file without a tenth: 5,400 of each class.
   labels = np.random.default_rng(3).permutation(np.repeat(np.arange(10), 5400))

@@ -109,7 +109,8 @@ def test_min_samples_reaches_the_partition():
 
 
 @pytest.mark.parametrize(
-  'partition', ['dirichlet', 'equal', 'power_law', 'class']
+  'partition',
+  ['dirichlet', 'equal', 'power_law', 'zipf', 'class', 'covariate_shift'],
 )
 def test_same_arguments_same_task_and_another_seed_another(partition):
   def build(seed):
@@ -169,7 +170,7 @@ def test_each_named_model_is_a_model_of_the_library():
   assert all(callable(getattr(models, name)) for name in tasks.MODEL_NAMES)
 
 
-@pytest.mark.parametrize('partition', ['equal', 'power_law', 'class'])
+@pytest.mark.parametrize('partition', ['equal', 'power_law', 'zipf', 'class'])
 @pytest.mark.parametrize('split', ['client', 'server'])
 def test_num_examples_are_dealt_in_all(partition, split):
   task = tasks.build_task(
@@ -189,6 +190,93 @@ def test_power_law_sizes_of_a_task():
   )
   # A fifth of 71, 335, 600, 865, 1129 of 3,000.
   assert [task.num_train(i) for i in range(5)] == [14, 67, 120, 173, 226]
+
+
+def test_zipf_sizes_of_a_task():
+  task = tasks.build_task(
+    'digits', num_clients=3, partition='zipf', split='server', num_examples=110
+  )
+  assert [task.num_train(i) for i in range(3)] == [60, 30, 20]
+
+
+def test_the_remainder_of_a_dirichlet_partition_may_be_dropped():
+  def num_dealt(**arguments):
+    task = tasks.build_task('digits', num_clients=40, **arguments)
+    return sum(map(len, _positions(task)))
+
+  assert num_dealt() == num_dealt(dirichlet_remainder='use') == 1797
+  # 40 clients lose half an example of each of 10 classes, or there about.
+  assert 1797 - 300 < num_dealt(dirichlet_remainder='drop') < 1797 - 100
+
+
+@pytest.mark.parametrize('method', ['importance', 'pc1_sort'])
+@pytest.mark.parametrize(
+  ('sizes', 'expected'), [('equal', [300, 299, 299]), ('zipf', [490, 245, 163])]
+)
+def test_half_of_the_pool_is_dealt_with_a_covariate_shift(
+  method, sizes, expected
+):
+  task = tasks.build_task(
+    'digits',
+    num_clients=3,
+    partition='covariate_shift',
+    shift_sizes=sizes,
+    shift_method=method,
+  )
+  assert [len(positions) for positions in _positions(task)] == expected
+
+
+def test_what_a_client_draws_twice_is_in_one_of_its_parts():
+  task = tasks.build_task(
+    'digits',
+    num_clients=2,
+    partition='covariate_shift',
+    shift=8.0,
+    num_examples=1797,
+    holdout_fraction=0.125,
+  )
+  for split in task.splits:
+    assert any(len(np.unique(part)) < len(part) for part in split)
+    assert not np.intersect1d(split.train, split.test).size
+    assert not np.intersect1d(split.train, split.holdout).size
+    assert not np.intersect1d(split.holdout, split.test).size
+    sizes = np.array([len(np.unique(part)) for part in split])
+    # 7:1:2 of the distinct ones, but for rounding.
+    np.testing.assert_allclose(sizes / sizes.sum(), [0.7, 0.1, 0.2], atol=0.01)
+
+
+def test_the_options_of_the_shift_reach_the_partition():
+  def build(**arguments):
+    return tasks.build_task(
+      'digits', num_clients=3, partition='covariate_shift', **arguments
+    )
+
+  chosen = {
+    'shift': 5.0,
+    'pca_dim': 10,
+    'shift_weights': 'density',
+    'shift_method': 'importance',
+    'shift_sizes': 'equal',
+  }
+  default = build()
+  assert _same(default, build(**chosen))
+  for name, value in [
+    ('shift', 2.0),
+    ('pca_dim', 3),
+    ('shift_weights', 'ratio'),
+    ('shift_sizes', 'zipf'),
+  ]:
+    assert not _same(default, build(**{name: value}))
+  assert not _same(default, build(shift_method='pc1_sort'))
+
+
+def test_a_server_shifts_what_it_deals():
+  task = tasks.build_task(
+    'digits', num_clients=3, partition='covariate_shift', split='server'
+  )
+  dealt = np.concatenate(_positions(task))
+  assert len(dealt) == 1294 // 2
+  assert np.isin(dealt, task.server.to_deal).all()
 
 
 def test_classes_of_a_task():
@@ -313,7 +401,7 @@ def test_damaged_file(name, data_dir):
     (
       {'name': 'minst'},
       r"^The name of a task must be one of 'digits', 'mnist', 'fmnist', "
-      r"'cifar10', 'cifar100', 'femnist', 'adult', found 'minst'\.$",
+      r"'cifar10', 'cifar100', 'femnist', 'adult', 'ehr', found 'minst'\.$",
     ),
     ({'partition': 'iid'}, r"^partition must be one of .* found 'iid'\.$"),
     (
@@ -343,6 +431,47 @@ def test_damaged_file(name, data_dir):
       r'^dirichlet_alpha is only used by',
     ),
     ({'partition': 'class', 'balance_cap': True}, r'^balance_cap is only used'),
+    (
+      {'partition': 'equal', 'dirichlet_remainder': 'drop'},
+      r'^dirichlet_remainder is only used by',
+    ),
+    ({'shift': 2.0}, r"^shift is only used by the partition 'covariate_shift'"),
+    (
+      {'partition': 'covariate_shift', 'pca_dim': 65},
+      r'^pca_dim must be in 1\.\.64, found 65\.$',
+    ),
+    (
+      {'partition': 'covariate_shift', 'num_clients': 900},
+      r'^900 clients .* found 898\.$',
+    ),
+    (
+      {'name': 'adult', 'partition': 'covariate_shift'},
+      r"^The partition 'covariate_shift' must be given with a task of images, "
+      r"found the task 'adult'\.$",
+    ),
+    (
+      {'partition': 'state'},
+      r'^The partition of a task without writers must be .*, found '
+      r"'state'\.$",
+    ),
+    (
+      {'ehr_scale': 0.1},
+      r"^ehr_scale is only used by the task 'ehr', found ehr_scale=0\.1 with "
+      r"the task 'digits'\.$",
+    ),
+    (
+      {'name': 'femnist', 'max_events': 9},
+      r"^max_events is only used by the task 'ehr', found max_events=9 with "
+      r"the task 'femnist'\.$",
+    ),
+    *(
+      (
+        {'name': name, 'model': 'gru_ehr'},
+        rf'^model must be one for the inputs of the task {name!r}, found '
+        r"'gru_ehr', which is for those of the task 'ehr'\.$",
+      )
+      for name in ('digits', 'femnist', 'adult')
+    ),
     ({'num_clients': 1000}, r'^1000 clients .* found 1797\.$'),
     ({'dirichlet_alpha': 0.0}, r'^alpha must be in .* found 0\.0\.$'),
   ],

@@ -182,3 +182,26 @@ def test_split_clients_splits_each_by_its_id():
   ]
   alone = splits.split_client(partition[1], client_id=1, seed=2)
   assert np.array_equal(result[1].test, alone.test)
+
+
+def test_an_example_that_a_client_has_twice_does_not_straddle_the_split():
+  # 10 distinct examples, split 7:1:2: some once, others up to 5 times.
+  indices = np.repeat(np.arange(50, 60), [1, 2, 3, 4, 5, 5, 4, 3, 2, 1])
+  split = splits.split_client(
+    indices, client_id=0, seed=0, test_fraction=0.2, holdout_fraction=0.125
+  )
+  assert [len(np.unique(part)) for part in split] == [7, 1, 2]
+  np.testing.assert_array_equal(np.sort(np.concatenate(split)), indices)
+  for part in split:
+    assert (np.diff(part) >= 0).all()
+
+
+def test_duplicates_do_not_change_who_is_in_which_part():
+  once = np.arange(20, 60)
+  often = np.repeat(once, 3)
+  for single, triple in zip(
+    splits.split_client(once, client_id=4, seed=1),
+    splits.split_client(often, client_id=4, seed=1),
+    strict=True,
+  ):
+    np.testing.assert_array_equal(np.repeat(single, 3), triple)

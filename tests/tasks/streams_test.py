@@ -17,8 +17,12 @@ def test_streams_and_seeds_differ():
     streams.SERVER_SPLIT,
     streams.BALANCE,
     streams.DATA_FRACTION,
+    streams.EHR_SPLIT,
+    streams.EHR_RECORDS,
+    streams.SHIFT_DIRECTIONS,
+    streams.SHIFT_CONTROL,
   )
   draws = {_draw(*key) for key in itertools.product((0, 1), names)}
   draws |= {_draw(0, streams.CLIENT_SPLIT, client) for client in range(3)}
   draws |= {_draw(0), _draw(1)}
-  assert len(draws) == 8 + 3 + 2
+  assert len(draws) == 16 + 3 + 2

@@ -97,11 +97,14 @@ def test_validation_and_test_of_the_server():
     _ = tiny.global_test_client_ids
 
 
-def test_without_a_server_nothing_validates():
+def test_without_a_server_the_pooled_holdout_parts_validate():
   tiny = _task()
   assert not tiny.has_server_test
-  assert tiny.validation.x.shape == (0, 1)
-  assert tiny.validation.y.dtype == np.int32
+  parts = [tiny.examples(i).holdout for i in range(tiny.num_clients)]
+  x, y = map(np.concatenate, zip(*parts, strict=True))
+  assert len(y) > 0
+  np.testing.assert_array_equal(tiny.validation.x, x)
+  np.testing.assert_array_equal(tiny.validation.y, y)
 
 
 def test_free_riders_come_last_and_have_no_data():

@@ -55,7 +55,8 @@ def build_pfed_ck(
      is in none, or alone, keeps `s_i'`.
 
   With `num_clusters=1`, both weights 0 and all clients in every round, the
-  interaction models are FedAvg's global model. Batch-norm statistics of both models are the client's own.
+  interaction models are FedAvg's global model. Batch-norm statistics of both
+  models are the client's own.
 
   Args:
     model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with

@@ -119,8 +119,8 @@ def _with_dense_gradient(table):
 
 
 def _bidirectional_gru(units) -> _layers.Layer:
-  # Keras's GRU layer picks a kernel for the device when its graph is
-  # optimised, which nested loops of a TFF computation keep it from.
+  # Keras's GRU layer leaves it to the optimiser of the graph which of two
+  # implementations runs, cuDNN's among them; a cell in a loop has only one.
   cell = _layers.GRUCell(units)
   return _layers.Bidirectional(_layers.RNN(cell, return_sequences=True))
 

@@ -1,0 +1,237 @@
+"""Task 'ehr': will a patient be diagnosed with pancreatic cancer?
+
+FedAKD's experiment with health records (appendix H), a client for each state of
+the USA. Its claims are not public: the task reads files of the format of
+`tasks.ehr_records`, and without them generates synthetic records, which are
+about nobody (`tasks.ehr_synthetic`). Inputs are float32 [n, 1 + max_events, 4],
+packed as `ehr_records.pack` describes; class 1 is the diagnosis.
+"""
+
+import functools
+import os
+import pathlib
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from tasks import ehr_records
+from tasks import ehr_synthetic
+from tasks import options as options_lib
+from tasks import sources
+from tasks import splits
+from tasks import streams
+from tasks import task
+from tff_fair import models
+
+_FILE_NAMES = ('patients.csv', 'events.csv')
+_NUM_CLASSES = 2
+_DEFAULT_MAX_EVENTS = 128
+# Those of partitions that divide a pool.
+_UNUSED_OPTIONS = (
+  'dirichlet_alpha',
+  'dirichlet_remainder',
+  'balance_cap',
+  'shift_sizes',
+  'shift_method',
+  'shift',
+  'pca_dim',
+  'shift_weights',
+  'num_examples',
+)
+
+
+def is_synthetic(data_dir: str | os.PathLike | None = None) -> bool:
+  """Returns whether the task's records are generated, for want of files.
+
+  Args:
+    data_dir: The data folder, which may hold `patients.csv` and `events.csv`;
+      None for the environment variable TFF_FAIR_DATA_DIR.
+
+  Raises:
+    DataNotFoundError: If only one of the files is there.
+  """
+  return _find_files(data_dir) is None
+
+
+def build(options: options_lib.TaskOptions) -> task.Task:
+  """Returns the task; a client is a state, in alphabetical order.
+
+  A tenth (`holdout_fraction`) of all records, drawn over all states together,
+  are the holdout parts: pooled they are the server's validation set. Of what a
+  state has left, two ninths (`test_fraction / (1 - holdout_fraction)`) test,
+  and the rest, at least one record, trains.
+
+  Args:
+    options: The user's choices. The data folder may hold `patients.csv` and
+      `events.csv`; `ehr_scale` says how many records are generated without
+      them. The only partition is 'state', and `min_samples` has no effect on
+      it; the only split is 'client', the only model 'gru_ehr'.
+
+  Returns:
+    The task. States without records are no clients; a warning names them.
+
+  Raises:
+    DataNotFoundError: If only one of the files is there.
+    DataDamagedError: If a file does not hold what it should.
+    ValueError: If something else than the above is asked for.
+  """
+  _check_options(options)
+  records = ehr_records.label(*_tables(options))
+  _check_states(records, options.num_clients)
+  parts = split(
+    records.owners,
+    seed=options.seed,
+    test_fraction=options.test_fraction,
+    holdout_fraction=options.holdout_fraction,
+  )
+  packed = ehr_records.pack(
+    records,
+    training=np.concatenate([part.train for part in parts]),
+    max_events=options.max_events or _DEFAULT_MAX_EVENTS,
+  )
+  return task.Task(
+    name='ehr',
+    num_classes=_NUM_CLASSES,
+    model_fn=functools.partial(
+      models.gru_ehr,
+      packed.x.shape[1:],
+      _NUM_CLASSES,
+      vocabulary_size=packed.num_ids,
+      num_sexes=len(ehr_records.SEXES),
+      num_postal_buckets=ehr_records.NUM_POSTAL_BUCKETS,
+    ),
+    data=task.Examples(packed.x, records.labels),
+    splits=parts,
+  )
+
+
+def split(
+  owners: np.ndarray,
+  *,
+  seed: int,
+  test_fraction: float = 0.2,
+  holdout_fraction: float = 0.1,
+) -> tuple[splits.Split, ...]:
+  """Splits the records of all states.
+
+  With `round(x) = floor(x + 1/2)`: `round(holdout_fraction * n)` of all n
+  records are held out, `round(test_fraction / (1 - holdout_fraction) * m)` of
+  the m others of a state test, and the rest trains, at least one of each state.
+
+  Args:
+    owners: int64 [n], the state of each record, 0..K-1; each has a record.
+    seed: Seed, at least 0.
+    test_fraction: Share, in [0, 1), of all records that test.
+    holdout_fraction: Share, in [0, 1), of all records that are held out.
+
+  Returns:
+    One `Split` for each state, disjoint.
+
+  Raises:
+    ValueError: If the fractions leave nothing to train on.
+  """
+  if test_fraction + holdout_fraction >= 1:
+    raise ValueError(
+      'test_fraction + holdout_fraction must be below 1, found '
+      f'{test_fraction} + {holdout_fraction}.'
+    )
+  rng = streams.generator(seed, streams.EHR_SPLIT)
+  shuffled = rng.permutation(len(owners))
+  # The last record of each state is not for the draw: it trains.
+  _, from_end = np.unique(owners[shuffled[::-1]], return_index=True)
+  drawable = np.delete(shuffled, len(owners) - 1 - from_end)
+  _, num_held_out, _ = splits.split_sizes(
+    len(owners), test_fraction=0.0, holdout_fraction=holdout_fraction
+  )
+  is_held_out = np.isin(np.arange(len(owners)), drawable[:num_held_out])
+  parts = []
+  for state in range(owners.max() + 1):
+    mine = shuffled[owners[shuffled] == state]
+    rest = mine[~is_held_out[mine]]
+    *_, num_tests = splits.split_sizes(
+      len(rest),
+      test_fraction=test_fraction / (1 - holdout_fraction),
+      holdout_fraction=0.0,
+    )
+    parts.append((rest[num_tests:], mine[is_held_out[mine]], rest[:num_tests]))
+  return tuple(splits.Split(*map(np.sort, part)) for part in parts)
+
+
+def _check_options(options: options_lib.TaskOptions) -> None:
+  for name, only in (
+    ('partition', 'state'),
+    ('split', 'client'),
+    ('model', 'gru_ehr'),
+  ):
+    value = getattr(options, name)
+    if value not in (None, only):
+      raise ValueError(
+        f"The task 'ehr' must have the {name} {only!r}, found {value!r}."
+      )
+  if options.data_fraction != 1:
+    raise ValueError(
+      "data_fraction must be 1 for the task 'ehr', found "
+      f'{options.data_fraction}.'
+    )
+  for name in _UNUSED_OPTIONS:
+    value = getattr(options, name)
+    if value is not None and value is not False:
+      raise ValueError(
+        f"{name} must not be set for the task 'ehr', whose clients are states, "
+        f'found {value}.'
+      )
+
+
+def _find_files(
+  data_dir: str | os.PathLike | None,
+) -> list[pathlib.Path] | None:
+  """Returns the paths of both files, or None if there is neither."""
+  paths = [sources.find_file(name, data_dir) for name in _FILE_NAMES]
+  found = [path for path in paths if path is not None]
+  if len(found) == 1:
+    raise sources.DataNotFoundError(
+      f"The data files '{_FILE_NAMES[0]}' and '{_FILE_NAMES[1]}' must lie in "
+      f"one data folder, found only '{found[0]}'."
+    )
+  return found or None
+
+
+def _tables(
+  options: options_lib.TaskOptions,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+  paths = _find_files(options.data_dir)
+  if paths is None:
+    scale = options.ehr_scale or ehr_synthetic.DEFAULT_SCALE
+    return ehr_synthetic.generate(scale, options.seed)
+  if options.ehr_scale is not None:
+    raise ValueError(
+      'ehr_scale must not be set where records are read and not generated, '
+      f"found {options.ehr_scale} with the file '{paths[0]}'."
+    )
+  return ehr_records.read(*paths)
+
+
+def _check_states(
+  records: ehr_records.Records, num_clients: int | None
+) -> None:
+  num_states = len(records.states)
+  if num_states < 2:
+    raise sources.DataDamagedError(
+      ' and '.join(_FILE_NAMES),
+      'records of at least two states with events before a diagnosis',
+      f'those of {num_states}',
+    )
+  if num_clients not in (None, num_states):
+    raise ValueError(
+      'num_clients must be the number of states with records, '
+      f'{num_states}, found {num_clients}.'
+    )
+  if records.dropped_states:
+    warnings.warn(
+      f'{len(records.dropped_states)} of '
+      f'{num_states + len(records.dropped_states)} states have no record with '
+      'an event before a diagnosis and are no clients: '
+      f'{", ".join(records.dropped_states)}.',
+      stacklevel=2,
+    )

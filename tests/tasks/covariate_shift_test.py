@@ -1,0 +1,350 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from tasks import covariate_shift
+
+_RNG = np.random.default_rng(5)
+# 2,000 examples of 4 x 3 features, of unequal variances and correlated.
+FEATURES = (
+  _RNG.standard_normal((2000, 12)) @ _RNG.standard_normal((12, 12))
+).reshape(2000, 4, 3)
+
+
+def _gaussian(dim, seed=0):
+  """A mean and a covariance far from the unit matrix."""
+  rng = np.random.default_rng(seed)
+  root = rng.standard_normal((dim, dim)) + 2 * np.eye(dim)
+  return rng.standard_normal(dim), root @ root.T
+
+
+def _symmetric(dim, seed):
+  root = np.random.default_rng(seed).standard_normal((dim, dim))
+  return root + root.T
+
+
+class TestCovariateShift:
+  @pytest.mark.parametrize('method', ['importance', 'pc1_sort'])
+  @pytest.mark.parametrize(
+    ('sizes', 'expected'),
+    [
+      ('equal', [334, 333, 333]),
+      # 1,000 / (k * 11 / 6) is 545.45, 272.73, 181.82.
+      ('zipf', [545, 273, 182]),
+    ],
+  )
+  def test_half_of_the_examples_in_sizes(self, method, sizes, expected):
+    parts = covariate_shift.covariate_shift(
+      FEATURES, 3, sizes=sizes, method=method, pca_dim=2, seed=0
+    )
+    assert [len(part) for part in parts] == expected
+    for part in parts:
+      assert part.dtype == np.int64
+      assert (np.diff(part) >= 0).all()
+      assert part[0] >= 0 and part[-1] < 2000
+
+  def test_examples_are_drawn_with_replacement_and_shared(self):
+    first, second = covariate_shift.covariate_shift(
+      FEATURES, 2, pca_dim=2, seed=0, total=2000
+    )
+    assert len(np.unique(first)) < len(first)
+    assert np.intersect1d(first, second).size
+
+  def test_is_random_and_repeatable(self):
+    def deal(seed):
+      return covariate_shift.covariate_shift(
+        FEATURES, 4, sizes='zipf', pca_dim=3, seed=seed
+      )
+
+    assert all(map(np.array_equal, deal(1), deal(1)))
+    assert not any(map(np.array_equal, deal(1), deal(2)))
+
+  def test_clients_draw_by_their_weights(self):
+    y = covariate_shift.principal_components(FEATURES, 2)
+    weights = covariate_shift.client_weights(y, 2, shift=2.0, seed=3)
+    parts = covariate_shift.covariate_shift(
+      FEATURES, 2, shift=2.0, pca_dim=2, seed=3, total=2000
+    )
+    for part, p in zip(parts, weights, strict=True):
+      error = np.sqrt((p @ y**2 - (p @ y) ** 2) / len(part))
+      assert (np.abs(y[part].mean(axis=0) - p @ y) < 4 * error).all()
+    # Each client is nearer to its own point than to the other's.
+    centres = weights @ y
+    for k, part in enumerate(parts):
+      away = np.linalg.norm(y[part].mean(axis=0) - centres, axis=1)
+      assert away.argmin() == k
+
+  def test_sorting_gives_slices_of_the_first_half(self):
+    # One feature is its own component, but for the mean.
+    feature = np.random.default_rng(0).permutation(20).astype(np.float32)
+    parts = covariate_shift.covariate_shift(
+      feature[:, np.newaxis], 3, sizes='zipf', method='pc1_sort', seed=0
+    )
+    values = [sorted(feature[part]) for part in parts]
+    # 10 / (k * 11 / 6) is 5.45, 2.73, 1.82.
+    assert values == [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9]]
+
+  def test_one_warning_names_the_clients_with_few_effective_examples(self):
+    with pytest.warns(UserWarning) as caught:
+      covariate_shift.covariate_shift(
+        FEATURES, 2, sizes='zipf', shift=60.0, pca_dim=2, seed=0, total=2000
+      )
+    (warning,) = caught
+    y = covariate_shift.principal_components(FEATURES, 2)
+    weights = covariate_shift.client_weights(y, 2, shift=60.0, seed=0)
+    effective = 1 / (weights**2).sum(axis=1)
+    assert effective[0] < 133.3 and effective[1] < 66.7
+    assert str(warning.message) == (
+      'The covariate shift lets clients draw more than ten times as many '
+      'examples as are effectively there to draw from (client 0: 1333 of '
+      f'{effective[0]:.1f}, client 1: 667 of {effective[1]:.1f}).'
+    )
+    assert warning.filename == __file__
+
+  def test_no_warning_where_enough_examples_count(self):
+    with warnings.catch_warnings():
+      warnings.simplefilter('error')
+      covariate_shift.covariate_shift(FEATURES, 2, pca_dim=2, seed=0)
+
+  @pytest.mark.parametrize(
+    ('changes', 'error', 'message'),
+    [
+      ({'num_clients': 0}, ValueError, r'^num_clients must be at least 1'),
+      (
+        {'num_clients': 1001},
+        ValueError,
+        r'^1001 clients .* need 1001 examples, found 1000\.$',
+      ),
+      ({'total': 2001}, ValueError, r'^total must be in 0\.\.2000, found 2001'),
+      (
+        {'sizes': 'even'},
+        ValueError,
+        r"^sizes must be one of 'equal', 'zipf', found 'even'\.$",
+      ),
+      (
+        {'method': 'sort'},
+        ValueError,
+        r"^method must be one of 'importance', 'pc1_sort', found 'sort'\.$",
+      ),
+      (
+        {'weights': 'exact'},
+        ValueError,
+        r"^weights must be one of 'density', 'ratio', found 'exact'\.$",
+      ),
+      ({'shift': 0.0}, ValueError, r'^shift must be positive, found 0\.0\.$'),
+      ({'pca_dim': 13}, ValueError, r'^pca_dim must be in 1\.\.12, found 13'),
+      ({'pca_dim': 2.0}, TypeError, r'^pca_dim must be an integer, found 2'),
+      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
+    ],
+  )
+  def test_refuses(self, changes, error, message):
+    arguments = {'num_clients': 3, 'seed': 0, **changes}
+    with pytest.raises(error, match=message):
+      covariate_shift.covariate_shift(FEATURES, **arguments)
+
+
+class TestPrincipalComponents:
+  def test_are_those_of_the_singular_value_decomposition(self):
+    flat = FEATURES.reshape(2000, 12)
+    u, s, _ = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
+    expected = u[:, :3] * s[:3]
+    found = covariate_shift.principal_components(FEATURES, 3)
+    assert found.shape == (2000, 3) and found.dtype == np.float64
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
+
+  def test_pixels_in_float32_are_precise_and_repeatable(self):
+    flat = FEATURES.reshape(2000, 12)
+    exact = covariate_shift.principal_components(flat, 3)
+    found = covariate_shift.principal_components(flat.astype(np.float32), 3)
+    np.testing.assert_allclose(found, exact, atol=1e-3)
+    again = covariate_shift.principal_components(flat.astype(np.float32), 3)
+    np.testing.assert_array_equal(found, again)
+
+
+class TestWeights:
+  y = np.random.default_rng(8).standard_normal((200_000, 2)) @ np.array(
+    [[2.0, 0.5], [0.0, 0.3]]
+  )
+
+  @pytest.mark.parametrize(
+    ('form', 'moved', 'shrunk'), [('density', 0.5, 0.5), ('ratio', 1.0, 1.0)]
+  )
+  def test_moments_of_a_shifted_gaussian(self, form, moved, shrunk):
+    mean, covariance = covariate_shift.fit_gaussian(self.y)
+    delta = np.linalg.cholesky(covariance) @ [0.8, -0.6]
+    p = covariate_shift.shift_weights(
+      self.y, mean, covariance, delta, form=form
+    )
+    assert p.sum() == pytest.approx(1)
+    fitted_mean, fitted = covariate_shift.fit_gaussian(self.y, p)
+    scale = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(
+      (fitted_mean - mean) / scale, moved * delta / scale, atol=0.02
+    )
+    np.testing.assert_allclose(
+      fitted / np.outer(scale, scale),
+      shrunk * covariance / np.outer(scale, scale),
+      atol=0.03,
+    )
+
+  def test_shifts_have_the_mahalanobis_length_asked_for(self):
+    y = self.y[:500]
+    _, covariance = covariate_shift.fit_gaussian(y)
+    weights = covariate_shift.client_weights(
+      y, 5, shift=3.0, weights='ratio', seed=2
+    )
+    # log p_i is linear in y_i, with the slope Sigma^-1 delta.
+    inputs = np.column_stack([y, np.ones(len(y))])
+    slopes = np.linalg.lstsq(inputs, np.log(weights.T), rcond=None)[0][:2].T
+    lengths = np.einsum('ki,ij,kj->k', slopes, covariance, slopes)
+    np.testing.assert_allclose(lengths, 3.0)
+    assert len(np.unique(slopes.round(6), axis=0)) == 5
+
+  def test_density_weights_by_hand(self):
+    # Away from 0 + 1 by -1, 0, 2 with variance 4: exp of -1/8, 0, -1/2.
+    p = covariate_shift.shift_weights(
+      np.array([[0.0], [1.0], [3.0]]),
+      np.array([0.0]),
+      np.array([[4.0]]),
+      np.array([1.0]),
+    )
+    expected = np.exp([-0.125, 0.0, -0.5])
+    np.testing.assert_allclose(p, expected / expected.sum())
+
+  def test_effective_sample_size(self):
+    size = covariate_shift.effective_sample_size
+    assert size(np.full(8, 1 / 8)) == pytest.approx(8)
+    assert size(np.array([0.0, 1.0, 0.0])) == 1
+    assert size(np.array([0.5, 0.25, 0.25])) == pytest.approx(8 / 3)
+
+  def test_effective_sample_size_of_gaussian_examples(self):
+    (p,) = covariate_shift.client_weights(self.y, 1, shift=2.0, seed=0)
+    # .75^(dim / 2) exp(-shift / 6), for Gaussian examples in 2 dimensions.
+    share = covariate_shift.effective_sample_size(p) / len(self.y)
+    assert share == pytest.approx(0.75 * math.exp(-1 / 3), rel=0.02)
+
+
+class TestDivergence:
+  def test_by_hand(self):
+    one = np.ones(1), np.full((1, 1), 2.0)
+    base = np.zeros(1), np.ones((1, 1))
+    # (2 - 1 + 1 - log 2) / 2
+    assert covariate_shift.gaussian_kl(*one, *base) == pytest.approx(0.6534264)
+    assert covariate_shift.gaussian_kl(*one, *one) == pytest.approx(0)
+
+  def test_is_the_expected_log_ratio_of_the_densities(self):
+    (mean, cov), (base_mean, base_cov) = _gaussian(3, 1), _gaussian(3, 2)
+    x = np.random.default_rng(0).multivariate_normal(mean, cov, 200_000)
+
+    def log_density(mean, cov):
+      away = np.linalg.solve(np.linalg.cholesky(cov), (x - mean).T)
+      return -0.5 * ((away**2).sum(axis=0) + np.linalg.slogdet(cov)[1])
+
+    ratio = log_density(mean, cov) - log_density(base_mean, base_cov)
+    found = covariate_shift.gaussian_kl(mean, cov, base_mean, base_cov)
+    error = ratio.std() / np.sqrt(len(x))
+    assert abs(found - ratio.mean()) < 4 * error
+
+  def test_approximations_by_hand(self):
+    # Sigma = 4, D = 1, d = 2, A = 100; E = 1/4.
+    arguments = (np.full(1, 2.0), np.ones((1, 1)), np.full((1, 1), 4.0), 100)
+    expansion = 1 / 64 - 1 / 384 + 1 / 2 + 4 / 400
+    found = covariate_shift.approximate_kl(*arguments)
+    assert found == pytest.approx(expansion)
+    printed = 1 / 1024 - 1 / 128 + 3 / 8 + 4 / 400
+    found = covariate_shift.approximate_kl(*arguments, form='paper')
+    assert found == pytest.approx(printed)
+
+  @staticmethod
+  def _errors(form, size):
+    """What is missing from the exact divergences, of the client and back."""
+    mean, covariance = _gaussian(4)
+    d, change = size * np.array([0.5, -1, 0.3, 0.8]), size * _symmetric(4, 3)
+    client = mean + d, covariance + change
+    found = covariate_shift.approximate_kl(
+      d, change, covariance, math.inf, form=form
+    )
+    return (
+      found - covariate_shift.gaussian_kl(*client, mean, covariance),
+      found - covariate_shift.gaussian_kl(mean, covariance, *client),
+    )
+
+  def test_the_expansion_is_exact_to_the_third_order(self):
+    coarse, _ = self._errors('expansion', 0.02)
+    fine, _ = self._errors('expansion', 0.01)
+    # An error of fourth order falls by 16 where the shift is halved.
+    assert coarse / fine == pytest.approx(16, rel=0.1)
+
+  @pytest.mark.parametrize('direction', [0, 1])
+  def test_the_printed_form_misses_the_second_order_already(self, direction):
+    coarse = self._errors('paper', 0.002)[direction]
+    fine = self._errors('paper', 0.001)[direction]
+    assert coarse / fine == pytest.approx(4, rel=0.1)
+
+  @pytest.mark.parametrize(
+    ('step', 'client', 'back'),
+    [
+      # -1/2 stands for -1/6 of the client's divergence, -1/3 of the other.
+      (0.0, -1 / 3, -1 / 6),
+      # The factor of the mean's term is also that of the other.
+      (1.0, -1 / 3 - 1 / 2, -1 / 6),
+    ],
+  )
+  def test_the_printed_form_of_unit_covariance_misses_the_third(
+    self, step, client, back
+  ):
+    size = 0.004
+    d, change = size * np.array([step, 0]), size * np.diag([1, 0])
+    shifted, base = (d, np.eye(2) + change), (np.zeros(2), np.eye(2))
+    found = covariate_shift.approximate_kl(
+      d, change, np.eye(2), math.inf, form='paper'
+    )
+    for exact, missing in [
+      (covariate_shift.gaussian_kl(*shifted, *base), client),
+      (covariate_shift.gaussian_kl(*base, *shifted), back),
+    ]:
+      assert (found - exact) / size**3 == pytest.approx(missing, rel=0.05)
+
+  def test_only_the_expansion_is_free_of_units(self):
+    _, covariance = _gaussian(3)
+    d, change = np.ones(3), 0.1 * _symmetric(3, 1)
+
+    def approximate(scale, form):
+      return covariate_shift.approximate_kl(
+        scale * d, scale**2 * change, scale**2 * covariance, 50, form=form
+      )
+
+    assert approximate(255.0, 'expansion') == pytest.approx(
+      approximate(1.0, 'expansion')
+    )
+    assert approximate(255.0, 'paper') != pytest.approx(
+      approximate(1.0, 'paper'), rel=1e-3
+    )
+
+  def test_the_sampling_term_is_the_mean_divergence_of_fitted_gaussians(self):
+    mean, covariance = _gaussian(3)
+    samples = np.random.default_rng(4).multivariate_normal(
+      mean, covariance, (1000, 400)
+    )
+    found = np.mean(
+      [
+        covariate_shift.gaussian_kl(
+          *covariate_shift.fit_gaussian(sample), mean, covariance
+        )
+        for sample in samples
+      ]
+    )
+    nothing = np.zeros(3), np.zeros((3, 3))
+    expected = covariate_shift.approximate_kl(*nothing, covariance, 400)
+    assert expected == pytest.approx(3 * 6 / 1600)
+    # M (M + 4) would be 17 % more.
+    assert found == pytest.approx(expected, rel=0.06)
+
+  def test_refuses_another_form(self):
+    one = np.ones((1, 1))
+    with pytest.raises(
+      ValueError, match=r"^form must be one of 'expansion', 'paper', found 'x'"
+    ):
+      covariate_shift.approximate_kl(one[0], one, one, 1, form='x')

@@ -1,0 +1,349 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from tasks import ehr_records
+from tasks import sources
+
+_PATIENTS = 'patient_id,state,sex,postal_code'
+_EVENTS = 'patient_id,age,code,value'
+
+
+def _paths(folder, patients, events):
+  """Writes both files, from their rows."""
+  paths = folder / 'patients.csv', folder / 'events.csv'
+  for path, header, rows in zip(
+    paths, (_PATIENTS, _EVENTS), (patients, events), strict=True
+  ):
+    path.write_text('\n'.join([header, *rows]) + '\n')
+  return paths
+
+
+def _label(folder, patients, events):
+  return ehr_records.label(*ehr_records.read(*_paths(folder, patients, events)))
+
+
+def _codes(records):
+  """The codes of each record in order."""
+  events = records.events
+  return [
+    events['code'][events['record'] == record].tolist()
+    for record in range(len(records.labels))
+  ]
+
+
+def test_records_by_hand(tmp_path):
+  records = _label(
+    tmp_path,
+    ['p3,NY,F,100', 'p1,ny,male,', 'p2,AK,,995', 'p4,AL,M,36'],
+    [
+      'p1,61.5,I10,',
+      'p3,50,LAB1,7.5',
+      'p1,60,E11.9,-2',
+      'p2,44,Z00,',
+      'p3,49,lab1,0',
+      'p4,70,C25.9,',
+    ],
+  )
+  # Sorted by state and patient: p2, p1, p3; p4 has nothing left.
+  assert records.states == ('AK', 'NY')
+  assert records.dropped_states == ('AL',)
+  assert records.owners.tolist() == [0, 1, 1]
+  assert records.sexes.tolist() == [0, 2, 1]
+  assert records.labels.tolist() == [0, 0, 0]
+  assert records.labels.dtype == np.int32
+  assert _codes(records) == [['Z00'], ['E119', 'I10'], ['LAB1', 'LAB1']]
+  assert records.events['age'].tolist() == [44, 60, 61.5, 49, 50]
+  np.testing.assert_array_equal(
+    records.events['value'], [np.nan, -2, np.nan, 0, 7.5]
+  )
+  buckets = records.postal_buckets
+  assert buckets.min() >= 0 and buckets.max() < 1000
+  assert len(set(buckets)) == 3
+
+
+def test_postal_buckets_are_the_same_in_every_process(tmp_path):
+  records = _label(tmp_path, ['a,AK,F,995', 'b,AK,F,996'], ['a,1,X,', 'b,1,X,'])
+  assert records.postal_buckets.tolist() == [698, 355]
+
+
+@pytest.mark.parametrize(
+  'code',
+  [
+    *('C25', 'C25.0', 'C25.1', 'C25.2', 'C25.3', 'C25.4', 'C25.7', 'C25.8'),
+    *('C25.9', 'c25.9', 'C259', ' c25.1', 'C.25.4'),
+    *('157', '157.0', '1570', '157.1', '157.2', '157.3', '157.4', '157.8'),
+    '157.9',
+  ],
+)
+def test_a_diagnosis_and_all_after_it_are_removed(code, tmp_path):
+  records = _label(
+    tmp_path,
+    ['a,AK,F,1', 'b,AL,M,2'],
+    [
+      f'a,60,{code},',
+      'a,59.9,BEFORE,',
+      'a,60,SAME,',
+      'a,60.1,AFTER,',
+      f'a,62,{code},',
+      'b,60,SAME,',
+      'b,99,AFTER,',
+    ],
+  )
+  assert records.labels.tolist() == [1, 0]
+  assert _codes(records) == [['BEFORE'], ['SAME', 'AFTER']]
+
+
+@pytest.mark.parametrize(
+  'code',
+  [
+    '157.5',
+    '157.6',
+    '1577',
+    'C25.5',
+    'C25.6',
+    'C251X',
+    'C2',
+    'C26',
+    '15',
+    'D25',
+  ],
+)
+def test_other_codes_are_no_diagnosis(code, tmp_path):
+  records = _label(tmp_path, ['a,AK,F,1'], [f'a,60,{code},', 'a,61,AFTER,'])
+  assert records.labels.tolist() == [0]
+  assert _codes(records) == [[code.replace('.', ''), 'AFTER']]
+
+
+def test_the_first_diagnosis_counts_wherever_it_stands(tmp_path):
+  records = _label(
+    tmp_path,
+    ['a,AK,F,1'],
+    ['a,65,C25.9,', 'a,64,X,', 'a,50,157.1,', 'a,49,Y,'],
+  )
+  assert _codes(records) == [['Y']]
+
+
+def test_records_without_events_are_dropped(tmp_path):
+  records = _label(
+    tmp_path,
+    ['a,AK,F,1', 'b,AK,M,2', 'c,AL,F,3', 'd,WY,F,4'],
+    ['a,60,X,', 'd,50,C25,', 'd,51,X,', 'b,60,C25,', 'b,59,Y,'],
+  )
+  assert records.states == ('AK',)
+  assert records.dropped_states == ('AL', 'WY')
+  assert records.owners.tolist() == [0, 0]
+  assert records.labels.tolist() == [0, 1]
+  assert _codes(records) == [['X'], ['Y']]
+
+
+def test_the_order_of_rows_is_nothing_to_the_records(tmp_path):
+  patients = ['a,AK,F,1', 'b,AL,M,2', 'c,AK,M,3']
+  events = [
+    *('a,60,X,1', 'a,60,X,', 'a,60,X,0', 'a,60,W,', 'a,59,Z,5'),
+    *('b,50,X,3', 'b,51,C25,', 'c,40,W,'),
+  ]
+  first = _label(tmp_path, patients, events)
+  other = _label(tmp_path, patients[::-1], events[::-1])
+  assert first.states == other.states
+  for ours, theirs in zip(first[2:6], other[2:6], strict=True):
+    np.testing.assert_array_equal(ours, theirs)
+  pd.testing.assert_frame_equal(first.events, other.events)
+
+
+def _spread(tmp_path):
+  """Three records of AK, of which the third alone has the code 'ODD'."""
+  return _label(
+    tmp_path,
+    ['a,AK,F,1', 'b,AK,M,2', 'c,AK,,3'],
+    [
+      *('a,40,X,1', 'a,50,Y,', 'a,60,X,5'),
+      'b,70,Z,3',
+      *('c,90,ODD,100', 'c,80,X,'),
+    ],
+  )
+
+
+def test_packed_records_by_hand(tmp_path):
+  records = _spread(tmp_path)
+  x, vocabulary = ehr_records.pack(
+    records, training=np.array([0, 1]), max_events=4
+  )
+  assert x.shape == (3, 5, 4)
+  assert x.dtype == np.float32
+  assert vocabulary == ('X', 'Y', 'Z')
+  buckets = records.postal_buckets
+  np.testing.assert_array_equal(
+    x[:, 0],
+    [[1, buckets[0], 3, 0], [2, buckets[1], 1, 0], [0, buckets[2], 2, 0]],
+  )
+  # Ages 40, 50, 60, 70 and values 1, 5, 3 of a and b train.
+  age = np.array([-15, -5, 5, 15]) / np.sqrt(125)
+  value = np.array([-2, 2, 0, 97]) / np.sqrt(8 / 3)
+  np.testing.assert_allclose(
+    x[:, 1:],
+    [
+      [
+        [2, age[0], value[0], 0],
+        [3, age[1], 0, 1],
+        [2, age[2], value[1], 0],
+        [0, 0, 0, 0],
+      ],
+      [[4, age[3], value[2], 0], *np.zeros((3, 4))],
+      [
+        [2, 25 / np.sqrt(125), 0, 1],
+        [1, 35 / np.sqrt(125), value[3], 0],
+        *np.zeros((2, 4)),
+      ],
+    ],
+    rtol=1e-5,
+    atol=1e-6,
+  )
+
+
+def test_the_number_of_ids_counts_padding_and_unknown(tmp_path):
+  packed = ehr_records.pack(_spread(tmp_path), training=np.array([0, 1]))
+  assert packed.num_ids == 5
+  assert packed.x[:, 1:, 0].max() == 4
+  assert packed.x.shape == (3, 129, 4)
+
+
+def test_the_latest_events_are_kept(tmp_path):
+  records = _spread(tmp_path)
+  x, vocabulary = ehr_records.pack(
+    records, training=np.array([0, 1]), max_events=2
+  )
+  whole, _ = ehr_records.pack(records, training=np.array([0, 1]), max_events=3)
+  assert vocabulary == ('X', 'Y', 'Z')
+  assert x[:, 0, 2].tolist() == [2, 1, 2]
+  np.testing.assert_array_equal(x[:, 1:, 0], [[3, 2], [4, 0], [2, 1]])
+  np.testing.assert_array_equal(x[0, 1:, 0], whole[0, 2:, 0])
+  one, vocabulary = ehr_records.pack(
+    records, training=np.array([0]), max_events=1
+  )
+  # Only what is kept of the training record makes the vocabulary.
+  assert vocabulary == ('X',)
+  np.testing.assert_array_equal(one[:, 1, 0], [2, 1, 1])
+
+
+def test_numbers_that_do_not_vary_in_training_are_zeros(tmp_path):
+  x, _ = ehr_records.pack(
+    _spread(tmp_path), training=np.array([1]), max_events=3
+  )
+  assert not x[:, 1:, 1:3].any()
+  assert x[0, 1:, 3].tolist() == [0, 1, 0]
+
+
+def test_further_columns_and_their_order_do_not_matter(tmp_path):
+  paths = tmp_path / 'patients.csv', tmp_path / 'events.csv'
+  paths[0].write_text('sex,extra,state,postal_code,patient_id\nF,9,AK,1,a\n')
+  paths[1].write_text('value,code,extra,age,patient_id\n,X,9,50,a\n')
+  records = ehr_records.label(*ehr_records.read(*paths))
+  assert records.states == ('AK',)
+  assert _codes(records) == [['X']]
+  assert records.sexes.tolist() == [1]
+
+
+@pytest.mark.parametrize('name', ['patient_id', 'state', 'sex', 'postal_code'])
+def test_a_missing_column_of_patients(name, tmp_path):
+  paths = _paths(tmp_path, [], [])
+  paths[0].write_text(_PATIENTS.replace(name, 'other') + '\n')
+  with pytest.raises(
+    sources.DataDamagedError,
+    match=(
+      rf"^The data file '{paths[0]}' must hold the columns patient_id, state, "
+      rf"sex, postal_code, found none that is called '{name}'\.$"
+    ),
+  ):
+    ehr_records.read(*paths)
+
+
+@pytest.mark.parametrize('name', ['patient_id', 'age', 'code', 'value'])
+def test_a_missing_column_of_events(name, tmp_path):
+  paths = _paths(tmp_path, [], [])
+  paths[1].write_text(_EVENTS.replace(name, 'other') + '\n')
+  with pytest.raises(
+    sources.DataDamagedError,
+    match=(
+      rf"^The data file '{paths[1]}' must hold the columns patient_id, age, "
+      rf"code, value, found none that is called '{name}'\.$"
+    ),
+  ):
+    ehr_records.read(*paths)
+
+
+@pytest.mark.parametrize(
+  ('patients', 'message'),
+  [
+    (
+      ['a,AK,F,1', ',AK,F,1'],
+      r'the patient_id in each row, found none in row 2',
+    ),
+    (['a,,F,1'], r'the state in each row, found none in row 1'),
+    (['a,AK,F,1', 'a,AL,F,1'], r"each patient once, found 'a' again"),
+  ],
+)
+def test_says_what_is_wrong_with_patients(patients, message, tmp_path):
+  paths = _paths(tmp_path, patients, [])
+  with pytest.raises(
+    sources.DataDamagedError,
+    match=rf"^The data file '{paths[0]}' must hold {message}\.$",
+  ):
+    ehr_records.read(*paths)
+
+
+@pytest.mark.parametrize(
+  ('events', 'message'),
+  [
+    (
+      ['a,50,X,', 'b,50,X,'],
+      r"events of the patients in '.*patients.csv', found the unknown patient "
+      r"'b'",
+    ),
+    (['a,50,X,', 'a,old,X,'], r"numbers in the column 'age', found 'old'"),
+    (['a,inf,X,'], r"numbers in the column 'age', found inf"),
+    (['a,nan,X,'], r"numbers in the column 'age', found 'nan'"),
+    (['a,True,X,'], r"numbers in the column 'age', found True"),
+    (['a,,X,'], r'the age in each row, found none in row 1'),
+    (['a,50,X,', 'a,5,,'], r'the code in each row, found none in row 2'),
+    ([',50,X,'], r'the patient_id in each row, found none in row 1'),
+    (
+      ['a,50,X,', 'a,50,X,high'],
+      r"numbers in the column 'value', found 'high'",
+    ),
+    (['a,50,X,1e39'], r"numbers in the column 'value', found 1e\+39"),
+    (
+      ['"a,50,X,1'],
+      r'a table of patient_id, age, code, value, found an unreadable file '
+      r'\(.*\)',
+    ),
+  ],
+)
+def test_says_what_is_wrong_with_events(events, message, tmp_path):
+  paths = _paths(tmp_path, ['a,AK,F,1'], events)
+  with pytest.raises(
+    sources.DataDamagedError,
+    match=rf"^The data file '{paths[1]}' must hold {message}\.$",
+  ) as caught:
+    ehr_records.read(*paths)
+  assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('content', [b'', bytes(range(128, 256))])
+def test_refuses_files_that_are_no_tables(content, tmp_path):
+  paths = _paths(tmp_path, [], [])
+  paths[0].write_bytes(content)
+  with pytest.raises(
+    sources.DataDamagedError,
+    match=r'must hold a table of patient_id, .*, found an unreadable file \(',
+  ):
+    ehr_records.read(*paths)
+
+
+def test_many_patients_are_checked_in_no_time(tmp_path):
+  # A comparison of each with each would take hours.
+  names = [f'p{i}' for i in range(100_000)]
+  paths = _paths(
+    tmp_path, [f'{n},AK,F,1' for n in names], [f'{n},1,X,' for n in names]
+  )
+  assert len(ehr_records.label(*ehr_records.read(*paths)).labels) == 100_000

@@ -1,0 +1,358 @@
+"""The task 'ehr', on synthetic records and on small files."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+import tasks
+from tasks import ehr
+from tasks import sources
+from tff_fair import algorithms
+from tff_fair import models
+
+# 20 records a state.
+_TINY = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def _no_data_dir(monkeypatch):
+  monkeypatch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
+
+
+@pytest.fixture(name='tiny', scope='module')
+def _tiny():
+  with pytest.MonkeyPatch.context() as patch:
+    patch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
+    return tasks.build_task('ehr', ehr_scale=_TINY, max_events=16)
+
+
+def _write(folder, states, *, patients_a_state=30, extra_events=()):
+  """Patients of the states with two events each, every third one positive."""
+  patients = ['patient_id,state,sex,postal_code']
+  events = ['patient_id,age,code,value', *extra_events]
+  for state in states:
+    for i in range(patients_a_state):
+      name = f'{state}{i:03d}'
+      patients.append(f'{name},{state},F,{i}')
+      events += [f'{name},{50 + i},X,{i}', f'{name},{60 + i},Y,']
+      if i % 3 == 0:
+        events.append(f'{name},{70 + i},C25.9,')
+  (folder / 'patients.csv').write_text('\n'.join(patients) + '\n')
+  (folder / 'events.csv').write_text('\n'.join(events) + '\n')
+
+
+def _assert_same(first, second):
+  np.testing.assert_array_equal(first.data.x, second.data.x)
+  np.testing.assert_array_equal(first.data.y, second.data.y)
+  for one, other in zip(first.splits, second.splits, strict=True):
+    for ours, theirs in zip(one, other, strict=True):
+      np.testing.assert_array_equal(ours, theirs)
+
+
+def test_by_default(tmp_path):
+  task = tasks.build_task('ehr', data_dir=tmp_path)
+  assert (task.name, task.num_clients, task.num_classes) == ('ehr', 50, 2)
+  # A fiftieth of 238,576 records, with at least 20 a state.
+  assert task.data.x.shape == (4844, 129, 4)
+  assert not task.has_server_test
+  sizes = np.array([[len(part) for part in split] for split in task.splits])
+  assert sizes[:, 1].sum() == 484
+  shares = sizes.sum(axis=0) / sizes.sum()
+  np.testing.assert_allclose(shares, [0.7, 0.1, 0.2], atol=2e-3)
+  # California is the fifth state, Wyoming the last.
+  assert sizes[4].sum() == 401
+  assert sizes[49].sum() == 20
+
+
+def test_the_parts_are_disjoint_and_all_there_is(tiny):
+  positions = [part for split in tiny.splits for part in split]
+  together = np.concatenate(positions)
+  assert len(tiny.data.y) == 1000
+  np.testing.assert_array_equal(np.sort(together), np.arange(1000))
+  for split in tiny.splits:
+    mine = np.sort(np.concatenate(split))
+    # Records are sorted by state.
+    np.testing.assert_array_equal(mine, mine[0] + np.arange(20))
+    for part in split:
+      assert (np.diff(part) > 0).all()
+
+
+def test_is_repeatable(tiny):
+  same, other = (
+    tasks.build_task('ehr', ehr_scale=_TINY, max_events=16, seed=seed)
+    for seed in (0, 1)
+  )
+  _assert_same(tiny, same)
+  assert not np.array_equal(tiny.splits[0].train, other.splits[0].train)
+  assert not np.array_equal(tiny.data.x, other.data.x)
+
+
+def test_the_seed_changes_only_the_split_of_files(tmp_path):
+  _write(tmp_path, ['AK', 'AL'])
+  first, other = (
+    tasks.build_task('ehr', data_dir=tmp_path, seed=seed) for seed in (0, 1)
+  )
+  np.testing.assert_array_equal(first.data.y, other.data.y)
+  assert not np.array_equal(first.splits[0].train, other.splits[0].train)
+
+
+def _owners(*sizes):
+  return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def test_sizes_of_a_split_by_hand():
+  parts = ehr.split(_owners(45, 45, 10), seed=0)
+  sizes = [[len(part) for part in split] for split in parts]
+  assert sum(held_out for _, held_out, _ in sizes) == 10
+  for (train, held_out, test), total in zip(sizes, (45, 45, 10), strict=True):
+    rest = total - held_out
+    assert test == int(rest * 2 / 9 + 0.5)
+    assert train == rest - test
+
+
+def test_the_held_out_are_drawn_over_all_states_together():
+  held_out = [
+    len(ehr.split(_owners(50, 50), seed=seed)[0].holdout) for seed in range(20)
+  ]
+  # A draw in each state would always have 5.
+  assert len(set(held_out)) > 3
+  assert 3.5 < np.mean(held_out) < 6.5
+
+
+def test_each_state_keeps_a_record_to_train():
+  for seed in range(20):
+    parts = ehr.split(
+      _owners(1, 8, 1), seed=seed, holdout_fraction=0.5, test_fraction=0.45
+    )
+    assert [len(part.holdout) for part in parts][0::2] == [0, 0]
+    assert all(len(part.train) for part in parts)
+    assert sum(len(part.holdout) for part in parts) == 5
+
+
+def test_parts_can_be_left_out():
+  task = tasks.build_task(
+    'ehr', ehr_scale=_TINY, holdout_fraction=0.0, test_fraction=0.0
+  )
+  assert [task.num_train(i) for i in range(50)] == [20] * 50
+
+
+def test_the_most_events_of_a_record(tiny):
+  assert tiny.data.x.shape == (1000, 17, 4)
+  lengths = tiny.data.x[:, 0, 2]
+  assert (lengths.min(), lengths.max()) == (5, 16)
+
+
+def test_the_model_fits_the_data(tiny):
+  outputs = tiny.model_fn()(tiny.examples(4).train.x[:2])
+  assert outputs['logits'].shape == (2, 2)
+  assert outputs['embedding'].shape == (2, 536)
+
+
+def test_free_riders_follow_the_states():
+  task = tasks.build_task('ehr', ehr_scale=_TINY, free_riders=2)
+  assert task.free_riders == (50, 51)
+  assert task.num_train(51) == 0
+
+
+def test_reads_files(tmp_path):
+  _write(tmp_path, ['NY', 'AK', 'CA'])
+  task = tasks.build_task('ehr', data_dir=tmp_path, num_clients=3)
+  assert task.num_clients == 3
+  assert np.bincount(task.data.y).tolist() == [60, 30]
+  assert sum(len(split.holdout) for split in task.splits) == 9
+  assert task.data.x.shape == (90, 129, 4)
+  assert (task.data.x[:, 0, 2] == 2).all()
+
+
+def test_only_training_records_make_the_vocabulary_and_the_numbers(tmp_path):
+  _write(tmp_path, ['AK', 'AL'])
+  plain = tasks.build_task('ehr', data_dir=tmp_path)
+  training = np.concatenate([split.train for split in plain.splits])
+  others = np.setdiff1d(np.arange(60), training)
+  ages, values = plain.data.x[training, 1:3, 1], plain.data.x[training, 1, 2]
+  for numbers in (ages, values):
+    np.testing.assert_allclose(numbers.mean(), 0, atol=1e-6)
+    np.testing.assert_allclose(numbers.std(), 1, rtol=1e-6)
+  # Records are sorted by state and patient.
+  names = [f'{state}{i:03d}' for state in ('AK', 'AL') for i in range(30)]
+  extra = [f'{names[i]},1,RARE,1000' for i in others]
+  _write(tmp_path, ['AK', 'AL'], extra_events=extra)
+  changed = tasks.build_task('ehr', data_dir=tmp_path)
+  for ours, theirs in zip(plain.splits, changed.splits, strict=True):
+    np.testing.assert_array_equal(ours.train, theirs.train)
+  np.testing.assert_array_equal(
+    changed.data.x[training], plain.data.x[training]
+  )
+  # Padding and unknown, X and Y.
+  assert changed.model_fn.keywords['vocabulary_size'] == 4
+  assert (changed.data.x[others, 1, 0] == 1).all()
+  assert changed.data.x[others, 1, 2].min() > 10
+  np.testing.assert_array_equal(
+    changed.data.x[others, 2:4], plain.data.x[others, 1:3]
+  )
+
+
+def test_states_without_records_are_no_clients(tmp_path):
+  _write(tmp_path, ['AK', 'CA'])
+  with (tmp_path / 'patients.csv').open('a') as patients:
+    patients.write('z,AL,F,1\ny,WY,F,1\n')
+  with (tmp_path / 'events.csv').open('a') as events:
+    events.write('z,50,C25.9,\n')
+  with pytest.warns(
+    UserWarning,
+    match=(
+      r'^2 of 4 states have no record with an event before a diagnosis and are '
+      r'no clients: AL, WY\.$'
+    ),
+  ):
+    task = tasks.build_task('ehr', data_dir=tmp_path)
+  assert task.num_clients == 2
+
+
+@pytest.mark.parametrize('states', [[], ['AK']])
+def test_fewer_than_two_states_are_refused(states, tmp_path):
+  _write(tmp_path, states)
+  with pytest.raises(
+    tasks.DataDamagedError,
+    match=(
+      r"^The data file 'patients\.csv and events\.csv' must hold records of at "
+      r'least two states with events before a diagnosis, found those of '
+      rf'{len(states)}\.$'
+    ),
+  ):
+    tasks.build_task('ehr', data_dir=tmp_path)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+  _write(tmp_path, ['AK', 'AL'], extra_events=['nobody,50,X,'])
+  with pytest.raises(
+    tasks.DataDamagedError, match=r"found the unknown patient 'nobody'\.$"
+  ):
+    tasks.build_task('ehr', data_dir=tmp_path)
+
+
+def test_is_synthetic_without_files(tmp_path, monkeypatch):
+  assert ehr.is_synthetic(None)
+  assert ehr.is_synthetic(tmp_path)
+  _write(tmp_path, ['AK', 'AL'])
+  assert not ehr.is_synthetic(tmp_path)
+  monkeypatch.setenv(sources.DATA_DIR_VARIABLE, str(tmp_path))
+  assert not ehr.is_synthetic()
+
+
+@pytest.mark.parametrize('name', ['patients.csv', 'events.csv'])
+@pytest.mark.parametrize('call', [ehr.is_synthetic, None])
+def test_one_file_alone_is_refused(name, call, tmp_path):
+  call = call or (lambda folder: tasks.build_task('ehr', data_dir=folder))
+  (tmp_path / name).write_text('')
+  with pytest.raises(
+    tasks.DataNotFoundError,
+    match=(
+      r"^The data files 'patients\.csv' and 'events\.csv' must lie in one data "
+      rf"folder, found only '{tmp_path / name}'\.$"
+    ),
+  ):
+    call(tmp_path)
+
+
+def test_the_scale_of_files_cannot_be_chosen(tmp_path):
+  _write(tmp_path, ['AK', 'AL'])
+  with pytest.raises(
+    ValueError,
+    match=(
+      r'^ehr_scale must not be set where records are read and not generated, '
+      rf"found 0\.5 with the file '{tmp_path / 'patients.csv'}'\.$"
+    ),
+  ):
+    tasks.build_task('ehr', data_dir=tmp_path, ehr_scale=0.5)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    (
+      {'partition': 'dirichlet'},
+      r"^The task 'ehr' must have the partition 'state', found 'dirichlet'\.$",
+    ),
+    (
+      {'split': 'server'},
+      r"^The task 'ehr' must have the split 'client', found 'server'\.$",
+    ),
+    (
+      {'model': 'mlp_cffl_adult'},
+      r"^The task 'ehr' must have the model 'gru_ehr', found "
+      r"'mlp_cffl_adult'\.$",
+    ),
+    (
+      {'data_fraction': 0.5},
+      r"^data_fraction must be 1 for the task 'ehr', found 0\.5\.$",
+    ),
+    (
+      {'num_examples': 20},
+      r"^num_examples must not be set for the task 'ehr', whose clients are "
+      r'states, found 20\.$',
+    ),
+    (
+      {'dirichlet_alpha': 0.5},
+      r"^dirichlet_alpha must not be set for the task 'ehr', .* found 0\.5\.$",
+    ),
+    (
+      {'balance_cap': True},
+      r"^balance_cap must not be set for the task 'ehr', .* found True\.$",
+    ),
+    (
+      {'shift': 5.0},
+      r"^shift must not be set for the task 'ehr', .* found 5\.0\.$",
+    ),
+    (
+      {'num_clients': 49, 'ehr_scale': _TINY},
+      r'^num_clients must be the number of states with records, 50, found '
+      r'49\.$',
+    ),
+    (
+      {'test_fraction': 0.6, 'holdout_fraction': 0.4, 'ehr_scale': _TINY},
+      r'^test_fraction \+ holdout_fraction must be below 1, found 0\.6 \+ '
+      r'0\.4\.$',
+    ),
+  ],
+)
+def test_refuses(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    tasks.build_task('ehr', **arguments)
+
+
+def test_takes_its_only_partition_and_model():
+  arguments = {'partition': 'state', 'model': 'gru_ehr', 'num_clients': 50}
+  task = tasks.build_task('ehr', ehr_scale=_TINY, **arguments)
+  assert task.num_clients == 50
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('default_runtime')
+def test_a_round_of_federated_averaging_lowers_the_loss(tiny):
+  tf.keras.utils.set_random_seed(0)
+  model_fn = functools.partial(tiny.model_fn, embedding_size=4, units=4)
+  process = algorithms.build_fed_avg(
+    model_fn,
+    num_clients=50,
+    client_optimizer=tff.learning.optimizers.build_adam(0.02),
+    local_epochs=2,
+    batch_size=4,
+  )
+  model = models.StatelessModel(model_fn)
+  parts = [tiny.examples(i).train for i in range(2)]
+  x, y = map(np.concatenate, zip(*parts, strict=True))
+
+  def loss(state):
+    weights = process.get_model_weights(state)
+    logits = model(weights, x, training=False)[0]['logits']
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+    return losses.numpy().mean()
+
+  state = process.initialize()
+  output = process.next(state, [tiny.client_data(i) for i in range(2)])
+  assert output.metrics['client_work']['num_clients'] == 2
+  assert loss(output.state) < loss(state) - 0.02
