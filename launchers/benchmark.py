@@ -13,6 +13,7 @@ machine does slows all of them. The works:
   corefed_cnn CoRe-Fed beside FedAvg, its CIFAR-10 model, 20 of 100 clients
   corefed_mlp the same, its perceptron
   fedquad     FedQuad and its comparators beside FedAvg, its model, 4 clients
+  fedakd      FedAKD beside FedAvg, its CIFAR-10 model, 10 clients
   quadruplets drawing them for 50,000 labels, beside an epoch of 1,024 images
   population  FeDABoost, 10 clients out of 10,000 beside 10 out of 100
   start       work A from the start of Python to the end of round 1
@@ -45,6 +46,7 @@ WORKS = {
   'corefed_cnn': 'corefed_cnn',
   'corefed_mlp': 'corefed_mlp',
   'fedquad': 'fedquad',
+  'fedakd': 'fedakd',
   'quadruplets': 'quadruplets',
   'population': 'population',
 }

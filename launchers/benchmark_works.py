@@ -8,6 +8,7 @@ initial state. The data are random: only their shapes matter for the time.
 import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -168,30 +169,37 @@ def fedquad(setup: Setup) -> Contenders:
 
   MOON's first round, which has nothing to compare with, is not counted.
   """
-  context, task = setup.context('device'), _fedquad_task(4, 256)
-  nothing = np.zeros([0, 32, 32, 3]), np.zeros([0])
-  data = [
-    client.build_client_data(i, examples, nothing)
-    for i, examples in enumerate(task.examples)
-  ]
-  builders = collections.OrderedDict(
-    fedavg=algorithms.build_fed_avg,
+  return _beside_fed_avg(
+    setup,
+    _fedquad_task(4, 256),
     fedquad=algorithms.build_fedquad,
     triplet_fl=algorithms.build_triplet_fl,
     supcon_fl=algorithms.build_supcon_fl,
     moon=algorithms.build_moon,
   )
-  contenders = collections.OrderedDict()
-  for name, build in builders.items():
-    process = build(
-      task.model_fn,
-      num_clients=len(data),
-      client_optimizer=_sgd(),
-      local_epochs=task.local_epochs,
-      batch_size=task.batch_size,
-    )
-    contenders[name] = _training(context, process, data)
-  return contenders
+
+
+def fedakd(setup: Setup) -> Contenders:
+  """FedAKD beside FedAvg: its CIFAR-10 model, 10 clients, 1 epoch.
+
+  Labels are random, so that hardly any example teaches the global model; with
+  `all_data` all of them do, and a round is as long as it can be.
+  """
+  task = _Task(
+    model_fn=models.cnn_fedakd,
+    examples=_examples(10, 320, [32, 32, 3]),
+    local_epochs=1,
+    batch_size=32,
+  )
+  return _beside_fed_avg(
+    setup,
+    task,
+    fedakd=algorithms.build_fedakd,
+    fedakd_all_data=functools.partial(
+      algorithms.build_fedakd, variant='all_data'
+    ),
+    cgsv=algorithms.build_cgsv,
+  )
 
 
 def quadruplets(setup: Setup) -> Contenders:
@@ -287,6 +295,27 @@ def _fedquad_task(num_clients, num_examples) -> _Task:
     local_epochs=1,
     batch_size=128,
   )
+
+
+def _beside_fed_avg(setup, task, **builders) -> Contenders:
+  """FedAvg, and methods whose builders need nothing that it does not."""
+  context = setup.context('device')
+  nothing = [a[:0] for a in task.examples[0]]
+  data = [
+    client.build_client_data(i, examples, nothing)
+    for i, examples in enumerate(task.examples)
+  ]
+  contenders = collections.OrderedDict()
+  for name, build in {'fedavg': algorithms.build_fed_avg, **builders}.items():
+    process = build(
+      task.model_fn,
+      num_clients=len(data),
+      client_optimizer=_sgd(),
+      local_epochs=task.local_epochs,
+      batch_size=task.batch_size,
+    )
+    contenders[name] = _training(context, process, data)
+  return contenders
 
 
 def _fed_avg(setup, task) -> Contenders:

@@ -51,13 +51,14 @@ def _build_fed_rdn(model_fn, **arguments):
   )
 
 
+_VALIDATION = (np.eye(4, dtype=np.float32), np.arange(4) % 3)
 _BUILDERS = {
   'fed_avg': algorithms.build_fed_avg,
   'ditto': algorithms.build_ditto,
   'fedaboost': algorithms.build_fedaboost,
   'cffl': functools.partial(
     algorithms.build_cffl,
-    validation=(np.eye(4, dtype=np.float32), np.arange(4) % 3),
+    validation=_VALIDATION,
     upload_rate=0.5,
   ),
   # With all that clients can be sent.
@@ -72,6 +73,23 @@ _BUILDERS = {
   'quadruplet_fl': _with_embedding(algorithms.build_quadruplet_fl),
   'supcon_fl': _with_embedding(algorithms.build_supcon_fl),
   'moon': _with_embedding(algorithms.build_moon),
+  'fedakd': algorithms.build_fedakd,
+  'fedakd_up_down': functools.partial(algorithms.build_fedakd, order='up_down'),
+  'scaffold': algorithms.build_scaffold,
+  'cgsv': algorithms.build_cgsv,
+  'fed_ave': functools.partial(
+    algorithms.build_fed_ave, validation=_VALIDATION
+  ),
+  'fed_sac': _with_embedding(
+    algorithms.build_fed_sac,
+    validation=_VALIDATION,
+    contributions=(0.2, 0.4, 0.9, 0.5),
+    importance_every=2,
+  ),
+  'pfed_ck': _with_embedding(algorithms.build_pfed_ck),
+  'fed_dc': algorithms.build_fed_dc,
+  'fed_as': _with_embedding(algorithms.build_fed_as),
+  'fed_mpr': algorithms.build_fed_mpr,
   'standalone': algorithms.build_standalone,
   'round_robin_fed_avg': functools.partial(
     algorithms.build_round_robin_fed_avg, total_examples=sum(_SIZES)

@@ -133,6 +133,7 @@ def test_every_work_has_a_function(work, works):
     ('corefed_cnn', ['fedavg', 'corefed']),
     ('corefed_mlp', ['fedavg', 'corefed']),
     ('fedquad', ['fedavg', 'fedquad', 'triplet_fl', 'supcon_fl', 'moon']),
+    ('fedakd', ['fedavg', 'fedakd', 'fedakd_all_data', 'cgsv']),
     ('quadruplets', ['fedavg_1024_images', 'quadruplets_50000_labels']),
     ('population', ['of_100', 'of_10000']),
   ],
@@ -269,8 +270,8 @@ class TestBadInput:
   def test_unknown_work(self):
     _fails(
       'Error: --works must be one or more of A, B, table, fedaboost, cffl,'
-      ' corefed_cnn, corefed_mlp, fedquad, quadruplets, population, start,'
-      " found 'C'.",
+      ' corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population,'
+      " start, found 'C'.",
       '--works=A,C',
     )
 

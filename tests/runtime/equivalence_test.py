@@ -1,6 +1,7 @@
 """The device and the native runtime give the same types and values."""
 
 import collections
+import functools
 
 import attrs
 import numpy as np
@@ -115,11 +116,10 @@ def _ours(build, **arguments):
 
 
 def _cffl(**arguments):
-  data = CLIENTS[0]
   return _ours(
     algorithms.build_cffl,
     num_clients=len(CLIENTS),
-    validation=(data.holdout_x, data.holdout_y),
+    validation=_validation(),
     pretrain=True,
     **arguments,
   )
@@ -136,6 +136,19 @@ def _with_embedding(build, **arguments):
     batch_size=3,
     **arguments,
   )
+
+
+def _compared(name, **arguments):
+  """FedAKD, or one that its paper compares it with."""
+  return _with_embedding(
+    getattr(algorithms, f'build_{name}'),
+    num_clients=len(CLIENTS),
+    **arguments,
+  )
+
+
+def _validation():
+  return CLIENTS[0].holdout_x, CLIENTS[0].holdout_y
 
 
 def _corefed(**arguments):
@@ -271,6 +284,23 @@ PROCESSES = {
     lambda: _with_embedding(algorithms.build_moon, num_clients=len(CLIENTS)),
     _with_ids,
   ),
+  **{
+    f'our_{name}': (functools.partial(_compared, name, **arguments), _with_ids)
+    for name, arguments in {
+      'fedakd': {'order': 'up_down'},
+      'scaffold': {},
+      'cgsv': {},
+      'fed_ave': {'validation': _validation()},
+      'fed_sac': {
+        'validation': _validation(),
+        'contributions': (0.3, 0.5, 0.9),
+      },
+      'pfed_ck': {'num_clusters': 2},
+      'fed_dc': {},
+      'fed_as': {},
+      'fed_mpr': {},
+    }.items()
+  },
   'our_standalone': (
     lambda: _ours(algorithms.build_standalone, num_clients=len(CLIENTS)),
     _with_ids,
