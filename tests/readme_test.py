@@ -7,6 +7,7 @@ from absl import flags
 import pytest
 
 from launchers import benchmark
+from launchers import covariate_shift
 from launchers import presets
 from launchers import reproduce
 from launchers import tables
@@ -34,7 +35,7 @@ def test_commands_name_flags_and_presets_that_exist():
   named = re.findall(r'--(\w+)=', commands)
   assert {'preset', 'algorithm', 'output_dir', 'compare_with'} <= set(named)
   defined = set(train_flags.FLAG_NAMES)
-  for launcher in (benchmark, reproduce):
+  for launcher in (benchmark, covariate_shift, reproduce):
     flag_values = flags.FlagValues()
     launcher.define_flags(flag_values)
     defined |= set(flag_values)
@@ -44,7 +45,9 @@ def test_commands_name_flags_and_presets_that_exist():
 
 
 def test_all_presets_and_tables_are_listed():
-  listed = set(re.findall(r'`((?:fedaboost|cffl|corefed|fedquad)_\w+)`', _TEXT))
+  listed = set(
+    re.findall(r'`((?:fedaboost|cffl|corefed|fedquad|fedakd)_\w+)`', _TEXT)
+  )
   assert listed == {*presets.PRESETS, *tables.TABLES}
 
 

@@ -166,3 +166,30 @@ def test_tables_of_one_directory_keep_each_other_s_rows(tmp_path):
   text = (tmp_path / 'table.md').read_text()
   assert text.index('# other') < text.index('50.00')
   assert text.index('50.00') < text.index('# tiny') < text.index('96.00')
+
+
+def test_synthetic_records_are_called_that(tmp_path):
+  name, cell = 'fedakd_table4', 'ehr'
+  planner = table_runs.Planner(
+    tables.TABLES[name],
+    num_seeds=1,
+    rounds=None,
+    dataset=None,
+    scale=0.5,
+    data_dir=str(tmp_path),
+    output_dir=tmp_path,
+  )
+  row = planner.rows([cell])[0]
+  written = table_report.build_row(
+    name, row, [50.0], paper=None, paper_rounds=20
+  )
+  assert written['data'] == 'synthetic records (ehr_scale 0.01)'
+  assert written['marks'] == (
+    'data: synthetic records (ehr_scale 0.01), not TriNetX; seeds: 1, not 3'
+  )
+  (tmp_path / 'patients.csv').touch()
+  (tmp_path / 'events.csv').touch()
+  written = table_report.build_row(
+    name, row, [50.0], paper=None, paper_rounds=20
+  )
+  assert written['data'] == 'ehr'

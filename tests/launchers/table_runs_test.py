@@ -1,5 +1,6 @@
 import pathlib
 
+import numpy as np
 import pytest
 
 from launchers import settings
@@ -207,3 +208,12 @@ def test_finished_is_the_same_run_with_its_summary(tmp_path, monkeypatch):
     settings.SettingsError, match='--rounds is 7 there and 20'
   ):
     run.is_finished()
+
+
+def test_a_share_of_health_records_is_a_share_of_those_generated():
+  table = tables.TABLES['fedakd_table4']
+  planner = _planner(table, scale=0.1)
+  run = planner.run('ehr', 'fedakd_all_data', 0)
+  np.testing.assert_allclose(run.settings['ehr_scale'], 0.002)
+  assert run.settings['data_fraction'] == 1
+  assert _planner(table).run('ehr', 'fedakd', 0).settings['ehr_scale'] is None
