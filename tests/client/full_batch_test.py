@@ -120,3 +120,111 @@ def test_mapping_takes_no_more_than_a_batch_at_once(size):
 
   full_batch.map_over_batches(fn, tf.zeros([size, 2]), [2], 4)
   assert taken == _SIZES[size]
+
+
+def _trained_weights(model, seed=0):
+  """Weights of a linear model other than the first."""
+  rng = np.random.default_rng(seed)
+  weights = model.initial_weights
+  kernel = rng.normal(size=[linear_task.NUM_FEATURES, linear_task.NUM_CLASSES])
+  bias = rng.normal(size=[linear_task.NUM_CLASSES])
+  *others, _, _ = weights.trainable
+  weights.trainable[:] = [
+    *others,
+    kernel.astype(np.float32),
+    bias.astype(np.float32),
+  ]
+  return weights, numpy_reference.Linear(kernel, bias)
+
+
+class TestLogitsOfExamples:
+  @pytest.mark.parametrize('size', [0, 1, 7, 200, 403])
+  def test_against_numpy(self, size):
+    (data,) = linear_task.make_clients([size], holdout=0)
+    model = models.StatelessModel(linear_task.model_fn)
+    weights, linear = _trained_weights(model)
+    found = client.logits_of_examples(model, weights, tf.constant(data.x))
+    assert found.shape == [size, linear_task.NUM_CLASSES]
+    np.testing.assert_allclose(
+      found, linear.logits(data.x), rtol=1e-5, atol=1e-5
+    )
+
+  def test_inference_mode(self):
+    model = models.StatelessModel(linear_task.batch_norm_model_fn)
+    (data,) = linear_task.make_clients([7])
+    weights, linear = _trained_weights(model)
+    np.testing.assert_allclose(
+      client.logits_of_examples(model, weights, tf.constant(data.x)),
+      linear.logits(data.x / np.sqrt(1.001)),
+      rtol=1e-5,
+      atol=1e-5,
+    )
+
+
+class TestBatchLosses:
+  @pytest.mark.parametrize('wrap', [lambda fn: fn, tf.function])
+  @pytest.mark.parametrize('size', list(_SIZES))
+  def test_of_minibatches_in_their_order(self, size, wrap):
+    (data,) = linear_task.make_clients([size], holdout=0)
+    run = wrap(
+      lambda examples: client.batch_losses(
+        _MODEL, _MODEL.initial_weights, examples, 4, 5
+      )
+    )
+    found = run(_examples(data)).numpy()
+    expected = np.zeros(5)
+    for i in range(len(_SIZES[size])):
+      rows = slice(4 * i, 4 * i + 4)
+      batch = numpy_reference.Client(data.x[rows], data.y[rows], None, None)
+      expected[i] = _loss(linear_task.initial_model(), batch)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+  def test_no_more_than_asked_for(self):
+    (data,) = linear_task.make_clients([9], holdout=0)
+    arguments = _MODEL, _MODEL.initial_weights, _examples(data), 4
+    np.testing.assert_array_equal(
+      client.batch_losses(*arguments, 2), client.batch_losses(*arguments, 3)[:2]
+    )
+
+
+class TestFisherTrace:
+  @pytest.mark.parametrize('size', list(_SIZES))
+  def test_sums_over_minibatches_in_their_order(self, size):
+    (data,) = linear_task.make_clients([size], holdout=0)
+    expected = 0.0
+    for i in range(len(_SIZES[size])):
+      rows = slice(4 * i, 4 * i + 4)
+      gradient = numpy_reference.focal_gradient(
+        linear_task.initial_model(), data.x[rows], data.y[rows], 0.0
+      )
+      expected += np.sum(gradient.kernel**2) + np.sum(gradient.bias**2)
+    found = client.fisher_trace(
+      _MODEL, _MODEL.initial_weights, _examples(data), 4
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+  def test_inference_mode(self):
+    model = models.StatelessModel(linear_task.batch_norm_model_fn)
+    (data,) = linear_task.make_clients([4])
+    weights, linear = _trained_weights(model)
+    x = data.x / np.sqrt(1.001)
+    slope = numpy_reference.focal_gradient(linear, x, data.y, 0.0)
+    # What normalisation gives is scaled by 1, and moved by 0.
+    (of_scale, of_shift) = _batch_norm_gradients(linear, x, data.y)
+    expected = sum(
+      np.sum(g**2) for g in (slope.kernel, slope.bias, of_scale, of_shift)
+    )
+    np.testing.assert_allclose(
+      client.fisher_trace(model, weights, _examples(data), 4),
+      expected,
+      rtol=1e-5,
+    )
+
+
+def _batch_norm_gradients(linear, x, y):
+  """Of the mean cross-entropy of `linear(scale * x + shift)` at 1 and 0."""
+  p = np.exp(linear.logits(x))
+  p /= p.sum(axis=1, keepdims=True)
+  of_x = (p - np.eye(p.shape[1])[y]) @ linear.kernel.T / len(y)
+  return np.sum(of_x * x, axis=0), of_x.sum(axis=0)

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.algorithms import linear_task
 from tff_fair import client
 from tff_fair import models
 from tff_fair.client import local_training
@@ -514,3 +515,70 @@ def test_each_batch_has_a_dropout_mask_of_its_own(batch_norm):
   dropped = [output['logits'].numpy() == 0 for output in (first, second)]
   # Half of the entries differ if the masks are independent.
   assert 0.3 < np.mean(dropped[0] != dropped[1]) < 0.7
+
+
+class TestGradientMask:
+  def test_is_what_gradients_are_multiplied_by(self):
+    # A step of .1, see `test_one_step_by_hand`.
+    for factor in (1.0, 0.5, -2.0):
+      result = _train(
+        _scalar_model, _one(2.0, 0), gradient_mask=[tf.constant([[factor]])]
+      )
+      assert _weight(result) == pytest.approx(0.1 * factor)
+
+  _INITIAL = models.StatelessModel(linear_task.embedding_model_fn)
+  _INITIAL = _INITIAL.initial_weights.trainable
+
+  def _masked(self, mask, **options):
+    """The trainable weights after training some random examples."""
+    x = np.random.default_rng(0).normal(size=[7, linear_task.NUM_FEATURES])
+    examples = _examples(7)
+    examples['x'] = tf.constant(x, tf.float32)
+    result = _train(
+      linear_task.embedding_model_fn, examples, gradient_mask=mask, **options
+    )
+    return [w.numpy() for w in result.weights.trainable]
+
+  def test_entries_without_gradient_stay_and_the_others_move_as_ever(self):
+    rng = np.random.default_rng(0)
+    mask = [
+      rng.integers(2, size=w.shape).astype(np.float32) for w in self._INITIAL
+    ]
+    # One step, as later ones are from other weights.
+    masked, whole = (self._masked(m) for m in (mask, None))
+    for m, found, w, start in zip(
+      mask, masked, whole, self._INITIAL, strict=True
+    ):
+      np.testing.assert_array_equal(found, np.where(m, w, start))
+      assert np.abs(w - start).max() > 1e-3
+    assert {*np.concatenate([m.ravel() for m in mask])} == {0.0, 1.0}
+
+  def test_holds_in_every_step_and_epoch(self):
+    mask = [np.zeros_like(w) for w in self._INITIAL]
+    mask[0][1], mask[3][2] = 1, 1
+    found = self._masked(
+      mask, epochs=3, batch_size=2, optimizer=_sgd(0.1, momentum=0.9)
+    )
+    for m, w, start in zip(mask, found, self._INITIAL, strict=True):
+      np.testing.assert_array_equal(w != start, m > 0)
+
+  def test_weights_that_the_objective_does_not_touch_still_stay(self):
+    def compute(forward, batch, context):
+      del context
+      return tf.reduce_mean(forward(batch['x'])['embedding']), {}
+
+    result = _train(
+      _embedding_model,
+      _examples(4),
+      objective=client.Objective(compute, ()),
+      optimizer=client.with_weight_decay(_sgd(0.1), 0.1),
+      gradient_mask=[
+        tf.ones_like(w)
+        for w in models.StatelessModel(
+          _embedding_model
+        ).initial_weights.trainable
+      ],
+    )
+    *_, kernel, bias = result.weights.trainable
+    np.testing.assert_array_equal(kernel, np.ones([2, 2]))
+    np.testing.assert_array_equal(bias, np.ones([2]))

@@ -151,6 +151,7 @@ def rewards(state: Any, *, per_layer: bool) -> Any:
   def of_variable(values):
     size = values.shape.num_elements()
     counts = tf.math.ceil(share * size - _ROUNDING)
+    counts = tf.maximum(counts, tf.cast(share > 0, counts.dtype))
     rows = kept(tf.reshape(values, [-1]), counts)
     return tf.reshape(rows, [-1, *values.shape])
 

@@ -104,7 +104,8 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
   2. `acc_i`: the validation accuracy of `m_i + D_i`.
   3. `u = sum_i (n_i / sum n) Gamma D_i / (||D_i|| + 1e-7)`.
   4. `r_i` by `reputations`, then `r <- r / sum r` over all clients; shares by
-     `reward_shares`, but 0 in the first round.
+     `reward_shares`, but 0 in the first round, that is, as long as nobody who
+     is present has a reputation.
 
   The variant 'fedakd' is what that paper's script does: `u = sum_i (n_i / sum
   n) top(D_i, upload)`, equal reputations at first, `r_i = alpha r_i +
@@ -201,6 +202,8 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
       self._batch_losses_fn, weight['received'], weight['losses'].shape[1:]
     )
     numbers = tf.minimum(weight['num_losses'], weight['losses'].shape[1])
+    # Who was dropped has sent no losses, which are not those of a good client.
+    numbers = tf.where(weight['num_examples'] > 0, numbers, 0)
     divergence = loss_divergences(weight['losses'], reference, numbers)
     close = closeness(divergence)
     first = tf.equal(tf.reduce_sum(reputation), 0.0)

@@ -290,7 +290,9 @@ def _first(order, lengths) -> tf.Tensor:
 
 
 def _check_contributions(contributions, num_clients) -> None:
-  if not isinstance(contributions, Sequence | np.ndarray):
+  if not isinstance(contributions, Sequence | np.ndarray) or isinstance(
+    contributions, str
+  ):
     raise TypeError(
       'contributions must be a sequence of numbers, one for each client, found'
       f' {contributions!r}.'
@@ -301,6 +303,4 @@ def _check_contributions(contributions, num_clients) -> None:
       f' found {len(contributions)}.'
     )
   for contribution in contributions:
-    checks.check_real(
-      'An entry of contributions', float(contribution), 0.0, 1.0
-    )
+    checks.check_real('An entry of contributions', contribution, 0.0, 1.0)

@@ -30,8 +30,9 @@ def distillation_loss(
   Returns:
     `float[?]`, not negative.
   """
-  teacher = tf.stop_gradient(teacher_logits) / temperature
-  log_q = tf.nn.log_softmax(teacher)
+  student_logits = tf.convert_to_tensor(student_logits)
+  teacher_logits = tf.stop_gradient(tf.convert_to_tensor(teacher_logits))
+  log_q = tf.nn.log_softmax(teacher_logits / temperature)
   log_p = tf.nn.log_softmax(student_logits / temperature)
   divergence = tf.reduce_sum(tf.exp(log_q) * (log_q - log_p), axis=-1)
   return temperature**2 * divergence

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+from scipy.cluster import hierarchy
+from scipy.spatial import distance
+import tensorflow as tf
+
+from tff_fair.aggregators import clustering
+
+_linkage = tf.function(
+  clustering.average_linkage,
+  input_signature=[
+    tf.TensorSpec([None, None], tf.float64),
+    tf.TensorSpec([], tf.int32),
+    tf.TensorSpec([None], tf.bool),
+  ],
+)
+
+
+def _labels(distances, number, counted=None):
+  if counted is None:
+    counted = np.ones(len(distances), bool)
+  return list(_linkage(np.asarray(distances, float), number, counted).numpy())
+
+
+def _distances(condensed):
+  """The symmetric matrix of the pairs (0, 1), (0, 2), ..., (1, 2), ..."""
+  return distance.squareform(np.array(condensed, float))
+
+
+def _first_members(groups):
+  """Each row's label: the first row of the same group."""
+  return [list(groups).index(group) for group in groups]
+
+
+class TestDistances:
+  def test_by_hand(self):
+    found = clustering.cosine_distances(
+      np.float32([[1, 0], [0.9, 0.1], [-1, 0.2]])
+    )
+    expected = _distances([0.006116, 1.980581, 1.952926])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+  def test_zeros_are_at_right_angles_to_everything(self):
+    found = clustering.cosine_distances(np.float32([[0, 0], [2, 0], [0, 0]]))
+    np.testing.assert_array_equal(found, [[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+
+  def test_against_scipy(self):
+    vectors = np.random.default_rng(0).normal(size=[6, 4])
+    expected = distance.squareform(distance.pdist(vectors, 'cosine'))
+    np.testing.assert_allclose(
+      clustering.cosine_distances(vectors), expected, atol=1e-12
+    )
+
+
+class TestAverageLinkage:
+  def test_by_hand(self):
+    distances = _distances([0.006116, 1.980581, 1.952926])
+    assert _labels(distances, 2) == [0, 0, 2]
+    assert _labels(distances, 1) == [0, 0, 0]
+    assert _labels(distances, 3) == [0, 1, 2]
+
+  def test_the_mean_is_over_pairs_not_over_mergers(self):
+    # {0, 1, 2} from 3: (.9 + .9 + .3) / 3 = .7, not ((.9 + .9) / 2 + .3) / 2;
+    # from 4 all .65.
+    distances = _distances(
+      [0.01, 0.02, 0.9, 0.65, 0.02, 0.9, 0.65, 0.3, 0.65, 2.0]
+    )
+    assert _labels(distances, 2) == [0, 0, 0, 3, 0]
+
+  @pytest.mark.parametrize('seed', range(50))
+  def test_against_scipy(self, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(2, 13), rng.integers(2, 6)
+    vectors = rng.normal(size=[rows, columns])
+    number = int(rng.integers(1, rows + 1))
+    tree = hierarchy.linkage(vectors, 'average', metric='cosine')
+    # `fcluster` takes 'maxclust' as a bound, and may make fewer.
+    groups = hierarchy.cut_tree(tree, number)[:, 0]
+    found = _labels(clustering.cosine_distances(vectors), number)
+    assert found == _first_members(groups)
+    assert len(set(found)) == number
+
+  @pytest.mark.parametrize('seed', range(5))
+  def test_rows_that_do_not_count_are_as_if_absent(self, seed):
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=[9, 3])
+    counted = rng.permutation(9) < 6
+    distances = clustering.cosine_distances(vectors).numpy()
+    places = np.flatnonzero(counted)
+    alone = _labels(distances[np.ix_(places, places)], 3)
+    expected = np.full(9, -1)
+    expected[places] = places[alone]
+    assert _labels(distances, 3, counted) == list(expected)
+
+  def test_of_equally_near_pairs_the_first(self):
+    assert _labels(_distances([1, 1, 1]), 2) == [0, 0, 2]
+    # 0-3, 1-2 and 2-3 are all as near.
+    assert _labels(_distances([2, 2, 1, 1, 2, 1]), 3) == [0, 1, 2, 0]
+
+  def test_fewer_rows_than_clusters(self):
+    assert _labels(_distances([0, 1, 1]), 5) == [0, 1, 2]
+    counted = np.array([False, True, False])
+    assert _labels(_distances([0, 1, 1]), 2, counted) == [-1, 1, -1]
+
+  def test_one_row_and_none(self):
+    assert _labels(np.zeros((1, 1)), 1) == [0]
+    assert _labels(np.zeros((0, 0)), 2) == []
+    nobody = np.zeros(2, bool)
+    assert _labels(_distances([1]), 1, nobody) == [-1, -1]

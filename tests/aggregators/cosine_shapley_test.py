@@ -1,0 +1,250 @@
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair.aggregators import cosine_shapley
+
+ModelWeights = tff.learning.models.ModelWeights
+
+# The example of three clients and two rounds, by hand.
+_UPDATES = np.float32([[0.3, 0.1], [0.1, 0.2], [-0.1, 0.05]])
+_COUNTS = (3, 2, 1)
+_ROUNDS = (
+  {
+    'aggregate': [0.237171, 0.265396],
+    'contribution': [0.867943, 0.964923, -0.262534],
+    'reputation': [0.468433, 0.520773, 0.010794],
+    'share': [0.913517, 1, 0.022567],
+  },
+  {
+    'aggregate': [0.333818, 0.309376],
+    'contribution': [0.910764, 0.935991, -0.352025],
+    'reputation': [0.474840, 0.524192, 0.000968],
+    'share': [0.919266, 1, 0.002013],
+  },
+)
+_PAIR = tff.TensorType(np.float32, [2])
+
+
+def _close(found, expected):
+  np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+class TestFunctions:
+  def test_contributions_by_hand(self):
+    aggregate = _ROUNDS[0]['aggregate']
+    found = cosine_shapley.contributions(_UPDATES, np.float32(aggregate))
+    _close(found, _ROUNDS[0]['contribution'])
+
+  def test_a_vector_of_zeros_contributes_nothing(self):
+    updates = np.float32([[0, 0], [1, 0]])
+    zero = np.zeros(2, np.float32)
+    _close(cosine_shapley.contributions(updates, np.float32([2, 0])), [0, 1])
+    _close(cosine_shapley.contributions(updates, zero), [0, 0])
+
+  @pytest.mark.parametrize('number', [0, 1])
+  def test_reputations_by_hand(self, number):
+    history = _ROUNDS[0]['reputation'] if number else np.zeros(3)
+    expected = _ROUNDS[number]
+    found = cosine_shapley.reputations(
+      np.array(history), np.array(expected['contribution']), 0.95
+    ).numpy()
+    _close(found / found.sum(), expected['reputation'])
+
+  def test_reputations_have_a_floor(self):
+    found = cosine_shapley.reputations(
+      np.array([0.02, 0.0]), np.array([-1.0, 0.5]), 0.95
+    )
+    _close(found, [1e-3, 0.025])
+
+  @pytest.mark.parametrize('expected', _ROUNDS)
+  def test_reward_shares_by_hand(self, expected):
+    found = cosine_shapley.reward_shares(np.array(expected['reputation']), 1.0)
+    np.testing.assert_allclose(found, expected['share'], atol=2e-6)
+
+  def test_a_large_altruism_gives_everybody_everything(self):
+    reputation = np.array([0.998, 0.001, 0.001])
+    found = cosine_shapley.reward_shares(reputation, 1e7)
+    np.testing.assert_array_equal(found, [1, 1, 1])
+
+
+def _factory(**options):
+  options = {'num_clients': 3, **options}
+  return aggregators.CosineShapleyFactory(**options)
+
+
+@functools.cache
+def _process(**options):
+  return _factory(**options).create(_PAIR, cosine_shapley.WEIGHT_TYPE)
+
+
+def _weight(client_id, count):
+  return collections.OrderedDict(
+    client_id=np.int32(client_id), num_examples=np.float32(count)
+  )
+
+
+def _next(process, state, ids, updates=_UPDATES, counts=_COUNTS):
+  # TFF's sign: an update is old weights minus new.
+  values = [-updates[i] for i in ids]
+  return process.next(state, values, [_weight(i, counts[i]) for i in ids])
+
+
+@pytest.mark.usefixtures('default_runtime')
+class TestFactory:
+  def test_two_rounds_by_hand(self):
+    process = _process()
+    state = process.initialize()
+    np.testing.assert_array_equal(state['reputation'], np.zeros(3))
+    for expected in _ROUNDS:
+      output = _next(process, state, [2, 0, 1])
+      state, clients = output.state, output.measurements['clients']
+      _close(output.result, np.negative(expected['aggregate']))
+      _close(state['aggregate'], expected['aggregate'])
+      np.testing.assert_array_equal(clients['client_id'], [0, 1, 2])
+      for name in ('reputation', 'share'):
+        _close(state[name], expected[name])
+        _close(clients[name], expected[name])
+        assert state[name].dtype == np.float64
+      _close(clients['contribution'], expected['contribution'])
+
+  def test_the_variant_by_hand(self):
+    process = _process(variant='fedakd')
+    state = process.initialize()
+    _close(state['reputation'], np.full(3, 1 / 3))
+    output = _next(process, state, [0, 1, 2])
+    # The plain mean of raw updates: (.1, .35 / 3), of length .153659.
+    aggregate = np.array([0.1, 0.35 / 3])
+    _close(output.state['aggregate'], aggregate)
+    cosines = _UPDATES @ aggregate / np.linalg.norm(_UPDATES, axis=1)
+    cosines = np.maximum(cosines / np.linalg.norm(aggregate), 0)
+    assert cosines[2] == 0
+    clients = output.measurements['clients']
+    _close(clients['contribution'], cosines)
+    score = 0.95 / 3 + 0.05 * cosines
+    _close(output.state['reputation'], score / score.sum())
+    share = np.tanh(score / score.sum())
+    _close(output.state['share'], share / share.max())
+
+  def test_an_update_of_0_falls_to_the_floor(self):
+    process = _process(history_weight=0.1)
+    updates = _UPDATES.copy()
+    updates[1] = 0
+    state = _next(process, process.initialize(), [0, 1, 2]).state
+    before = state['reputation'][1]
+    output = _next(process, state, [0, 1, 2], updates)
+    assert output.measurements['clients']['contribution'][1] == 0
+    found = output.state['reputation']
+    # 0.1 r, and once more the floor, by the same norm as the others.
+    phi = output.measurements['clients']['contribution']
+    scores = np.maximum(0.1 * state['reputation'] + 0.9 * phi, 1e-3)
+    assert scores[1] == 0.1 * before > 1e-3
+    _close(found, scores / scores.sum())
+    for _ in range(2):
+      output = _next(process, output.state, [0, 1, 2], updates)
+    found = output.state['reputation']
+    phi = output.measurements['clients']['contribution']
+    # The third, which contributes less than nothing, has the floor, too.
+    assert found[1] == found[2] > 0
+    assert found[1] == pytest.approx(1e-3, rel=0.2)
+    assert np.all(np.isfinite(output.result))
+
+  def test_a_client_without_examples_weighs_nothing_at_first(self):
+    process = _process()
+    updates = _UPDATES.copy()
+    updates[0] = 0
+    output = _next(process, process.initialize(), [0, 1, 2], updates, (0, 2, 1))
+    units = updates[1:] / np.linalg.norm(updates[1:], axis=1, keepdims=True)
+    _close(output.state['aggregate'], 0.5 * (2 * units[0] + units[1]) / 3)
+    np.testing.assert_array_equal(
+      output.measurements['clients']['contribution'][0], 0
+    )
+
+  def test_the_variant_s_mean_is_over_who_has_examples(self):
+    process = _process(variant='fedakd')
+    updates = _UPDATES.copy()
+    updates[0] = 0
+    output = _next(process, process.initialize(), [0, 1, 2], updates, (0, 2, 1))
+    _close(output.state['aggregate'], updates[1:].mean(axis=0))
+
+  def test_the_absent_keep_their_reputation_but_for_the_norm(self):
+    process = _process()
+    first = _next(process, process.initialize(), [0, 1, 2]).state
+    output = _next(process, first, [1, 0])
+    r = first['reputation']
+    units = _UPDATES / np.linalg.norm(_UPDATES, axis=1, keepdims=True)
+    # The reputations of those present weigh, by their sum.
+    aggregate = 0.5 * r[:2] @ units[:2] / r[:2].sum()
+    _close(output.state['aggregate'], aggregate)
+    phi = output.measurements['clients']['contribution']
+    _close(phi, units[:2] @ aggregate / np.linalg.norm(aggregate))
+    scores = np.append(0.95 * r[:2] + 0.05 * phi, r[2])
+    _close(output.state['reputation'], scores / scores.sum())
+    assert output.state['share'][2] == 0
+
+  def test_nobody_changes_nothing(self):
+    process = _process()
+    first = _next(process, process.initialize(), [0, 1, 2]).state
+    output = _next(process, first, [])
+    np.testing.assert_array_equal(output.result, [0, 0])
+    np.testing.assert_array_equal(output.state['share'], np.zeros(3))
+    np.testing.assert_allclose(
+      output.state['reputation'], first['reputation'], rtol=1e-12
+    )
+
+  def test_one_client_gets_all_of_its_own(self):
+    process = _process(num_clients=1)
+    state = process.initialize()
+    for _ in range(2):
+      output = _next(process, state, [0])
+      state = output.state
+      _close(state['aggregate'], 0.5 * _UPDATES[0] / np.sqrt(0.1))
+      np.testing.assert_array_equal(state['reputation'], [1])
+      np.testing.assert_array_equal(state['share'], [1])
+
+  def test_statistics_are_averaged_and_have_no_part_in_the_rest(self):
+    value = tff.types.to_type(
+      ModelWeights([_PAIR], [tff.TensorType(np.float32, [1])])
+    )
+    process = _factory().create(value, cosine_shapley.WEIGHT_TYPE)
+    values = [
+      ModelWeights([-u], [np.float32([10.0 * i])])
+      for i, u in enumerate(_UPDATES)
+    ]
+    weights = [_weight(i, n) for i, n in enumerate(_COUNTS)]
+    output = process.next(process.initialize(), values, weights)
+    expected = _ROUNDS[0]
+    _close(output.result.trainable[0], np.negative(expected['aggregate']))
+    np.testing.assert_allclose(
+      output.result.non_trainable[0], [(20 + 20) / 6], rtol=1e-6
+    )
+    _close(output.state['reputation'], expected['reputation'])
+    (aggregate,) = output.state['aggregate']
+    _close(aggregate, expected['aggregate'])
+
+
+@pytest.mark.parametrize(
+  ('options', 'error', 'message'),
+  [
+    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
+    ({'update_length': 0.0}, ValueError, 'update_length must be positive, fou'),
+    ({'history_weight': 1.1}, ValueError, 'history_weight must be at most 1.0'),
+    ({'altruism': 0}, ValueError, 'altruism must be positive, found 0'),
+    ({'altruism': 'much'}, TypeError, 'altruism must be a real number, found'),
+    ({'variant': 'fed_akd'}, ValueError, "variant must be one of 'original', "),
+  ],
+)
+def test_bad_arguments(options, error, message):
+  with pytest.raises(error, match=message):
+    _factory(**options)
+
+
+def test_bad_types():
+  with pytest.raises(TypeError, match='requires the weight type .*client_id'):
+    _factory().create(_PAIR, tff.TensorType(np.float32))
+  with pytest.raises(TypeError, match='structures of float32 tensors'):
+    _factory().create(tff.TensorType(np.int32, [2]), cosine_shapley.WEIGHT_TYPE)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+
+ModelWeights = tff.learning.models.ModelWeights
+
+_TRIPLE = tff.TensorType(np.float32, [3])
+
+
+def _run(values, weights, value_type=_TRIPLE):
+  process = aggregators.EntrywiseMeanFactory().create(value_type, value_type)
+  output = process.next(process.initialize(), values, weights)
+  assert output.state == () and output.measurements == ()
+  return output.result
+
+
+@pytest.mark.usefixtures('default_runtime')
+class TestEntrywiseMean:
+  def test_who_does_not_have_an_entry_does_not_count(self):
+    values = np.float32([[2, 1, 5], [7, 3, 6]])
+    masks = np.float32([[1, 1, 0], [0, 1, 0]])
+    # 2, not 2 / 2; and 0 where nobody has it.
+    np.testing.assert_array_equal(_run([*values], [*masks]), [2, 2, 0])
+
+  def test_weights_need_not_be_masks(self):
+    found = _run(
+      [np.float32([1, 1, 1]), np.float32([5, 5, 5])],
+      [np.float32([1, 3, 0.5]), np.float32([1, 1, 0])],
+    )
+    np.testing.assert_allclose(found, [3, 2, 1])
+
+  def test_what_a_mask_hides_may_be_anything(self):
+    found = _run(
+      [np.float32([np.nan, np.inf, 1]), np.float32([2, 3, 3])],
+      [np.float32([0, 0, 1]), np.float32([1, 1, 1])],
+    )
+    np.testing.assert_array_equal(found, [2, 3, 2])
+
+  def test_nobody(self):
+    np.testing.assert_array_equal(_run([], []), np.zeros(3))
+
+  def test_weights_of_a_model_with_statistics(self):
+    value_type = tff.types.to_type(
+      ModelWeights([_TRIPLE], [tff.TensorType(np.float32)])
+    )
+    found = _run(
+      [
+        ModelWeights([np.float32([1, 2, 3])], [np.float32(4)]),
+        ModelWeights([np.float32([3, 4, 5])], [np.float32(8)]),
+      ],
+      [
+        ModelWeights([np.float32([1, 0, 1])], [np.float32(1)]),
+        ModelWeights([np.float32([1, 1, 0])], [np.float32(1)]),
+      ],
+      value_type,
+    )
+    np.testing.assert_array_equal(found.trainable[0], [2, 4, 3])
+    assert found.non_trainable[0] == 6
+
+
+def test_bad_types():
+  factory = aggregators.EntrywiseMeanFactory()
+  with pytest.raises(TypeError, match='requires a weight of the type of the v'):
+    factory.create(_TRIPLE, tff.TensorType(np.float32))
+  integers = tff.TensorType(np.int32, [3])
+  with pytest.raises(TypeError, match='structures of float32 tensors'):
+    factory.create(integers, integers)

@@ -1,0 +1,132 @@
+import collections
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+
+_FLOAT = tff.TensorType(np.float32)
+_PAIR = tff.TensorType(np.float32, [2])
+_FOUR_CLIENTS = aggregators.MeanDriftFactory(4)
+
+
+def _run(process, state, updates, weights=None):
+  updates = [np.array(u, np.float32) for u in updates]
+  weights = weights or np.ones(len(updates))
+  return process.next(state, updates, [np.float32(w) for w in weights])
+
+
+def _assert_close(found, expected):
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_types():
+  process = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
+  assert process.is_weighted
+  at_server = tff.FederatedType(_PAIR, tff.SERVER)
+  result = process.next.type_signature.result
+  tff.test.assert_types_identical(
+    process.initialize.type_signature.result, at_server
+  )
+  tff.test.assert_types_identical(result.state, at_server)
+  tff.test.assert_types_identical(result.result, at_server)
+  tff.test.assert_types_identical(
+    result.measurements, tff.FederatedType((), tff.SERVER)
+  )
+
+
+@pytest.mark.parametrize(
+  ('value_type', 'weight_type', 'message'),
+  [
+    (tff.TensorType(np.int32, [2]), _FLOAT, 'MeanDrift.*float32 tensors'),
+    (tff.TensorType(np.float32, [None]), _FLOAT, 'MeanDrift.*known'),
+    (
+      _PAIR,
+      tff.TensorType(np.int32),
+      'MeanDriftFactory requires the weight type float32. Found.*int32',
+    ),
+    (
+      _PAIR,
+      tff.to_type(collections.OrderedDict(weight=np.float32)),
+      'MeanDriftFactory requires the weight type float32. Found.*weight',
+    ),
+  ],
+)
+def test_bad_types(value_type, weight_type, message):
+  with pytest.raises(TypeError, match=message):
+    _FOUR_CLIENTS.create(value_type, weight_type)
+
+
+@pytest.mark.parametrize(
+  ('num_clients', 'error', 'message'),
+  [
+    (0, ValueError, 'num_clients must be at least 1, found 0'),
+    (1.5, TypeError, 'num_clients must be an integer, found 1.5'),
+  ],
+)
+def test_bad_arguments(num_clients, error, message):
+  with pytest.raises(error, match=message):
+    aggregators.MeanDriftFactory(num_clients)
+
+
+@pytest.mark.usefixtures('default_runtime')
+class TestExecution:
+  _PROCESS = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
+
+  def _after_one_round(self):
+    return _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]])
+
+  def test_two_rounds_by_hand(self):
+    np.testing.assert_array_equal(self._PROCESS.initialize(), [0, 0])
+    first = self._after_one_round()
+    # h = -(4, 2) / 4, though only two of four were there; the mean is (2, 1).
+    _assert_close(first.state, [-1, -0.5])
+    _assert_close(first.result, [3, 1.5])
+    second = _run(self._PROCESS, first.state, [[2, -4]])
+    # h = (-1, -.5) - (2, -4) / 4.
+    _assert_close(second.state, [-1.5, 0.5])
+    _assert_close(second.result, [3.5, -4.5])
+
+  def test_example_of_all_clients(self):
+    # Of w = 1, y = (.82, 1.54): h is .18 on average.
+    process = aggregators.MeanDriftFactory(2).create(_FLOAT, _FLOAT)
+    output = _run(process, process.initialize(), [0.18, -0.54])
+    assert output.state == pytest.approx(0.18)
+    assert 1 - output.result == pytest.approx(1.36)
+
+  def test_only_the_sign_of_a_weight_matters(self):
+    expected = self._after_one_round()
+    found = _run(
+      self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]], [1e-3, 50]
+    )
+    np.testing.assert_array_equal(found.result, expected.result)
+    np.testing.assert_array_equal(found.state, expected.state)
+
+  def test_who_has_weight_0_counts_in_neither(self):
+    expected = self._after_one_round()
+    found = _run(
+      self._PROCESS,
+      self._PROCESS.initialize(),
+      [[9, 9], [1, 0], [np.nan, np.inf], [3, 2]],
+      [0, 1, 0, 1],
+    )
+    np.testing.assert_array_equal(found.result, expected.result)
+    np.testing.assert_array_equal(found.state, expected.state)
+
+  @pytest.mark.parametrize('updates', [[], [[5, 5]]])
+  def test_nobody_leaves_all_as_it_was(self, updates):
+    before = self._after_one_round().state
+    output = _run(self._PROCESS, before, updates, [0] * len(updates))
+    np.testing.assert_array_equal(output.result, [0, 0])
+    np.testing.assert_array_equal(output.state, before)
+
+  def test_structures_are_kept(self):
+    value_type = tff.to_type([_PAIR, collections.OrderedDict(a=_FLOAT)])
+    process = aggregators.MeanDriftFactory(2).create(value_type, _FLOAT)
+    value = [np.array([1, -1], np.float32), {'a': np.float32(4)}]
+    output = process.next(process.initialize(), [value], [np.float32(1)])
+    for found, factor in ((output.state, -0.5), (output.result, 1.5)):
+      pair, inner = found
+      _assert_close(pair, [factor, -factor])
+      _assert_close(inner['a'], 4 * factor)

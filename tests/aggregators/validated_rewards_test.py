@@ -1,0 +1,288 @@
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair.aggregators import validated_rewards
+
+_CLOSE = np.array([1, 0.5, 0.2])
+_ACCURACIES = np.array([0.8, 0.6, 0.5])
+_REPUTATIONS = np.array([0.824742, 0.154639, 0.020619])
+_SHARES = [1, 0.324562, 0.020557]
+
+
+def _close(found, expected, atol=1e-6):
+  np.testing.assert_allclose(found, expected, atol=atol)
+
+
+class TestLossDivergences:
+  def _divergences(self, losses, reference, numbers):
+    return validated_rewards.loss_divergences(
+      np.float32(losses), np.float32(reference), np.int32(numbers)
+    ).numpy()
+
+  def test_by_hand(self):
+    found = self._divergences([[0.5, 1, 1.5]], [[1, 1, 1]], [3])
+    _close(found, [0.087208])
+    assert found.dtype == np.float64
+
+  def test_the_level_of_the_losses_does_not_matter(self):
+    found = self._divergences(
+      [[0.5, 1, 1.5], [5, 10, 15]], [[7, 7, 7], [1, 1, 1]], [3, 3]
+    )
+    _close(found, [0.087208, 0.087208])
+
+  def test_cut_to_the_shorter(self):
+    # (1/4, 3/4) against (1/2, 1/2), whatever comes after.
+    found = self._divergences([[1, 3, 9]], [[2, 2, 5]], [2])
+    _close(found, [0.25 * np.log(0.5) + 0.75 * np.log(1.5)])
+
+  def test_equal_distributions_have_a_divergence_of_almost_0(self):
+    found = self._divergences([[1, 2], [1, 3]], [[2, 4], [1, 1]], [2, 2])
+    assert found[0] == 1e-12 < found[1]
+
+  def test_one_minibatch_has_the_largest_of_the_others(self):
+    found = self._divergences(
+      [[1, 0], [1, 3], [1, 2], [0, 0]], np.ones([4, 2]), [1, 2, 2, 0]
+    )
+    assert found[0] == found[1] == found[3] > found[2]
+
+  def test_one_minibatch_each_makes_all_alike(self):
+    found = self._divergences([[1, 0], [2, 0]], np.ones([2, 2]), [1, 1])
+    np.testing.assert_array_equal(found, [1, 1])
+
+  def test_a_loss_of_0(self):
+    found = self._divergences([[0, 2], [1, 1]], [[1, 1], [0, 2]], [2, 2])
+    # ln 2, and 1/2 ln(1/2 / 1e-12) + 1/2 ln(1/2).
+    _close(found, [np.log(2), 0.5 * (np.log(0.5e12) + np.log(0.5))])
+
+
+class TestFunctions:
+  def test_closeness_by_hand(self):
+    _close(validated_rewards.closeness(np.array([0.02, 0.04, 0.1])), _CLOSE)
+
+  def test_reputations_by_hand(self):
+    found = validated_rewards.reputations(
+      np.zeros(3), _ACCURACIES, _CLOSE, 0.95
+    ).numpy()
+    _close(found, [0.8, 0.15, 0.02])
+    _close(found / found.sum(), _REPUTATIONS)
+
+  def test_reputations_have_a_history_and_a_floor(self):
+    found = validated_rewards.reputations(
+      np.array([0.6, 0.4, 0.0]), np.array([0.5, 0.0, 0.0]), _CLOSE, 0.9
+    )
+    _close(found, [0.9 * 0.6 + 0.1 * 0.5, 0.36, 1e-3])
+
+  def test_reward_shares_by_hand(self):
+    found = validated_rewards.reward_shares(_REPUTATIONS, _CLOSE, 5.0)
+    _close(found, _SHARES, atol=2e-6)
+
+  def test_a_large_altruism_leaves_the_closeness(self):
+    found = validated_rewards.reward_shares(_REPUTATIONS, _CLOSE, 1e7)
+    np.testing.assert_array_equal(found, _CLOSE)
+
+  def test_download_fractions_by_hand(self):
+    base = tf.constant(0.3, tf.float64)
+    reputation = np.array([0.348624, 0.330275, 0.321101])
+    found = validated_rewards.download_fractions(reputation, base, 1.0)
+    _close(found, [0.534608, 0.523138, 0.517351])
+    full = validated_rewards.download_fractions(reputation, base, 1e7)
+    _close(full, [1, 1, 1], atol=1e-12)
+
+
+# Clients whose trained weights are 1, 2 and 3 have the accuracies and losses of
+# the example: KL is .02, .04, .1.
+_PAIR = tff.TensorType(np.float32, [2])
+_RECEIVED = np.float32([[0, 1], [1, 2], [4, 3]])
+_UPDATES = np.float32([[1, 0], [0, -2], [-0.3, 0.4]])
+_COUNTS = (3, 2, 1)
+
+
+def _accuracy(weights):
+  trained = tf.constant(_RECEIVED + _UPDATES)
+  nearest = tf.argmin(tf.reduce_sum(tf.abs(trained - weights), axis=1))
+  return tf.gather(np.float32(_ACCURACIES), nearest)
+
+
+def _batch_losses(weights):
+  """Two minibatches with the same loss, of whatever level."""
+  return tf.ones([2]) * (1 + tf.abs(weights[0]))
+
+
+def _uneven(divergence):
+  """Two losses of which KL(. || (1/2, 1/2)) is so much."""
+  low, high = 0.5, 1.0 - 1e-9
+  for _ in range(100):
+    p = (low + high) / 2
+    found = p * np.log(2 * p) + (1 - p) * np.log(2 * (1 - p))
+    low, high = (p, high) if found < divergence else (low, p)
+  return np.float32([p, 1 - p])
+
+
+_LOSSES = [_uneven(divergence) for divergence in (0.02, 0.04, 0.1)]
+
+
+def _factory(**options):
+  options = {
+    'validation_fn': _accuracy,
+    'batch_losses_fn': _batch_losses,
+    'num_clients': 3,
+    'altruism': 5.0,
+    **options,
+  }
+  return aggregators.ValidatedRewardFactory(**options)
+
+
+def _weight_type(received=_PAIR):
+  return tff.types.to_type(
+    collections.OrderedDict(
+      client_id=np.int32,
+      num_examples=np.float32,
+      received=received,
+      losses=_PAIR,
+      num_losses=np.int32,
+    )
+  )
+
+
+@functools.cache
+def _process(**options):
+  return _factory(**options).create(_PAIR, _weight_type())
+
+
+def _weight(i, count, num_losses):
+  return collections.OrderedDict(
+    client_id=np.int32(i),
+    num_examples=np.float32(count),
+    received=_RECEIVED[i],
+    losses=_LOSSES[i],
+    num_losses=np.int32(num_losses),
+  )
+
+
+def _next(process, state, ids, counts=_COUNTS, num_losses=(2, 2, 3)):
+  # TFF's sign: an update is old weights minus new.
+  return process.next(
+    state,
+    [-_UPDATES[i] * (counts[i] > 0) for i in ids],
+    [_weight(i, counts[i], num_losses[i]) for i in ids],
+  )
+
+
+@pytest.mark.usefixtures('default_runtime')
+class TestFactory:
+  def test_by_hand(self):
+    process = _process()
+    output = _next(process, process.initialize(), [2, 0, 1])
+    state, clients = output.state, output.measurements['clients']
+    # Half of (1, 0), (0, -1) and (-.6, .8), by 3, 2 and 1 sixths.
+    aggregate = [0.25 - 0.05, -1 / 6 + 0.4 / 6]
+    _close(state['aggregate'], aggregate)
+    _close(output.result, np.negative(aggregate))
+    np.testing.assert_array_equal(clients['client_id'], [0, 1, 2])
+    _close(clients['validation_accuracy'], _ACCURACIES)
+    _close(clients['divergence'], [0.02, 0.04, 0.1])
+    _close(state['reputation'], _REPUTATIONS, atol=3e-6)
+    # Nobody is rewarded in the first round.
+    np.testing.assert_array_equal(state['share'], np.zeros(3))
+    # The same scores s once more.
+    output = _next(process, state, [0, 1, 2])
+    scores = 0.9 * state['reputation'] + 0.1 * np.array([0.8, 0.15, 0.02])
+    expected = scores / scores.sum()
+    _close(output.state['reputation'], expected, atol=3e-6)
+    share = np.tanh(5 * expected)
+    share = _CLOSE * share / share.max()
+    _close(output.state['share'], share, atol=1e-5)
+
+  def test_the_shares_of_the_example(self):
+    # Without history the second round's reputations are the first's.
+    process = _process(history_weight=0.0)
+    state = _next(process, process.initialize(), [0, 1, 2]).state
+    output = _next(process, state, [0, 1, 2])
+    _close(output.state['reputation'], _REPUTATIONS, atol=3e-6)
+    _close(output.state['share'], _SHARES, atol=1e-5)
+
+  def test_the_variant_by_hand(self):
+    process = _process(variant='fedakd', altruism=1.0)
+    state = process.initialize()
+    _close(state['reputation'], np.full(3, 1 / 3))
+    output = _next(process, state, [0, 1, 2])
+    # The larger of the two entries, by 3, 2 and 1 sixths.
+    _close(output.state['aggregate'], [0.5, -4 / 6 + 0.4 / 6])
+    _close(output.state['reputation'], [0.348624, 0.330275, 0.321101])
+    _close(output.state['share'], [0.534608, 0.523138, 0.517351])
+    clients = output.measurements['clients']
+    np.testing.assert_array_equal(clients['divergence'], np.zeros(3))
+
+  def test_a_client_that_did_not_train(self):
+    process = _process()
+    output = _next(
+      process, process.initialize(), [0, 1, 2], (0, 2, 1), (0, 2, 2)
+    )
+    clients = output.measurements['clients']
+    _close(clients['validation_accuracy'], [0, 0.6, 0.5])
+    _close(clients['divergence'], [0.1, 0.04, 0.1])
+    scores = np.array([1e-3, 0.6, 0.5 * 0.4**2])
+    _close(output.state['reputation'], scores / scores.sum(), atol=1e-5)
+    _close(output.state['aggregate'], [-0.1, -1 / 3 + 0.4 / 3])
+
+  def test_the_absent_keep_their_reputation_but_for_the_norm(self):
+    process = _process()
+    first = _next(process, process.initialize(), [0, 1, 2]).state
+    state = _next(process, first, [1, 2]).state
+    r = first['reputation']
+    # Of those present the second is the closest.
+    scores = 0.9 * r + 0.1 * np.array([0, 0.6, 0.5 * 0.4**2])
+    scores[0] = r[0]
+    expected = scores / scores.sum()
+    _close(state['reputation'], expected, atol=1e-5)
+    share = np.tanh(5 * expected[1:])
+    share = np.array([1, 0.4]) * share / share.max()
+    _close(state['share'], [0, *share], atol=1e-4)
+
+  def test_nobody_changes_nothing(self):
+    for process in (_process(), _process(variant='fedakd', altruism=1.0)):
+      first = _next(process, process.initialize(), [0, 1, 2]).state
+      output = _next(process, first, [])
+      np.testing.assert_array_equal(output.result, [0, 0])
+      np.testing.assert_array_equal(output.state['share'], np.zeros(3))
+      np.testing.assert_allclose(
+        output.state['reputation'], first['reputation'], rtol=1e-12
+      )
+
+
+@pytest.mark.parametrize(
+  ('options', 'error', 'message'),
+  [
+    ({'validation_fn': 0.5}, TypeError, 'validation_fn must be a function of'),
+    ({'batch_losses_fn': []}, TypeError, 'batch_losses_fn must be a function'),
+    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
+    ({'update_length': -1.0}, ValueError, 'update_length must be positive, fo'),
+    ({'history_weight': -0.1}, ValueError, 'history_weight must be at least 0'),
+    ({'altruism': 0.0}, ValueError, 'altruism must be positive, found 0.0'),
+    ({'upload_fraction': 0.0}, ValueError, 'upload_fraction must be positive'),
+    ({'upload_fraction': 1.1}, ValueError, 'upload_fraction must be at most 1'),
+    ({'download_base': 1.1}, ValueError, 'download_base must be at most 1.0'),
+    ({'variant': 'mine'}, ValueError, "variant must be one of 'original', "),
+  ],
+)
+def test_bad_arguments(options, error, message):
+  with pytest.raises(error, match=message):
+    _factory(**options)
+
+
+def test_bad_types():
+  factory = _factory()
+  for weight_type in (
+    tff.TensorType(np.float32),
+    _weight_type(tff.TensorType(np.float32, [3])),
+  ):
+    with pytest.raises(TypeError, match='requires a weight with the entries'):
+      factory.create(_PAIR, weight_type)
+  with pytest.raises(TypeError, match='structures of float32 tensors'):
+    factory.create(tff.TensorType(np.int32, [2]), _weight_type())
