@@ -112,6 +112,8 @@ class Planner:
     self._scale = scale
     self._overrides = {'rounds': rounds, 'data_dir': data_dir}
     self._folder = output_dir / 'runs'
+    # A run is named in many rows, and its flags take a while to resolve.
+    self._runs = {}
 
   def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
     """The run of a method in a cell, or one that it is compared with.
@@ -128,6 +130,12 @@ class Planner:
     Raises:
       launchers.settings.SettingsError: If the flags do not describe a run.
     """
+    key = cell, method, seed, role
+    if key not in self._runs:
+      self._runs[key] = self._resolved(*key)
+    return self._runs[key]
+
+  def _resolved(self, cell, method, seed, role) -> Run:
     preset = self.table.cells[cell].preset
     flags = self.table.methods[method]
     if role != _OWN:

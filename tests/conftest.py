@@ -6,6 +6,9 @@ import pytest
 
 # Silences what TensorFlow says of CUDA on machines without a GPU.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+# TensorFlow takes this number at its first operation, which in some files comes
+# before a runtime is set; with more threads, sums vary in their last bits.
+os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
 
 
 @pytest.fixture(scope='session')

@@ -64,8 +64,9 @@ def _resolve(preset, algorithm=None):
 
 @pytest.mark.parametrize('name', presets.PRESETS)
 def test_presets_resolve(name):
+  found = _resolve(name)
   for key, value in presets.PRESETS[name].flag_values(None).items():
-    assert _resolve(name)[key] == value
+    assert found[key] == value
 
 
 _CFFL = [name for name in presets.PRESETS if name.startswith('cffl')]

@@ -501,9 +501,10 @@ class TestBadInput:
   def test_method_that_needs_validation_data(self, tmp_path):
     self._fails(
       tmp_path,
-      'Error: --algorithm=cffl must be given with --split=server, found'
-      ' --split=client',
+      'Error: holdout_fraction must be above 0 for cffl, whose server validates'
+      ' on that part, found 0.0.',
       algorithm='cffl',
+      holdout_fraction=0,
     )
 
   def test_other_flags_in_the_same_directory(self, tmp_path):

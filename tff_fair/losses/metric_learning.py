@@ -98,9 +98,10 @@ def quadruplet_loss(
   Returns:
     `[?]`.
   """
-  apart = distances(anchor, positive, squared=squared)
-  first = distances(anchor, negative_1, squared=squared)
-  second = distances(anchor, negative_2, squared=squared)
+  # The anchor is used once: of three and more gradients of one tensor TensorFlow
+  # adds first whichever is ready, and sums vary in their last bits.
+  others = tf.stack([positive, negative_1, negative_2])
+  apart, first, second = tf.unstack(distances(anchor, others, squared=squared))
   return _hinge(apart, first, margins[0], mask_1) + _hinge(
     apart, second, margins[1], mask_2
   )
@@ -196,9 +197,10 @@ def model_contrastive_loss(
   Returns:
     `[?]`.
   """
-  gap = alignment.cosines(embedding, previous) - alignment.cosines(
-    embedding, received
-  )
+  # The embedding is used once, as in `quadruplet_loss`.
+  others = tf.stack([previous, received])
+  to_previous, to_received = tf.unstack(alignment.cosines(embedding, others))
+  gap = to_previous - to_received
   return tf.math.softplus(gap / temperature)
 
 
