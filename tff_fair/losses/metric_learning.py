@@ -98,8 +98,8 @@ def quadruplet_loss(
   Returns:
     `[?]`.
   """
-  # The anchor is used once: of three and more gradients of one tensor TensorFlow
-  # adds first whichever is ready, and sums vary in their last bits.
+  # The anchor is used once: of three and more gradients of one tensor,
+  # TensorFlow adds first whichever is ready, and the last bits vary.
   others = tf.stack([positive, negative_1, negative_2])
   apart, first, second = tf.unstack(distances(anchor, others, squared=squared))
   return _hinge(apart, first, margins[0], mask_1) + _hinge(
