@@ -104,6 +104,8 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     tasks.DataDamagedError,
   )
   try:
+    # TFF's default context does not end well if nobody uses it.
+    training.set_runtime(settings)
     task = training.build_task(settings)
     frame = _measure_task(task, settings, pca_dim)
   except mistakes as error:
