@@ -1,6 +1,4 @@
-import collections
 import functools
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ import tensorflow_federated as tff
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
+from tests.algorithms import quadratic_task
 from tff_fair import algorithms
 from tff_fair import client
 from tff_fair.algorithms import scaffold
@@ -140,40 +139,10 @@ class TestNewControl:
     np.testing.assert_allclose(found, [-0.3])
 
 
-def _scalar_model():
-  """One weight, at first 1, whose logits nobody heeds."""
-  x = tf.keras.Input([1])
-  dense = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer='ones')
-  return tf.keras.Model(x, tf.keras.layers.Concatenate()([dense(x), x]))
-
-
-def _quadratic(focal_gamma):
-  """`(w - a)^2 / 2`, where all of a client's inputs are a."""
-  del focal_gamma  # Unused.
-
-  def compute(forward, batch, context):
-    del context  # Unused.
-    (w,) = forward.trainable
-    loss = tf.reduce_mean((w - batch['x']) ** 2) / 2
-    return loss, collections.OrderedDict(accuracy=tf.constant(0.0))
-
-  return client.Objective(compute)
-
-
 @pytest.mark.usefixtures('default_runtime')
 def test_example_of_two_quadratics():
-  with mock.patch.object(client, 'classification_objective', _quadratic):
-    process = algorithms.build_scaffold(
-      _scalar_model,
-      num_clients=2,
-      client_optimizer=linear_task.sgd(0.1),
-      local_epochs=2,
-    )
-  nobody = np.zeros([0, 1], np.float32), np.zeros([0], np.int32)
-  data = [
-    client.build_client_data(i, (np.full([1, 1], a, np.float32), [0]), nobody)
-    for i, a in enumerate((0.0, 4.0))
-  ]
+  process = quadratic_task.build_process(algorithms.build_scaffold)
+  data = quadratic_task.make_data()
   state = process.initialize()
   for w, controls in ((1.19, (0.95, -2.85)), (1.3439, (1.2255, -2.7645))):
     state = process.next(state, data).state

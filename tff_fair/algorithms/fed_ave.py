@@ -6,7 +6,6 @@ Federated Learning" (Neurocomputing, 2024).
 
 import collections
 from collections.abc import Callable
-import functools
 from typing import Any
 
 import tensorflow as tf
@@ -132,23 +131,13 @@ def build_fed_ave(
       received=received, losses=losses, num_losses=num_batches
     )
 
-  keeps_model = variant == 'original'
-  client_work = client.build_client_work(
+  return sparse_reward_clients.compose_process(
     model,
-    sparse_reward_clients.build_client_update(
-      train, keeps_model=keeps_model, extra_weight=losses_before
-    ),
+    train,
+    rule,
     num_clients=num_clients,
     seed=seed,
-    initial_row=sparse_reward_clients.initial_row(model),
-    learning_rate_fn=client_learning_rate_fn,
-  )
-  process = composition.compose_process(
-    model, client_work, rule=rule, split_statistics=False
-  )
-  download = functools.partial(
-    sparse_reward_clients.download, per_layer=keeps_model
-  )
-  return composition.add_client_models(
-    composition.add_download(process, download)
+    client_learning_rate_fn=client_learning_rate_fn,
+    keeps_model=variant == 'original',
+    extra_weight=losses_before,
   )
