@@ -18,9 +18,10 @@ machine does slows all of them. The works:
   population  FeDABoost, 10 clients out of 10,000 beside 10 out of 100
   start       work A from the start of Python to the end of round 1
 
-The contenders of A, B, table and start: `device` and `native`, ours on these
-runtimes, and `stock`, TFF's own FedAvg on TFF's worker. The work `table` takes
-some ten seconds a round and several GB on that worker.
+The contenders of A, B, table and start: `device`, `native` and `remote`, ours
+on these runtimes, the last with two workers on this machine and not for start;
+and `stock`, TFF's own FedAvg on TFF's worker. The work `table` takes some ten
+seconds a round and several GB on that worker.
 
 Prints a table, and writes it to benchmark.csv; that of `start`, to start.csv.
 Both replace what an earlier run has written to the same directory.
@@ -52,7 +53,8 @@ WORKS = {
 }
 # Timed in processes of its own, so not one of the others.
 _START = 'start'
-_OURS, _REFERENCES = 'device', ('stock', 'native')
+_REMOTE = 'remote'
+_OURS, _REFERENCES = 'device', ('stock', 'native', _REMOTE)
 # The first two rounds, which compile and warm up, are not counted.
 _LEAST_ROUNDS = 3
 
@@ -120,6 +122,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   works = _names(flag_values, 'works', (*WORKS, _START))
   # The reference comes first.
   contenders = [*_names(flag_values, 'against', _REFERENCES), _OURS]
+  if _START in works and _REMOTE in contenders:
+    sys.exit(
+      f'Error: --works={_START} must not be given with --against={_REMOTE},'
+      ' whose workers run already.'
+    )
   rounds = flag_values['rounds'].value
   if rounds < _LEAST_ROUNDS:
     sys.exit(

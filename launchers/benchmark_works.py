@@ -5,6 +5,7 @@ that runs one round; the first is the reference. The first round also makes the
 initial state. The data are random: only their shapes matter for the time.
 """
 
+import atexit
 import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
@@ -12,6 +13,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import portpicker
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -19,12 +21,19 @@ from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import models
 from tff_fair import runtime
+from tff_fair import worker_process
 from tff_fair.client import client_table as table_lib
 
 Contenders = collections.OrderedDict[str, Callable[[], None]]
 
 # Contender -> the runtime it runs on. TFF's worker serves its own FedAvg, too.
-_RUNTIMES = {'device': 'device', 'native': 'native', 'stock': 'native'}
+_RUNTIMES = {
+  'device': 'device',
+  'native': 'native',
+  'remote': 'remote',
+  'stock': 'native',
+}
+_NUM_WORKERS = 2
 _NUM_CLASSES = 10
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
@@ -46,8 +55,9 @@ class Setup:
   """What a work runs on.
 
   Attributes:
-    names: The contenders to compare, the reference first: 'device' and
-      'native', ours on these runtimes, and 'stock', TFF's own on its worker.
+    names: The contenders to compare, the reference first: 'device', 'native'
+      and 'remote', ours on these runtimes, the last on two workers of this
+      machine; and 'stock', TFF's own on its worker.
     contexts: Kind of runtime -> context, for those that the names need.
   """
 
@@ -75,14 +85,26 @@ def build_setup(names: Sequence[str], options: Mapping[str, Any]) -> Setup:
     ValueError: If an option is out of range.
   """
   contexts = {
-    kind: runtime.create_execution_context(
-      kind, **(options if kind == 'device' else {})
-    )
+    kind: runtime.create_execution_context(kind, **_options(kind, options))
     for kind in {_RUNTIMES[name] for name in names}
   }
   # TFF's default context does not end well if nobody uses it.
   tff.framework.set_default_context(contexts[_RUNTIMES[names[0]]])
   return Setup(tuple(names), contexts)
+
+
+def _options(kind, device_options):
+  """The options of a kind of runtime; starts the workers that it needs."""
+  match kind:
+    case 'device':
+      return device_options
+    case 'remote':
+      ports = [portpicker.pick_unused_port() for _ in range(_NUM_WORKERS)]
+      for port in ports:
+        # It also ends with its last reference.
+        atexit.register(worker_process.WorkerProcess(port).stop)
+      return {'workers': [f'localhost:{port}' for port in ports]}
+  return {}
 
 
 def fed_avg_mlp(setup: Setup) -> Contenders:
@@ -232,7 +254,7 @@ def quadruplets(setup: Setup) -> Contenders:
 
 
 def population(setup: Setup) -> Contenders:
-  """What absent clients cost: 10 participants, of few clients and of many."""
+  """What absent clients cost: cohorts of 10, of few clients and of many."""
   shape = [64]
   task = _Task(
     model_fn=lambda: _mlp(shape, 32),
@@ -365,7 +387,7 @@ def _stock_fed_avg(context, task) -> _Rounds:
 
 
 def _fedaboost(context, task, num_clients) -> _Rounds:
-  """FeDABoost; the ids of the participants are spread over the clients."""
+  """FeDABoost; the ids of the cohort are spread over those of the clients."""
   process = algorithms.build_fedaboost(
     task.model_fn,
     num_clients=num_clients,

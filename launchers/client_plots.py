@@ -49,7 +49,7 @@ def client_accuracy(
       pathlib.Path(run) / 'client_scores.csv',
       ['round', 'client_id', 'accuracy'],
     )
-    _draw_lines(axes, clients, scores, 'accuracy')
+    draw_lines(axes, clients, scores, 'accuracy')
     axes.set(title=title, xlabel='Round (count)')
   panels[0].set_ylabel('Accuracy on test data (fraction)')
   draw_legend(figure, panels, clients)
@@ -79,18 +79,14 @@ def reputation(
   columns = ['round', 'client_id', 'reputation']
   figure, (axes,) = _figure(1)
   if not plot_parts.has_columns(run / 'reports.csv', ['reputable']):
-    shown = plot_parts.read(run / 'reports.csv', columns)
-    _draw_lines(axes, clients, shown, 'reputation')
+    reports = plot_parts.read(run / 'reports.csv', columns)
+    draw_lines(axes, clients, reports, 'reputation')
   else:
     reports = plot_parts.read(run / 'reports.csv', [*columns, 'reputable'])
-    isolated = reports[reports['reputable'] == 0]
-    ends = isolated.groupby('client_id')['round'].min()
-    shown = reports[
-      reports['round'] <= reports['client_id'].map(ends).fillna(np.inf)
-    ]
-    _draw_lines(axes, clients, shown, 'reputation')
-    _draw_threshold(axes, run)
-    _mark_isolated(axes, clients, ends)
+    metrics = plot_parts.read(
+      run / 'metrics.csv', ['round', 'aggregator_threshold']
+    )
+    draw_isolation(axes, clients, reports, metrics)
   axes.set(
     title='Reputation of each client', xlabel='Round (count)', ylim=(0, None)
   )
@@ -144,6 +140,19 @@ def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
   clients = plot_parts.read(
     pathlib.Path(run) / 'clients.csv', ['client_id', 'num_train', 'num_classes']
   )
+  return describe_clients(clients)
+
+
+def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
+  """Orders clients by how much they have, and gives them name and line style.
+
+  Args:
+    clients: A frame with `client_id`, `num_train` and `num_classes`, which is
+      NaN where it is not known.
+
+  Returns:
+    What `read_clients` returns.
+  """
   # Free riders, who have nothing, come last.
   honest = clients[clients['num_train'] > 0]
   order = honest.sort_values(
@@ -151,11 +160,75 @@ def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
   )
   clients = pd.concat([order, clients[clients['num_train'] == 0]])
   clients['style'] = [_style(rank, len(honest)) for rank in range(len(clients))]
-  by_class = honest['num_train'].nunique() == 1
+  by_class = (
+    honest['num_train'].nunique() == 1 and honest['num_classes'].notna().all()
+  )
   clients['label'] = [
     _label(client, by_class) for client in clients.itertuples()
   ]
   return clients
+
+
+def draw_lines(
+  axes: mpl_axes.Axes,
+  clients: pd.DataFrame,
+  values: pd.DataFrame,
+  column: str,
+) -> None:
+  """Draws a line a client over the rounds.
+
+  Args:
+    axes: Where to draw.
+    clients: What `read_clients` returned.
+    values: A frame with `round`, `client_id` and the column.
+    column: What to draw.
+  """
+  by_client = dict(list(values.groupby('client_id')))
+  for client in clients.itertuples():
+    if client.client_id not in by_client:
+      continue
+    line = by_client[client.client_id]
+    marker = 'o' if len(line) == 1 else None
+    axes.plot(
+      line['round'],
+      line[column],
+      label=client.label,
+      marker=marker,
+      linewidth=1.4,
+      **client.style,
+    )
+  axes.xaxis.set_major_locator(plot_parts.round_locator())
+  plot_parts.tidy(axes)
+
+
+def draw_isolation(
+  axes: mpl_axes.Axes,
+  clients: pd.DataFrame,
+  reports: pd.DataFrame,
+  metrics: pd.DataFrame,
+) -> None:
+  """Draws the reputations in a run of CFFL, and who was isolated when.
+
+  Args:
+    axes: Where to draw.
+    clients: What `read_clients` returned.
+    reports: A frame with `round`, `client_id`, `reputation` and `reputable`.
+    metrics: A frame with `round` and `aggregator_threshold`.
+  """
+  isolated = reports[reports['reputable'] == 0]
+  ends = isolated.groupby('client_id')['round'].min()
+  shown = reports[
+    reports['round'] <= reports['client_id'].map(ends).fillna(np.inf)
+  ]
+  draw_lines(axes, clients, shown, 'reputation')
+  axes.plot(
+    metrics['round'],
+    metrics['aggregator_threshold'],
+    color='gray',
+    linestyle=':',
+    label='threshold of isolation',
+  )
+  _mark_isolated(axes, clients, ends)
 
 
 def draw_legend(
@@ -199,38 +272,6 @@ def _figure(num_panels):
     1, num_panels, sharex=True, sharey=True, squeeze=False
   )
   return figure, list(panels[0])
-
-
-def _draw_lines(axes, clients, values, column):
-  by_client = dict(list(values.groupby('client_id')))
-  for client in clients.itertuples():
-    if client.client_id not in by_client:
-      continue
-    line = by_client[client.client_id]
-    marker = 'o' if len(line) == 1 else None
-    axes.plot(
-      line['round'],
-      line[column],
-      label=client.label,
-      marker=marker,
-      linewidth=1.4,
-      **client.style,
-    )
-  axes.xaxis.set_major_locator(plot_parts.round_locator())
-  plot_parts.tidy(axes)
-
-
-def _draw_threshold(axes, run):
-  metrics = plot_parts.read(
-    run / 'metrics.csv', ['round', 'aggregator_threshold']
-  )
-  axes.plot(
-    metrics['round'],
-    metrics['aggregator_threshold'],
-    color='gray',
-    linestyle=':',
-    label='threshold of isolation',
-  )
 
 
 def _mark_isolated(axes, clients, ends):

@@ -98,17 +98,12 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   from launchers import training
 
-  mistakes = (
-    training.RunError,
-    tasks.DataNotFoundError,
-    tasks.DataDamagedError,
-  )
   try:
     # TFF's default context does not end well if nobody uses it.
     training.set_runtime(settings)
     task = training.build_task(settings)
     frame = _measure_task(task, settings, pca_dim)
-  except mistakes as error:
+  except training.MISTAKES as error:
     sys.exit(f'Error: {error}')
   text = _report(frame, arguments, pca_dim)
   _write(frame, text, output_dir)

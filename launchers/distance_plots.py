@@ -11,6 +11,7 @@ import pandas as pd
 
 from launchers import distances
 from launchers import plot_parts
+from launchers import plots
 
 _Path = str | os.PathLike[str]
 
@@ -39,23 +40,42 @@ def distance_curves(
     FileNotFoundError: If a run has no `metrics.csv`.
     ValueError: If a file is not as `launchers.train` writes it.
   """
-  titles = _titles(space)
-  curves = {label: _evaluations(of, list(titles)) for label, of in runs.items()}
+  shown = [plots.CLIENT_ACCURACY, *panels(space)]
+  columns = [panel.column for panel in shown]
+  curves = {label: _evaluations(of, columns) for label, of in runs.items()}
   figure = mpl_figure.Figure(figsize=(14, 4.2), layout='constrained')
-  panels = figure.subplots(1, len(titles))
-  for (column, (title, unit)), axes in zip(titles.items(), panels, strict=True):
+  all_axes = figure.subplots(1, len(shown))
+  for panel, axes in zip(shown, all_axes, strict=True):
     for index, (label, frame) in enumerate(curves.items()):
-      _draw_curve(axes, frame.groupby('round')[column], label, index)
-    axes.set_title(title, fontsize=11)
-    axes.set(xlabel='Round (count)', ylabel=unit)
+      _draw_curve(axes, frame.groupby('round')[panel.column], label, index)
+    axes.set_title(panel.title, fontsize=11)
+    axes.set(xlabel='Round (count)', ylabel=panel.unit)
     axes.xaxis.set_major_locator(plot_parts.round_locator())
     plot_parts.tidy(axes)
-  handles, labels = panels[0].get_legend_handles_labels()
+  handles, labels = all_axes[0].get_legend_handles_labels()
   labels = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
   figure.legend(handles, labels, loc='outside right upper', frameon=False)
   figure.get_layout_engine().set(wspace=0.05)
   figure.savefig(path, dpi=plot_parts.DPI)
   return figure
+
+
+def panels(space: str) -> list[plots.Panel]:
+  """What there is to draw of a space.
+
+  Args:
+    space: One of `distances.MODEL_SPACES`.
+
+  Returns:
+    A panel for each distance.
+  """
+  between = distances.MODEL_SPACES[space]
+  return [
+    plots.Panel(
+      f'{space}_{name}', f'{title} between {between} ↓', f'{title} ({unit})'
+    )
+    for name, (title, unit) in distances.DISTANCES.items()
+  ]
 
 
 def write_plots(
@@ -76,26 +96,13 @@ def write_plots(
   """
   written = []
   for space in distances.MODEL_SPACES:
-    columns = list(_titles(space))
+    shown = [plots.CLIENT_ACCURACY, *panels(space)]
+    columns = [panel.column for panel in shown]
     if any(len(_evaluations([run], columns)) for run in runs.values()):
       written.append(pathlib.Path(plots_dir) / f'{space}_distances.png')
       seeds = {label: [run] for label, run in runs.items()}
       distance_curves(seeds, space, written[-1])
   return written
-
-
-def _titles(space: str) -> dict[str, tuple[str, str]]:
-  """The column of each panel, with its title and its unit."""
-  titles = {
-    'client_accuracy_mean': ('Clients: mean accuracy ↑', 'Accuracy (fraction)')
-  }
-  between = distances.MODEL_SPACES[space]
-  for name, (title, unit) in distances.DISTANCES.items():
-    titles[f'{space}_{name}'] = (
-      f'{title} between {between} ↓',
-      f'{title} ({unit})',
-    )
-  return titles
 
 
 def _evaluations(directories, columns) -> pd.DataFrame:

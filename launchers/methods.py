@@ -273,8 +273,12 @@ INEFFECTIVE: tuple[tuple[str, dict[str, Any]], ...] = (
     (name, {'algorithm': 'fed_mdfg'})
     for name in ('local_epochs', 'client_optimizer', 'client_weight_decay')
   ),
-  ('device', {'runtime': 'native'}),
-  ('client_threads', {'runtime': 'native'}),
+  *(
+    (name, {'runtime': runtime})
+    for name in ('device', 'client_threads')
+    for runtime in ('native', 'remote')
+  ),
+  *(('workers', {'runtime': runtime}) for runtime in ('device', 'native')),
 )
 
 # Method -> the values of flags that it cannot do without.
@@ -405,7 +409,7 @@ def build_process(
     own.update(_optimizer_arguments(settings, 'personal'))
   elif algorithm == 'cffl':
     own.pop('free_rider_kind')
-    own.update(_participants(settings, task))
+    own.update(_amounts_and_riders(settings, task))
   elif algorithm == 'fed_rdn':
     own['statistics'] = statistics
   elif 'margin_1' in own:
@@ -448,7 +452,7 @@ def validation_examples(
   return tuple(task.validation)
 
 
-def _participants(settings, task) -> dict[str, Any]:
+def _amounts_and_riders(settings, task) -> dict[str, Any]:
   """What CFFL's server is told, and who deceives it."""
   from tff_fair import client
 
@@ -466,28 +470,19 @@ def _participants(settings, task) -> dict[str, Any]:
 def _optimizer_arguments(settings, owner: str) -> dict[str, Any]:
   """The builder's arguments for `owner`'s optimiser."""
   rate = settings[f'{owner}_learning_rate']
-  optimizer = build_optimizer(
+  optimizer = _build_optimizer(
     settings[f'{owner}_optimizer'], rate, settings[f'{owner}_weight_decay']
   )
   decay = settings['learning_rate_decay']
-  rate_fn = None if decay == 1 else learning_rate_decay(rate, decay)
+  rate_fn = None if decay == 1 else _learning_rate_decay(rate, decay)
   return {
     f'{owner}_optimizer': optimizer,
     f'{owner}_learning_rate_fn': rate_fn,
   }
 
 
-def build_optimizer(kind: str, learning_rate: float, weight_decay: float):
-  """A TFF optimiser with the papers' weight decay.
-
-  Args:
-    kind: 'sgd', 'adam' (coupled decay) or 'adamw' (decoupled).
-    learning_rate: Positive.
-    weight_decay: Not negative.
-
-  Returns:
-    A `tff.learning.optimizers.Optimizer`.
-  """
+def _build_optimizer(kind, learning_rate, weight_decay):
+  """A TFF optimiser with the papers' weight decay, decoupled for 'adamw'."""
   import tensorflow_federated as tff
 
   from tff_fair import client
@@ -499,7 +494,7 @@ def build_optimizer(kind: str, learning_rate: float, weight_decay: float):
   return client.with_weight_decay(build(learning_rate), weight_decay)
 
 
-def learning_rate_decay(learning_rate: float, decay: float):
+def _learning_rate_decay(learning_rate, decay):
   """`round -> learning_rate * decay^round`, rounds from 0."""
 
   def rate_fn(round_number):

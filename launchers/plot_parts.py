@@ -1,6 +1,7 @@
 """What the launchers' pictures share: reading of files, colours, axes."""
 
 from collections.abc import Iterable
+import io
 import pathlib
 
 import matplotlib
@@ -32,23 +33,28 @@ def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
     FileNotFoundError: If there is no such file.
     ValueError: If it is not as `launchers.train` writes it.
   """
-  if not path.is_file():
-    raise FileNotFoundError(
-      f'A run directory must hold {path.name}, found no file {path}.'
-    )
-  try:
-    frame = pd.read_csv(path)
-  except ValueError as error:  # Also what pandas raises on a broken csv.
-    raise ValueError(
-      f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
-    ) from error
-  missing = [column for column in columns if column not in frame]
-  if missing or frame.empty:
-    raise ValueError(
-      f'{path.name} must have the columns {listing(columns)} and a row,'
-      f' found {len(frame)} rows of {listing(frame.columns)} in {path}.'
-    )
-  return _numbers(frame[columns], path)
+  return _numbers(_load(path, columns)[columns], path)
+
+
+def read_whole(
+  path: pathlib.Path, columns: list[str], *, growing: bool = False
+) -> pd.DataFrame:
+  """Reads all columns of a csv file, all as numbers.
+
+  Args:
+    path: A file of a run directory.
+    columns: Columns that it must have.
+    growing: Whether a run is writing it: a last row without its end is left
+      out.
+
+  Returns:
+    All its columns.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    ValueError: If it is not as `launchers.train` writes it.
+  """
+  return _numbers(_load(path, columns, growing=growing), path)
 
 
 def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
@@ -85,6 +91,31 @@ def tidy(axes: mpl_axes.Axes) -> None:
 def listing(values: Iterable[object]) -> str:
   """The values, separated by commas."""
   return ', '.join(str(value) for value in values)
+
+
+def _load(
+  path: pathlib.Path, columns: list[str], *, growing: bool = False
+) -> pd.DataFrame:
+  if not path.is_file():
+    raise FileNotFoundError(
+      f'A run directory must hold {path.name}, found no file {path}.'
+    )
+  try:
+    text = path.read_text()
+    if growing:
+      text = text[: text.rfind('\n') + 1]
+    frame = pd.read_csv(io.StringIO(text))
+  except ValueError as error:  # Also what pandas raises on a broken csv.
+    raise ValueError(
+      f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
+    ) from error
+  missing = [column for column in columns if column not in frame]
+  if missing or frame.empty:
+    raise ValueError(
+      f'{path.name} must have the columns {listing(columns)} and a row,'
+      f' found {len(frame)} rows of {listing(frame.columns)} in {path}.'
+    )
+  return frame
 
 
 def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:

@@ -33,24 +33,33 @@ class NoTestDataError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Panel:
-  """One of the small pictures of the learning curves."""
+class Panel:
+  """One of the small pictures of the learning curves.
+
+  Attributes:
+    column: Its column of metrics.csv.
+    title: What it shows.
+    unit: The label of its vertical axis.
+  """
 
   column: str
   title: str
   unit: str
 
 
-_PANELS = (
-  _Panel('global_accuracy', 'Global model: accuracy ↑', 'Accuracy (fraction)'),
-  _Panel('global_f1', 'Global model: macro-F1 ↑', 'Macro-F1 (fraction)'),
-  _Panel('global_loss', 'Global model: loss ↓', 'Loss (nats)'),
-  _Panel('client_f1_median', 'Clients: median F1 ↑', 'Macro-F1 (fraction)'),
-  _Panel(
+PANELS = (
+  Panel('global_accuracy', 'Global model: accuracy ↑', 'Accuracy (fraction)'),
+  Panel('global_f1', 'Global model: macro-F1 ↑', 'Macro-F1 (fraction)'),
+  Panel('global_loss', 'Global model: loss ↓', 'Loss (nats)'),
+  Panel('client_f1_median', 'Clients: median F1 ↑', 'Macro-F1 (fraction)'),
+  Panel(
     'client_f1_variance',
     'Clients: variance of F1 ↓',
     'Variance (fraction²)',
   ),
+)
+CLIENT_ACCURACY = Panel(
+  'client_accuracy_mean', 'Clients: mean accuracy ↑', 'Accuracy (fraction)'
 )
 
 
@@ -74,12 +83,12 @@ def learning_curves(
     ValueError: If there is no run, or a file is not as `launchers.train`
       writes it.
   """
-  columns = ['round', *(panel.column for panel in _PANELS)]
+  columns = ['round', *(panel.column for panel in PANELS)]
   frames = _read_all(runs, 'metrics.csv', columns)
   figure = mpl_figure.Figure(figsize=(12, 6.6), layout='constrained')
   *panel_axes, legend_axes = figure.subplots(2, 3).flat
-  for panel, axes in zip(_PANELS, panel_axes, strict=True):
-    _draw_panel(axes, panel, frames)
+  for panel, axes in zip(PANELS, panel_axes, strict=True):
+    draw_panel(axes, panel, frames)
   _draw_legend(legend_axes, panel_axes[0])
   figure.suptitle('Learning curves (↑ higher is better, ↓ lower is better)')
   figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
@@ -156,20 +165,16 @@ def write_plots(
   return [curves, clients]
 
 
-def _read_all(
-  runs: Runs, name: str, columns: list[str]
-) -> dict[str, pd.DataFrame]:
-  if not runs:
-    raise ValueError('At least one run is required, found none.')
-  return {
-    label: plot_parts.read(pathlib.Path(directory) / name, columns)
-    for label, directory in runs.items()
-  }
-
-
-def _draw_panel(
-  axes: mpl_axes.Axes, panel: _Panel, frames: Mapping[str, pd.DataFrame]
+def draw_panel(
+  axes: mpl_axes.Axes, panel: Panel, frames: Mapping[str, pd.DataFrame]
 ) -> None:
+  """Draws one metric of all runs over the rounds.
+
+  Args:
+    axes: Where to draw.
+    panel: The metric.
+    frames: For each label the columns `round` and that of the panel.
+  """
   for index, (label, frame) in enumerate(frames.items()):
     drawn = frame[np.isfinite(frame[panel.column])]
     axes.plot(
@@ -185,6 +190,67 @@ def _draw_panel(
   plot_parts.tidy(axes)
   if not any(line.get_xdata().size for line in axes.lines):
     _say_not_measured(axes)
+
+
+def draw_scores(
+  axes: mpl_axes.Axes, index: int, label: str, score: np.ndarray
+) -> None:
+  """Draws one run's clients: density, dots and median, one above the other.
+
+  Args:
+    axes: Where to draw; the run is at the height `index`.
+    index: The index of the run.
+    label: The label of the run.
+    score: float64 [k], the score of each client, all finite.
+  """
+  color = plot_parts.style(index)['color']
+  if score.size:
+    _draw_density(axes, index, score, color)
+    axes.plot(
+      [np.median(score)] * 2, [index - 0.3, index + 0.3], color='black', lw=2
+    )
+  # Dots at equal heights would hide each other.
+  jitter = np.random.default_rng(0).uniform(-0.14, 0.14, score.size)
+  axes.scatter(
+    score,
+    index + jitter,
+    s=20,
+    color=color,
+    edgecolors='white',
+    linewidths=0.4,
+    zorder=3,
+    label=textwrap.fill(describe_scores(label, score), _LINE_WIDTH),
+  )
+
+
+def describe_scores(label: str, score: np.ndarray) -> str:
+  """What `draw_scores` draws, in words.
+
+  Args:
+    label: The label of the run.
+    score: float64 [k], the score of each client, all finite.
+
+  Returns:
+    One line: label, median, variance, and the number of clients.
+  """
+  if not score.size:
+    return f'{label}: no client with test data'
+  clients = '1 client' if score.size == 1 else f'{score.size} clients'
+  return (
+    f'{label}: median {np.median(score):.3f}, variance {np.var(score):.2g},'
+    f' {clients}'
+  )
+
+
+def _read_all(
+  runs: Runs, name: str, columns: list[str]
+) -> dict[str, pd.DataFrame]:
+  if not runs:
+    raise ValueError('At least one run is required, found none.')
+  return {
+    label: plot_parts.read(pathlib.Path(directory) / name, columns)
+    for label, directory in runs.items()
+  }
 
 
 def _say_not_measured(axes: mpl_axes.Axes) -> None:
@@ -215,7 +281,7 @@ def _draw_distribution(scores: Mapping[str, np.ndarray]) -> mpl_figure.Figure:
   figure = mpl_figure.Figure(figsize=(8, height), layout='constrained')
   axes = figure.subplots()
   for index, (label, score) in enumerate(scores.items()):
-    _draw_row(axes, index, score, _summary(label, score))
+    draw_scores(axes, index, label, score)
   axes.set(
     title='Macro-F1 of the clients at the last evaluation\n'
     '(dot: a client, bar: their median, shape: their density)',
@@ -227,30 +293,6 @@ def _draw_distribution(scores: Mapping[str, np.ndarray]) -> mpl_figure.Figure:
   plot_parts.tidy(axes)
   figure.legend(loc='outside lower center', frameon=False)
   return figure
-
-
-def _draw_row(
-  axes: mpl_axes.Axes, index: int, score: np.ndarray, summary: str
-) -> None:
-  """Draws one run: density, clients and median, one above the other."""
-  color = plot_parts.style(index)['color']
-  if score.size:
-    _draw_density(axes, index, score, color)
-    axes.plot(
-      [np.median(score)] * 2, [index - 0.3, index + 0.3], color='black', lw=2
-    )
-  # Dots at equal heights would hide each other.
-  jitter = np.random.default_rng(0).uniform(-0.14, 0.14, score.size)
-  axes.scatter(
-    score,
-    index + jitter,
-    s=20,
-    color=color,
-    edgecolors='white',
-    linewidths=0.4,
-    zorder=3,
-    label=textwrap.fill(summary, _LINE_WIDTH),
-  )
 
 
 def _draw_density(
@@ -265,16 +307,6 @@ def _draw_density(
   )['bodies']
   for body in bodies:
     body.set(facecolor=color, alpha=0.25)
-
-
-def _summary(label: str, score: np.ndarray) -> str:
-  if not score.size:
-    return f'{label}: no client with test data'
-  clients = '1 client' if score.size == 1 else f'{score.size} clients'
-  return (
-    f'{label}: median {np.median(score):.3f}, variance {np.var(score):.2g},'
-    f' {clients}'
-  )
 
 
 def _finite(column: pd.Series) -> np.ndarray:

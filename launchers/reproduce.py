@@ -132,17 +132,12 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
 
   # To be told to end is the same as Ctrl-C.
   signal.signal(signal.SIGTERM, signal.default_int_handler)
-  mistakes = (
-    training.RunError,
-    tasks.DataNotFoundError,
-    tasks.DataDamagedError,
-  )
   try:
     training.set_runtime(runs[0].settings)
     _try_data(left)
     _train_all(runs, left)
     _report(name, planner, rows, cells, numbers, output_dir)
-  except mistakes as error:
+  except training.MISTAKES as error:
     sys.exit(f'Error: {error}')
   except KeyboardInterrupt:
     sys.exit('Error: stopped; the same command goes on.')

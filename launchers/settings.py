@@ -16,8 +16,15 @@ from launchers import presets
 FLAGS_FILE = 'flags.txt'
 
 # What does not change the numbers of a run: where its data and its results are,
-# and how many clients train at once.
-_IRRELEVANT = ('output_dir', 'data_dir', 'compare_with', 'client_threads')
+# how many clients train at once, and where; but with another number of workers
+# the last bits of sums are others.
+_IRRELEVANT = (
+  'output_dir',
+  'data_dir',
+  'compare_with',
+  'client_threads',
+  'workers',
+)
 
 
 class SettingsError(ValueError):
@@ -39,14 +46,14 @@ def resolve(
 
   Raises:
     SettingsError: If a flag was given that would have no effect, or that is no
-      finite number, or if the method needs another value of a flag.
+      finite number or no line of text, or if the method needs another value of
+      a flag.
   """
   given = {
     n: run_flags[n].value for n in names if not run_flags[n].using_default_value
   }
   for name, value in given.items():
-    if isinstance(value, float) and not math.isfinite(value):
-      raise SettingsError(f'--{name} must be finite, found {value}.')
+    _check_value(name, value)
   chosen = {n: v for n, v in given.items() if n != 'preset'}
   preset = presets.PRESETS.get(run_flags['preset'].value)
   if preset is not None:
@@ -96,12 +103,19 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
     True if it holds this run, False if it holds none.
 
   Raises:
-    SettingsError: If it holds a run with other settings.
+    SettingsError: If it holds a run with other settings, or cannot be read.
   """
   path = output_dir / FLAGS_FILE
-  if not path.exists():
-    return False
-  there, here = _parse(path.read_text()), _parse(text)
+  try:
+    if not path.exists():
+      return False
+    there = _parse(path.read_text())
+  except (OSError, ValueError) as error:
+    raise SettingsError(
+      f'--output_dir={output_dir} must be a new directory or hold a run, found'
+      f' that its {FLAGS_FILE} cannot be read: {_reason(error)}.'
+    ) from error
+  here = _parse(text)
   differences = [
     f'--{n} is {there.get(n, "not set")} there and {here.get(n, "not set")}'
     ' here'
@@ -126,7 +140,11 @@ def check_finished(directories: list[str]) -> None:
     SettingsError: If one of them is not the directory of a finished run.
   """
   for directory in directories:
-    if not (pathlib.Path(directory) / 'summary.json').is_file():
+    try:
+      finished = (pathlib.Path(directory) / 'summary.json').is_file()
+    except OSError:  # For example of a name that is too long.
+      finished = False
+    if not finished:
       raise SettingsError(
         f'--compare_with={directory} must be the directory of a finished run,'
         ' found no summary.json in it.'
@@ -151,6 +169,22 @@ def make_writable(output_dir: pathlib.Path) -> None:
       f'--output_dir={output_dir} must be a directory that can be written,'
       f' found: {error.strerror}.'
     ) from error
+
+
+def _check_value(name, value):
+  """Whether it is a number, and can stand in a line of the flags file."""
+  if isinstance(value, float) and not math.isfinite(value):
+    raise SettingsError(f'--{name} must be finite, found {value}.')
+  for text in value if isinstance(value, list) else [value]:
+    if isinstance(text, str) and not _is_a_line(text):
+      raise SettingsError(
+        f'--{name} must be a line of text without blanks at its ends, found'
+        f' {text!r}.'
+      )
+
+
+def _is_a_line(text: str) -> bool:
+  return text.isprintable() and text == text.strip()
 
 
 def _defaults(run_flags, names, algorithm: str | None) -> dict[str, Any]:
@@ -187,6 +221,10 @@ def _as_flags(values: Mapping[str, Any]) -> str:
   return ' '.join(f'--{name}={value}' for name, value in values.items())
 
 
+def _reason(error: Exception) -> str:
+  return getattr(error, 'strerror', None) or str(error)
+
+
 def _parse(text: str) -> dict[str, str]:
   lines = [line for line in text.splitlines() if line.startswith('--')]
-  return dict(line[2:].split('=', 1) for line in lines)
+  return dict(line[2:].partition('=')[::2] for line in lines)

@@ -4,7 +4,8 @@
 
 A preset fills all flags; flags given beside it override it. Run again with the
 same flags, a run goes on after its last checkpoint and ends with the same
-numbers as one that was never stopped. README.md describes the files it writes.
+numbers as one that was never stopped. docs/experiments.md describes the files
+it writes.
 """
 
 import os
@@ -17,7 +18,6 @@ from absl import flags
 
 from launchers import settings as settings_lib
 from launchers import train_flags
-import tasks
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -46,14 +46,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
 
   # To be told to end is the same as Ctrl-C.
   signal.signal(signal.SIGTERM, signal.default_int_handler)
-  mistakes = (
-    training.RunError,
-    tasks.DataNotFoundError,
-    tasks.DataDamagedError,
-  )
   try:
     training.train(settings, output_dir, text)
-  except mistakes as error:
+  except training.MISTAKES as error:
     sys.exit(f'Error: {error}')
   except KeyboardInterrupt:
     sys.exit('Error: stopped at once; the same command goes on.')

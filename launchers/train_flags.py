@@ -17,7 +17,7 @@ from tasks import covariate_shift
 from tasks import partitions
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
-RUNTIMES = ('device', 'native')
+RUNTIMES = ('device', 'native', 'remote')
 
 _OPTIMIZERS = ('sgd', 'adam', 'adamw')
 
@@ -73,7 +73,14 @@ _RUN = (
     'runtime',
     'device',
     RUNTIMES,
-    "device: this process, on its CPU or a GPU; native: TFF's own C++ worker.",
+    "device: this process, on its CPU or a GPU; native: TFF's own C++ worker;"
+    ' remote: such workers on other machines.',
+  ),
+  _flag(
+    'string',
+    'workers',
+    None,
+    'Runtime remote: host:port,... of workers, started by launchers.worker.',
   ),
   _flag(
     'string',

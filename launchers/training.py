@@ -1,6 +1,7 @@
 """The loop of a run: sample, train, evaluate, write, and at the end draw."""
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import json
 import pathlib
 import time
@@ -48,6 +49,15 @@ class RunError(RuntimeError):
   """The run cannot start or go on; the message is one sentence."""
 
 
+# What is not the program's fault; the message is one sentence.
+MISTAKES = (
+  RunError,
+  runtime.WorkerError,
+  tasks.DataNotFoundError,
+  tasks.DataDamagedError,
+)
+
+
 def train(
   settings: Mapping[str, Any], output_dir: pathlib.Path, flags_text: str
 ) -> None:
@@ -60,6 +70,7 @@ def train(
 
   Raises:
     RunError: If a setting does not fit the data, or the run is interrupted.
+    runtime.WorkerError: If a worker is gone.
     tasks.DataNotFoundError: If a data file is nowhere to be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
@@ -148,7 +159,7 @@ class Run:
       on_round: Called after each round with its row of metrics.csv.
 
     Raises:
-      RunError: If it is interrupted; the state is saved.
+      RunError: If it is interrupted, or a worker is gone; the state is saved.
     """
     rounds = self._settings['rounds']
     done = self.start
@@ -162,10 +173,12 @@ class Run:
           on_round(row)
           if wish.is_made:
             raise KeyboardInterrupt
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, runtime.WorkerError) as error:
       self._directory.save_checkpoint(self._state, done)
+      reason = f'{error} The run has ' if str(error) else ''
       raise RunError(
-        f'stopped after round {done} of {rounds}; the same command goes on.'
+        f'{reason}stopped after round {done} of {rounds}; the same command goes'
+        ' on.'
       ) from None
 
   def finish(self) -> dict[str, Any]:
@@ -274,19 +287,23 @@ def describe_data(settings: Mapping[str, Any]) -> str:
 def set_runtime(settings: Mapping[str, Any]) -> None:
   """Sets the runtime of a run, and forgets that of the run before.
 
-  First of all: TFF's default context does not end well if nobody uses it.
-
   Args:
     settings: What `launchers.settings.resolve` returned.
 
   Raises:
     RunError: If there is no such device.
+    runtime.WorkerError: If a worker does not answer.
   """
-  options = {}
-  if settings['runtime'] == 'device':
+  kind, options = settings['runtime'], {}
+  if kind == 'device':
     options = {n: settings[n] for n in ('device', 'client_threads')}
+  elif kind == 'remote':
+    options = {'workers': (settings['workers'] or '').split(',')}
+  # First of all, even if the other fails: TFF's own default context prints an
+  # exception when Python ends, if nobody has used it.
+  runtime.set_execution_context('native')
   try:
-    runtime.set_execution_context(settings['runtime'], **options)
+    runtime.set_execution_context(kind, **options)
   except ValueError as error:
     raise RunError(f'--{error}') from error
 
@@ -305,37 +322,12 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     tasks.DataNotFoundError: If a data file is nowhere to be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
+  names = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
   try:
     return tasks.build_task(
       settings['task'],
       seed=settings['data_seed'],
-      free_riders=settings.get('free_riders', 0),
-      **{
-        name: settings[name]
-        for name in (
-          'data_dir',
-          'model',
-          'num_clients',
-          'data_fraction',
-          'partition',
-          'dirichlet_alpha',
-          'dirichlet_remainder',
-          'balance_cap',
-          'shift_sizes',
-          'shift_method',
-          'shift',
-          'pca_dim',
-          'shift_weights',
-          'min_samples',
-          'num_examples',
-          'split',
-          'test_fraction',
-          'holdout_fraction',
-          'validation_fraction',
-          'ehr_scale',
-          'max_events',
-        )
-      },
+      **{name: value for name, value in settings.items() if name in names},
     )
   except tasks.DataDamagedError:
     raise
@@ -377,7 +369,9 @@ def _build(build_fn, *arguments):
   try:
     return build_fn(*arguments)
   except (TypeError, ValueError) as error:
-    raise RunError(str(error)) from error
+    # What TensorFlow says of an error within a graph ends with the error.
+    sentence = str(error).strip().splitlines()[-1].strip()
+    raise RunError(sentence) from error
 
 
 def _build_cohorts(settings, task):

@@ -4,6 +4,7 @@ from tasks.amounts import stated_amounts
 from tasks.options import MODEL_NAMES
 from tasks.options import PARTITION_NAMES
 from tasks.options import SPLIT_NAMES
+from tasks.options import TaskOptions
 from tasks.registry import TASK_NAMES
 from tasks.registry import build_task
 from tasks.sources import DataDamagedError
@@ -22,6 +23,7 @@ __all__ = [
   'DataNotFoundError',
   'Examples',
   'Task',
+  'TaskOptions',
   'build_task',
   'stated_amounts',
 ]

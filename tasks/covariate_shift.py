@@ -73,6 +73,7 @@ def covariate_shift(
   checks.check_choice('sizes', sizes, SIZES)
   checks.check_choice('method', method, METHODS)
   checks.check_integer('seed', seed, 0)
+  features = _check_features(features)
   num_examples = len(features)
   total = num_examples // 2 if total is None else total
   checks.check_integer('total', total, 0, num_examples)
@@ -108,9 +109,10 @@ def principal_components(features: np.ndarray, dim: int) -> np.ndarray:
     float64 [N, dim], the component of the largest variance first.
 
   Raises:
-    TypeError: If `dim` is not an integer.
-    ValueError: If `dim` is outside its range.
+    TypeError: If `dim` is not an integer, or the features are not numbers.
+    ValueError: If `dim` is outside its range, or the features are not finite.
   """
+  features = _check_features(features)
   # Imported here because only this partition should wait for it.
   from sklearn import decomposition
 
@@ -226,12 +228,19 @@ def fit_gaussian(
 
   Returns:
     float64 [M] and float64 [M, M].
+
+  Raises:
+    ValueError: If all examples are equal.
   """
   mean = np.average(y, axis=0, weights=probabilities)
   # Without weights unbiased, as Algorithm 2's; with them they are exact.
   covariance = np.atleast_2d(
     np.cov(y.T, aweights=probabilities, ddof=int(probabilities is None))
   )
+  if not np.trace(covariance) > 0:
+    raise ValueError(
+      f'Examples must differ from each other, found {len(y)} equal ones.'
+    )
   ridge = _RIDGE * np.trace(covariance) / len(mean)
   return mean, covariance + ridge * np.eye(len(mean))
 
@@ -326,6 +335,20 @@ def approximate_kl(
     terms = np.square(both).sum() / 4 - cubic / 2
     terms += scaled @ pulled / 2
   return float(terms + sampling)
+
+
+def _check_features(features: np.ndarray) -> np.ndarray:
+  features = np.asarray(features)
+  if features.dtype.kind not in 'biuf':
+    raise TypeError(
+      f'features must be real numbers, found dtype {features.dtype}.'
+    )
+  if not features.ndim or not np.isfinite(features).all():
+    raise ValueError(
+      'features must be finite numbers for each example, found shape '
+      f'{features.shape} and {np.sum(~np.isfinite(features))} other numbers.'
+    )
+  return features
 
 
 def _warn_of_few_effective(

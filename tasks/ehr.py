@@ -27,18 +27,6 @@ from tff_fair import models
 _FILE_NAMES = ('patients.csv', 'events.csv')
 _NUM_CLASSES = 2
 _DEFAULT_MAX_EVENTS = 128
-# Those of partitions that divide a pool.
-_UNUSED_OPTIONS = (
-  'dirichlet_alpha',
-  'dirichlet_remainder',
-  'balance_cap',
-  'shift_sizes',
-  'shift_method',
-  'shift',
-  'pca_dim',
-  'shift_weights',
-  'num_examples',
-)
 
 
 def is_synthetic(data_dir: str | os.PathLike | None = None) -> bool:
@@ -76,7 +64,11 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     DataDamagedError: If a file does not hold what it should.
     ValueError: If something else than the above is asked for.
   """
-  _check_options(options)
+  options.check_own_clients('ehr', 'state', 'states')
+  if options.model not in (None, 'gru_ehr'):
+    raise ValueError(
+      f"The task 'ehr' must have the model 'gru_ehr', found {options.model!r}."
+    )
   records = ehr_records.label(*_tables(options))
   _check_states(records, options.num_clients)
   parts = split(
@@ -156,31 +148,6 @@ def split(
     )
     parts.append((rest[num_tests:], mine[is_held_out[mine]], rest[:num_tests]))
   return tuple(splits.Split(*map(np.sort, part)) for part in parts)
-
-
-def _check_options(options: options_lib.TaskOptions) -> None:
-  for name, only in (
-    ('partition', 'state'),
-    ('split', 'client'),
-    ('model', 'gru_ehr'),
-  ):
-    value = getattr(options, name)
-    if value not in (None, only):
-      raise ValueError(
-        f"The task 'ehr' must have the {name} {only!r}, found {value!r}."
-      )
-  if options.data_fraction != 1:
-    raise ValueError(
-      "data_fraction must be 1 for the task 'ehr', found "
-      f'{options.data_fraction}.'
-    )
-  for name in _UNUSED_OPTIONS:
-    value = getattr(options, name)
-    if value is not None and value is not False:
-      raise ValueError(
-        f"{name} must not be set for the task 'ehr', whose clients are states, "
-        f'found {value}.'
-      )
 
 
 def _find_files(

@@ -42,7 +42,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     ValueError: If another partition, another split or too many clients are
       asked for.
   """
-  _check_options(options)
+  options.check_own_clients('femnist', 'writer', 'its writers')
   path = sources.find_file(_FILE_NAME, options.data_dir)
   if path is None:
     path = _fetch(options.data_dir)
@@ -65,45 +65,6 @@ def build(options: options_lib.TaskOptions) -> task.Task:
       holdout_fraction=options.holdout_fraction,
     ),
   )
-
-
-# What only partitions that we make read.
-_OF_PARTITIONS = (
-  'dirichlet_alpha',
-  'dirichlet_remainder',
-  'balance_cap',
-  'num_examples',
-  'shift_sizes',
-  'shift_method',
-  'shift',
-  'pca_dim',
-  'shift_weights',
-)
-
-
-def _check_options(options: options_lib.TaskOptions) -> None:
-  if options.partition not in (None, 'writer'):
-    raise ValueError(
-      "The task 'femnist' must have the partition 'writer', found "
-      f'{options.partition!r}.'
-    )
-  if options.split != 'client':
-    raise ValueError(
-      "The task 'femnist' must have the split 'client', found "
-      f'{options.split!r}.'
-    )
-  if options.data_fraction != 1:
-    raise ValueError(
-      "data_fraction must be 1 for the task 'femnist', found "
-      f'{options.data_fraction}.'
-    )
-  for name in _OF_PARTITIONS:
-    value = getattr(options, name)
-    if value is not None and value is not False:
-      raise ValueError(
-        f"{name} must not be set for the task 'femnist', whose clients are its "
-        f'writers, found {value}.'
-      )
 
 
 def _fetch(data_dir: str | os.PathLike | None) -> pathlib.Path:

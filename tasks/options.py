@@ -17,6 +17,8 @@ _POOL_PARTITION_NAMES = (
 )
 PARTITION_NAMES = (*_POOL_PARTITION_NAMES, 'writer', 'state')
 SPLIT_NAMES = ('client', 'server')
+# Each has a row in every table of the clients.
+_MAX_FREE_RIDERS = 10_000
 # Functions of `tff_fair.models`, which brings TensorFlow with it.
 MODEL_NAMES = (
   'mlp_fedaboost',
@@ -57,41 +59,63 @@ class TaskOptions:
 
   Attributes:
     data_dir: Folder with the data files; None for the environment variable
-      TFF_FAIR_DATA_DIR.
-    num_clients: Number of clients with data, at least 1.
-    data_fraction: Share, in (0, 1], of the examples outside the server's test
-      set that are used, drawn at random; the others are left out altogether.
-    num_examples: Number of examples dealt to the clients in all, at least 1;
-      None for all there are, under 'covariate_shift' for half of them. Not
-      under 'dirichlet', 'writer' and 'state'.
-    partition: One of `PARTITION_NAMES`.
-    dirichlet_alpha: Concentration of the partition 'dirichlet', positive.
-    dirichlet_remainder: One of `partitions.REMAINDERS`: what becomes of the
-      examples that the rounding of the partition 'dirichlet' leaves over.
-    balance_cap: Whether the partition 'dirichlet' deals no further class to
-      clients that hold their equal share of all examples.
-    shift_sizes: One of `covariate_shift.SIZES`: the clients' sizes under the
-      partition 'covariate_shift'.
-    shift_method: One of `covariate_shift.METHODS`: how that partition chooses
-      a client's examples. The next three are for its method 'importance'.
-    shift: Squared Mahalanobis length of the clients' shifts, positive.
-    pca_dim: Number of principal components that are shifted, at least 1.
-    shift_weights: One of `covariate_shift.WEIGHTS`.
-    split: One of `SPLIT_NAMES`: who keeps the test and validation examples.
+      TFF_FAIR_DATA_DIR. Files that are not there come from the cache, or the
+      download, of the library that publishes them.
+    num_clients: Number of clients; None for 20 (digits), 264 (mnist), 100
+      (fmnist), 196 (cifar10), 10 (cifar100), all writers (femnist), 5
+      (adult) or all states (ehr).
+    data_fraction: Share, in (0, 1], of the examples that are used, drawn at
+      random; a test file is always used whole under 'server'. femnist and ehr
+      are only there whole.
+    num_examples: Number of examples dealt to the clients in all, under 'equal',
+      'power_law', 'zipf', 'class' (which leaves a remainder out) and
+      'covariate_shift'; None for all there are, under 'class' for as many as go
+      without dealing one twice, under 'covariate_shift' for half of them.
+    partition: 'dirichlet' (the default of images without writers), 'equal',
+      'power_law' (that of adult), 'zipf', 'class' or 'covariate_shift' (not for
+      adult); femnist has only 'writer', ehr only 'state'.
+    dirichlet_alpha: Concentration of 'dirichlet' in [1e-6, 1e6]; None for 0.5
+      (digits, fmnist, cifar100, adult), 0.2 (mnist) or 0.4 (cifar10).
+    dirichlet_remainder: 'use' deals every example, 'drop' leaves out what the
+      rounding of the clients' shares leaves over (FedAKD); None for 'use'. Only
+      under 'dirichlet'.
+    balance_cap: Whether a client that holds its equal share of all examples, or
+      more, gets none of the classes dealt after that (CoRe-Fed); only under
+      'dirichlet'.
+    shift_sizes: 'equal' (FedAKD's BCS) or 'zipf' (its ICS); None for 'equal'.
+      This and the next four only under 'covariate_shift'; see
+      `tasks.covariate_shift`.
+    shift_method: 'importance' (FedAKD's Algorithm 2) or 'pc1_sort', slices of
+      the examples in the order of their first principal component; None for
+      'importance', which alone has the next three.
+    shift: Squared Mahalanobis length of the clients' shifts; None for 5.
+    pca_dim: Number of principal components that are shifted; None for 10.
+    shift_weights: 'density' (as printed) or 'ratio' (those of a shifted
+      Gaussian); None for 'density'.
+    split: 'client': train and test files are pooled, and every client keeps a
+      test and a holdout part of its own. 'server': the server keeps the test
+      file as test set, or `test_fraction` of a data set without one (digits,
+      adult), and validates on a part of the rest; clients only train. femnist
+      and ehr have only 'client'.
     validation_fraction: Share, in [0, 1), of the examples outside the test set
-      that the server validates on; only under the split 'server'.
+      that the server validates on; None for 0.1. Only under 'server'.
     holdout_fraction: Share, in [0, 1), of a client's non-test examples that it
-      holds out for validation; without effect under the split 'server'.
+      holds out for its own validation; without effect under 'server'.
     test_fraction: Share, in [0, 1), of a client's examples that test it; under
-      the split 'server' the share, in (0, 1), of all examples that are the
-      server's test set, without effect where a test file is that set.
+      'server' that of all examples in the server's test set, if there is no
+      test file.
     min_samples: Least number of examples of a client under 'dirichlet'.
-    model: One of `MODEL_NAMES`.
-    ehr_scale: Share, in (0, 1], of the published numbers of records that the
-      task 'ehr' generates.
-    max_events: Number of latest events of a record that the task 'ehr' keeps,
-      at least 1.
-    free_riders: Number of additional clients without data, at least 0.
+    model: One of `MODEL_NAMES`, a function of `tff_fair.models`; None for
+      'mlp_fedaboost' (digits, mnist), 'mlp_corefed' (fmnist), 'cnn_cifar_gn'
+      (cifar10), 'cnn_fedquad' (cifar100), 'cnn_femnist' (femnist),
+      'mlp_cffl_adult' (adult, which has no images to convolve) or 'gru_ehr'
+      (ehr, which has no other, and which alone has it).
+    ehr_scale: Share, in (0, 1], of the published numbers of records that ehr
+      generates where it finds no files; None for 0.02. Only for ehr.
+    max_events: Number of latest events of a record that are kept; None for 128.
+      Only for ehr.
+    free_riders: Number of additional clients, the last ones, without data, at
+      most 10,000.
     seed: Seed of the partition and of the splits, at least 0.
   """
 
@@ -145,7 +169,7 @@ class TaskOptions:
       checks.check_positive('ehr_scale', self.ehr_scale, 1.0)
     if self.max_events is not None:
       checks.check_integer('max_events', self.max_events, 1)
-    checks.check_integer('free_riders', self.free_riders, 0)
+    checks.check_count('free_riders', self.free_riders, 0, _MAX_FREE_RIDERS)
     checks.check_integer('seed', self.seed, 0)
 
   def with_defaults(
@@ -201,6 +225,35 @@ class TaskOptions:
         if getattr(self, name) is None
       },
     )
+
+  def check_own_clients(self, task: str, partition: str, owners: str) -> None:
+    """Refuses what has no effect on data that say themselves whose they are.
+
+    Args:
+      task: Name of the task.
+      partition: Its only partition.
+      owners: What its clients are, for the message.
+
+    Raises:
+      ValueError: If something else was chosen, or what other partitions use.
+    """
+    for name, only in (('partition', partition), ('split', 'client')):
+      if getattr(self, name) not in (None, only):
+        raise ValueError(
+          f'The task {task!r} must have the {name} {only!r}, found '
+          f'{getattr(self, name)!r}.'
+        )
+    if self.data_fraction != 1:
+      raise ValueError(
+        f'data_fraction must be 1 for the task {task!r}, found '
+        f'{self.data_fraction}.'
+      )
+    for name in (*_ONLY_USED_BY, 'num_examples'):
+      if self._is_chosen(name):
+        raise ValueError(
+          f'{name} must not be set for the task {task!r}, whose clients are '
+          f'{owners}, found {getattr(self, name)}.'
+        )
 
   def _check_partition_uses_its_options(self, partition: str) -> None:
     for name, user in _ONLY_USED_BY.items():

@@ -159,7 +159,7 @@ def dirichlet(
 
   Args:
     labels: Integer [N], the class of each example.
-    num_clients: Number of clients `K`, at least 1.
+    num_clients: Number of clients `K`, in `1..N`.
     alpha: Concentration in [1e-6, 1e6]; small values give each class to few
       clients, large values approach equal shares.
     seed: Seed, at least 0.
@@ -186,6 +186,8 @@ def dirichlet(
   checks.check_choice('remainder', remainder, REMAINDERS)
   checks.check_integer('min_samples', min_samples, 0)
   _check_enough_examples(len(labels), num_clients, min_samples)
+  # Clients without examples are legal, but not for want of any.
+  checks.check_integer('num_clients', num_clients, 1, len(labels))
   rng = np.random.default_rng(seed)
   class_sizes = np.unique(labels, return_counts=True)[1]
   for _ in range(1 + _MAX_REDRAWS):
@@ -241,6 +243,8 @@ def classes(
   rng = np.random.default_rng(seed)
   class_sizes = np.unique(labels, return_counts=True)[1]
   num_classes = len(class_sizes)
+  if num_clients > len(labels):  # Before so many clients take memory.
+    _check_client_size(0, num_classes)
   # The small term keeps 2.9999999999999996 at its integer.
   owned = np.linspace(1, num_classes, num_clients) + 1e-9
   owned = np.arange(num_classes) < np.trunc(owned)[:, np.newaxis]
@@ -250,11 +254,7 @@ def classes(
     size = _largest_size(owned, class_sizes)
   else:
     size = _check_total(total, len(labels)) // num_clients
-  if size < num_classes:
-    raise ValueError(
-      'Every client must get at least as many examples as there are classes, '
-      f'{num_classes}, found {size}.'
-    )
+  _check_client_size(size, num_classes)
   return _deal_classes(labels, _class_quotas(owned, size), rng)
 
 
@@ -395,6 +395,14 @@ def _check_total(total: int | None, num_examples: int) -> int:
   if total is None:
     return num_examples
   return checks.check_integer('total', total, 0, num_examples)
+
+
+def _check_client_size(size: int, num_classes: int) -> None:
+  if size < num_classes:
+    raise ValueError(
+      'Every client must get at least as many examples as there are classes, '
+      f'{num_classes}, found {size}.'
+    )
 
 
 def _check_alpha(alpha: float) -> None:

@@ -45,8 +45,15 @@ def lift(sizes: np.ndarray, minimum: int) -> np.ndarray:
 
   Returns:
     int64 [K] with the same sum.
+
+  Raises:
+    ValueError: If the sizes sum to less.
   """
   sizes = np.array(sizes, np.int64)
+  if sizes.sum() < len(sizes) * minimum:
+    raise ValueError(
+      f'sizes must sum to at least {len(sizes) * minimum}, found {sizes.sum()}.'
+    )
   for k in np.flatnonzero(sizes < minimum):
     while sizes[k] < minimum:
       sizes[np.argmax(sizes)] -= 1

@@ -50,12 +50,20 @@ def find_file(
     file_name: Name of the file, or of a folder of files.
     data_dir: The data folder; None for the environment variable
       TFF_FAIR_DATA_DIR, which may be unset.
+
+  Raises:
+    DataNotFoundError: If the folder cannot be read.
   """
   folder = _data_folder(data_dir)
   if folder is None:
     return None
   path = folder / file_name
-  return path if path.exists() else None
+  try:
+    return path if path.exists() else None
+  except OSError as error:  # For example of a name that is too long.
+    raise DataNotFoundError(
+      f"The data folder '{folder}' must be readable, found: {error.strerror}."
+    ) from None
 
 
 def fetch(
@@ -96,7 +104,12 @@ def fetch(
 
 def _data_folder(data_dir: str | os.PathLike | None) -> pathlib.Path | None:
   folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
-  return pathlib.Path(folder).expanduser() if folder else None
+  if not folder:
+    return None
+  try:
+    return pathlib.Path(folder).expanduser()
+  except RuntimeError:  # There is no such user.
+    return pathlib.Path(folder)
 
 
 def _describe_folder(data_dir: str | os.PathLike | None) -> str:

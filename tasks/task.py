@@ -197,23 +197,6 @@ class Task:
       return self._take(self.server.test)
     return self._take(np.concatenate([split.test for split in self.splits]))
 
-  @functools.cached_property
-  def global_test_client_ids(self) -> np.ndarray:
-    """The client of each example of `global_test`; int32 [n], ascending.
-
-    With it one evaluation of the pool gives the metrics of every client.
-
-    Raises:
-      ValueError: If the test examples are the server's.
-    """
-    if self.server is not None:
-      raise ValueError(
-        'Test examples must be kept by clients to have client ids, found '
-        f'{len(self.server.test)} kept by the server.'
-      )
-    counts = [len(split.test) for split in self.splits]
-    return np.repeat(np.arange(self.num_clients, dtype=np.int32), counts)
-
   def _split(self, client_id: int) -> splits_lib.Split:
     try:
       index = operator.index(client_id)

@@ -1,9 +1,12 @@
 """Checks of arguments: one sentence says what was required and what found."""
 
 from collections.abc import Sequence
-import math
 import numbers
 from typing import Any
+
+# Of the integers and the numbers that graphs here are made of.
+_MAX_INT32 = 2**31 - 1
+_MAX_FLOAT32, _MIN_FLOAT32 = (2 - 2**-23) * 2.0**127, 2.0**-126
 
 
 def check_integer(
@@ -33,6 +36,30 @@ def check_integer(
   return int(value)
 
 
+def check_count(
+  name: str, value: int, minimum: int, maximum: int = _MAX_INT32
+) -> int:
+  """Returns `value` as an `int` if it is a number of things, in int32.
+
+  Args:
+    name: What the message calls the value.
+    value: The value to check.
+    minimum: The smallest legal value.
+    maximum: The largest legal value.
+
+  Returns:
+    `value` as a Python `int`.
+
+  Raises:
+    TypeError: If `value` is not an integer.
+    ValueError: If `value` is outside the legal range.
+  """
+  value = check_integer(name, value, minimum)
+  if value > maximum:
+    raise ValueError(f'{name} must be at most {maximum}, found {value}.')
+  return value
+
+
 def check_real(
   name: str,
   value: float,
@@ -40,6 +67,8 @@ def check_real(
   maximum: float | None = None,
 ) -> float:
   """Returns `value` as a `float` if it is a finite number of the legal range.
+
+  Numbers that would be infinite as float32 are not finite either.
 
   Args:
     name: What the message calls the value.
@@ -56,7 +85,7 @@ def check_real(
   """
   if isinstance(value, bool) or not isinstance(value, numbers.Real):
     raise TypeError(f'{name} must be a real number, found {value!r}.')
-  if not math.isfinite(value):
+  if not abs(value) <= _MAX_FLOAT32:  # NaN neither.
     raise ValueError(f'{name} must be finite, found {value}.')
   if minimum is not None and value < minimum:
     raise ValueError(f'{name} must be at least {minimum}, found {value}.')
@@ -69,6 +98,8 @@ def check_positive(
   name: str, value: float, maximum: float | None = None
 ) -> float:
   """Returns `value` as a `float` if it is a finite number above 0.
+
+  Numbers that would lose their digits as float32, or be 0, are too small.
 
   Args:
     name: What the message calls the value.
@@ -85,6 +116,10 @@ def check_positive(
   value = check_real(name, value, maximum=maximum)
   if value <= 0:
     raise ValueError(f'{name} must be positive, found {value}.')
+  if value < _MIN_FLOAT32:
+    raise ValueError(
+      f'{name} must be at least {_MIN_FLOAT32:.3g}, found {value}.'
+    )
   return value
 
 

@@ -13,6 +13,7 @@ from launchers import benchmark
 from launchers import benchmark_rounds
 from launchers import benchmark_start
 from launchers import benchmark_works
+from tests import forked
 from tff_fair import runtime
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -278,9 +279,17 @@ class TestBadInput:
   @pytest.mark.parametrize('found', ['device', ''])
   def test_unknown_reference(self, found):
     _fails(
-      'Error: --against must be one or more of stock, native, found'
+      'Error: --against must be one or more of stock, native, remote, found'
       f' {found!r}.',
       f'--against={found}',
+    )
+
+  def test_a_start_on_workers_that_run_already(self):
+    _fails(
+      'Error: --works=start must not be given with --against=remote, whose'
+      ' workers run already.',
+      '--works=start',
+      '--against=remote',
     )
 
   def test_too_few_rounds(self):
@@ -301,8 +310,11 @@ class TestBadInput:
     with pytest.raises(SystemExit, match='^Error: --device must be .*gpu:99'):
       _main('--works=A', '--device=gpu:99', f'--output_dir={tmp_path}')
 
-  @pytest.mark.slow
-  def test_start_that_fails(self, tmp_path):
+  def test_start_that_fails(self, tmp_path, monkeypatch):
+    # It fails after the imports, which need not be new.
+    monkeypatch.setattr(
+      subprocess, 'run', lambda command, **_: forked.run(*command[2:])
+    )
     with pytest.raises(SystemExit, match='^Error: A start of device must end'):
       _main(
         '--works=start',

@@ -1,7 +1,6 @@
 """The launcher of tables, end to end on a table of the embedded digits."""
 
 import json
-import os
 import pathlib
 import shutil
 import signal
@@ -19,6 +18,7 @@ from launchers import table_runs
 from launchers import tables
 from launchers import train
 from launchers import train_flags
+from tests import forked
 from tests.launchers import tiny_table
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -352,42 +352,42 @@ def test_data_that_stand_in(tmp_path):
 
 
 def _start(output_dir):
-  command = [sys.executable, '-m', 'tests.launchers.tiny_table', '--table=tiny']
-  return subprocess.Popen(
-    [*command, '--cells=digits', '--output_dir=out'],
-    cwd=output_dir,
-    env={**os.environ, 'PYTHONPATH': str(_ROOT)},
-    stdout=subprocess.DEVNULL,
-    stderr=subprocess.PIPE,
-    text=True,
-  )
+  arguments = ['--table=tiny', '--cells=digits', '--output_dir=out']
+  return forked.start('tests.launchers.tiny_table', *arguments, cwd=output_dir)
+
+
+@pytest.fixture(scope='module', name='whole_table')
+def _whole_table(tmp_path_factory):
+  """The directory of a table that was not stopped."""
+  path = tmp_path_factory.mktemp('whole')
+  process = _start(path)
+  assert process.wait() == 0, process.stderr
+  return path / 'out'
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_table_goes_on_to_the_same_result(tmp_path, number):
-  (tmp_path / 'whole').mkdir()
-  (tmp_path / 'killed').mkdir()
-  killed = _start(tmp_path / 'killed')
-  second = tmp_path / 'killed/out/runs/cffl_digits/fedavg/seed_0/metrics.csv'
+def test_a_killed_table_goes_on_to_the_same_result(
+  tmp_path, number, whole_table
+):
+  killed = _start(tmp_path)
+  output_dir = tmp_path / 'out'
+  second = output_dir / 'runs/cffl_digits/fedavg/seed_0/metrics.csv'
   deadline = time.monotonic() + 200
   while not second.exists() or second.read_text().count('\n') < 5:
-    assert killed.poll() is None and time.monotonic() < deadline
+    assert killed.returncode is None and time.monotonic() < deadline
     time.sleep(0.01)
   killed.send_signal(number)
-  _, said = killed.communicate(timeout=60)
-  assert killed.returncode != 0
-  assert not (tmp_path / 'killed/out/table.csv').exists()
+  assert killed.wait(60) != 0
+  assert not (output_dir / 'table.csv').exists()
   if number == signal.SIGTERM:
-    assert 'Error: stopped after round' in said and 'Traceback' not in said
-  for name in ('whole', 'killed'):
-    process = _start(tmp_path / name)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
+    assert 'Error: stopped after round' in killed.stderr
+    assert 'Traceback' not in killed.stderr
+  resumed = _start(tmp_path)
+  assert resumed.wait() == 0, resumed.stderr
   for name in ('table.csv', 'table.md'):
     found, expected = (
-      (tmp_path / run / 'out' / name).read_bytes()
-      for run in ('killed', 'whole')
+      (path / name).read_bytes() for path in (output_dir, whole_table)
     )
     assert found == expected
 

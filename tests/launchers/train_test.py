@@ -19,6 +19,7 @@ import tensorflow as tf
 from launchers import distances
 from launchers import train
 from launchers import train_flags
+from tests import forked
 from tests.tasks import adult_file
 from tests.tasks import emnist_file
 
@@ -38,19 +39,21 @@ def _main(output_dir, **values):
   train.main(['train'], train_flags.parse(arguments))
 
 
-def _command(*arguments):
-  return [sys.executable, '-m', 'launchers.train', *arguments]
-
-
-def _run(*arguments):
+def _run_fresh(*arguments):
   return subprocess.run(
-    _command(*arguments),
+    [sys.executable, '-m', 'launchers.train', *arguments],
     cwd=_ROOT,
     capture_output=True,
     text=True,
     timeout=300,
     check=False,
   )
+
+
+def _run(*arguments):
+  result = forked.run('launchers.train', *arguments)
+  assert result.returncode == 0, result.stderr
+  return result
 
 
 @pytest.mark.parametrize('algorithm', ['fedavg', 'ditto', 'fedaboost'])
@@ -357,10 +360,12 @@ def test_what_was_dropped_is_shown(tmp_path, capsys):
 
 
 def test_flags_file_repeats_the_run(tmp_path):
-  _main(tmp_path / 'a')
+  small = [f'--{name}={value}' for name, value in _SMALL.items()]
+  _run(*small, f'--output_dir={tmp_path / "a"}')
   text = (tmp_path / 'a/flags.txt').read_text()
   (tmp_path / 'flags').write_text(text.replace('/a\n', '/b\n'))
-  result = _run(f'--flagfile={tmp_path / "flags"}')
+  # So is a fork like a Python that imports TensorFlow itself.
+  result = _run_fresh(f'--flagfile={tmp_path / "flags"}')
   assert result.returncode == 0, result.stderr
   for name in _TABLES:
     first, second = (tmp_path / run / name for run in 'ab')
@@ -394,8 +399,7 @@ def _whole_run(tmp_path_factory):
   @functools.cache
   def run(method):
     path = tmp_path_factory.mktemp('whole')
-    result = _run(*_long(method), f'--output_dir={path}')
-    assert result.returncode == 0, result.stderr
+    _run(*_long(method), f'--output_dir={path}')
     return path
 
   return run
@@ -421,27 +425,23 @@ def test_a_killed_run_resumes_to_the_same_result(
   whole = whole_run(method)
   killed = tmp_path / 'killed'
   metrics = killed / 'metrics.csv'
-  command = _command(*_long(method), f'--output_dir={killed}')
-  process = subprocess.Popen(
-    command, cwd=_ROOT, stderr=subprocess.PIPE, text=True
-  )
+  output_dir = f'--output_dir={killed}'
+  process = forked.start('launchers.train', *_long(method), output_dir)
   deadline = time.monotonic() + 200
   while not metrics.exists() or metrics.read_text().count('\n') < 15:
-    assert process.poll() is None and time.monotonic() < deadline
+    assert process.returncode is None and time.monotonic() < deadline
     time.sleep(0.01)
   process.send_signal(number)
-  _, said = process.communicate(timeout=60)
-  assert process.returncode != 0
+  assert process.wait(60) != 0
   rows = metrics.read_text().count('\n') - 1
   assert 13 < rows < 40  # In the middle.
   if number != signal.SIGKILL:
-    assert re.search(r'Error: stopped after round \d+ of 40', said)
-    assert 'Traceback' not in said
+    assert re.search(r'Error: stopped after round \d+ of 40', process.stderr)
+    assert 'Traceback' not in process.stderr
     # Saved where it stood, not only at a multiple of ten.
     saved = {p.name for p in (killed / 'checkpoints').iterdir()}
     assert f'round_{rows}' in saved or f'round_{rows - 1}' in saved
-  resumed = _run(*_long(method), f'--output_dir={killed}')
-  assert resumed.returncode == 0, resumed.stderr
+  resumed = _run(*_long(method), output_dir)
   assert 'going on after round' in resumed.stdout
   for name in _TABLES:
     assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
@@ -452,7 +452,7 @@ def test_a_killed_run_resumes_to_the_same_result(
 
 
 def test_help_does_not_import_tensorflow():
-  shown = _run('--help')
+  shown = _run_fresh('--help')
   assert '--[no]boosting' in shown.stdout and '--boost_rate' in shown.stdout
   script = 'import sys, launchers.train; print("tensorflow" in sys.modules)'
   command = [sys.executable, '-c', script]
@@ -479,7 +479,7 @@ class TestBadInput:
     ],
   )
   def test_refused_by_the_command_line(self, argument, message):
-    result = _run(argument)
+    result = _run_fresh(argument)
     assert result.returncode != 0
     assert message in result.stderr
     assert 'Traceback' not in result.stderr

@@ -4,9 +4,12 @@ import contextlib
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
+
+from tests import forked
 
 # Prints the ids of the processes it has started: the guard and the worker.
 _START = """
@@ -28,12 +31,16 @@ print(*[child.pid for child in children], flush=True)
 
 
 def _start(script):
-  return subprocess.Popen(
-    [sys.executable, '-c', _START + script],
-    stdout=subprocess.PIPE,
-    stderr=subprocess.DEVNULL,
-    text=True,
-  )
+  return forked.start(code=_START + script)
+
+
+def _lines(process, number):
+  """The first lines of what it writes, as soon as there are so many."""
+  deadline = time.monotonic() + 120
+  while process.stdout.count('\n') < number:
+    assert process.returncode is None and time.monotonic() < deadline
+    time.sleep(0.02)
+  return process.stdout.splitlines()
 
 
 def _children(line):
@@ -53,6 +60,19 @@ def _assert_gone(children):
   assert not running
 
 
+def test_nobody_holds_the_output_of_a_fresh_python_after_the_end():
+  process = subprocess.Popen(
+    [sys.executable, '-c', _START],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+  )
+  # Ends only when nobody holds the pipe any more: a worker must not.
+  output, _ = process.communicate(timeout=120)
+  assert process.returncode == 0
+  _assert_gone(_children(output))
+
+
 @pytest.mark.parametrize(
   ('script', 'code'),
   [
@@ -65,10 +85,8 @@ def _assert_gone(children):
 )
 def test_no_worker_is_left_after_the_end(script, code):
   process = _start(script)
-  # Ends only when nobody holds the pipe any more: a worker must not.
-  output, _ = process.communicate(timeout=120)
-  assert process.returncode == code
-  _assert_gone(_children(output))
+  assert process.wait(120) == code
+  _assert_gone(_children(process.stdout))
 
 
 @pytest.mark.parametrize(
@@ -76,11 +94,10 @@ def test_no_worker_is_left_after_the_end(script, code):
 )
 def test_no_worker_is_left_after_a_signal(number):
   process = _start('time.sleep(100)')
-  children = _children(process.stdout.readline())
+  children = _children(_lines(process, 1)[0])
   assert any(child.name() == 'worker_binary' for child in children)
   process.send_signal(number)
-  process.communicate(timeout=30)
-  assert process.returncode != 0
+  assert process.wait(30) != 0
   _assert_gone(children)
 
 
@@ -89,11 +106,11 @@ def test_no_worker_is_left_after_another_context_is_set():
     "runtime.set_execution_context('native')\nprint('set', flush=True)\n"
     'time.sleep(100)'
   )
-  children = _children(process.stdout.readline())
-  assert process.stdout.readline() == 'set\n'
-  _assert_gone(children)
-  process.kill()
-  process.communicate(timeout=30)
+  first, second = _lines(process, 2)
+  assert second == 'set'
+  _assert_gone(_children(first))
+  process.send_signal(signal.SIGKILL)
+  process.wait(30)
 
 
 def test_a_killed_worker_is_replaced():
@@ -101,5 +118,5 @@ def test_a_killed_worker_is_replaced():
     "[c.kill() for c in children if c.name() == 'worker_binary']\n"
     'time.sleep(1)\nprint(total([4, 5]), flush=True)'
   )
-  output, _ = process.communicate(timeout=120)
-  assert output.splitlines()[1:] == ['9']
+  assert process.wait(120) == 0
+  assert process.stdout.splitlines()[1:] == ['9']

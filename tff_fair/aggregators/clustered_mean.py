@@ -27,7 +27,8 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
 
   1. Clusters by average linkage of `1 - cos(D_i, D_j)` (see
      `clustering.average_linkage`), at most `num_clusters`. A client whose D_i
-     is 0 is in none.
+     is 0 is in none. Who sends something that is not finite counts as one
+     without examples whose values are 0.
   2. Of each cluster c the mean `v_c = sum_c n_i v_i / sum_c n_i`; the result is
      the mean v over all clients.
 
@@ -86,11 +87,15 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
     return gathered.build_process(
-      value_type, weight_type, initial_state, self._serve
+      value_type,
+      weight_type,
+      initial_state,
+      self._serve,
+      prepare=gathered.finite_or_zeros,
     )
 
   def _serve(self, state, uploads) -> gathered.Served:
-    uploads = gathered.by_client(uploads)
+    uploads = gathered.by_client(uploads, self._num_clients)
     value, weight = uploads['value'], uploads['weight']
     ids, counts = weight['client_id'], weight['num_examples']
     changes = flat.flatten_rows(weight['change'])

@@ -34,7 +34,7 @@ def average_linkage(
   smallest positions.
 
   Args:
-    distances: `float64[m, m]`, symmetric.
+    distances: `float64[m, m]`, symmetric; what is not finite is the farthest.
     num_clusters: How many clusters, at least 1; with fewer counted rows each of
       these is a cluster.
     counted: `bool[m]`, which rows are clustered.
@@ -46,6 +46,8 @@ def average_linkage(
   number = tf.shape(distances)[0]
   positions = tf.range(number)
   infinity = tf.constant(float('inf'), tf.float64)
+  # Less than infinite: pairs of clusters stand before what is no pair.
+  farthest = tf.constant(1e200, tf.float64)
   later = positions[:, tf.newaxis] < positions[tf.newaxis]
 
   def merge(distances, sizes, labels):
@@ -70,11 +72,13 @@ def average_linkage(
     return tf.math.count_nonzero(sizes, dtype=tf.int32) > num_clusters
 
   counted = tf.convert_to_tensor(counted)
+  distances = tf.cast(distances, tf.float64)
+  distances = tf.where(tf.math.is_finite(distances), distances, farthest)
   _, _, labels = tf.while_loop(
     too_many,
     merge,
     (
-      tf.cast(distances, tf.float64),
+      distances,
       tf.cast(counted, tf.float64),
       tf.where(counted, positions, -1),
     ),

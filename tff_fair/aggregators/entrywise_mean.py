@@ -4,18 +4,52 @@ For clients that train a part of a model each: an entry becomes the mean over
 those that trained it.
 """
 
+import collections
+
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import weighted
 
 
 class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
   """`sum_i m_i * v_i / sum_i m_i` for each entry, 0 where no client has it.
 
-  The created process has no state and no measurements; the weight has the type
-  of the value, not negative. FedSAC's server, with masks as weights.
+  The weight has the type of the value, not negative. FedSAC's server, with
+  masks as weights.
+
+  As in `tff.aggregators.MeanFactory`, two inner processes do the sums. The
+  created process has their states, `OrderedDict(value_sum_process,
+  weight_sum_process)`, and their measurements, `OrderedDict(mean_value,
+  mean_weight)`.
   """
+
+  def __init__(
+    self,
+    value_sum_factory: (
+      tff.aggregators.UnweightedAggregationFactory | None
+    ) = None,
+    weight_sum_factory: (
+      tff.aggregators.UnweightedAggregationFactory | None
+    ) = None,
+  ):
+    """Keeps the factories.
+
+    Args:
+      value_sum_factory: Sums up `m_i * v_i`; `tff.aggregators.SumFactory()` if
+        None.
+      weight_sum_factory: Sums up `m_i`, likewise.
+
+    Raises:
+      TypeError: If either is not an unweighted aggregation factory.
+    """
+    self._value_sum_factory = value_sum_factory or tff.aggregators.SumFactory()
+    self._weight_sum_factory = (
+      weight_sum_factory or tff.aggregators.SumFactory()
+    )
+    weighted.check_unweighted('value_sum_factory', self._value_sum_factory)
+    weighted.check_unweighted('weight_sum_factory', self._weight_sum_factory)
 
   def create(
     self, value_type: tff.Type, weight_type: tff.Type
@@ -38,19 +72,26 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
         'EntrywiseMeanFactory requires a weight of the type of the value,'
         f' {value_type}. Found type: {weight_type!r}.'
       )
+    value_sum = self._value_sum_factory.create(value_type)
+    weight_sum = self._weight_sum_factory.create(weight_type)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def product(value, weight):
       # A weight of 0 also silences what is not finite.
       return tf.nest.map_structure(tf.math.multiply_no_nan, value, weight)
 
-    @tff.tensorflow.computation(product.type_signature.result, weight_type)
+    @tff.tensorflow.computation(value_type, weight_type)
     def divide(total, weight):
       return tf.nest.map_structure(tf.math.divide_no_nan, total, weight)
 
     @tff.federated_computation
     def init_fn():
-      return tff.federated_value((), tff.SERVER)
+      return tff.federated_zip(
+        collections.OrderedDict(
+          value_sum_process=value_sum.initialize(),
+          weight_sum_process=weight_sum.initialize(),
+        )
+      )
 
     @tff.federated_computation(
       init_fn.type_signature.result,
@@ -58,10 +99,22 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
       tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      total = tff.federated_sum(tff.federated_map(product, (value, weight)))
-      mean = tff.federated_map(divide, (total, tff.federated_sum(weight)))
+      total = value_sum.next(
+        state.value_sum_process, tff.federated_map(product, (value, weight))
+      )
+      weights = weight_sum.next(state.weight_sum_process, weight)
       return tff.templates.MeasuredProcessOutput(
-        state, mean, tff.federated_value((), tff.SERVER)
+        tff.federated_zip(
+          collections.OrderedDict(
+            value_sum_process=total.state, weight_sum_process=weights.state
+          )
+        ),
+        tff.federated_map(divide, (total.result, weights.result)),
+        tff.federated_zip(
+          collections.OrderedDict(
+            mean_value=total.measurements, mean_weight=weights.measurements
+          )
+        ),
       )
 
     return tff.templates.AggregationProcess(init_fn, next_fn)

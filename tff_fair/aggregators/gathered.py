@@ -103,13 +103,47 @@ def trainable_part(value: Any) -> Any:
   return value
 
 
-def by_client(uploads: Any) -> Any:
+def finite_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
+  """A client's upload for `build_process`, zeros unless all of it is finite.
+
+  Args:
+    value: The client's value.
+    weight: Its weight; integers, which tell who it is, stay.
+
+  Returns:
+    `OrderedDict(value, weight)`.
+  """
+  upload = collections.OrderedDict(value=value, weight=weight)
+  floats = [t for t in tf.nest.flatten(upload) if t.dtype.is_floating]
+  finite = tf.reduce_all(tf.math.is_finite(flat.flatten(floats)))
+
+  def silenced(tensor):
+    if not tensor.dtype.is_floating:
+      return tensor
+    return tf.where(finite, tensor, tf.zeros_like(tensor))
+
+  return tf.nest.map_structure(silenced, upload)
+
+
+def by_client(uploads: Any, num_clients: int) -> Any:
   """The rows by ascending `client_id`, for runtimes gather in any order.
 
   Args:
     uploads: `OrderedDict(value, weight)` with an entry `client_id` in `weight`.
+    num_clients: Ids must lie in 0..num_clients-1.
+
+  Returns:
+    The uploads. Fails with one sentence if an id is out of range.
   """
-  order = tf.argsort(uploads['weight']['client_id'])
+  ids = uploads['weight']['client_id']
+  # Outside a table, a GPU reads zeros and writes nothing, without a word.
+  check = tf.debugging.Assert(
+    tf.reduce_all((ids >= 0) & (ids < num_clients)),
+    [f'Client ids must lie in 0..{num_clients - 1}, found', ids],
+    summarize=20,
+  )
+  with tf.control_dependencies([] if check is None else [check]):
+    order = tf.argsort(ids)
   return tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
 
 

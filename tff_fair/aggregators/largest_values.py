@@ -32,7 +32,8 @@ def keep_largest(
   sorted.
 
   Args:
-    vector: `float[d]`, finite.
+    vector: `float[d]`, d at least 1; NaN counts as infinite, so that whoever
+      comes next can see it.
     count: int32 scalar; below 0 counts as 0 and above `d` as `d`.
     ties: Of equal magnitudes at the cut-off, 'index' keeps those of lowest
       index, so that exactly `count` entries are kept; 'keep' keeps all of them,
@@ -47,7 +48,7 @@ def keep_largest(
     ValueError: If `ties` is unknown.
   """
   checks.check_choice('ties', ties, TIES)
-  magnitudes = tf.abs(vector if ranking is None else ranking)
+  magnitudes = _magnitudes(vector if ranking is None else ranking)
   count = tf.minimum(count, tf.size(magnitudes))
   cut_off = tf.raw_ops.NthElement(
     input=magnitudes, n=tf.maximum(count - 1, 0), reverse=True
@@ -67,7 +68,7 @@ def keep_largest_of_each(
   """`keep_largest` of one vector for many counts, by one sort.
 
   Args:
-    vector: `float[d]`, finite.
+    vector: `float[d]`, as in `keep_largest`.
     counts: `int32[m]`.
     ties: As in `keep_largest`.
 
@@ -78,7 +79,7 @@ def keep_largest_of_each(
     ValueError: If `ties` is unknown.
   """
   checks.check_choice('ties', ties, TIES)
-  magnitudes = tf.abs(vector)
+  magnitudes = _magnitudes(vector)
   order = tf.argsort(magnitudes, direction='DESCENDING', stable=True)
   if ties == 'index':
     kept = tf.math.invert_permutation(order) < counts[:, tf.newaxis]
@@ -169,18 +170,47 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     return tff.templates.AggregationProcess(inner.initialize, next_fn)
 
 
+def _magnitudes(vector) -> tf.Tensor:
+  magnitudes = tf.abs(vector)
+  # Comparisons with NaN are false: it would be among the smallest.
+  infinity = tf.constant(np.inf, magnitudes.dtype)
+  return tf.where(tf.math.is_nan(magnitudes), infinity, magnitudes)
+
+
+def has_known_entries(value_type: tff.Type) -> bool:
+  """Whether a type is of tensors of known shape, with one entry at least.
+
+  Args:
+    value_type: Any type.
+  """
+  shapes = [tf.TensorShape(t.shape) for t in _tensor_types(value_type)]
+  known = all(shape.is_fully_defined() for shape in shapes)
+  return known and any(shape.num_elements() for shape in shapes)
+
+
 def check_float32(who: str, value_type: tff.Type) -> None:
-  """Raises TypeError unless the type is of float32 tensors of known shape."""
-  good = tff.types.is_structure_of_tensors(value_type)
-  if good:
-    tensor_types = []
-    tff.types.structure_from_tensor_type_tree(tensor_types.append, value_type)
-    good = all(
-      t.dtype == np.float32 and tf.TensorShape(t.shape).is_fully_defined()
-      for t in tensor_types
-    )
+  """Raises TypeError unless the type is of float32 tensors of known shape.
+
+  Args:
+    who: The name of the factory, for the message.
+    value_type: The type of a client's value, with one entry at least.
+
+  Raises:
+    TypeError: See above.
+  """
+  good = has_known_entries(value_type) and all(
+    t.dtype == np.float32 for t in _tensor_types(value_type)
+  )
   if not good:
     raise TypeError(
       f'{who} requires values that are structures of float32 tensors of known'
-      f' shape. Found type: {value_type!r}.'
+      f' shape, with one entry at least. Found type: {value_type!r}.'
     )
+
+
+def _tensor_types(value_type) -> list[tff.TensorType]:
+  """Those of a structure of tensors; none of another type."""
+  tensor_types = []
+  if tff.types.is_structure_of_tensors(value_type):
+    tff.types.structure_from_tensor_type_tree(tensor_types.append, value_type)
+  return tensor_types

@@ -11,7 +11,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair.aggregators import flat
 from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import weighted
 from tff_fair.client import client_table
 
 _WEIGHT_TYPE = tff.TensorType(np.float32)
@@ -25,24 +27,45 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
 
       h <- h - (1/N) sum_S (w - y),    result = mean_S (w - y) - h
 
-  Clients with weight 0 count in neither; with nobody left, the result is 0 and
-  h stays.
+  Clients with weight 0, or a value that is not finite, count in neither; with
+  nobody left, the result is 0 and h stays. Of the weights, float32, only the
+  sign matters.
 
-  The created process has the state h, a structure like the value, float32, the
-  weight type float32, of which only the sign matters, and no measurements.
+  Two inner processes do the sums, of values and of clients. The created process
+  has the state `OrderedDict(drift, value_sum_process, count_sum_process)`, h, a
+  structure like the value, and theirs; and their measurements,
+  `OrderedDict(mean_value, mean_count)`.
   """
 
-  def __init__(self, num_clients: int):
-    """Keeps the parameter.
+  def __init__(
+    self,
+    num_clients: int,
+    value_sum_factory: (
+      tff.aggregators.UnweightedAggregationFactory | None
+    ) = None,
+    count_sum_factory: (
+      tff.aggregators.UnweightedAggregationFactory | None
+    ) = None,
+  ):
+    """Keeps the parameters.
 
     Args:
       num_clients: N.
+      value_sum_factory: Sums up the updates; `tff.aggregators.SumFactory()` if
+        None.
+      count_sum_factory: Sums up a 1 for each client that counts, int32,
+        likewise.
 
     Raises:
-      TypeError: If it is not an integer.
-      ValueError: If it is not positive.
+      TypeError: If `num_clients` is not an integer, or a factory not an
+        unweighted one.
+      ValueError: If `num_clients` is not positive.
     """
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
+    self._value_sum_factory = value_sum_factory or tff.aggregators.SumFactory()
+    self._count_sum_factory = count_sum_factory or tff.aggregators.SumFactory()
+    weighted.check_unweighted('value_sum_factory', self._value_sum_factory)
+    weighted.check_unweighted('count_sum_factory', self._count_sum_factory)
 
   def create(
     self, value_type: tff.Type, weight_type: tff.Type
@@ -65,6 +88,8 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
         'MeanDriftFactory requires the weight type float32. Found type:'
         f' {weight_type!r}.'
       )
+    value_sum = self._value_sum_factory.create(value_type)
+    count_sum = self._count_sum_factory.create(tff.TensorType(np.int32))
 
     @tff.tensorflow.computation
     def no_drift():
@@ -74,32 +99,37 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
 
     @tff.tensorflow.computation(value_type, np.float32)
     def counted(value, weight):
-      present = tf.cast(weight > 0, tf.float32)
+      finite = tf.reduce_all(tf.math.is_finite(flat.flatten(value)))
+      present = finite & (weight > 0)
       return collections.OrderedDict(
         value=tf.nest.map_structure(
-          lambda v: tf.where(weight > 0, v, tf.zeros_like(v)), value
+          lambda v: tf.where(present, v, tf.zeros_like(v)), value
         ),
-        present=present,
+        present=tf.cast(present, tf.int32),
       )
 
-    @tff.tensorflow.computation(
-      no_drift.type_signature.result, counted.type_signature.result
-    )
-    def decide(drift, total):
-      number = total['present']
+    @tff.tensorflow.computation(value_type, value_type, np.int32)
+    def decide(drift, total, count):
+      number = tf.cast(count, tf.float32)
       drift = tf.nest.map_structure(
-        lambda h, t: h - t / self._num_clients, drift, total['value']
+        lambda h, t: h - t / self._num_clients, drift, total
       )
       result = tf.nest.map_structure(
         lambda h, t: tf.where(number > 0, t / number - h, tf.zeros_like(h)),
         drift,
-        total['value'],
+        total,
       )
       return collections.OrderedDict(drift=drift, result=result)
 
     @tff.federated_computation
     def init_fn():
-      return tff.federated_eval(no_drift, tff.SERVER)
+      return tff.federated_zip(
+        collections.OrderedDict(
+          drift=tff.federated_eval(no_drift, tff.SERVER),
+          value_sum_process=value_sum.initialize(),
+          count_sum_process=count_sum.initialize(),
+        )
+      )
 
     @tff.federated_computation(
       init_fn.type_signature.result,
@@ -107,10 +137,26 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
       tff.FederatedType(np.float32, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      total = tff.federated_sum(tff.federated_map(counted, (value, weight)))
-      decided = tff.federated_map(decide, (state, total))
+      clients = tff.federated_map(counted, (value, weight))
+      total = value_sum.next(state.value_sum_process, clients.value)
+      count = count_sum.next(state.count_sum_process, clients.present)
+      decided = tff.federated_map(
+        decide, (state.drift, total.result, count.result)
+      )
       return tff.templates.MeasuredProcessOutput(
-        decided.drift, decided.result, tff.federated_value((), tff.SERVER)
+        tff.federated_zip(
+          collections.OrderedDict(
+            drift=decided.drift,
+            value_sum_process=total.state,
+            count_sum_process=count.state,
+          )
+        ),
+        decided.result,
+        tff.federated_zip(
+          collections.OrderedDict(
+            mean_value=total.measurements, mean_count=count.measurements
+          )
+        ),
       )
 
     return tff.templates.AggregationProcess(init_fn, next_fn)

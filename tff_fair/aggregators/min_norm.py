@@ -67,16 +67,20 @@ def min_norm(gram: Any, lower: Any, upper: Any, start: Any) -> tf.Tensor:
     start: `float64[k]`, where to start; the result if all q_i are 0.
 
   Returns:
-    `float64[k]`; nothing for k = 0.
+    `float64[k]`; nothing for k = 0, and NaN if a product is not finite.
   """
   # Many small steps, one after the other: nothing for a GPU.
   with tf.device('/device:CPU:0'):
+    # Eigenvalues of what is not finite are an error that stops the round.
+    finite = tf.reduce_all(tf.math.is_finite(gram))
+    gram = tf.where(finite, gram, tf.zeros_like(gram))
     length = tf.reduce_max(tf.linalg.eigvalsh(gram))
-    return tf.cond(
+    weights = tf.cond(
       length > 0,
       lambda: _descend(gram / length, lower, upper, start),
       lambda: tf.identity(start),
     )
+    return tf.where(finite, weights, np.nan)
 
 
 class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
@@ -88,8 +92,9 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
       lambda = min_norm(u, max(0, lambda0 - epsilon), min(1, lambda0 + epsilon))
       d = sum_i lambda_i u_i,  result = rate * d
 
-  Left out are clients with a weight that is not positive, a value that is not
-  finite, or one shorter than 1e-12. If nobody is left, the result is zero.
+  Left out are clients with a weight that is not positive and finite, a value
+  that is not finite, or one shorter than 1e-12. If nobody is left, the result
+  is zero.
 
   Of values that are `tff.learning.models.ModelWeights` the trainable part is
   meant; the other part, batch-norm statistics, is averaged by lambda.
@@ -122,6 +127,8 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
       ValueError: If `deviation` is out of range.
     """
     self._deviation = checks.check_real('deviation', deviation, 0.0, 1.0)
+    if learning_rate_fn is not None:
+      checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
     self._learning_rate_fn = learning_rate_fn or (lambda number: 1.0)
 
   def create(
@@ -216,7 +223,7 @@ def _usable(uploads) -> tuple[tf.Tensor, tf.Tensor, Any]:
   )
   norms = tf.norm(updates, axis=1)
   usable = gathered.finite_rows(uploads['value']) & (norms >= _SHORTEST)
-  usable &= uploads['weight'] > 0
+  usable &= tf.math.is_finite(uploads['weight']) & (uploads['weight'] > 0)
   return tf.nest.map_structure(
     lambda rows: tf.boolean_mask(rows, usable), (updates, norms, uploads)
   )

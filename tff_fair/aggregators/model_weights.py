@@ -45,7 +45,19 @@ class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
   def create(
     self, value_type: tff.Type, weight_type: tff.Type
   ) -> tff.templates.AggregationProcess:
-    """Creates the process for `value_type`, a `ModelWeights` type."""
+    """Creates the process.
+
+    Args:
+      value_type: A `ModelWeights` type.
+      weight_type: Any that the factories take.
+
+    Returns:
+      A weighted `tff.templates.AggregationProcess`.
+
+    Raises:
+      TypeError: If `value_type` is another.
+    """
+    _check_model_weights(value_type)
     first = self._trainable.create(value_type.trainable, weight_type)
     if not len(value_type.non_trainable):  # pylint: disable=g-explicit-length-test
       return _without_statistics(first, value_type, weight_type)
@@ -90,3 +102,14 @@ def _without_statistics(process, value_type, weight_type):
     )
 
   return tff.templates.AggregationProcess(process.initialize, next_fn)
+
+
+def _check_model_weights(value_type) -> None:
+  names = []
+  if isinstance(value_type, tff.StructType):
+    names = tff.structure.name_list(value_type)
+  if list(names) != ['trainable', 'non_trainable']:
+    raise TypeError(
+      'ModelWeightsFactory requires values that are'
+      f' tff.learning.models.ModelWeights. Found type: {value_type!r}.'
+    )

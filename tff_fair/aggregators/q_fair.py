@@ -42,16 +42,19 @@ def q_fair_weight(
   Args:
     squared_norm: `|u|^2`, a scalar or a tensor.
     loss: The client's loss before its training, 1e-10 less than F; of the same
-      shape, like all that follows.
-    learning_rate: eta, with which u was made; at 0 the weight is 0.
+      shape, like all that follows. A negative one has the weight 0.
+    learning_rate: eta, with which u was made; unless positive, the weight is 0.
     q: How much high losses count, not negative; at 0 all clients weigh alike.
 
   Returns:
     `1 / s_i` and `h_i`, float32.
   """
   squared_norm = tf.cast(squared_norm, tf.float64)
-  loss = tf.cast(loss, tf.float64) + _LOWEST_LOSS
+  loss = tf.cast(loss, tf.float64)
   rate = tf.cast(learning_rate, tf.float64)
+  legal = (loss >= 0) & (rate > 0)
+  loss = tf.where(legal, loss, 0.0) + _LOWEST_LOSS
+  rate = tf.where(legal, rate, 0.0)
   stretch = 1 + q * tf.math.divide_no_nan(squared_norm, rate * loss)
   weight = tf.math.divide_no_nan(stretch * loss**q, rate)
   return tf.cast(1 / stretch, tf.float32), tf.cast(weight, tf.float32)

@@ -332,7 +332,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
 
   def _serve(self, state, uploads) -> gathered.Served:
     """The server's round, with a row for each participant who is present."""
-    uploads = gathered.by_client(uploads)
+    uploads = gathered.by_client(uploads, self._num_clients)
     ids = uploads['weight']['client_id']
     own = client_table.read_row(_per_client(state), ids)
     active = own['reputable'] > 0

@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
+from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import weighted
 
 _FALLBACKS = ('keep', 'fedavg')
@@ -37,8 +39,10 @@ def samme_alpha(
     float32, of the shape of `error`.
 
   Raises:
+    TypeError: If `error_clip` is not a number.
     ValueError: If `error_clip` is not in (0, 0.5).
   """
+  checks.check_real('error_clip', error_clip)
   if not 0 < error_clip < 0.5:
     raise ValueError(
       f'error_clip must be between 0 and 0.5, found {error_clip}.'
@@ -109,7 +113,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     """Creates the process.
 
     Args:
-      value_type: Structure of floating-point tensors.
+      value_type: Structure of floating-point tensors of known shape.
       weight_type: `float32`, or as in the class documentation for 'fedavg'.
 
     Returns:
@@ -199,10 +203,11 @@ def _all_finite(value) -> tf.Tensor:
 
 
 def _check_types(value_type, weight_type, fallback) -> None:
-  if not tff.types.is_structure_of_floats(value_type):
+  floats = tff.types.is_structure_of_floats(value_type)
+  if not floats or not largest_values.has_known_entries(value_type):
     raise TypeError(
-      'SammeAlphaFactory requires values that are structures of'
-      f' floating-point tensors. Found type: {value_type!r}.'
+      'SammeAlphaFactory requires values that are structures of floating-point'
+      f' tensors of known shape. Found type: {value_type!r}.'
     )
   alpha = tff.TensorType(np.float32)
   required = alpha

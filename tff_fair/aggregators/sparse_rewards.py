@@ -17,6 +17,7 @@ from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.client import client_table
+from tff_fair.losses import alignment
 
 # Keeps products such as 0.29 * 100 = 28.999... at their whole number.
 _ROUNDING = 1e-6
@@ -54,7 +55,8 @@ def build_process(
       sign; of `ModelWeights` the trainable part is meant, and the other is
       averaged by the numbers of examples.
     weight_type: With the entries `client_id`, int32, and `num_examples`,
-      float32: a client with 0 counts as one whose update is 0.
+      float32: a client with 0 counts as one whose update is 0, and so does one
+      that sends something that is not finite.
     num_clients: N.
     initial_reputation: Of each client.
     rate: `(updates, uploads, reputation) -> Rating`: `updates` is `float32[m,
@@ -83,7 +85,7 @@ def build_process(
     )
 
   def serve(state, uploads):
-    uploads = gathered.by_client(uploads)
+    uploads = gathered.by_client(uploads, num_clients)
     value, weight = uploads['value'], uploads['weight']
     ids = weight['client_id']
     updates = -flat.flatten_rows(gathered.trainable_part(value))
@@ -122,7 +124,13 @@ def build_process(
       ),
     )
 
-  return gathered.build_process(value_type, weight_type, initial_state, serve)
+  return gathered.build_process(
+    value_type,
+    weight_type,
+    initial_state,
+    serve,
+    prepare=gathered.finite_or_zeros,
+  )
 
 
 def rewards(state: Any, *, per_layer: bool) -> Any:
@@ -168,7 +176,9 @@ def unit_updates(updates: Any, length: float) -> tf.Tensor:
   Returns:
     `float32[m, d]`, 0 where the update is.
   """
-  return length * updates / (tf.norm(updates, axis=1, keepdims=True) + 1e-7)
+  updates, scale = alignment.shortened(updates)
+  norms = tf.norm(updates, axis=1, keepdims=True) + 1e-7 / scale
+  return length * updates / norms
 
 
 def normalized(values: Any) -> tf.Tensor:

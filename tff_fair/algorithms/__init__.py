@@ -32,6 +32,7 @@ from tff_fair.algorithms.round_robin import build_dssgd
 from tff_fair.algorithms.round_robin import build_round_robin_fed_avg
 from tff_fair.algorithms.scaffold import build_scaffold
 from tff_fair.algorithms.standalone import build_standalone
+from tff_fair.algorithms.train_metrics import with_train_metrics
 
 __all__ = [
   'FairLearningProcess',
@@ -66,4 +67,5 @@ __all__ = [
   'build_supcon_fl',
   'build_triplet_fl',
   'normalize_for_client',
+  'with_train_metrics',
 ]

@@ -1,11 +1,11 @@
-"""CFFL: every participant gets the model that it earned.
+"""CFFL: every client gets the model that it earned.
 
 Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (Federated
-Learning, Springer LNCS 12500, 2020). Each participant keeps a model of its own;
-the server rates what it uploads on a validation set, and hands out as much of
-the aggregate as its reputation deserves. Where the paper contradicts itself or
-is silent, the default is named in `build_cffl` and an option gives the other
-reading.
+Learning, Springer LNCS 12500, 2020), which calls clients participants. Each
+keeps a model of its own; the server rates what it uploads on a validation set,
+and hands out as much of the aggregate as its reputation deserves. Where the
+paper contradicts itself or is silent, the default is named in `build_cffl` and
+an option gives the other reading.
 """
 
 import collections
@@ -62,28 +62,28 @@ def build_cffl(
 ) -> composition.PersonalizedLearningProcess:
   """Builds CFFL.
 
-  A participant j of the reputable set R has a model `w_j`, at first w^0:
+  A client j of the reputable set R has a model `w_j`, at first w^0:
 
   1. Local training of `w_j` gives the update `Dw_j`, which is clipped; it
      uploads `U_j`, the theta_u * d entries of largest magnitude (or all).
   2. The server (see `aggregators.ReputationMaskedFactory`) aggregates, rates
-     the uploads on its validation set, isolates participants of very low
-     reputation, and allocates `G_j`.
+     the uploads on its validation set, isolates clients of very low reputation,
+     and allocates `G_j`.
   3. `w_j <- w_j + Dw_j + G_j`.
 
-  An isolated participant keeps `w_j + Dw_j` of that round. A participant with
-  an upload that is not finite counts as one that uploads zeros with accuracy 0,
-  drops its `Dw_j`, and keeps `w_j + G_j`.
+  An isolated client keeps `w_j + Dw_j` of that round. A client with an upload
+  that is not finite counts as one that uploads zeros with accuracy 0, drops its
+  `Dw_j`, and keeps `w_j + G_j`.
 
   Args:
     model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
       initial weights are w^0: seed Keras before building.
-    num_clients: P. Participants have ids 0..P-1, and data of type
+    num_clients: P. Clients have ids 0..P-1, and data of type
       `<client_id=int32*,train=D*,holdout=D*>`.
     client_optimizer: Fresh at the start of every local training.
     validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
       validation set V.
-    local_epochs: E, passes over the participant's examples.
+    local_epochs: E, passes over the client's examples.
     batch_size: B, examples a minibatch; the last, shorter one is kept.
     seed: Of the permutations, dropout masks and free riders' noise.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
@@ -91,11 +91,11 @@ def build_cffl(
     focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     scenario: 'size' or 'class': what contribution means, numbers of examples or
       of classes. It decides threshold and normalisation.
-    amounts: a_j, one a participant, not negative and not all 0, as the server
-      knows them; None counts them in the participant's training data.
+    amounts: a_j, one a client, not negative and not all 0, as the server knows
+      them; None counts them in the client's training data.
     upload_rate: theta_u, in (0, 1]. At 1 the server has a shadow model of each
-      participant; below, one auxiliary model.
-    pretrain: Whether a participant trains alone before its first round.
+      client; below, one auxiliary model.
+    pretrain: Whether a client trains alone before its first round.
     pretrain_epochs: For how many epochs; nothing is clipped or uploaded.
     punishment_factor: a_p, positive and at most 700.
     history_weight: Weight of the reputation of the round before.
@@ -113,13 +113,13 @@ def build_cffl(
     normalize_before_mixing: Whether new reputations are normalised before they
       are mixed with the old ones, which are; the paper does not.
     isolation: 'once' a round, or 'cascade', again until nobody falls.
-    after_isolation: An isolated participant is 'frozen', or goes on training
-      by itself, 'standalone', its updates clipped as before.
+    after_isolation: An isolated client is 'frozen', or goes on training by
+      itself, 'standalone', its updates clipped as before.
     ties: Equal magnitudes at a cut-off (clipping makes many): 'index' keeps
       those of lowest index, which favours the first layers; 'preclip' those
       larger before clipping (uploads; allocations go by index); 'keep' all.
-    free_riders: Participants that send noise; they train nothing and add what
-      they receive. They need `amounts`, having no data to count.
+    free_riders: Clients that send noise; they train nothing and add what they
+      receive. They need `amounts`, having no data to count.
 
   Returns:
     A `PersonalizedLearningProcess`. `get_client_model_weights` gives `w_j`;
@@ -127,23 +127,16 @@ def build_cffl(
     added (it is nobody's). The client table is `OrderedDict(model, reputable,
     untrained)`, int32 flags; what the server remembers is in
     `state.aggregator`. Metrics: those of the factory under `aggregator`, and
-    under `client_work['clients']` `loss` and `floats_up`, the numbers a
-    participant sends (value and index of each sparse entry).
+    under `client_work['clients']` `loss` and `floats_up`, the numbers a client
+    sends (value and index of each sparse entry).
 
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range, a choice unknown, or the arguments
       do not fit together.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
-  checks.check_integer('pretrain_epochs', pretrain_epochs, 1)
+  composition.check_arguments(**locals())
+  checks.check_count('pretrain_epochs', pretrain_epochs, 1)
   checks.check_positive('upload_rate', upload_rate, 1.0)
   checks.check_positive('clip_value', clip_value)
   checks.check_choice('clip_mode', clip_mode, composition.CLIP_MODES)
@@ -155,21 +148,6 @@ def build_cffl(
   plain_ties = 'keep' if ties == 'keep' else 'index'
   model = models.StatelessModel(model_fn)
   validation = validation_lib.check_validation(model, validation)
-  objective = client.classification_objective(focal_gamma)
-  train = client.build_local_training(
-    model,
-    objective,
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
-  train_alone = client.build_local_training(
-    model,
-    objective,
-    client_optimizer,
-    local_epochs=pretrain_epochs,
-    batch_size=batch_size,
-  )
   rule = aggregators.ReputationMaskedFactory(
     model.initial_weights,
     validation_lib.accuracy_fn(model, validation),
@@ -184,6 +162,21 @@ def build_cffl(
     normalize_before_mixing=normalize_before_mixing,
     isolation=isolation,
     ties=plain_ties,
+  )
+  objective = client.classification_objective(focal_gamma)
+  train = client.build_local_training(
+    model,
+    objective,
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+  train_alone = client.build_local_training(
+    model,
+    objective,
+    client_optimizer,
+    local_epochs=pretrain_epochs,
+    batch_size=batch_size,
   )
   size = sum(w.size for w in model.initial_weights.trainable)
   num_kept = largest_values.num_kept(upload_rate, size)
@@ -204,7 +197,7 @@ def build_cffl(
     return flat.unflatten(sparse, clipped)
 
   def pretrained(row, examples, client_seed, learning_rate):
-    """The model of a participant that has never trained, trained alone."""
+    """The model of a client that has never trained, trained alone."""
     count = row['untrained'] * tf.size(examples['y'])
     result = train_alone(
       row['model'],
@@ -215,7 +208,7 @@ def build_cffl(
     return result.weights
 
   def client_update(weights, row, examples, client_seed, learning_rate):
-    del weights  # Participants start from their own model.
+    del weights  # Clients start from their own model.
     reputable = row['reputable'] > 0
     trains = reputable if after_isolation == 'frozen' else tf.constant(True)
     own = _first(
@@ -235,7 +228,7 @@ def build_cffl(
     return client.ClientOutput(
       update=ModelWeights(
         compress(clipped, update),
-        # Also what pretraining did: the server sees the participant's own.
+        # Also what pretraining did: the server sees the client's own.
         composition.model_update(row['model'], new_model).non_trainable,
       ),
       update_weight=collections.OrderedDict(
@@ -281,7 +274,7 @@ def build_cffl(
 
 
 def _download(state) -> collections.OrderedDict:
-  """Participants add their allocation, and learn whether they are reputable."""
+  """Clients add their allocation, and learn whether they are reputable."""
   table, server = state.client_work['table'], state.aggregator
   trainable = tf.nest.map_structure(
     tf.subtract, table['model'].trainable, server['allocation']

@@ -12,7 +12,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
@@ -76,14 +75,7 @@ def build_cgsv(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range or the variant unknown.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   rule = aggregators.CosineShapleyFactory(
     num_clients,
     update_length=update_length,

@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_fair import aggregators
 from tff_fair import checks
+from tff_fair.aggregators import weighted
 from tff_fair.algorithms import divergence
 from tff_fair.client import client_table
 from tff_fair.models import stateless
@@ -105,20 +106,40 @@ def check_arguments(
   local_epochs: int,
   batch_size: int,
   seed: int,
-  num_clients: int | None = None,
+  num_clients: int | None,
+  client_learning_rate_fn: Any,
+  focal_gamma: float = 0.0,
+  uniform: bool = False,
+  server_optimizer: Any = None,
+  model_aggregator: Any = None,
+  plain_data: bool = False,
+  **unused_others: Any,
 ) -> None:
-  """Checks the arguments that all builders share.
+  """Checks the arguments that builders share, before anything is built.
+
+  A builder calls it first of all, with its `locals()`, and checks what it does
+  not share by itself. With `plain_data`, `num_clients` may be None.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
   check_optimizer('client_optimizer', client_optimizer)
-  checks.check_integer('local_epochs', local_epochs, 1)
-  checks.check_integer('batch_size', batch_size, 1)
+  checks.check_count('local_epochs', local_epochs, 1)
+  checks.check_count('batch_size', batch_size, 1)
   checks.check_integer('seed', seed, 0, 2**62 - 1)  # Two int32 words.
-  if num_clients is not None:
-    checks.check_integer('num_clients', num_clients, 1)
+  if num_clients is not None or not plain_data:
+    checks.check_count('num_clients', num_clients, 1)
+  if client_learning_rate_fn is not None:
+    checks.check_function(
+      'client_learning_rate_fn', client_learning_rate_fn, 'the round'
+    )
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  checks.check_choice('uniform', uniform, (False, True))
+  if server_optimizer is not None:
+    check_optimizer('server_optimizer', server_optimizer)
+  if model_aggregator is not None:
+    weighted.check_weighted('model_aggregator', model_aggregator)
 
 
 def check_optimizer(name: str, optimizer: Any) -> None:
@@ -190,7 +211,6 @@ def compose_process(
   """
   if server_optimizer is None:
     server_optimizer = tff.learning.optimizers.build_sgdm(1.0)
-  check_optimizer('server_optimizer', server_optimizer)
   if split_statistics:
     rule = aggregators.ModelWeightsFactory(model_aggregator or rule, rule)
   client_result = client_work.next.type_signature.result.result.member

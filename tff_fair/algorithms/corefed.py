@@ -49,7 +49,7 @@ def build_corefed(
   contrastive_weight: float = 0.1,
   distillation_weight: float = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> tff.learning.templates.LearningProcess:
+) -> composition.FairLearningProcess:
   """Builds CoRe-Fed.
 
   A client i of the round's cohort S_t receives the global model w:
@@ -108,13 +108,7 @@ def build_corefed(
     ValueError: If a number is out of range, a choice unknown, the arguments do
       not fit together, or the model has no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
+  composition.check_arguments(**locals())
   checks.check_choice('variant', variant, VARIANTS)
   checks.check_choice('alignment', alignment, ALIGNMENTS)
   checks.check_real('contrastive_weight', contrastive_weight, 0.0)
@@ -143,7 +137,7 @@ def build_corefed(
   aligns = alignment == 'client'
   objective = client.cross_entropy_objective()
   if aligns:
-    objective = aligned_objective(
+    objective = _aligned_objective(
       beta=beta,
       temperature=temperature,
       include_positive=include_positive,
@@ -215,27 +209,19 @@ def build_corefed(
   )
 
 
-def aligned_objective(
+def _aligned_objective(
   *,
-  beta: float,
-  temperature: float,
-  include_positive: bool,
-  contrastive_weight: float,
-  distillation_weight: float,
+  beta,
+  temperature,
+  include_positive,
+  contrastive_weight,
+  distillation_weight,
 ) -> client.Objective:
   """Cross-entropy, and the pull of a minibatch's embedding (`alignment`).
 
-  Args:
-    beta: As in `build_corefed`, like all others.
-    temperature: Of the contrastive loss.
-    include_positive: Of the contrastive loss.
-    contrastive_weight: lambda_con.
-    distillation_weight: lambda_kd.
-
-  Returns:
-    An objective whose context is `OrderedDict(started=bool,
-    global_embedding=float32[p], embeddings=float32[K, p], is_other=bool[K])`;
-    before the start, in round 1, it is cross-entropy alone.
+  The context is `OrderedDict(started=bool, global_embedding=float32[p],
+  embeddings=float32[K, p], is_other=bool[K])`; before the start, in round 1,
+  this is cross-entropy alone.
   """
 
   def compute(forward, batch, context):

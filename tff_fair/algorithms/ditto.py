@@ -70,16 +70,14 @@ def build_ditto(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
+  composition.check_arguments(**locals())
   checks.check_real('proximal_weight', proximal_weight, 0.0)
   personal_optimizer = personal_optimizer or client_optimizer
   composition.check_optimizer('personal_optimizer', personal_optimizer)
+  if personal_learning_rate_fn is not None:
+    checks.check_function(
+      'personal_learning_rate_fn', personal_learning_rate_fn, 'the round'
+    )
   model = models.StatelessModel(model_fn)
   objective = client.cross_entropy_objective()
   loop = dict(local_epochs=local_epochs, batch_size=batch_size)

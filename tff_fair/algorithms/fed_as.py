@@ -83,16 +83,9 @@ def build_fed_as(
     ValueError: If a number is out of range, the model has no embedding, or its
       last weights are not those of a dense layer on it.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   checks.check_positive('alignment_learning_rate', alignment_learning_rate)
-  checks.check_integer('alignment_batch_size', alignment_batch_size, 1)
+  checks.check_count('alignment_batch_size', alignment_batch_size, 1)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_fed_as', model)
   head_size = _head_size(model)

@@ -12,7 +12,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
@@ -31,7 +30,7 @@ def build_fed_avg(
   uniform: bool = False,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> tff.learning.templates.LearningProcess:
+) -> composition.FairLearningProcess:
   """Builds FedAvg: `w <- sum_i n_i w_i / sum_i n_i`.
 
   Args:
@@ -52,22 +51,14 @@ def build_fed_avg(
     model_aggregator: Replaces the weighted mean of the trainable weights.
 
   Returns:
-    A `tff.learning.templates.LearningProcess`. Its metrics under
-    `client_work`: `loss` and `accuracy` over the local epochs, the counts of
-    `build_client_work`.
+    A `FairLearningProcess`. Its metrics under `client_work`: `loss` and
+    `accuracy` over the local epochs, the counts of `build_client_work`.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals(), plain_data=True)
   return compose_fed_avg(
     models.StatelessModel(model_fn),
     client.classification_objective(focal_gamma),

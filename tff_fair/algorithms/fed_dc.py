@@ -82,14 +82,7 @@ def build_fed_dc(
     ValueError: If a number is out of range, a choice unknown, or the optimiser
       not plain SGD where it must be.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   checks.check_real('drift_weight', drift_weight, 0.0)
   checks.check_choice('grad_correction', grad_correction, (False, True))
   checks.check_choice('variant', variant, VARIANTS)
@@ -110,7 +103,7 @@ def build_fed_dc(
     batch_size=batch_size,
   )
 
-  def client_update(weights, row, examples, client_seed, rate, shared):
+  def client_update(weights, row, examples, client_seed, learning_rate, shared):
     centre = _subtracted(weights.trainable, row['drift'])
     shift = _subtracted(shared, row['gradient'])
     result = train(
@@ -118,11 +111,11 @@ def build_fed_dc(
       examples['train'],
       client_seed,
       context=(shift, centre),
-      learning_rate=rate,
+      learning_rate=learning_rate,
     )
     gradient = row['gradient']
     if corrects:
-      distance = tf.cast(result.num_steps, tf.float32) * rate
+      distance = tf.cast(result.num_steps, tf.float32) * learning_rate
       gradient = scaffold.new_control(shift, weights, result.weights, distance)
     moved = _subtracted(result.weights.trainable, weights.trainable)
     drift = tf.nest.map_structure(tf.add, row['drift'], moved)
@@ -153,11 +146,10 @@ def build_fed_dc(
     ),
     share_fn=mean_gradient,
   )
-  mean = tff.aggregators.MeanFactory(no_nan_division=True)
   return composition.compose_process(
     model,
     client_work,
-    rule=mean,
+    rule=tff.aggregators.MeanFactory(no_nan_division=True),
     model_aggregator=(
       aggregators.MeanDriftFactory(num_clients) if original else None
     ),

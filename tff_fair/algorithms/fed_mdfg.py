@@ -31,6 +31,8 @@ from tff_fair.client import client_table
 ModelWeights = tff.learning.models.ModelWeights
 _State = tff.learning.templates.LearningAlgorithmState
 
+# Beyond it steps would soon be infinite as float32.
+_MAX_LINE_SEARCH_SCALE = 100
 # Whoever has a shorter gradient is where it wants to be.
 _SHORTEST = 1e-6
 
@@ -82,7 +84,7 @@ def build_fed_mdfg(
       optimiser's learning rate, or None.
     angle: The paper's theta, in [0, pi / 2] radians: guidance is active where
       the losses are further from equal.
-    line_search_scale: The paper's s, not negative; steps from 2^s eta on.
+    line_search_scale: The paper's s, in 0..100; steps from 2^s eta on.
 
   Returns:
     A `FairLearningProcess`; the local model of its `divergence` is `w - eta
@@ -100,15 +102,11 @@ def build_fed_mdfg(
     ValueError: If a number is out of range, or the model has batch
       normalisation.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
+  composition.check_arguments(**locals())
   checks.check_real('angle', angle, 0.0, math.pi / 2)
-  checks.check_integer('line_search_scale', line_search_scale, 0)
+  checks.check_count(
+    'line_search_scale', line_search_scale, 0, _MAX_LINE_SEARCH_SCALE
+  )
   if local_epochs != 1:
     raise ValueError(
       'local_epochs must be 1 for FedMDFG, whose clients do not train, found'
@@ -191,7 +189,7 @@ def _plan(
   last, uploads, *, rate, angle, line_search_scale
 ) -> collections.OrderedDict:
   """Steps 2 and 3: what clients try, and what is needed to choose."""
-  uploads = gathered.by_client(uploads)
+  uploads = gathered.by_client(uploads, last['present'].shape[0])
   weight = uploads['weight']
   present = weight['present'] > 0
   gradients = tf.math.divide_no_nan(tf.cast(uploads['value'], tf.float64), rate)

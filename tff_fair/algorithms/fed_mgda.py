@@ -29,7 +29,7 @@ def build_fed_mgda(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   deviation: float = 1.0,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> tff.learning.templates.LearningProcess:
+) -> composition.FairLearningProcess:
   """Builds FedMGDA+.
 
   Clients train as in FedAvg; `u_i = (w - w_i) / |w - w_i|`. The server takes
@@ -56,20 +56,14 @@ def build_fed_mgda(
     server_optimizer: Applied to `eta_t d`; None adds it as it is.
 
   Returns:
-    A `tff.learning.templates.LearningProcess`. Its metrics are FedAvg's, and
-    those of `aggregators.MinNormFactory` under `aggregator`.
+    A `FairLearningProcess`. Its metrics are FedAvg's, and those of
+    `aggregators.MinNormFactory` under `aggregator`.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   rule = aggregators.MinNormFactory(
     deviation,
     composition.learning_rate_at(client_optimizer, client_learning_rate_fn),
@@ -82,7 +76,6 @@ def build_fed_mgda(
     local_epochs=local_epochs,
     batch_size=batch_size,
   )
-
   client_work = client.build_client_work(
     model,
     fed_avg.build_client_update(train, uniform=False),

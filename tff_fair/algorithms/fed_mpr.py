@@ -72,14 +72,7 @@ def build_fed_mpr(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals(), plain_data=True)
   checks.check_fraction('prune_fraction', prune_fraction)
   checks.check_integer('prune_stages', prune_stages, 1, local_epochs)
   model = models.StatelessModel(model_fn)

@@ -62,15 +62,8 @@ def build_fed_prox(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   checks.check_real('proximal_weight', proximal_weight, 0.0)
-
   return fed_avg.compose_fed_avg(
     models.StatelessModel(model_fn),
     client.proximal_objective(

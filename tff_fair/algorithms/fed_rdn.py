@@ -79,13 +79,7 @@ def build_fed_rdn(
     ValueError: If a number is out of range, the model does not take images, or
       the statistics do not fit.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
+  composition.check_arguments(**locals())
   checks.check_positive('epsilon', epsilon)
   model = models.StatelessModel(model_fn)
   statistics = _checked(statistics, num_clients, _num_channels(model))
@@ -93,7 +87,7 @@ def build_fed_rdn(
   own = _own_statistics(statistics)
 
   def prepare_inputs(x, client_id):
-    return normalize(x, client.read_row(own, [client_id]))
+    return normalize(x, client_table.read_row(own, [client_id]))
 
   return fed_avg.compose_fed_avg(
     model,
@@ -148,15 +142,17 @@ def build_channel_statistics(
     )
 
   row_type = measure.type_signature.result
-  gather = client.build_gather(row_type)
+  gather = client_table.build_gather(row_type)
 
   @tff.tensorflow.computation(client_table.gathered_type(row_type))
   def write(gathered):
     nothing = np.full([num_channels], np.nan, np.float32)
-    table = client.build_table(
+    table = client_table.build_table(
       collections.OrderedDict(mean=nothing, std=nothing), num_clients
     )
-    return client.write_rows(table, gathered['client_id'], gathered['row'])
+    return client_table.write_rows(
+      table, gathered['client_id'], gathered['row']
+    )
 
   @tff.federated_computation(tff.FederatedType(data_type, tff.CLIENTS))
   def gather_statistics(data):
@@ -226,7 +222,7 @@ def _augmented(objective, statistics, normalize) -> client.Objective:
     drawn = tf.random.stateless_uniform(
       tf.shape(batch['y']), forward.seed, maxval=num_known, dtype=tf.int32
     )
-    x = normalize(batch['x'], client.read_row(table, drawn))
+    x = normalize(batch['x'], client_table.read_row(table, drawn))
     return objective.compute(
       forward, collections.OrderedDict(batch, x=x), context
     )

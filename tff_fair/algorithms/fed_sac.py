@@ -99,17 +99,10 @@ def build_fed_sac(
     ValueError: If a number is out of range, the variant unknown, or the model
       has no hidden neurons.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   checks.check_real('contribution_sharpness', contribution_sharpness, 0.0)
-  checks.check_integer('importance_every', importance_every, 1)
-  checks.check_integer('mid_round', mid_round, 0)
+  checks.check_count('importance_every', importance_every, 1)
+  checks.check_count('mid_round', mid_round, 0)
   checks.check_choice('variant', variant, VARIANTS)
   _check_contributions(contributions, num_clients)
   original = variant == 'original'

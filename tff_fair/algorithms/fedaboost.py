@@ -51,7 +51,7 @@ def build_fedaboost(
   gamma_mode: str = 'gated',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> tff.learning.templates.LearningProcess:
+) -> composition.FairLearningProcess:
   """Builds FeDABoost.
 
   A client j receives the global model M and keeps a boost weight `w_j` and a
@@ -106,9 +106,9 @@ def build_fedaboost(
       `fallback='fedavg'` `<alpha=float32,num_examples=float32>`.
 
   Returns:
-    A `tff.learning.templates.LearningProcess`. The client table, in
-    `state.client_work['table']`, is `OrderedDict(weight=float32[K],
-    gamma=float32[K])`. Metrics under `client_work['clients']`, a vector each:
+    A `FairLearningProcess`. The client table, in `state.client_work['table']`,
+    is `OrderedDict(weight=float32[K], gamma=float32[K])`. Metrics under
+    `client_work['clients']`, a vector each:
     `alpha`, `aggregated` (1 where alpha is positive), `weight`, `gamma`,
     `error_before` (E_pre, if boosting), `error_after` (E_post), `num_classes`,
     `loss`.
@@ -117,13 +117,7 @@ def build_fedaboost(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range or a choice unknown.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
+  composition.check_arguments(**locals())
   _check_options(
     boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
   )
@@ -134,6 +128,7 @@ def build_fedaboost(
   checks.check_choice('gamma_mode', gamma_mode, ('gated', 'always'))
   rule = aggregators.SammeAlphaFactory(fallback=fallback)
   alpha_fn = functools.partial(aggregators.samme_alpha, error_clip=error_clip)
+  alpha_fn(0.0, 2)  # Refuses a clip out of range here, not within a graph.
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,

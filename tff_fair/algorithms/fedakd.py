@@ -110,14 +110,7 @@ def build_fedakd(
     ValueError: If a number is out of range, a choice unknown, or the arguments
       do not fit together.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   checks.check_real('down_weight', down_weight, 0.0)
   checks.check_real('up_weight', up_weight, 0.0)
   checks.check_positive('distillation_temperature', distillation_temperature)

@@ -90,13 +90,7 @@ def build_fedquad(
     ValueError: If a number is out of range, a choice unknown, or the model has
       no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   checks.check_real('quadruplet_weight', quadruplet_weight, 0.0)
   checks.check_margins(margins)
   checks.check_choice('squared', squared, (False, True))
@@ -112,7 +106,6 @@ def build_fedquad(
     use_ce=use_ce,
     resample=resample,
   )
-
   return fed_avg.compose_fed_avg(
     model,
     objective,

@@ -60,13 +60,7 @@ def build_supcon_fl(
     ValueError: If a number is out of range, a choice unknown, or the model has
       no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   checks.check_real('metric_weight', metric_weight, 0.0)
   checks.check_positive('temperature', temperature)
   composition.check_use_ce(use_ce, 'metric_weight', metric_weight)
@@ -75,7 +69,6 @@ def build_supcon_fl(
   objective = client.supervised_contrastive_objective(
     weight=metric_weight, temperature=temperature, use_ce=use_ce
   )
-
   return fed_avg.compose_fed_avg(
     model,
     objective,
@@ -139,13 +132,7 @@ def build_triplet_fl(
     ValueError: If a number is out of range, a choice unknown, or the model has
       no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   checks.check_real('metric_weight', metric_weight, 0.0)
   checks.check_real('margin', margin, 0.0)
   composition.check_use_ce(use_ce, 'metric_weight', metric_weight)
@@ -159,7 +146,6 @@ def build_triplet_fl(
     use_ce=use_ce,
     resample=resample,
   )
-
   return fed_avg.compose_fed_avg(
     model,
     objective,
@@ -222,13 +208,7 @@ def build_quadruplet_fl(
     ValueError: If a number is out of range, a choice unknown, or the model has
       no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   checks.check_real('metric_weight', metric_weight, 0.0)
   checks.check_margins(margins)
   composition.check_use_ce(use_ce, 'metric_weight', metric_weight)
@@ -242,7 +222,6 @@ def build_quadruplet_fl(
     use_ce=use_ce,
     resample=resample,
   )
-
   return fed_avg.compose_fed_avg(
     model,
     objective,

@@ -72,13 +72,7 @@ def build_moon(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range, or the model has no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
+  composition.check_arguments(**locals())
   checks.check_real('contrastive_weight', contrastive_weight, 0.0)
   checks.check_positive('temperature', temperature)
   model = models.StatelessModel(model_fn)

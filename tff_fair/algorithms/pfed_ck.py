@@ -88,14 +88,7 @@ def build_pfed_ck(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range, or the model has no embedding.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   checks.check_real('knowledge_weight', knowledge_weight, 0.0)
   checks.check_real('feature_weight', feature_weight, 0.0)
   checks.check_positive('distillation_temperature', distillation_temperature)

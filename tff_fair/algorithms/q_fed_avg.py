@@ -29,7 +29,7 @@ def build_q_fed_avg(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   q: float = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> tff.learning.templates.LearningProcess:
+) -> composition.FairLearningProcess:
   """Builds q-FedAvg.
 
   With `F_i` the mean cross-entropy, plus 1e-10, of the received model w over
@@ -59,21 +59,15 @@ def build_q_fed_avg(
     server_optimizer: Applied to the aggregated update; None adds it as it is.
 
   Returns:
-    A `tff.learning.templates.LearningProcess`. Its metrics are FedAvg's, those
-    of `aggregators.QFairFactory` under `aggregator`, and under
+    A `FairLearningProcess`. Its metrics are FedAvg's, those of
+    `aggregators.QFairFactory` under `aggregator`, and under
     `client_work['clients']` `loss_before` (F_i) and `loss`.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    num_clients=num_clients,
-  )
+  composition.check_arguments(**locals(), plain_data=True)
   rule = aggregators.QFairFactory(q)
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
@@ -83,7 +77,6 @@ def build_q_fed_avg(
     local_epochs=local_epochs,
     batch_size=batch_size,
   )
-
   trained = fed_avg.build_client_update(train, uniform=True)
 
   def client_update(weights, row, examples, client_seed, learning_rate):

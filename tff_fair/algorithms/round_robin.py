@@ -66,6 +66,7 @@ def build_round_robin_fed_avg(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
+  composition.check_arguments(**locals())
   checks.check_integer('total_examples', total_examples, 1)
 
   def share(update, examples):
@@ -123,6 +124,7 @@ def build_dssgd(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
+  composition.check_arguments(**locals())
   checks.check_positive('upload_rate', upload_rate, 1.0)
   if clip_value is not None:
     checks.check_positive('clip_value', clip_value)
@@ -163,13 +165,6 @@ def _build(
   model_aggregator=None,
 ):
   """A process in which a client's shared update is added to the model."""
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,

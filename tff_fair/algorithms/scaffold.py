@@ -78,14 +78,7 @@ def build_scaffold(
     ValueError: If a number is out of range, the variant unknown, or the
       optimiser not plain SGD.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   checks.check_positive('server_learning_rate', server_learning_rate)
   checks.check_choice('variant', variant, VARIANTS)
   composition.check_plain_sgd('SCAFFOLD', client_optimizer)
@@ -99,19 +92,21 @@ def build_scaffold(
     batch_size=batch_size,
   )
 
-  def client_update(weights, row, examples, client_seed, rate, shared):
+  def client_update(weights, row, examples, client_seed, learning_rate, shared):
     shift = tf.nest.map_structure(tf.subtract, shared, row['control'])
     result = train(
       weights,
       examples['train'],
       client_seed,
       context=(shift, ()),
-      learning_rate=rate,
+      learning_rate=learning_rate,
     )
     num_steps = tf.cast(result.num_steps, tf.float32) if original else 1.0
     # A client without examples has made no step, and keeps its row.
-    control = new_control(shift, weights, result.weights, num_steps * rate)
-    num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
+    control = new_control(
+      shift, weights, result.weights, num_steps * learning_rate
+    )
+    num_examples = fed_avg.example_weight(examples, uniform=False)
     row = collections.OrderedDict(control=control, num_examples=num_examples)
     return fed_avg.trained_output(weights, result, row, examples, original)
 

@@ -12,7 +12,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
@@ -56,14 +55,7 @@ def build_standalone(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range.
   """
-  composition.check_arguments(
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-  )
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
+  composition.check_arguments(**locals())
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,

@@ -13,6 +13,7 @@ from tff_fair.client.client_table import write_rows
 from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import ClientUpdate
 from tff_fair.client.client_work import build_client_work
+from tff_fair.client.data_source import ClientDataSource
 from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import class_sums
 from tff_fair.client.embeddings import embed_examples
@@ -48,6 +49,7 @@ from tff_fair.client.weight_decay import with_weight_decay
 
 __all__ = [
   'RESAMPLE',
+  'ClientDataSource',
   'ClientOutput',
   'ClientUpdate',
   'FreeRiders',

@@ -18,6 +18,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
+
+_LARGEST_INT32 = np.iinfo(np.int32).max
 # Larger than any client: `rebatch` allocates only what there is.
 _ALL = 2**40
 
@@ -69,8 +72,12 @@ def build_client_data(
     element each.
 
   Raises:
-    ValueError: If `x` and `y` differ in length.
+    TypeError: If the id is not an integer, `x` not of numbers, or `y` not of
+      integers.
+    ValueError: If the id is negative, `x` and `y` differ in length, or `y` is
+      no vector or has a label that is no int32.
   """
+  client_id = checks.check_integer('client_id', client_id, 0, _LARGEST_INT32)
   return collections.OrderedDict(
     client_id=tf.data.Dataset.from_tensors(np.int32(client_id)),
     train=_dataset(client_id, 'train', *train),
@@ -152,10 +159,23 @@ def build_gather_client(
 
 
 def _dataset(client_id, part, x, y) -> tf.data.Dataset:
-  if len(x) != len(y):
+  x, y = np.asarray(x), np.asarray(y)
+  kinds = x.dtype.kind in 'biuf' and (y.dtype.kind in 'iu' or not y.size)
+  if not kinds:
+    raise TypeError(
+      f'The {part} part of client {client_id} must hold inputs that are numbers'
+      f' and labels that are integers, found {x.dtype} and {y.dtype}.'
+    )
+  if y.ndim != 1 or x.shape[:1] != y.shape:
     raise ValueError(
       f'The {part} part of client {client_id} must hold as many inputs as'
-      f' labels, found {len(x)} inputs and {len(y)} labels.'
+      f' labels, found inputs of shape {list(x.shape)} and labels of shape'
+      f' {list(y.shape)}.'
+    )
+  if y.max(initial=0) > _LARGEST_INT32 or y.min(initial=0) < -_LARGEST_INT32:
+    raise ValueError(
+      f'The labels of client {client_id} must be int32, found {y.min()} to'
+      f' {y.max()}.'
     )
   return tf.data.Dataset.from_tensors(
     collections.OrderedDict(

@@ -21,7 +21,6 @@ from tff_fair.client import local_training
 from tff_fair.models import stateless
 
 ModelWeights = tff.learning.models.ModelWeights
-LearningRateFn = Callable[[Any], Any]
 
 
 class ClientOutput(NamedTuple):
@@ -62,7 +61,7 @@ def build_client_work(
   num_clients: int | None,
   seed: int,
   initial_row: Any = (),
-  learning_rate_fn: LearningRateFn | None = None,
+  learning_rate_fn: Callable[[Any], Any] | None = None,
   start_round: Callable[[Any, Any, Any], Any] | None = None,
   share_fn: Callable[[Any, Any], Any] | None = None,
 ) -> tff.learning.templates.ClientWorkProcess:

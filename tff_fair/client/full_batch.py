@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_fair import checks
 from tff_fair.models import stateless
 
 # Examples that go through the model at once.
@@ -29,10 +30,14 @@ def mean_loss(
     model: The client model.
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
-    batch_size: Examples that go through the model at once.
+    batch_size: Examples that go through the model at once, at least 1.
 
   Returns:
     float32, 0 without examples.
+
+  Raises:
+    TypeError: If `batch_size` is not an integer.
+    ValueError: If it is below 1.
   """
 
   def loss_of(batch):
@@ -53,11 +58,15 @@ def mean_gradient(
     model: The client model.
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
-    batch_size: Examples that go through the model at once.
+    batch_size: Examples that go through the model at once, at least 1.
 
   Returns:
     Tensors like the trainable weights, and `OrderedDict(loss, accuracy)` of
     float32 scalars; all 0 without examples.
+
+  Raises:
+    TypeError: If `batch_size` is not an integer.
+    ValueError: If it is below 1.
   """
   trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
 
@@ -70,6 +79,8 @@ def mean_gradient(
     gradient = tape.gradient(
       loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
+    # Those of embeddings come as indexed slices.
+    gradient = [tf.convert_to_tensor(g) for g in gradient]
     return gradient, collections.OrderedDict(loss=loss, accuracy=hits)
 
   zeros = (
@@ -113,19 +124,21 @@ def batch_losses(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
       minibatches in their order.
-    batch_size: Examples a minibatch; the last, shorter one counts.
+    batch_size: Examples a minibatch, at least 1; the last, shorter one counts.
     number: Of minibatches.
 
   Returns:
     `float32[number]`, 0 where the client has no such minibatch.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If one is out of range.
   """
+  checks.check_integer('batch_size', batch_size, 1)
+  checks.check_integer('number', number, 0)
 
   def loss_of(index):
-    start = index * batch_size
-    batch = collections.OrderedDict(
-      (name, value[start : start + batch_size])
-      for name, value in examples.items()
-    )
+    batch = _batch_from(index * batch_size, examples, batch_size)
     return mean_loss(model, weights, batch, batch_size)
 
   return tf.map_fn(
@@ -148,18 +161,20 @@ def fisher_trace(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
       minibatches in their order.
-    batch_size: Examples a minibatch; the last, shorter one counts.
+    batch_size: Examples a minibatch, at least 1; the last, shorter one counts.
 
   Returns:
     float32, 0 without examples.
+
+  Raises:
+    TypeError: If `batch_size` is not an integer.
+    ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(examples['y'])[0]
 
   def add(start, total):
-    batch = collections.OrderedDict(
-      (name, value[start : start + batch_size])
-      for name, value in examples.items()
-    )
+    batch = _batch_from(start, examples, batch_size)
     gradient, _ = mean_gradient(model, weights, batch, batch_size)
     squares = [tf.reduce_sum(g**2) for g in gradient]
     return start + batch_size, total + tf.add_n(squares)
@@ -181,23 +196,25 @@ def mean_over_batches(
     sums_of: From a batch to sums over its examples, float32 tensors.
     zeros: What `sums_of` would give for no examples.
     examples: OrderedDict of tensors `[n, ...]`.
-    batch_size: Examples in a batch.
+    batch_size: Examples in a batch, at least 1.
 
   Returns:
     The structure of `zeros`, 0 without examples.
+
+  Raises:
+    TypeError: If `batch_size` is not an integer.
+    ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(next(iter(examples.values())))[0]
 
-  def add(index, totals):
-    batch = collections.OrderedDict(
-      (name, value[index : index + batch_size])
-      for name, value in examples.items()
-    )
+  def add(start, totals):
+    batch = _batch_from(start, examples, batch_size)
     totals = tf.nest.map_structure(tf.add, totals, sums_of(batch))
-    return index + batch_size, totals
+    return start + batch_size, totals
 
   _, totals = tf.while_loop(
-    lambda index, _: index < size,
+    lambda start, _: start < size,
     add,
     (tf.constant(0), zeros),
     parallel_iterations=1,
@@ -220,11 +237,16 @@ def map_over_batches(
     fn: From a batch `[b, ...]` to `float32[b, *output_shape]`.
     x: `[n, ...]`.
     output_shape: Of one example's output.
-    batch_size: Examples in a batch.
+    batch_size: Examples in a batch, at least 1.
 
   Returns:
     `float32[n, *output_shape]`.
+
+  Raises:
+    TypeError: If `batch_size` is not an integer.
+    ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(x)[0]
   outputs = tf.TensorArray(
     tf.float32,
@@ -247,6 +269,13 @@ def map_over_batches(
     parallel_iterations=1,
   )
   return outputs.concat()
+
+
+def _batch_from(start, examples, batch_size) -> collections.OrderedDict:
+  return collections.OrderedDict(
+    (name, value[start : start + batch_size])
+    for name, value in examples.items()
+  )
 
 
 def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
 from tff_fair.client import objectives
 from tff_fair.models import stateless
 
@@ -64,10 +65,16 @@ def build_local_training(
     `context` goes to the objective, `learning_rate` replaces the optimiser's,
     `optimizer_state` is where the optimiser starts, and `gradient_mask` is what
     the gradients are multiplied by, tensors like the trainable weights. Each
-    epoch has a new permutation. Weights on which the
-    objective does not depend stay as they are. No examples: the weights come
-    back unchanged and the metrics are 0.
+    epoch has a new permutation. Weights on which the objective does not depend
+    stay as they are. No examples: the weights come back unchanged and the
+    metrics are 0.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If it is below 1.
   """
+  checks.check_integer('local_epochs', local_epochs, 1)
+  checks.check_integer('batch_size', batch_size, 1)
 
   def train(
     weights,
@@ -161,13 +168,18 @@ def client_seed(seed: int, round_number: Any, key: Any) -> tf.Tensor:
   """The stateless seed of one client's round.
 
   Args:
-    seed: The builder's seed.
+    seed: The builder's seed, below 2**62: two words of an int32.
     round_number: int32, from 0.
     key: int32, the client id (or a checksum of its data).
 
   Returns:
     `int32[2]`, a function of all three.
+
+  Raises:
+    TypeError: If `seed` is not an integer.
+    ValueError: If it is out of range.
   """
+  checks.check_integer('seed', seed, 0, 2**62 - 1)
   fold_in = tf.random.experimental.stateless_fold_in
   base = tf.constant([seed & 0x7FFFFFFF, seed >> 31], tf.int32)
   return fold_in(fold_in(base, round_number), key)
@@ -250,8 +262,11 @@ def _step(
     tape.watch(trainable)
     loss, metrics = objective.compute(forward, batch, context)
   # None for weights that the objective does not train; these stay as they are,
-  # whatever the optimiser decays.
-  gradients = tape.gradient(loss, trainable)
+  # whatever the optimiser decays. Those of embeddings come as indexed slices.
+  gradients = [
+    None if g is None else tf.convert_to_tensor(g)
+    for g in tape.gradient(loss, trainable)
+  ]
   if gradient_mask is not None:
     gradients = [
       None if g is None else g * m

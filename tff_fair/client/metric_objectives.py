@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tff_fair import checks
 from tff_fair import losses
 from tff_fair.client import objectives
 from tff_fair.client import quadruplets
@@ -121,7 +122,13 @@ def supervised_contrastive_objective(
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy` and
     `contrastive_loss`.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If one is out of range.
   """
+  checks.check_real('weight', weight, 0.0)
+  checks.check_positive('temperature', temperature)
   if not weight:
     return objectives.cross_entropy_objective()
 
@@ -154,7 +161,13 @@ def model_contrastive_objective(
     previous=float32[n, p], has_previous=bool)`, embeddings of all the client's
     examples. Metrics: `accuracy`, `cross_entropy` and `contrastive_loss`, which
     is 0 without a previous model.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If one is out of range.
   """
+  checks.check_real('weight', weight, 0.0)
+  checks.check_positive('temperature', temperature)
   if not weight:
     return objectives.cross_entropy_objective()
 
@@ -207,7 +220,13 @@ def _tuple_objective(
 
   Returns:
     The objective.
+
+  Raises:
+    TypeError: If `weight` is not a number.
+    ValueError: If it is negative or `resample` unknown.
   """
+  checks.check_real('weight', weight, 0.0)
+  checks.check_choice('resample', resample, RESAMPLE)
   if not weight:
     return objectives.cross_entropy_objective()
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tff_fair import checks
 from tff_fair import losses
 
 
@@ -73,7 +74,12 @@ def classification_objective(focal_gamma: float = 0.0) -> Objective:
 
   Args:
     focal_gamma: The focusing parameter; 0 is FedAvg's objective.
+
+  Raises:
+    TypeError: If `focal_gamma` is not a number.
+    ValueError: If it is negative.
   """
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
 
   def compute(forward, batch, context):
     del context  # Unused.
@@ -96,7 +102,12 @@ def classification(
 
   Returns:
     A float32 scalar, and the metrics.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `focal_gamma` is negative.
   """
+  checks.check_real('focal_gamma', focal_gamma, 0.0)
   if not focal_gamma:
     return cross_entropy(labels, logits)
   loss = losses.focal_loss(labels, logits, focal_gamma)
@@ -116,7 +127,13 @@ def distillation_objective(
   Returns:
     An objective whose context is the teacher's logits for all of the client's
     examples, `float32[n, num_classes]`.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If one is out of range.
   """
+  checks.check_real('weight', weight, 0.0)
+  checks.check_positive('temperature', temperature)
   if not weight:
     return classification_objective(focal_gamma)
 
@@ -159,7 +176,16 @@ def linear_objective(objective: Objective) -> Objective:
 
 
 def focal_objective(focal_weight: float = 1.0) -> Objective:
-  """Mean focal loss (FeDABoost, equation 5); the context is gamma."""
+  """Mean focal loss (FeDABoost, equation 5); the context is gamma.
+
+  Args:
+    focal_weight: The factor of the loss, positive.
+
+  Raises:
+    TypeError: If `focal_weight` is not a number.
+    ValueError: If it is not positive.
+  """
+  checks.check_positive('focal_weight', focal_weight)
 
   def compute(forward, batch, context):
     logits = forward(batch['x'])['logits']
@@ -183,7 +209,12 @@ def proximal_objective(
   Returns:
     An objective whose context is the centre, tensors like the trainable
     weights. The gradient gains `proximal_weight * (w - centre)`.
+
+  Raises:
+    TypeError: If `proximal_weight` is not a number.
+    ValueError: If it is negative.
   """
+  checks.check_real('proximal_weight', proximal_weight, 0.0)
 
   def compute(forward, batch, context):
     loss, metrics = objective.compute(forward, batch, ())

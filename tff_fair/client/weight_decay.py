@@ -9,6 +9,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
+
 
 def with_weight_decay(
   optimizer: tff.learning.optimizers.Optimizer, weight_decay: float
@@ -23,12 +25,10 @@ def with_weight_decay(
     A TFF optimiser with the state and the hyper-parameters of `optimizer`.
 
   Raises:
-    ValueError: If `weight_decay` is negative.
+    TypeError: If `weight_decay` is not a number.
+    ValueError: If it is negative or not finite.
   """
-  if weight_decay < 0:
-    raise ValueError(
-      f'weight_decay must not be negative, found {weight_decay}.'
-    )
+  checks.check_real('weight_decay', weight_decay, 0.0)
   if weight_decay == 0:
     return optimizer
   return _WeightDecayOptimizer(optimizer, weight_decay)

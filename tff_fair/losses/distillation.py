@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_fair import checks
+from tff_fair.losses import shapes
 
 
 def distillation_loss(
@@ -29,9 +30,16 @@ def distillation_loss(
 
   Returns:
     `float[?]`, not negative.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `temperature` is not positive, or the shapes differ.
   """
-  student_logits = tf.convert_to_tensor(student_logits)
-  teacher_logits = tf.stop_gradient(tf.convert_to_tensor(teacher_logits))
+  checks.check_positive('temperature', temperature)
+  student_logits, teacher_logits = shapes.alike(
+    student_logits=student_logits, teacher_logits=teacher_logits
+  )
+  teacher_logits = tf.stop_gradient(teacher_logits)
   log_q = tf.nn.log_softmax(teacher_logits / temperature)
   log_p = tf.nn.log_softmax(student_logits / temperature)
   divergence = tf.reduce_sum(tf.exp(log_q) * (log_q - log_p), axis=-1)

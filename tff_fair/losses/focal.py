@@ -5,9 +5,13 @@ Detection" (ICCV 2017, https://arxiv.org/abs/1708.02002).
 """
 
 import math
+import numbers
 from typing import Any
 
 import tensorflow as tf
+
+from tff_fair import checks
+from tff_fair.losses import shapes
 
 _EPSILON = 1e-7
 
@@ -28,17 +32,30 @@ def focal_loss(
     labels: `int[?]`, the true classes.
     logits: `float32[?, num_classes]`.
     gamma: Focusing parameter, a scalar or `float32[?]`; 0 is cross-entropy.
-    focal_weight: The factor beta of the paper, 1 there.
+    focal_weight: The factor beta of the paper, positive; 1 there.
 
   Returns:
     `float32[?]`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `gamma` is a number and negative, `focal_weight` is not
+      positive, or the shapes are not as required.
   """
+  _check_parameters(gamma, focal_weight)
+  labels, logits = shapes.labelled(labels, logits)
   log_p = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
   fixed = tf.stop_gradient(log_p)
   value, slope = _modulated(fixed, tf.cast(gamma, log_p.dtype))
   # Value and first derivative in closed form: what TensorFlow would derive has
   # twice the operations, in the innermost loop of every client.
   return -focal_weight * (value + slope * (log_p - fixed))
+
+
+def _check_parameters(gamma, focal_weight) -> None:
+  if isinstance(gamma, numbers.Real):
+    checks.check_real('gamma', gamma, 0.0)
+  checks.check_positive('focal_weight', focal_weight)
 
 
 def _modulated(log_p, gamma):
@@ -73,14 +90,12 @@ class FocalLoss(tf.keras.losses.Loss):
       name: As in `tf.keras.losses.Loss`.
 
     Raises:
+      TypeError: If `focal_weight` is not a number.
       ValueError: If `gamma` is a negative number or `focal_weight` is not
         positive.
     """
     super().__init__(reduction=reduction, name=name)
-    if isinstance(gamma, (int, float)) and gamma < 0:
-      raise ValueError(f'gamma must not be negative, found {gamma}.')
-    if focal_weight <= 0:
-      raise ValueError(f'focal_weight must be positive, found {focal_weight}.')
+    _check_parameters(gamma, focal_weight)
     self.gamma = gamma
     self.focal_weight = focal_weight
 

@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tff_fair import checks
 from tff_fair.losses import alignment
+from tff_fair.losses import shapes
 
 # The floor of squared distances under a root, whose slope at 0 is infinite.
 _TINY = 1e-12
@@ -37,8 +38,13 @@ def distances(u: Any, v: Any, *, squared: bool = False) -> tf.Tensor:
 
   Returns:
     `[...]`; the gradient is 0 between equal vectors.
+
+  Raises:
+    TypeError: If the arguments are not of one float type.
+    ValueError: If the vectors differ in length.
   """
-  squares = tf.reduce_sum((tf.convert_to_tensor(u) - v) ** 2, axis=-1)
+  u = shapes.vectors('u', u)
+  squares = tf.reduce_sum((u - shapes.vectors('v', v, u)) ** 2, axis=-1)
   if squared:
     return squares
   return tf.sqrt(tf.maximum(squares, tf.constant(_TINY, squares.dtype)))
@@ -63,7 +69,15 @@ def triplet_loss(
 
   Returns:
     `[?]`, 0 where there is none.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `margin` is negative, or the shapes differ.
   """
+  checks.check_real('margin', margin, 0.0)
+  anchor, positive, negative = shapes.alike(
+    anchor=anchor, positive=positive, negative=negative
+  )
   return _hinge(
     distances(anchor, positive), distances(anchor, negative), margin, mask
   )
@@ -97,11 +111,20 @@ def quadruplet_loss(
 
   Returns:
     `[?]`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `margins` are not two numbers that are not negative, or the
+      shapes differ.
   """
+  anchor, *others = _quadruplet(
+    anchor, positive, negative_1, negative_2, margins
+  )
   # The anchor is used once: of three and more gradients of one tensor,
   # TensorFlow adds first whichever is ready, and the last bits vary.
-  others = tf.stack([positive, negative_1, negative_2])
-  apart, first, second = tf.unstack(distances(anchor, others, squared=squared))
+  apart, first, second = tf.unstack(
+    distances(anchor, tf.stack(others), squared=squared)
+  )
   return _hinge(apart, first, margins[0], mask_1) + _hinge(
     apart, second, margins[1], mask_2
   )
@@ -136,7 +159,15 @@ def classic_quadruplet_loss(
 
   Returns:
     `[?]`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `margins` are not two numbers that are not negative, or the
+      shapes differ.
   """
+  anchor, positive, negative_1, negative_2 = _quadruplet(
+    anchor, positive, negative_1, negative_2, margins
+  )
   apart = distances(anchor, positive, squared=True)
   first = distances(anchor, negative_1, squared=True)
   second = distances(negative_1, negative_2, squared=True)
@@ -156,16 +187,22 @@ def supervised_contrastive_loss(
       z_a / T) )
 
   Args:
-    labels: `int[n]`.
+    labels: `int[n]` or `int[n, 1]`.
     embeddings: `[n, p]`.
     temperature: T, positive.
 
   Returns:
     A scalar, the mean of `L_i` over the examples that have a P(i); 0 if none
     has.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `temperature` is not positive, or the shapes are not as
+      required.
   """
+  checks.check_positive('temperature', temperature)
+  labels, embeddings = shapes.labelled(tf.reshape(labels, [-1]), embeddings)
   z = alignment.normalized(embeddings)
-  labels = tf.reshape(labels, [-1])
   others = tf.logical_not(tf.eye(tf.size(labels), dtype=tf.bool))
   same = tf.equal(labels[:, tf.newaxis], labels) & others
   # Far below every cosine by temperature, and no gradient comes from it.
@@ -196,7 +233,15 @@ def model_contrastive_loss(
 
   Returns:
     `[?]`.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If `temperature` is not positive, or the shapes differ.
   """
+  checks.check_positive('temperature', temperature)
+  embedding, received, previous = shapes.alike(
+    embedding=embedding, received=received, previous=previous
+  )
   # The embedding is used once, as in `quadruplet_loss`.
   others = tf.stack([previous, received])
   to_previous, to_received = tf.unstack(alignment.cosines(embedding, others))
@@ -214,9 +259,14 @@ class TripletLoss(tf.keras.losses.Loss):
     reduction: str = tf.keras.losses.Reduction.AUTO,
     name: str = 'triplet_loss',
   ):
-    """Keeps the parameters, see `triplet_loss` and `tf.keras.losses.Loss`."""
+    """Keeps the parameters, see `triplet_loss` and `tf.keras.losses.Loss`.
+
+    Raises:
+      TypeError: If `margin` is not a number.
+      ValueError: If it is negative.
+    """
     super().__init__(reduction=reduction, name=name)
-    self.margin = margin
+    self.margin = checks.check_real('margin', margin, 0.0)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
     """The loss of each anchor.
@@ -334,12 +384,11 @@ class SupervisedContrastiveLoss(tf.keras.losses.Loss):
     """Keeps the parameters, see `supervised_contrastive_loss`.
 
     Raises:
-      ValueError: If `temperature` is not positive.
+      TypeError: If `temperature` is not a number.
+      ValueError: If it is not positive.
     """
     super().__init__(reduction=reduction, name=name)
-    if not temperature > 0:
-      raise ValueError(f'temperature must be positive, found {temperature}.')
-    self.temperature = temperature
+    self.temperature = checks.check_positive('temperature', temperature)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
     """The loss of a batch.
@@ -362,6 +411,17 @@ class SupervisedContrastiveLoss(tf.keras.losses.Loss):
   def get_config(self) -> dict[str, Any]:
     """The parameters."""
     return {**super().get_config(), 'temperature': self.temperature}
+
+
+def _quadruplet(anchor, positive, negative_1, negative_2, margins):
+  """The four as tensors, if they and the margins are as required."""
+  checks.check_margins(margins)
+  return shapes.alike(
+    anchor=anchor,
+    positive=positive,
+    negative_1=negative_1,
+    negative_2=negative_2,
+  )
 
 
 def _hinge(near, far, margin, mask) -> tf.Tensor:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_fair.metrics import fairness
+
 
 def angle(u: Any, v: Any) -> tf.Tensor:
   """`arccos(<u, v> / (||u|| ||v||))`: D_cosine of one client.
@@ -19,9 +21,11 @@ def angle(u: Any, v: Any) -> tf.Tensor:
 
   Returns:
     float64, radians; pi/2 if a vector is 0.
+
+  Raises:
+    ValueError: If the arguments are not vectors of one length.
   """
-  # In float32 angles below 1e-3 would be rounding errors.
-  u, v = tf.cast(u, tf.float64), tf.cast(v, tf.float64)
+  u, v = _pair(u, v)
   lengths = tf.norm(u) * tf.norm(v)
   cosine = tf.math.divide_no_nan(tf.tensordot(u, v, 1), lengths)
   return tf.acos(tf.clip_by_value(cosine, -1.0, 1.0))
@@ -36,8 +40,11 @@ def manhattan(u: Any, v: Any) -> tf.Tensor:
 
   Returns:
     float64.
+
+  Raises:
+    ValueError: If the arguments are not vectors of one length.
   """
-  u, v = tf.cast(u, tf.float64), tf.cast(v, tf.float64)
+  u, v = _pair(u, v)
   return tf.reduce_sum(tf.abs(u - v))
 
 
@@ -51,11 +58,28 @@ def accuracy_distances(accuracies: Any) -> dict[str, float]:
     accuracies: `float[k]`; NaN, a client without test data, is left out.
 
   Returns:
-    `d_cosine` and `d_manhattan`.
+    `d_cosine` and `d_manhattan`, NaN without any accuracy.
+
+  Raises:
+    ValueError: If the accuracies are not a vector of numbers.
   """
-  known = np.asarray(accuracies, np.float64)
-  known = known[~np.isnan(known)]
+  known = fairness.defined('accuracies', accuracies)
+  if not known.size:
+    return dict.fromkeys(('d_cosine', 'd_manhattan'), float('nan'))
   return {
     'd_cosine': float(angle(known, np.ones_like(known))),
     'd_manhattan': float(np.abs(known - known.mean()).sum()),
   }
+
+
+def _pair(u, v) -> tuple[tf.Tensor, tf.Tensor]:
+  # In float32 angles below 1e-3 would be rounding errors.
+  u, v = tf.cast(u, tf.float64), tf.cast(v, tf.float64)
+  ranks = {u.shape.rank, v.shape.rank}
+  # TensorFlow would stretch a vector of length 1 to the other.
+  if ranks - {1, None} or not u.shape.is_compatible_with(v.shape):
+    raise ValueError(
+      f'u and v must be vectors of one length, found shapes {u.shape} and'
+      f' {v.shape}.'
+    )
+  return u, v

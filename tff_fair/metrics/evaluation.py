@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tff_fair import checks
 from tff_fair.metrics import fairness
 
 _BATCH = 1000
@@ -50,7 +51,15 @@ class Evaluator:
         weights are overwritten.
       examples: For each client `(x, y)`, `float32[n, ...]` and `int32[n]`; n
         may be 0.
+
+    Raises:
+      ValueError: If there is no client, or one has not as many inputs as
+        labels.
     """
+    if not examples:
+      raise ValueError('examples must be of at least one client, found none.')
+    for x, y in examples:
+      _check_examples(x, y)
     self._predict = _Predictor(model)
     self._embed = _Predictor(model, 'embedding')
     self._x = np.concatenate([x for x, _ in examples])
@@ -108,9 +117,15 @@ class ServerEvaluator:
     Args:
       model: As for `Evaluator`.
       examples: `(x, y)`, `float32[n, ...]` and `int32[n]`.
-      num_clients: Number of clients.
+      num_clients: Number of clients, at least 1.
+
+    Raises:
+      TypeError: If `num_clients` is not an integer.
+      ValueError: If it is below 1, or there are not as many inputs as labels.
     """
+    checks.check_integer('num_clients', num_clients, 1)
     x, self._labels = examples
+    _check_examples(x, self._labels)
     self._batches = _batches(x)
     self._predict = _Predictor(model)
     self._embed = _Predictor(model, 'embedding')
@@ -216,9 +231,20 @@ def nearest_centroid_logits(
   Returns:
     `float64[n, C]`, -inf for a class with count 0, which is never predicted;
     NaN if no class has examples.
+
+  Raises:
+    ValueError: If the shapes are not as required.
   """
   counts = np.asarray(centroids['counts'])
   sums = np.asarray(centroids['sums'], np.float64)
+  shapes = [np.shape(embeddings), sums.shape, counts.shape]
+  if [*map(len, shapes)] != [2, 2, 1] or (
+    shapes[0][1:] + shapes[2] != shapes[1][::-1]
+  ):
+    raise ValueError(
+      'embeddings, sums and counts must have the shapes [n, p], [C, p] and [C],'
+      f' found {", ".join(map(str, shapes))}.'
+    )
   means = sums / np.maximum(counts, 1)[:, np.newaxis]
   logits = 2 * np.asarray(embeddings, np.float64) @ means.T
   missing = -np.inf if counts.any() else np.nan
@@ -230,6 +256,8 @@ def score_predictions(
 ) -> ClientScores:
   """Scores logits; ties go to the lowest class.
 
+  NaN counts as the largest logit, as in Keras; the loss is NaN then.
+
   Args:
     logits: `float[n, num_classes]`.
     labels: `int[n]`.
@@ -240,7 +268,9 @@ def score_predictions(
     `ClientScores`.
 
   Raises:
-    ValueError: If a label or a client is out of range.
+    TypeError: If the labels or clients are not integers.
+    ValueError: If a label or a client is out of range, or the shapes are not as
+      required.
   """
   return _scores(*_totals(logits, labels, clients, num_clients))
 
@@ -248,6 +278,10 @@ def score_predictions(
 def _totals(logits, labels, clients, num_clients):
   """The confusion matrix and the summed loss of each client."""
   logits = np.asarray(logits, np.float64)
+  if logits.ndim != 2 or not logits.shape[1]:
+    raise ValueError(
+      f'logits must have the shape [n, num_classes], found {logits.shape}.'
+    )
   confusion = fairness.confusion_matrices(
     labels, logits.argmax(axis=1), clients, logits.shape[1], num_clients
   )
@@ -289,6 +323,14 @@ def _cross_entropy(logits, labels) -> np.ndarray:
   shifted = logits - logits.max(axis=1, keepdims=True)
   log_sum = np.log(np.exp(shifted).sum(axis=1))
   return log_sum - shifted[np.arange(len(labels)), labels]
+
+
+def _check_examples(x, y) -> None:
+  if np.shape(x)[:1] != np.shape(y):
+    raise ValueError(
+      'Every client must have as many inputs as labels, found shapes'
+      f' {np.shape(x)} and {np.shape(y)}.'
+    )
 
 
 def _batches(x) -> list[tf.Tensor]:

@@ -156,6 +156,29 @@ def cnn_corefed(
   return _cnn_corefed(x, _standardised(x), num_classes)
 
 
+def cnn_corefed_plain(
+  input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
+) -> tf.keras.Model:
+  """`cnn_corefed` for images that are normalised already, as FedRDN's are.
+
+  Standardised twice they would have four times the deviation that the learning
+  rate of CoRe-Fed's experiments stands.
+
+  Args:
+    input_shape: Shape of one image, `(height, width, 3)`, at least 16 x 16.
+    num_classes: Number of logits.
+
+  Returns:
+    The same model without the standardisation, with the same weights.
+
+  Raises:
+    ValueError: If the images have other than three channels or are too small.
+  """
+  _check_corefed_images(tuple(input_shape))
+  x = tf.keras.Input(input_shape)
+  return _cnn_corefed(x, x, num_classes)
+
+
 def cnn_fedquad(
   input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
 ) -> tf.keras.Model:
@@ -226,42 +249,13 @@ def cnn_fedakd_deep(
   return _cnn_fedakd(input_shape, num_classes, third_convolution=True)
 
 
-def _cnn_fedakd(input_shape, num_classes, third_convolution) -> tf.keras.Model:
+def _mlp(input_shape, num_classes, *widths) -> tf.keras.Model:
+  """Hidden layers with ReLU on flattened inputs, the last is the embedding."""
   x = tf.keras.Input(input_shape)
-  h = x
-  for filters in (32, 64):
-    h = _layers.MaxPool2D(2)(_normalized_convolution(h, filters))
-  if third_convolution:
-    h = _normalized_convolution(h, 64)
-  return _with_logits(x, _layers.Flatten()(h), num_classes)
-
-
-def _normalized_convolution(h, filters) -> tf.Tensor:
-  h = _layers.Conv2D(filters, 3, padding='same')(h)
-  return _layers.ReLU()(_layers.BatchNormalization(momentum=0.9)(h))
-
-
-def cnn_corefed_plain(
-  input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
-) -> tf.keras.Model:
-  """`cnn_corefed` for images that are normalised already, as FedRDN's are.
-
-  Standardised twice they would have four times the deviation that the learning
-  rate of CoRe-Fed's experiments stands.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, 3)`, at least 16 x 16.
-    num_classes: Number of logits.
-
-  Returns:
-    The same model without the standardisation, with the same weights.
-
-  Raises:
-    ValueError: If the images have other than three channels or are too small.
-  """
-  _check_corefed_images(tuple(input_shape))
-  x = tf.keras.Input(input_shape)
-  return _cnn_corefed(x, x, num_classes)
+  h = _layers.Flatten()(x)
+  for width in widths:
+    h = _layers.Dense(width, activation='relu')(h)
+  return _with_logits(x, h, num_classes)
 
 
 def _cnn_corefed(x, h, num_classes) -> tf.keras.Model:
@@ -291,13 +285,19 @@ def _standardised(x) -> tf.Tensor:
   return _layers.Rescaling(1 / deviations, offset=-means / deviations)(x)
 
 
-def _mlp(input_shape, num_classes, *widths) -> tf.keras.Model:
-  """Hidden layers with ReLU on flattened inputs, the last is the embedding."""
+def _cnn_fedakd(input_shape, num_classes, third_convolution) -> tf.keras.Model:
   x = tf.keras.Input(input_shape)
-  h = _layers.Flatten()(x)
-  for width in widths:
-    h = _layers.Dense(width, activation='relu')(h)
-  return _with_logits(x, h, num_classes)
+  h = x
+  for filters in (32, 64):
+    h = _layers.MaxPool2D(2)(_normalized_convolution(h, filters))
+  if third_convolution:
+    h = _normalized_convolution(h, 64)
+  return _with_logits(x, _layers.Flatten()(h), num_classes)
+
+
+def _normalized_convolution(h, filters) -> tf.Tensor:
+  h = _layers.Conv2D(filters, 3, padding='same')(h)
+  return _layers.ReLU()(_layers.BatchNormalization(momentum=0.9)(h))
 
 
 def _with_logits(x, embedding, num_classes) -> tf.keras.Model:

@@ -69,7 +69,15 @@ class Neurons:
     Returns:
       float32 tensors of the shapes of the trainable weights, 1 for weights of
       no neuron.
+
+    Raises:
+      ValueError: If `mask` has another length.
     """
+    mask = tf.convert_to_tensor(mask, tf.float32)
+    if not mask.shape.is_compatible_with([self.number]):
+      raise ValueError(
+        f'mask must have the shape [{self.number}], found {mask.shape}.'
+      )
     return [
       tf.ones(shape)
       if start is None
@@ -85,6 +93,9 @@ class Neurons:
     Args:
       weights: `ModelWeights` of tensors.
       mask: `float32[H]`.
+
+    Raises:
+      ValueError: If `mask` has another length.
     """
     return stateless.ModelWeights(
       [w * m for w, m in zip(weights.trainable, self.masks(mask), strict=True)],

@@ -67,7 +67,7 @@ def gru_ehr(
     )
   x = tf.keras.Input(shape)
   sexes, postal_buckets, codes, numbers, mask = _Unpacked()(x)
-  embedded = _Embedding(vocabulary_size, embedding_size)(codes)
+  embedded = _layers.Embedding(vocabulary_size, embedding_size)(codes)
   h = _layers.Concatenate()([embedded, numbers])
   h = _bidirectional_gru(units)(h, mask=mask)
   h = _layers.Dropout(dropout_rate)(h)
@@ -75,8 +75,10 @@ def gru_ehr(
   embedding = _layers.Concatenate()(
     [
       _attend(h, mask, units),
-      _Embedding(num_sexes, _SEX_EMBEDDING_SIZE)(sexes),
-      _Embedding(num_postal_buckets, _POSTAL_EMBEDDING_SIZE)(postal_buckets),
+      _layers.Embedding(num_sexes, _SEX_EMBEDDING_SIZE)(sexes),
+      _layers.Embedding(num_postal_buckets, _POSTAL_EMBEDDING_SIZE)(
+        postal_buckets
+      ),
     ]
   )
   logits = _layers.Dense(num_classes)(embedding)
@@ -100,22 +102,6 @@ class _Unpacked(_layers.Layer):
       events[:, :, 1:],
       tf.sequence_mask(lengths, tf.shape(events)[1]),
     )
-
-
-class _Embedding(_layers.Embedding):
-  """An embedding whose gradient is a tensor.
-
-  That of Keras's is `tf.IndexedSlices`, with which methods that calculate with
-  gradients cannot.
-  """
-
-  def call(self, inputs):
-    return tf.gather(_with_dense_gradient(self.embeddings), inputs)
-
-
-@tf.custom_gradient
-def _with_dense_gradient(table):
-  return tf.identity(table), tf.convert_to_tensor
 
 
 def _bidirectional_gru(units) -> _layers.Layer:

@@ -101,8 +101,10 @@ class StatelessModel:
       the call.
 
     Raises:
-      ValueError: If a layer draws random numbers and `seed` is missing.
+      ValueError: If a layer draws random numbers and `seed` is missing, or the
+        weights are those of another model.
     """
+    _check_weights(weights, self.initial_weights)
     statistics = [_Recorder(w) for w in weights.non_trainable]
     with contextlib.ExitStack() as stack:
       # Layers call tensor methods that NumPy arrays lack.
@@ -258,6 +260,24 @@ def _check_model(model):
       raise TypeError(
         'Every weight of the model must be float32, found'
         f' {variable.name} of {variable.dtype.name}.'
+      )
+
+
+def _check_weights(weights, required):
+  """Raises ValueError unless the shapes are those of the model."""
+  for name in ModelWeights._fields:
+    found, wanted = (
+      [tf.TensorShape(w.shape) for w in getattr(part, name)]
+      for part in (weights, required)
+    )
+    # TensorFlow would stretch a bias of length 1.
+    if len(found) != len(wanted) or not all(
+      shape.is_compatible_with(other)
+      for shape, other in zip(found, wanted, strict=True)
+    ):
+      raise ValueError(
+        f'{name} weights must have the shapes {", ".join(map(str, wanted))},'
+        f' found {", ".join(map(str, found))}.'
       )
 
 

@@ -3,9 +3,13 @@
 from tff_fair.runtime.execution import RUNTIME_KINDS
 from tff_fair.runtime.execution import create_execution_context
 from tff_fair.runtime.execution import set_execution_context
+from tff_fair.runtime.program_context import create_federated_context
+from tff_fair.runtime.workers import WorkerError
 
 __all__ = [
   'RUNTIME_KINDS',
+  'WorkerError',
   'create_execution_context',
+  'create_federated_context',
   'set_execution_context',
 ]

@@ -7,11 +7,13 @@ import tensorflow_federated as tff
 
 from tff_fair.runtime import device
 from tff_fair.runtime import native
+from tff_fair.runtime import remote
 
 # Kind -> function that makes the context from the keyword arguments.
 _CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
   'device': device.create_device_context,
   'native': native.create_native_context,
+  'remote': remote.create_remote_context,
 }
 
 RUNTIME_KINDS = tuple(_CONTEXTS)
@@ -21,15 +23,18 @@ def set_execution_context(kind: str = 'device', **options: Any) -> None:
   """Makes a runtime the one that executes every TFF computation from now on.
 
   Args:
-    kind: 'device', this process, on its CPU or a GPU; or 'native', TFF's own
-      C++ worker, as a process beside this one. The worker ends when this
-      process ends, in whatever way, and when another context is set.
+    kind: 'device', this process, on its CPU or a GPU; 'native', TFF's own C++
+      worker, as a process beside this one, which ends when this process ends,
+      in whatever way, and when another context is set; or 'remote', workers
+      on other machines, which `launchers.worker` starts.
     **options: Arguments of that kind of runtime: for 'device', `device`
-      ('auto', 'cpu', 'gpu:0', ...) and `client_threads`; for 'native', none.
+      ('auto', 'cpu', 'gpu:0', ...) and `client_threads`; for 'native', none;
+      for 'remote', `workers`, a list of `host:port`.
 
   Raises:
     ValueError: If `kind` is unknown, or an option out of range.
     TypeError: If an option is not one of that kind.
+    RuntimeError: If a remote worker does not answer.
   """
   context = create_execution_context(kind, **options)
   native.stop_workers()
@@ -51,6 +56,7 @@ def create_execution_context(
   Raises:
     ValueError: If `kind` is unknown, or an option out of range.
     TypeError: If an option is not one of that kind.
+    RuntimeError: If a remote worker does not answer.
   """
   if kind not in _CONTEXTS:
     raise ValueError(

@@ -21,7 +21,7 @@ _MOST_MIB = 32
 def test_200_rounds_with_changing_cohorts():
   num_clients = 40
   rng = np.random.default_rng(0)
-  sizes = rng.integers(1, 60, num_clients)
+  sizes = rng.integers(1, 8, num_clients)  # A batch each.
   data = [
     linear_task.client_data(i, c)
     for i, c in enumerate(linear_task.make_clients(sizes))
@@ -44,7 +44,8 @@ def test_200_rounds_with_changing_cohorts():
   def run(rounds):
     nonlocal state
     for _ in range(rounds):
-      size = rng.integers(1, num_clients + 1)
+      # Mostly small ones, and until the end sizes that are new.
+      size = min(rng.geometric(0.15), num_clients)
       cohort = rng.choice(num_clients, size, replace=False)
       state = process.next(state, [data[i] for i in cohort]).state
     gc.collect()

@@ -4,10 +4,10 @@ No GPU is at hand: a second logical CPU stands for it.
 """
 
 import re
-import subprocess
-import sys
 
 import pytest
+
+from tests import forked
 
 _START = """
 import numpy as np
@@ -48,13 +48,7 @@ assert total([data, data])[0, 0] == 6
 
 
 def _run(script):
-  done = subprocess.run(
-    [sys.executable, '-c', _START + script],
-    capture_output=True,
-    text=True,
-    timeout=300,
-    check=False,
-  )
+  done = forked.run(code=_START + script)
   assert done.returncode == 0, done.stderr[-2000:]
   return done.stdout + done.stderr
 

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.runtime import secure_sums
 from tff_fair.runtime.device import client_stage
 from tff_fair.runtime.device import graph_function
 from tff_fair.runtime.device import intrinsics
@@ -46,7 +47,7 @@ class Program:
         not support; the message names it.
     """
     tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-      computation.to_building_block()
+      secure_sums.in_the_open(computation).to_building_block()
     )
     self._root = tff.framework.to_call_dominant(tree)
     self._device = device

@@ -1,0 +1,332 @@
+"""Flags drawn at random: a clear error or the right answer, never a traceback.
+
+An error is one sentence: absl's of a value that it cannot parse, a
+`SettingsError` before anything is built, one of `training.MISTAKES` after that.
+"""
+
+import functools
+import math
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl import flags
+import hypothesis
+from hypothesis import strategies as st
+import pandas as pd
+import pytest
+
+from launchers import benchmark
+from launchers import covariate_shift
+from launchers import methods
+from launchers import presets
+from launchers import reproduce
+from launchers import settings as settings_lib
+from launchers import tables
+from launchers import train
+from launchers import train_flags
+
+# The same draws each time.
+_settings = functools.partial(
+  hypothesis.settings,
+  derandomize=True,
+  database=None,
+  deadline=None,
+  suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+_TEXTS = (
+  *('', ' ', 'x', 'Straße', '名前', '\u0663', '½', '\udcff', 'a\nb', '--x=1'),
+  *('#', 'a,b', '"', 'x' * 300, 'auto', 'cpu', 'gpu:99', 'None', 'True'),
+)
+_INTEGERS = (
+  *('0', '1', '2', '3', '7', '1000', '-1', '-0', '+1', '1_000', '0x10'),
+  *(str(2**31 - 1), str(2**31), str(2**32), str(2**63), str(10**30), '1.5'),
+)
+_FLOATS = (
+  *('0', '1', '0.5', '0.1', '2', '100', '-1', '-0.0', '1e-6', '1e-300'),
+  *('5e-324', '1e300', '1e400', '-1e400', 'nan', 'inf', '-inf', '0.999999999'),
+)
+
+
+def _definitions():
+  flag_values = flags.FlagValues()
+  train_flags.define_flags(flag_values)
+  return {name: flag_values[name] for name in train_flags.FLAG_NAMES}
+
+
+_DEFINED = _definitions()
+
+
+def _values(flag):
+  """Texts for a flag, most of which it can parse."""
+  if isinstance(flag, flags.EnumFlag):
+    return [*flag.parser.enum_values, '', 'X']
+  return {
+    'int': [*_INTEGERS, '', 'x', '\u0663'],
+    'float': [*_FLOATS, '', 'x', '½'],
+    'bool': ['true', 'false', '1', '', 'x'],
+  }.get(flag.flag_type(), list(_TEXTS))
+
+
+def _arguments(defined, names, max_size):
+  """Some of the flags, each with a value."""
+  argument = st.sampled_from(sorted(names)).flatmap(
+    lambda name: st.sampled_from(_values(defined[name])).map(
+      lambda value: f'--{name}={value}'
+    )
+  )
+  return st.lists(argument, max_size=max_size)
+
+
+_OF_METHODS = {n for own in methods.METHOD_FLAGS.values() for n in own}
+_OF_ALL = set(_DEFINED) - _OF_METHODS - {'algorithm', 'preset'}
+
+
+@st.composite
+def _commands(draw, of_all, unwanted=()):
+  """A method with some of its own flags and of those that all have."""
+  algorithm = draw(st.sampled_from(sorted(methods.METHOD_FLAGS)))
+  names = {*of_all, *methods.METHOD_FLAGS[algorithm]} - {*unwanted}
+  return [
+    f'--algorithm={algorithm}',
+    *draw(_arguments(_DEFINED, names, max_size=5)),
+  ]
+
+
+def _resolve(arguments):
+  flag_values = train_flags.parse(arguments)
+  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+def _resolve_or_skip(arguments):
+  """The settings; an error has to be a sentence."""
+  try:
+    return _resolve(arguments)
+  except (flags.Error, settings_lib.SettingsError) as error:
+    _assert_is_a_sentence(error)
+  hypothesis.reject()
+
+
+def _assert_is_a_sentence(error):
+  text = str(error)
+  # absl quotes a line break that it was given.
+  assert len(text.replace('a\nb', '').splitlines()) == 1, text
+  assert 'File "' not in text
+
+
+@_settings(max_examples=150)
+@hypothesis.given(
+  _commands(_OF_ALL), st.none() | st.sampled_from(sorted(presets.PRESETS))
+)
+def test_what_resolves_is_finite_and_the_same_when_written_down(
+  arguments, preset
+):
+  if preset:
+    arguments = [f'--preset={preset}', *arguments]
+  found = _resolve_or_skip(arguments)
+  for value in found.values():
+    assert not isinstance(value, float) or math.isfinite(value)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / settings_lib.FLAGS_FILE
+    text = settings_lib.to_text(found, preset)
+    path.write_text(text)
+    assert settings_lib.check_same_run(path.parent, text)
+    assert _resolve([f'--flagfile={path}']) == found
+
+
+_DIGITS = ('--task=digits', '--rounds=1', '--device=cpu')
+_OF_DATA = {*train_flags.DATA_FLAG_NAMES} - {'task'}
+
+
+@_settings(max_examples=60)
+@hypothesis.given(_commands(_OF_DATA))
+def test_a_task_is_built_or_refused(arguments):
+  from launchers import training
+
+  found = _resolve_or_skip([*arguments, *_DIGITS])
+  try:
+    task = training.build_task(found)
+  except training.MISTAKES as error:
+    _assert_is_a_sentence(error)
+    return
+  riders = found.get('free_riders', 0)
+  assert task.num_clients == (found['num_clients'] or 20) + riders
+
+
+_OF_CLIENTS = {
+  *('client_fraction', 'batch_size', 'client_optimizer', 'model'),
+  *('client_learning_rate', 'client_weight_decay', 'learning_rate_decay'),
+}
+# Of these a large number takes its time.
+_LONG = ('local_epochs', 'pretrain_epochs', 'free_riders')
+_SMALL = (
+  *_DIGITS,
+  '--num_clients=3',
+  '--data_fraction=0.05',
+  '--dirichlet_alpha=100',
+  '--min_samples=5',
+)
+
+
+@pytest.mark.usefixtures('default_runtime')
+@_settings(max_examples=3)
+@hypothesis.given(_commands(_OF_CLIENTS, unwanted=_LONG))
+def test_a_round_is_run_or_refused(arguments):
+  from launchers import training
+
+  found = _resolve_or_skip([*arguments, *_SMALL])
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder)
+    try:
+      run = training.Run(found, path, settings_lib.to_text(found, None))
+      run.train(lambda row: None)
+    except training.MISTAKES as error:
+      _assert_is_a_sentence(error)
+      return
+    rounds = pd.read_csv(path / 'metrics.csv')
+  assert rounds['round'].tolist() == [1]
+  assert rounds['global_accuracy'].between(0, 1).all()
+
+
+class _Resolved(Exception):
+  """The flags of a launcher are good."""
+
+
+def _launch(launcher, arguments, next_step):
+  """Runs a launcher up to what it does with good flags."""
+  flag_values = flags.FlagValues()
+  launcher.define_flags(flag_values)
+  with mock.patch(next_step, side_effect=_Resolved):
+    try:
+      launcher.main(flag_values(['launcher', *arguments]), flag_values)
+    except flags.Error as error:
+      _assert_is_a_sentence(error)
+    except SystemExit as error:
+      assert error.code.startswith('Error: ')
+      _assert_is_a_sentence(error.code)
+    except _Resolved:
+      return True
+  return False
+
+
+def _flags_of(launcher, unwanted=()):
+  flag_values = flags.FlagValues()
+  launcher.define_flags(flag_values)
+  names = {*flag_values} - {'output_dir', *unwanted}
+  return _arguments(flag_values, names, max_size=4)
+
+
+@pytest.fixture(name='folder', scope='module')
+def _folder(tmp_path_factory):
+  return tmp_path_factory.mktemp('output')
+
+
+@_settings(max_examples=60)
+@hypothesis.given(
+  # Each seed has runs of its own to plan.
+  _flags_of(reproduce, unwanted=('table', 'seeds')),
+  st.sampled_from(sorted(tables.TABLES)),
+  st.sampled_from(['-1', '0', '2', 'x']) | st.none(),
+)
+def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
+  arguments = [*arguments, f'--table={table}', f'--output_dir={folder}']
+  if seeds:
+    arguments.append(f'--seeds={seeds}')
+  _launch(reproduce, arguments, 'launchers.published.read')
+
+
+@_settings(max_examples=60)
+@hypothesis.given(_flags_of(covariate_shift))
+def test_covariate_shift_begins_or_refuses(folder, arguments):
+  arguments = [*arguments, f'--output_dir={folder}']
+  _launch(covariate_shift, arguments, 'launchers.training.set_runtime')
+
+
+@_settings(max_examples=60)
+@hypothesis.given(_flags_of(benchmark))
+def test_benchmark_begins_or_refuses(folder, arguments):
+  arguments = ['--works=A', *arguments, f'--output_dir={folder}']
+  with mock.patch.object(benchmark, '_time_starts', side_effect=_Resolved):
+    _launch(benchmark, arguments, 'launchers.benchmark._time_works')
+
+
+# What a search among thousands of commands has found.
+class TestFound:
+  @pytest.mark.parametrize('text', [' ', ' x', 'x ', 'a\nb', '\udcff'])
+  @pytest.mark.parametrize('name', ['output_dir', 'data_dir', 'compare_with'])
+  def test_what_the_flags_file_cannot_hold_is_refused(self, name, text):
+    with pytest.raises(
+      settings_lib.SettingsError, match=f'^--{name} must be a line of text'
+    ):
+      _resolve([f'--{name}={text}'])
+
+  @pytest.mark.parametrize('name', ['output_dir', 'compare_with'])
+  def test_a_path_that_is_too_long_is_refused(self, tmp_path, name):
+    flag_values = train_flags.parse(
+      [f'--output_dir={tmp_path}', f'--{name}={tmp_path / ("x" * 300)}']
+    )
+    with pytest.raises(SystemExit, match=f'^Error: --{name}=.*x must be '):
+      train.main(['train'], flag_values)
+
+  def test_a_data_folder_that_is_too_long_is_refused(self):
+    from launchers import training
+
+    found = _resolve(['--task=mnist', f'--data_dir={"x" * 300}'])
+    with pytest.raises(training.MISTAKES, match='must be readable, found: Fil'):
+      training.build_task(found)
+
+  @pytest.mark.parametrize('content', ['--uniform\n', b'\xff'])
+  def test_a_flags_file_that_somebody_spoilt_is_another_run(
+    self, tmp_path, content
+  ):
+    path = tmp_path / settings_lib.FLAGS_FILE
+    path.write_bytes(
+      content if isinstance(content, bytes) else content.encode()
+    )
+    text = settings_lib.to_text(_resolve([]), None)
+    with pytest.raises(settings_lib.SettingsError, match='^--output_dir='):
+      settings_lib.check_same_run(tmp_path, text)
+
+  @pytest.mark.parametrize(
+    'arguments',
+    [
+      ['--partition=class', f'--num_clients={2**40}'],
+      ['--min_samples=0', f'--num_clients={2**40}'],
+      ['--min_samples=0', f'--num_clients={10**30}'],
+      ['--algorithm=cffl', f'--free_riders={2**40}'],
+    ],
+  )
+  def test_numbers_of_clients_that_no_memory_holds_are_refused(self, arguments):
+    from launchers import training
+
+    with pytest.raises(training.RunError) as caught:
+      training.build_task(_resolve(arguments))
+    _assert_is_a_sentence(caught.value)
+
+  @pytest.mark.parametrize(
+    ('algorithm', 'argument', 'message'),
+    [
+      ('fedaboost', '--error_clip=0.5', 'error_clip must be between 0 and 0.5'),
+      ('fedaboost', '--focal_weight=1e-300', 'focal_weight must be at least'),
+      ('fedaboost', '--max_gamma=1e300', 'max_gamma must be finite'),
+      ('fedaboost', f'--batch_size={2**31}', 'batch_size must be at most'),
+      ('fedaboost', f'--local_epochs={10**30}', 'local_epochs must be at most'),
+      ('fed_mdfg', '--line_search_scale=2000', 'line_search_scale must be at'),
+      (
+        'fed_as',
+        f'--alignment_batch_size={2**31}',
+        'alignment_batch_size must',
+      ),
+    ],
+  )
+  @pytest.mark.usefixtures('default_runtime')
+  def test_numbers_that_a_graph_cannot_hold_are_refused(
+    self, algorithm, argument, message
+  ):
+    from launchers import training
+
+    found = _resolve([f'--algorithm={algorithm}', argument, *_SMALL])
+    task = training.build_task(found)
+    with pytest.raises(ValueError, match=f'^{message}.*found .*[0-9]'):
+      methods.build_process(found, task, None)

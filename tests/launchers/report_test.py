@@ -1,0 +1,589 @@
+"""The report on runs: a page that says what the files of the runs say."""
+
+import collections
+from html import parser
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+from absl import flags
+import numpy as np
+import pandas as pd
+import pytest
+
+from launchers import report
+from launchers import report_figures
+from launchers import report_runs
+from launchers import report_tables
+
+_EVALUATED = ('global_accuracy', 'global_f1', 'global_loss')
+# What is never closed.
+_VOID = ('meta', 'link')
+
+
+def _write(
+  folder,
+  accuracy=(0.5, 0.7, 0.9),
+  *,
+  num_train=(10, 20, 200),
+  rounds=3,
+  finished=True,
+  eval_every=1,
+  reports=None,
+  dropped=0,
+  **settings,
+):
+  """Writes a run; each client's accuracy grows evenly, F1 is half of it."""
+  folder.mkdir(parents=True)
+  settings = {
+    'algorithm': 'fedavg',
+    'num_clients': len(accuracy),
+    'output_dir': folder,
+    'rounds': 3,
+    'task': 'digits',
+    **settings,
+  }
+  (folder / 'flags.txt').write_text(
+    '# Preset: fedaboost_digits.\n'
+    + ''.join(f'--{name}={value}\n' for name, value in settings.items())
+  )
+  ids = np.arange(len(accuracy))
+  num_train, accuracy = np.array(num_train), np.array(accuracy)
+  honest = num_train > 0
+  metrics, scores, said = [], [], []
+  for number in range(1, rounds + 1):
+    share = number / 3
+    row = {'round': number, 'num_rejected_clients': dropped}
+    if number % eval_every == 0:
+      row.update({n: share / (i + 1) for i, n in enumerate(_EVALUATED)})
+      for name, factor in (('accuracy', share), ('f1', share / 2)):
+        values = pd.Series(factor * accuracy[honest])
+        row[f'client_{name}_mean'] = values.mean()
+        row[f'client_{name}_median'] = values.median()
+        row[f'client_{name}_max'] = values.max()
+        row[f'client_{name}_variance'] = values.var(ddof=0)
+      columns = {
+        'accuracy': share * accuracy,
+        'f1': share / 2 * accuracy,
+        'loss': 1.0,
+      }
+      scores.append(pd.DataFrame(dict(round=number, client_id=ids, **columns)))
+    metrics.append(row)
+    columns = {
+      'num_examples': num_train,
+      **(reports or {'alpha': number * accuracy}),
+    }
+    said.append(pd.DataFrame(dict(round=number, client_id=ids, **columns)))
+  pd.DataFrame(metrics).to_csv(folder / 'metrics.csv', index=False)
+  pd.concat(said).to_csv(folder / 'reports.csv', index=False)
+  if scores:
+    pd.concat(scores).to_csv(folder / 'client_scores.csv', index=False)
+  if finished:
+    clients = pd.concat(scores)[-len(ids) :].drop(columns='round')
+    clients.insert(1, 'num_train', num_train)
+    clients.insert(2, 'num_classes', 10)
+    clients.to_csv(folder / 'clients.csv', index=False)
+    (folder / 'summary.json').write_text(json.dumps(_summary(metrics)))
+  return folder
+
+
+def _summary(metrics):
+  final = metrics[-1]
+  return {
+    'final': {n: v for n, v in final.items() if n[:6] in ('client', 'global')},
+    'client_f1_variance_window': {
+      'evaluations': 3,
+      'mean': 0.0123,
+      'low': 0.01,
+      'high': 0.0146,
+    },
+    'dropped': {
+      'num_rejected_clients': sum(m['num_rejected_clients'] for m in metrics)
+    },
+    'median_seconds_per_round': 0.25,
+  }
+
+
+def _main(*arguments):
+  flag_values = flags.FlagValues()
+  report.define_flags(flag_values)
+  argv = flag_values(['report', *map(str, arguments)])
+  report.main(argv, flag_values)
+
+
+class _Page(parser.HTMLParser):
+  """The elements of a page, and the tables in it."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.elements = []  # (tag, attributes)
+    self.tables = []  # Rows of cells: (text, value of <data>, class).
+    self.text = ''
+    self._open = []
+    self.feed(text)
+    self.close()
+    assert not self._open
+
+  def handle_starttag(self, tag, attrs):
+    attributes = dict(attrs)
+    self.elements.append((tag, attributes))
+    if tag not in _VOID:
+      self._open.append(tag)
+    if tag == 'table':
+      self.tables.append([])
+    elif tag == 'tr':
+      self.tables[-1].append([])
+    elif tag in ('td', 'th'):
+      self.tables[-1][-1].append(['', None, attributes.get('class')])
+    elif tag == 'data':
+      self.tables[-1][-1][-1][1] = float(attributes['value'])
+
+  def handle_startendtag(self, tag, attrs):
+    self.elements.append((tag, dict(attrs)))
+
+  def handle_endtag(self, tag):
+    assert self._open.pop() == tag
+
+  def handle_data(self, data):
+    if self._open[-1:] == ['style']:
+      return
+    self.text += data
+    if 'td' in self._open or 'th' in self._open:
+      self.tables[-1][-1][-1][0] += data
+
+  def row(self, title, table=0):
+    """The cells of the rows whose title begins so, without the title."""
+    return [r[1:] for r in self.tables[table] if r[0][0].startswith(title)]
+
+
+def _render(*folders):
+  return report.render(report_runs.read_runs([str(f) for f in folders]))
+
+
+@pytest.fixture(scope='module', name='runs')
+def _runs(tmp_path_factory):
+  """A run of FeDABoost and one of FedAvg with a client that was dropped."""
+  root = tmp_path_factory.mktemp('runs')
+  boost = _write(
+    root / 'boost', algorithm='fedaboost', boost_rate=0.1, local_epochs=5
+  )
+  average = _write(
+    root / 'avg',
+    (0.2, 0.7, 0.9),
+    dropped=1,
+    reports={'loss': 0.3},
+    local_epochs=1,
+  )
+  return boost, average
+
+
+@pytest.fixture(scope='module', name='text')
+def _text(runs):
+  return _render(*runs)
+
+
+@pytest.fixture(scope='module', name='page')
+def _page(text):
+  return _Page(text)
+
+
+@pytest.fixture(name='no_figures')
+def _no_figures(monkeypatch):
+  """For tests of the rest of the page: figures take most of the time."""
+  monkeypatch.setattr(report_figures, 'curves', lambda runs: [])
+  monkeypatch.setattr(report_figures, 'distributions', lambda runs: [])
+  monkeypatch.setattr(
+    report_figures, 'of_clients', lambda run, prefix: ([], [])
+  )
+
+
+class TestPage:
+  def test_another_process_writes_the_same_without_tensorflow(
+    self, runs, text, tmp_path
+  ):
+    path = tmp_path / 'page.html'
+    code = (
+      'import runpy, sys;'
+      'runpy.run_module("launchers.report", run_name="__main__");'
+      'sys.exit("tensorflow" in sys.modules)'
+    )
+    found = subprocess.run(
+      [sys.executable, '-c', code, *runs, f'--output_file={path}'],
+      capture_output=True,
+      check=True,
+      text=True,
+    )
+    assert found.stdout == f'report: {path}\n'
+    assert not found.stderr
+    assert path.read_bytes() == text.encode()
+
+  def test_numbers_equal_those_of_the_summaries(self, runs, page):
+    finals = [
+      json.loads((run / 'summary.json').read_text())['final'] for run in runs
+    ]
+    for title, name in {
+      'Global model': 'global_{}',
+      'Mean of the clients': 'client_{}_mean',
+      'Median of the clients': 'client_{}_median',
+      'Best client': 'client_{}_max',
+      'Variance ↓': 'client_{}_variance',
+    }.items():
+      rows = page.row(title)
+      assert len(rows) == 2
+      for cells, score in zip(rows, ('accuracy', 'f1'), strict=True):
+        expected = [final[name.format(score)] for final in finals]
+        assert [cell[1] for cell in cells] == expected
+    (loss,) = page.row('Loss of the global model')
+    assert [cell[1] for cell in loss] == [f['global_loss'] for f in finals]
+
+  def test_what_was_dropped_and_what_it_cost(self, page):
+    (rejected,) = page.row('Clients whose update is not finite')
+    assert [cell[1] for cell in rejected] == [0, 3]
+    (seconds,) = page.row('Seconds a round')
+    assert [cell[1] for cell in seconds] == [0.25, 0.25]
+    (window,) = page.row('Variance, last rounds')
+    assert [cell[0] for cell in window] == ['0.01230.01 to 0.0146'] * 2
+
+  def test_best_values_are_marked(self, page):
+    worst, _ = page.row('Worst client')
+    assert [cell[2] for cell in worst] == ['best', None]
+    assert worst[0][0].endswith('(best)')
+    best, _ = page.row('Best client')  # Equal.
+    assert [cell[2] for cell in best] == [None, None]
+
+  def test_every_client_and_every_column_is_in_the_table(self, runs, page):
+    clients = pd.read_csv(runs[1] / 'clients.csv')
+    (table,) = (
+      t
+      for t in page.tables
+      if t[0][0][0] == 'client id' and t[1][3][0] == '0.2'
+    )
+    header, *rows = [[cell[0] for cell in row] for row in table]
+    assert header == [name.replace('_', ' ') for name in clients]
+    found = np.array(rows, float)
+    np.testing.assert_allclose(found, clients.to_numpy(), rtol=1e-3)
+
+  def test_nothing_comes_from_outside(self, text, page):
+    assert '://' not in text
+    assert not any('src' in attributes for _, attributes in page.elements)
+    for _, attributes in page.elements:
+      target = attributes.get('href', '#')
+      assert target.startswith('#') or target == 'data:,'
+      assert not [name for name in attributes if name.startswith('on')]
+
+  def test_ids_are_unique_and_what_is_referred_to_exists(self, text, page):
+    ids = collections.Counter(a['id'] for _, a in page.elements if 'id' in a)
+    assert set(ids.values()) == {1}
+    referred = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)
+    assert any(clip for clip, _ in referred)
+    assert {one or other for one, other in referred} <= set(ids)
+
+  def test_figures_have_text_alternatives(self, page):
+    figures = [a for tag, a in page.elements if tag == 'svg' and 'role' in a]
+    titles = [a['aria-label'] for a in figures]
+    assert len(figures) > 10 and len(set(titles)) == len(figures)
+    assert titles[0] == (
+      'Global model: accuracy ↑ over the rounds. fedaboost: 1 in the end;'
+      ' fedavg: 1 in the end.'
+    )
+    others = [a for tag, a in page.elements if tag == 'svg' and 'role' not in a]
+    assert all(a['aria-hidden'] == 'true' for a in others)
+
+  def test_settings_that_differ_come_first(self, page):
+    tables = [t for t in page.tables if t[0][0][0] == 'Flag']
+    differing, everything = [
+      {row[0][0]: [cell[0] for cell in row[1:]] for row in table[1:]}
+      for table in tables
+    ]
+    # What only one of them reads comes last.
+    assert list(differing.items()) == [
+      ('algorithm', ['fedaboost', 'fedavg']),
+      ('local_epochs', ['5', '1']),
+      ('boost_rate', ['0.1', '–']),
+    ]
+    assert everything['rounds'] == ['3', '3']
+    assert 'output_dir' in everything
+
+  @pytest.mark.usefixtures('no_figures')
+  def test_one_run_has_no_comparison(self, runs):
+    page = _Page(_render(runs[0]))
+    assert not [cell for t in page.tables for r in t for cell in r if cell[2]]
+    assert 'In no round was a client or an update left out.' in page.text
+    assert 'differ' not in page.text
+
+
+class TestTextFromFiles:
+  def test_is_shown_and_not_run(self, tmp_path):
+    bad = '<script>alert(1)</script>'
+    name = '<img src=x onerror=alert(2)> $\\frac$ "x'
+    folders = [
+      _write(tmp_path / name, note=bad),
+      _write(tmp_path / 'b', algorithm='fedavg'),
+    ]
+    text = _render(*folders)
+    page = _Page(text)
+    assert not {'script', 'img'} & {tag for tag, _ in page.elements}
+    assert bad in page.text
+    assert f'fedavg ({name})' in page.text
+    (figure, *_) = (
+      a
+      for _, a in page.elements
+      if 'aria-label' in a and 'role' in a and a['role'] == 'img'
+    )
+    assert name in figure['aria-label']
+
+
+@pytest.fixture(scope='module', name='unfinished')
+def _unfinished(tmp_path_factory):
+  """Two rounds of three; the third is being written."""
+  folder = tmp_path_factory.mktemp('x') / 'run'
+  _write(folder, num_train=(10, 20, 0), finished=False, rounds=2, dropped=1)
+  for name in ('metrics.csv', 'client_scores.csv', 'reports.csv'):
+    with open(folder / name, 'a') as file:
+      file.write('3,0')
+  return folder
+
+
+class TestUnfinishedRun:
+  @pytest.mark.usefixtures('no_figures')
+  def test_says_so_with_what_there_is(self, unfinished):
+    page = _Page(_render(unfinished))
+    assert 'unfinished after round 2 of 3; scores of round 2' in page.text
+    mean, _ = page.row('Mean of the clients')
+    assert mean[0][1] == pytest.approx(2 / 3 * 0.6)  # Without the free rider.
+    worst, _ = page.row('Worst client')
+    assert worst[0][1] == pytest.approx(2 / 3 * 0.5)
+    (rejected,) = page.row('Clients whose update is not finite')
+    assert rejected[0][1] == 2
+    assert not page.row('Seconds a round')
+    assert 'goes on with the run' in page.text
+
+  def test_is_not_among_the_best(self, unfinished, tmp_path):
+    other = _write(tmp_path / 'x', (0.1, 0.2, 0), num_train=(10, 20, 0))
+    runs = report_runs.read_runs([str(unfinished), str(other)])
+    rows = sum(report_tables.fairness(runs).values(), [])
+    assert not [cell for row in rows for cell in row.cells if cell.best]
+
+  def test_before_the_first_evaluation(self, tmp_path):
+    folder = _write(tmp_path / 'x', finished=False, rounds=1, eval_every=2)
+    page = _Page(_render(folder))
+    assert 'unfinished after round 1 of 3; no scores yet' in page.text
+    assert 'Nothing was evaluated yet.' in page.text
+    assert 'No client has a score.' in page.text
+    assert 'Alpha' in page.text
+
+
+class TestFairness:
+  def test_by_hand(self, tmp_path):
+    run = _write(tmp_path / 'x', (0.5, 0.7, 0.9, 0), num_train=(9, 9, 9, 0))
+    (run,) = report_runs.read_runs([str(run)])
+    rows = {r.title: r for r in report_tables.fairness([run])['Accuracy']}
+    assert rows['Worst client ↑'].cells[0].value == 0.5
+    # (0.04 + 0 + 0.04) / 3, and 2.1^2 / (3 * 1.55).
+    sd = rows['Standard deviation ↓'].cells[0].value
+    assert sd == pytest.approx((0.08 / 3) ** 0.5)
+    jain = rows['Jain’s index ↑'].cells[0].value
+    assert jain == pytest.approx(4.41 / 4.65)
+
+  def test_jain_index(self):
+    assert report_tables.jain_index([0.3, 0.3, 0.3]) == pytest.approx(1)
+    assert report_tables.jain_index([0, 0, 0, 1]) == 0.25
+    assert np.isnan(report_tables.jain_index([]))
+    assert np.isnan(report_tables.jain_index([0, 0]))
+
+  def test_clients_that_trained_alone_give_a_cf_coefficient(self, tmp_path):
+    alone, run, equal = (0.3, 0.4, 0.8), (0.5, 0.7, 0.6), (0.5, 0.5, 0.5)
+    folders = [
+      _write(tmp_path / 'a', alone, algorithm='standalone'),
+      _write(tmp_path / 'b', run, algorithm='cffl'),
+      _write(tmp_path / 'c', equal),
+    ]
+    runs = report_runs.read_runs([str(folder) for folder in folders])
+    row = report_tables.fairness(runs)['Accuracy'][-1]
+    assert row.title == 'CF coefficient ↑'
+    expected = 100 * np.corrcoef(alone, run)[0, 1]
+    assert row.cells[1].value == pytest.approx(expected)
+    assert [row.cells[i].text for i in (0, 2)] == ['–', '–']
+
+  @pytest.mark.usefixtures('no_figures')
+  def test_runs_on_different_data_are_not_ranked(self, runs, tmp_path):
+    other = _write(tmp_path / 'x', (0.1, 0.2, 0.3), data_seed=1)
+    both = report_runs.read_runs([str(runs[0]), str(other)])
+    rows = sum(report_tables.fairness(both).values(), [])
+    assert not [cell for row in rows for cell in row.cells if cell.best]
+    page = _Page(_render(runs[0], other))
+    assert 'they differ in data_seed. No best value is marked.' in page.text
+
+  @pytest.mark.usefixtures('no_figures')
+  def test_different_tasks_are_said(self, runs, tmp_path):
+    other = _write(tmp_path / 'x', task='mnist')
+    text = _Page(_render(runs[0], other)).text
+    assert 'fedaboost, fedavg on digits, mnist' in text
+    assert 'These runs have different tasks' in text
+
+
+class TestRuns:
+  def test_labels_are_the_algorithms_where_these_differ(self, runs):
+    found = report_runs.read_runs([str(run) for run in runs])
+    assert [run.label for run in found] == ['fedaboost', 'fedavg']
+
+  def test_equal_algorithms_are_told_apart_by_their_directories(self, tmp_path):
+    folders = [
+      _write(tmp_path / 'x' / 'seed_0'),
+      _write(tmp_path / 'x' / 'seed_1'),
+      _write(tmp_path / 'y', algorithm='cffl'),
+    ]
+    found = report_runs.read_runs([str(folder) for folder in folders])
+    assert [run.label for run in found] == [
+      'fedavg (x/seed_0)',
+      'fedavg (x/seed_1)',
+      'cffl',
+    ]
+
+  def test_made_up_records_are_called_so(self, tmp_path, monkeypatch):
+    monkeypatch.delenv('TFF_FAIR_DATA_DIR', raising=False)
+    data = tmp_path / 'data'
+    data.mkdir()
+    folder = _write(tmp_path / 'x', task='ehr', data_dir=data)
+    (run,) = report_runs.read_runs([str(folder)])
+    assert run.data == 'ehr (synthetic records, of nobody)'
+    (data / 'patients.csv').touch()
+    assert run.data == 'ehr (the records in the data folder)'
+
+  def test_commands_repeat_a_run_or_go_on(self, tmp_path):
+    done = _write(tmp_path / 'a b')
+    going = _write(tmp_path / 'c', finished=False)
+    found = report_runs.read_runs([str(done), str(going)])
+    first, second = (shlex.split(report_tables.command(run)) for run in found)
+    assert first[:3] == ['python', '-m', 'launchers.train']
+    assert first[3:] == [
+      f'--flagfile={done}/flags.txt',
+      f'--output_dir={done}_again',
+    ]
+    assert second[-1] == f'--output_dir={going}'
+
+
+class TestFiguresOfClients:
+  def test_few_clients_have_a_line_each(self, runs):
+    run, _ = report_runs.read_runs([str(run) for run in runs])
+    (alpha,), keys = report_figures.of_clients(run, 'x')
+    assert alpha.title == 'Alpha, the weight of the upload'
+    # In the order of their data, and in different colours.
+    assert [key.label for key in keys] == [
+      '0: 10 examples',
+      '1: 20 examples',
+      '2: 200 examples',
+    ]
+    assert all(f'stroke: {key.color}' in alpha.svg for key in keys)
+
+  def test_many_clients_have_bands(self, tmp_path):
+    number = 11
+    folder = _write(
+      tmp_path / 'x', np.arange(number) / 10, num_train=[5] * number
+    )
+    (run,) = report_runs.read_runs([str(folder)])
+    (alpha,), keys = report_figures.of_clients(run, 'x')
+    assert not keys
+    assert 'Bands: the middle half, and all.' in alpha.note
+    # Alpha is the accuracy by the round.
+    assert 'of 11 clients over the rounds; the median is 1.5 in' in alpha.svg
+
+  def test_isolated_clients_are_marked(self, tmp_path):
+    reports = {'reputation': (0.4, 0.6, 0), 'reputable': (1, 1, 0)}
+    folder = _write(tmp_path / 'x', reports=reports)
+    metrics = pd.read_csv(folder / 'metrics.csv')
+    metrics['aggregator_threshold'] = 0.1
+    metrics.to_csv(folder / 'metrics.csv', index=False)
+    (run,) = report_runs.read_runs([str(folder)])
+    (figure,), _ = report_figures.of_clients(run, 'x')
+    assert 'a cross: the server isolates the client' in figure.note
+
+  def test_a_column_without_a_number_is_not_drawn(self, tmp_path):
+    folder = _write(tmp_path / 'x', reports={'alpha': np.nan})
+    (run,) = report_runs.read_runs([str(folder)])
+    assert report_figures.of_clients(run, 'x') == ([], [])
+
+
+class TestMistakes:
+  def _message(self, *arguments):
+    with pytest.raises(SystemExit) as error:
+      _main(*arguments)
+    message = error.value.code
+    assert message.startswith('Error: ') and '\n' not in message
+    return message
+
+  def test_no_run(self):
+    assert 'at least one run directory is required' in self._message()
+
+  def test_no_directory(self, tmp_path):
+    message = self._message(tmp_path / 'x')
+    assert message.endswith(
+      'x must be the directory of a run, found no such directory.'
+    )
+
+  def test_no_run_in_the_directory(self, tmp_path):
+    assert 'found no flags.txt in it.' in self._message(tmp_path)
+
+  def test_no_round(self, tmp_path):
+    folder = _write(tmp_path / 'x', finished=False)
+    (folder / 'metrics.csv').unlink()
+    assert 'must hold metrics.csv, found no file' in self._message(folder)
+
+  def test_the_same_run_twice(self, runs):
+    message = self._message(runs[0], runs[1], f'{runs[1]}/../boost')
+    assert 'must be given once' in message
+
+  @pytest.mark.parametrize(
+    'name, text, expected',
+    [
+      ('flags.txt', '--task=digits\n', 'must have algorithm, rounds, task'),
+      ('metrics.csv', 'round\n"1', 'metrics.csv must be a csv file'),
+      ('metrics.csv', 'round\n', 'must have the columns round and a row'),
+      ('metrics.csv', 'round\n1\n""\n', 'a number in each row of round'),
+      (
+        'reports.csv',
+        'round,client_id,num_examples\n1,0,\n',
+        'a number in each row of round, client_id, num_examples',
+      ),
+      ('reports.csv', 'round\n1\n', 'must have the columns round, client_id'),
+      ('client_scores.csv', b'\xff\xfe', 'client_scores.csv must be a csv'),
+      ('clients.csv', 'client_id\n1\n', 'must have the columns client_id, num'),
+      (
+        'summary.json',
+        '{"final": {',
+        'summary.json must be as launchers.train',
+      ),
+      ('summary.json', '[]', 'summary.json must be as launchers.train'),
+    ],
+  )
+  def test_a_damaged_file(self, tmp_path, name, text, expected):
+    folder = _write(tmp_path / 'x')
+    data = text if isinstance(text, bytes) else text.encode()
+    (folder / name).write_bytes(data)
+    assert expected in self._message(folder)
+
+  def test_another_file_is_not_overwritten(self, runs):
+    path = runs[0] / 'metrics.csv'
+    before = path.read_text()
+    message = self._message(runs[0], f'--output_file={path}')
+    assert 'must be new or a report, found another file.' in message
+    assert path.read_text() == before
+
+  def test_a_page_that_cannot_be_written(self, runs, tmp_path):
+    message = self._message(runs[0], f'--output_file={tmp_path}')
+    assert message.endswith('found: Is a directory.')
+
+
+@pytest.mark.usefixtures('no_figures')
+def test_an_earlier_report_is_replaced(tmp_path, capsys):
+  folder = _write(tmp_path / 'x')
+  _main(folder)
+  path = folder / 'report.html'
+  assert capsys.readouterr().out == f'report: {path}\n'
+  first = path.read_bytes()
+  with open(path, 'a') as file:
+    file.write('x')
+  _main(folder)
+  assert path.read_bytes() == first

@@ -1,0 +1,128 @@
+"""Clients as the data source of federated programs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+
+
+class ClientDataSource(tff.program.FederatedDataSource):
+  """Gives the clients of each round to a federated program.
+
+  `tff.program.DatasetDataSource` gives clients of one data set each; here a
+  client may also be a structure of data sets. Round n, from 1, has the clients
+  `tff.simulation.build_uniform_sampling_fn(client_ids, random_seed=seed)(n,
+  k)`: without repetition, and the same for the same seed. What a program saves
+  of it is the number of its last round, and no data, so that a program that is
+  started again draws the clients it would have drawn.
+  """
+
+  def __init__(
+    self,
+    client_data_fn: Callable[[int], Any],
+    client_ids: Sequence[int],
+    *,
+    seed: int = 0,
+  ):
+    """Makes a data source.
+
+    Args:
+      client_data_fn: `client id -> data`, a `tf.data.Dataset` or a structure of
+        them, for example what `build_client_data` returns. It is called each
+        time a client is drawn, and once now.
+      client_ids: Ids of all clients, at least one.
+      seed: Of the choice of clients, 0..2^32-1.
+
+    Raises:
+      TypeError: If `client_data_fn` is not callable, or `seed` not an integer.
+      ValueError: If there is no client, or `seed` is out of range.
+    """
+    checks.check_function('client_data_fn', client_data_fn, 'a client id')
+    checks.check_integer('seed', seed, 0, 2**32 - 1)
+    if not client_ids:
+      raise ValueError('client_ids must name at least one client, found none.')
+    self._client_data_fn = client_data_fn
+    self._client_ids = list(client_ids)
+    self._sample = tff.simulation.build_uniform_sampling_fn(
+      self._client_ids, random_seed=seed
+    )
+    member = _data_type(client_data_fn(self._client_ids[0]))
+    self._federated_type = tff.FederatedType(member, tff.CLIENTS)
+    # A program restores an iterator by its class alone: so the class knows the
+    # source.
+    self._iterator_class = type(
+      'ClientDataIterator', (_ClientDataIterator,), {'source': self}
+    )
+
+  @property
+  def federated_type(self) -> tff.FederatedType:
+    """The type of a round's data, `{D}@CLIENTS`."""
+    return self._federated_type
+
+  def iterator(self) -> tff.program.FederatedDataSourceIterator:
+    """Returns an iterator that is before its first round."""
+    return self._iterator_class(0)
+
+  def round_data(self, round_number: int, k: int | None = None) -> list[Any]:
+    """Returns the data of a round's clients.
+
+    It serves `tff.simulation.run_training_process`, too: as
+    `training_selection_fn=lambda n: source.round_data(n, k)`.
+
+    Args:
+      round_number: The round, from 1.
+      k: Number of clients, at most all there are; None for all, in the order of
+        `client_ids`.
+
+    Raises:
+      TypeError: If `k` is not an integer.
+      ValueError: If `k` is out of range.
+    """
+    chosen = self._client_ids
+    if k is not None:
+      checks.check_integer('k', k, 1, len(chosen))
+      chosen = self._sample(round_number, k)
+    return [self._client_data_fn(client_id) for client_id in chosen]
+
+
+class _ClientDataIterator(tff.program.FederatedDataSourceIterator):
+  """Counts rounds; `source`, of a derived class, has the data."""
+
+  source: ClientDataSource
+
+  def __init__(self, round_number: int):
+    self._round_number = round_number
+
+  @classmethod
+  def from_bytes(cls, buffer: bytes) -> '_ClientDataIterator':
+    """Restores an iterator."""
+    return cls(int(buffer))
+
+  def to_bytes(self) -> bytes:
+    """The number of its last round, in digits."""
+    return b'%d' % self._round_number
+
+  @property
+  def federated_type(self) -> tff.FederatedType:
+    """See `ClientDataSource`."""
+    return self.source.federated_type
+
+  def select(self, k: int | None = None) -> list[Any]:
+    """The data of the next round; see `ClientDataSource.round_data`."""
+    self._round_number += 1
+    return self.source.round_data(self._round_number, k)
+
+
+def _data_type(data) -> tff.Type:
+  """The type of one client's data."""
+  return tff.types.to_type(
+    tf.nest.map_structure(
+      lambda dataset: tff.SequenceType(
+        tff.types.tensorflow_to_type(dataset.element_spec)
+      ),
+      data,
+    )
+  )

@@ -1,0 +1,93 @@
+"""Checks of the tensors that losses take.
+
+TensorFlow stretches tensors of different shapes to a common one where it can: a
+loss of the wrong tensors would be a number all the same.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def vectors(name: str, value: Any, like: tf.Tensor | None = None) -> tf.Tensor:
+  """`value` as a tensor of vectors.
+
+  Args:
+    name: What the message calls the value.
+    value: `[..., p]`, of a float type.
+    like: Vectors of the same length and type; None for no others.
+
+  Returns:
+    The tensor.
+
+  Raises:
+    TypeError: If `value` is not of a float type, or not of that of `like`.
+    ValueError: If `value` is a scalar, or its vectors have another length.
+  """
+  hint = None if like is None else like.dtype
+  tensor = tf.convert_to_tensor(value, dtype_hint=hint)
+  if not tensor.dtype.is_floating or hint not in (None, tensor.dtype):
+    required = 'of a float type' if hint is None else hint.name
+    raise TypeError(f'{name} must be {required}, found {tensor.dtype.name}.')
+  size = None if like is None else like.shape[-1]
+  if tensor.shape.rank == 0 or not tensor.shape[-1:].is_compatible_with([size]):
+    size = 'p' if size is None else size
+    raise ValueError(
+      f'{name} must be vectors of the shape [..., {size}], found'
+      f' {tensor.shape}.'
+    )
+  return tensor
+
+
+def alike(**values: Any) -> list[tf.Tensor]:
+  """The values as tensors of vectors, all of one shape and type.
+
+  Args:
+    **values: `[..., p]`, by the names that the message calls them.
+
+  Returns:
+    The tensors.
+
+  Raises:
+    TypeError: If the types differ, or one is not a float type.
+    ValueError: If the shapes differ, or one is a scalar.
+  """
+  tensors = []
+  for name, value in values.items():
+    tensors.append(vectors(name, value, *tensors[:1]))
+  shapes = [tensor.shape for tensor in tensors]
+  if not all(shape.is_compatible_with(shapes[0]) for shape in shapes):
+    raise ValueError(
+      f'{", ".join(values)} must have the same shape, found'
+      f' {", ".join(map(str, shapes))}.'
+    )
+  return tensors
+
+
+def labelled(labels: Any, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
+  """A label for each row of a matrix, both as tensors.
+
+  Args:
+    labels: `int[?]`.
+    outputs: `float[?, p]`, logits or embeddings.
+
+  Returns:
+    The tensors.
+
+  Raises:
+    TypeError: If the labels are not integers, or the outputs not floats.
+    ValueError: If the shapes are not as required.
+  """
+  labels = tf.convert_to_tensor(labels)
+  outputs = vectors('logits or embeddings', outputs)
+  if not labels.dtype.is_integer:
+    raise TypeError(f'labels must be integers, found {labels.dtype.name}.')
+  required = labels.shape.concatenate([None])
+  if labels.shape.rank not in (None, 1) or not required.is_compatible_with(
+    outputs.shape
+  ):
+    raise ValueError(
+      'labels must have an entry for each row of [?, p], found shapes'
+      f' {labels.shape} and {outputs.shape}.'
+    )
+  return labels, outputs

@@ -1,0 +1,149 @@
+"""Connections to TFF's C++ workers."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import time
+
+import grpc
+import tensorflow_federated as tff
+
+_CONNECT_SECONDS = 20
+_POLL_SECONDS = 0.05
+_MESSAGE_BYTES = 2_000_000_000
+_CHANNEL_OPTIONS = [
+  ('grpc.max_message_length', _MESSAGE_BYTES),
+  ('grpc.max_receive_message_length', _MESSAGE_BYTES),
+  ('grpc.max_send_message_length', _MESSAGE_BYTES),
+]
+
+_DEFAULT_COMPILE = tff.backends.native.desugar_and_transform_to_native
+_Compile = Callable[
+  [tff.framework.ConcreteComputation], tff.framework.ConcreteComputation
+]
+_Stub = tff.framework.RemoteExecutorGrpcStub
+
+
+class WorkerError(RuntimeError, grpc.RpcError):
+  """A worker cannot be reached; the message names it.
+
+  TFF tries errors of connections again for ever; not those of this class.
+  """
+
+
+class Connection:
+  """A worker that runs somewhere, as seen from here."""
+
+  def __init__(self, name: str, stub_fn: Callable[[], _Stub]):
+    """Connects at the first use.
+
+    Args:
+      name: What errors call the worker.
+      stub_fn: Gives the connection, to a worker that runs.
+    """
+    self._name = name
+    self._stub_fn = stub_fn
+
+  def create_executor(self, num_clients: int) -> tff.framework.RemoteExecutor:
+    """Makes room on the worker for the values of a computation.
+
+    Args:
+      num_clients: How many clients it has.
+
+    Returns:
+      The executor.
+    """
+    executor = tff.framework.RemoteExecutor(self._stub_fn())
+    executor.set_cardinalities({tff.CLIENTS: num_clients})
+    return executor
+
+  def create_context(
+    self, compile_fn: _Compile = _DEFAULT_COMPILE
+  ) -> tff.framework.SyncContext:
+    """A context that executes in this worker.
+
+    Args:
+      compile_fn: Turns a computation into one that the worker knows.
+
+    Returns:
+      The context.
+    """
+    return _WorkerContext(self, compile_fn)
+
+  @contextlib.contextmanager
+  def one_line_errors(self) -> Iterator[None]:
+    """Reports a failed computation in one line, as a `RuntimeError`."""
+    try:
+      yield
+    except WorkerError:
+      raise
+    except grpc.RpcError as error:
+      # The rest of the message is the compiled computation.
+      line = error.details().splitlines()[0]
+      raise RuntimeError(f'{self._name}: {line}') from error
+
+
+class _WorkerContext(tff.framework.SyncExecutionContext):
+  """See `Connection.create_context`."""
+
+  def __init__(self, connection, compile_fn):
+    super().__init__(
+      tff.framework.ResourceManagingExecutorFactory(
+        lambda cardinalities: connection.create_executor(
+          cardinalities.get(tff.CLIENTS, 0)
+        )
+      ),
+      compile_fn,
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
+    )
+    self._connection = connection
+
+  def invoke(self, comp, arg):
+    """Executes `comp`; see `tff.framework.SyncContext`."""
+    with self._connection.one_line_errors():
+      return super().invoke(comp, arg)
+
+
+def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
+  """Waits until a worker answers.
+
+  Args:
+    address: `host:port`.
+
+  Returns:
+    The connection.
+
+  Raises:
+    WorkerError: If the worker does not answer.
+  """
+  channel = grpc.intercept_channel(
+    grpc.insecure_channel(address, _CHANNEL_OPTIONS), _NamedErrors(address)
+  )
+  stub = tff.framework.RemoteExecutorGrpcStub(channel)
+  deadline = time.monotonic() + _CONNECT_SECONDS
+  while not stub.is_ready:
+    if time.monotonic() > deadline:
+      channel.close()
+      raise WorkerError(
+        f'The worker at {address} must answer within {_CONNECT_SECONDS}'
+        ' seconds, found that it does not.'
+      )
+    time.sleep(_POLL_SECONDS)
+  return stub
+
+
+class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
+  """Says which worker is gone; gRPC says only that one is."""
+
+  def __init__(self, address):
+    self._address = address
+
+  def intercept_unary_unary(self, continuation, client_call_details, request):
+    """Sends the request; see `grpc.UnaryUnaryClientInterceptor`."""
+    call = continuation(client_call_details, request)
+    if call.code() == grpc.StatusCode.UNAVAILABLE:
+      raise WorkerError(
+        f'The worker at {self._address} must run until the computation ends,'
+        f' found that it is gone ({call.details()}).'
+      )
+    return call
