@@ -1,0 +1,515 @@
+"""Every factory of ours composes with TFF's, or it is said why not."""
+
+import collections
+import functools
+import inspect
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.composition import compositions
+from tests.composition import write_matrix
+from tff_fair import aggregators
+from tff_fair import runtime
+
+learning = tff.learning.algorithms
+
+# Of the clients' updates, two are longer.
+_CLIP_NORM = 2.0
+# Longer than all but what explodes.
+_ZERO_NORM = 100.0
+# Larger than all that is summed.
+_SECURE_BOUND = 64.0
+_PROXIMAL_STRENGTH = 0.5
+# The shapes of a kernel and a bias.
+_PAIR = ([2, 2], [2])
+_SECURE_SUMS = compositions.Sums(
+  value=tff.aggregators.SecureSumFactory(_SECURE_BOUND),
+  weight=tff.aggregators.SecureSumFactory(_SECURE_BOUND, 0.0),
+  count=tff.aggregators.SecureSumFactory(1, 0),
+)
+
+
+@pytest.fixture(scope='module')
+def contexts():
+  """One context of each kind, used in turn; the first is set."""
+  runtime.set_execution_context('device', device='cpu')
+  kinds = ('device', 'native')
+  yield [runtime.create_execution_context(kind) for kind in kinds]
+  runtime.set_execution_context('device', device='cpu')  # Ends the worker.
+
+
+def _rows(column):
+  rows = compositions.composed(column)
+  return pytest.mark.parametrize(
+    'row', rows, ids=[row.factory.__name__ for row in rows]
+  )
+
+
+def _impossible(columns):
+  pairs = [
+    (row, c) for row in compositions.ROWS for c in columns if c in row.reasons
+  ]
+  return pytest.mark.parametrize(
+    ('row', 'column'),
+    pairs,
+    ids=[f'{row.factory.__name__}-{column}' for row, column in pairs],
+  )
+
+
+def test_every_factory_has_a_row():
+  exported = {name for name in aggregators.__all__ if name.endswith('Factory')}
+  listed = [row.factory.__name__ for row in compositions.ROWS]
+  assert sorted(listed) == sorted(exported)
+
+
+def test_every_note_is_of_a_column_and_used():
+  used = set()
+  for row in compositions.ROWS:
+    assert {*row.reasons, *row.remarks} <= set(compositions.COLUMNS)
+    assert not {*row.reasons} & {*row.remarks}
+    used |= {*row.reasons.values(), *row.remarks.values()}
+  assert used == {*compositions.REASONS, *compositions.REMARKS}
+
+
+def test_the_readme_shows_this_matrix():
+  assert write_matrix.in_readme() == write_matrix.markdown(), (
+    'Run `python -m tests.composition.write_matrix`.'
+  )
+
+
+# The rounds.
+
+
+@functools.cache
+def _update(number, client_id):
+  """A pair of arrays, longer for later clients."""
+  rng = np.random.default_rng([number, client_id])
+  scale = np.float32(2.0**client_id / 2)
+  return tuple(
+    scale * rng.normal(size=shape).astype(np.float32) for shape in _PAIR
+  )
+
+
+def _rounds(row, change=lambda client_id, value: value):
+  """Values and weights of two rounds."""
+  rounds = []
+  for number, cohort in enumerate(compositions.COHORTS):
+    values = [row.value(_update(number, i)) for i in cohort]
+    weights = [row.weight(i, v) for i, v in zip(cohort, values, strict=True)]
+    changed = [change(i, v) for i, v in zip(cohort, values, strict=True)]
+    rounds.append((changed, weights))
+  return rounds
+
+
+def _norm(value):
+  return np.sqrt(sum(np.sum(np.square(v)) for v in tf.nest.flatten(value)))
+
+
+def _clipped(client_id, value):
+  del client_id  # Unused.
+  factor = np.float32(min(1.0, _CLIP_NORM / _norm(value)))
+  return tf.nest.map_structure(lambda v: factor * v, value)
+
+
+def _exploding(client_id, value):
+  factor = np.float32(1e4 if client_id == 2 else 1)
+  return tf.nest.map_structure(lambda v: factor * v, value)
+
+
+def _zeroed(client_id, value):
+  factor = np.float32(0 if client_id == 2 else 1)
+  return tf.nest.map_structure(lambda v: factor * v, value)
+
+
+def _type_of(value):
+  return tff.to_type(
+    tf.nest.map_structure(lambda v: tff.TensorType(v.dtype, v.shape), value)
+  )
+
+
+def _create(row, factory):
+  (values, weights), _ = _rounds(row)
+  return factory.create(_type_of(values[0]), _type_of(weights[0]))
+
+
+class _Once(tff.aggregators.WeightedAggregationFactory):
+  """Creates each process once: to trace it takes longest."""
+
+  def __init__(self, factory):
+    self._create = functools.cache(factory.create)
+
+  def create(self, value_type, weight_type):
+    return self._create(value_type, weight_type)
+
+
+@functools.cache
+def _ours(row):
+  return _Once(row.build(compositions.Sums()))
+
+
+def _run(process, rounds):
+  """The result and the measurements of each round."""
+  state, outputs = process.initialize(), []
+  for values, weights in rounds:
+    output = process.next(state, values, weights)
+    state = output.state
+    outputs.append((output.result, output.measurements))
+  return outputs
+
+
+def _plain(row, change=lambda client_id, value: value):
+  """What the factory by itself makes of the rounds."""
+  return _run(_create(row, _ours(row)), _rounds(row, change))
+
+
+def _run_on_both(process, rounds, contexts):
+  """What a process gives on both runtimes, where results are finite."""
+  on_device, on_worker = [_within(c, _run, process, rounds) for c in contexts]
+  _assert_close(on_device, on_worker)
+  for tensor in tf.nest.flatten(_results(on_device)):
+    assert np.isfinite(tensor).all()
+  return on_device
+
+
+def _within(context, function, *arguments):
+  with tff.framework.get_context_stack().install(context):
+    return function(*arguments)
+
+
+def _assert_close(found, expected, **tolerance):
+  tolerance = {'rtol': 1e-4, 'atol': 1e-5} | tolerance
+  tf.nest.assert_same_structure(found, expected)
+  for a, b in zip(
+    tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
+  ):
+    np.testing.assert_allclose(a, b, **tolerance)
+
+
+def _is_close(found, expected):
+  try:
+    _assert_close(found, expected)
+  except AssertionError:
+    return False
+  return True
+
+
+def _results(outputs):
+  """Without measurements."""
+  return [result for result, _ in outputs]
+
+
+def _unwrapped(outputs, name):
+  """Outputs with the measurements of the inner process."""
+  return [(result, measured[name]) for result, measured in outputs]
+
+
+# Around ours.
+
+
+@_rows('clip')
+def test_updates_are_clipped_before(row, contexts):
+  factory = tff.aggregators.clipping_factory(_CLIP_NORM, _ours(row))
+  outputs = _run_on_both(_create(row, factory), _rounds(row), contexts)
+  assert [m['clipped_count'] for _, m in outputs] == [2, 1]
+  found = _unwrapped(outputs, 'clipping')
+  _assert_close(found, _plain(row, _clipped))
+  only_directions = 'clip' in row.remarks
+  assert _is_close(found, _plain(row)) == only_directions
+
+
+@_rows('zero')
+def test_what_explodes_is_zeroed_before(row, contexts):
+  factory = tff.aggregators.zeroing_factory(_ZERO_NORM, _ours(row))
+  rounds = _rounds(row, _exploding)
+  outputs = _run_on_both(_create(row, factory), rounds, contexts)
+  assert [m['zeroed_count'] for _, m in outputs] == [1, 1]
+  found = _unwrapped(outputs, 'zeroing')
+  _assert_close(found, _plain(row, _zeroed))
+  assert not _is_close(found, _plain(row, _exploding))
+
+
+@tff.tensorflow.computation
+def _norm_of(value):
+  return tf.linalg.global_norm(tf.nest.flatten(value))
+
+
+def _measure_clients(value, weight):
+  del weight  # Unused.
+  norms = tff.federated_map(_norm_of, value)
+  return collections.OrderedDict(sum_of_norms=tff.federated_sum(norms))
+
+
+def _measure_result(result):
+  norm = tff.federated_map(_norm_of, result)
+  return collections.OrderedDict(norm_of_result=norm)
+
+
+@_rows('measure')
+def test_measurements_are_added(row, contexts):
+  factory = tff.aggregators.add_measurements(
+    _ours(row),
+    client_measurement_fn=_measure_clients,
+    server_measurement_fn=_measure_result,
+  )
+  rounds = _rounds(row)
+  found = _run_on_both(_create(row, factory), rounds, contexts)
+  expected = [
+    (
+      result,
+      collections.OrderedDict(
+        measured,
+        sum_of_norms=sum(_norm(v) for v in values),
+        norm_of_result=_norm(result),
+      ),
+    )
+    for (result, measured), (values, _) in zip(_plain(row), rounds, strict=True)
+  ]
+  _assert_close(found, expected)
+
+
+# Inside ours.
+
+
+@_rows('DP')
+def test_a_private_sum_without_noise_is_one_of_clipped_values(row, contexts):
+  private = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+    noise_multiplier=0.0, clients_per_round=1.0, clip=_CLIP_NORM
+  )
+  process = _create(row, row.build(compositions.Sums(value=private)))
+  found = _results(_run_on_both(process, _rounds(row), contexts))
+  clipped = tff.aggregators.clipping_factory(
+    _CLIP_NORM, tff.aggregators.SumFactory()
+  )
+  process = _create(row, row.build(compositions.Sums(value=clipped)))
+  _assert_close(found, _results(_run(process, _rounds(row))))
+  assert not _is_close(found, _results(_plain(row)))
+
+
+@pytest.mark.usefixtures('contexts')
+def test_a_private_sum_has_noise():
+  row = compositions.composed('DP')[0]
+  private = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+    noise_multiplier=0.1, clients_per_round=1.0, clip=_CLIP_NORM
+  )
+  process = _create(row, row.build(compositions.Sums(value=private)))
+  first, second = [_results(_run(process, _rounds(row))) for _ in range(2)]
+  assert not _is_close(first, second)
+
+
+class _Aggregation(NamedTuple):
+  """The types of the tensors that clients send, and of what they become."""
+
+  is_secure: bool
+  sent: list[tff.TensorType]
+  received: list[tff.TensorType]
+
+
+def _aggregations(process):
+  """All that goes from clients to the server."""
+  found = []
+
+  def look(block):
+    match block:
+      case tff.framework.Intrinsic(
+        type_signature=tff.FunctionType(
+          result=tff.FederatedType(placement=tff.SERVER)
+        )
+      ):
+        argument = block.type_signature.parameter
+        if isinstance(argument, tff.StructType) and len(argument):
+          argument = argument[0]  # The others say how to aggregate.
+        if isinstance(argument, tff.FederatedType) and (
+          argument.placement is tff.CLIENTS
+        ):
+          found.append(
+            _Aggregation(
+              block.uri.startswith('federated_secure'),
+              _tensors(argument.member),
+              _tensors(block.type_signature.result.member),
+            )
+          )
+    return block, False
+
+  tff.framework.transform_postorder(process.next.to_building_block(), look)
+  return found
+
+
+def _tensors(value_type):
+  tensors = []
+  tff.types.structure_from_tensor_type_tree(tensors.append, value_type)
+  return tensors
+
+
+@_rows('secure')
+def test_no_update_is_sent_in_the_open(row, contexts):
+  process = _create(row, row.build(_SECURE_SUMS))
+  found = _results(_run_on_both(process, _rounds(row), contexts))
+  _assert_close(found, _results(_plain(row)))
+  aggregations = _aggregations(process)
+  assert any(a.is_secure for a in aggregations)
+  sent = [t for a in aggregations if not a.is_secure for t in a.sent]
+  assert all(tensor.shape == () for tensor in sent)
+  counts_clients = 'secure' in row.remarks
+  assert bool(sent) == counts_clients
+
+
+@_rows('compress')
+def test_a_compressed_sum_is_off_by_its_quantization(row, contexts):
+  compressed = tff.aggregators.EncodedSumFactory.quantize_above_threshold(
+    quantization_bits=8, threshold=1, stochastic=False
+  )
+  process = _create(row, row.build(compositions.Sums(value=compressed)))
+  found = _results(_run_on_both(process, _rounds(row), contexts))
+  exact = _results(_plain(row))
+  assert not _is_close(found, exact)
+  _assert_close(found, exact, rtol=0.0, atol=0.1)
+
+
+@_impossible(compositions.SUMS)
+def test_there_is_no_sum_inside(row, column):
+  assert row.reasons[column] == compositions.SINGLE
+  parameters = inspect.signature(row.factory).parameters
+  assert not [name for name in parameters if name.endswith('_factory')]
+  received = [
+    tensor
+    for aggregation in _aggregations(_create(row, _ours(row)))
+    for tensor in aggregation.received
+  ]
+  # A row for each client.
+  assert any(tensor.shape[:1] == (None,) for tensor in received)
+
+
+# In an algorithm.
+
+
+_SGD = tff.learning.optimizers.build_sgdm(0.1)
+
+
+@functools.cache
+def _examples(client_id):
+  """Two batches, or more for later clients."""
+  rng = np.random.default_rng([7, client_id])
+  shape = [client_id + 2, 2, 2]
+  return tuple(rng.normal(size=shape).astype(np.float32) for _ in range(2))
+
+
+def _model():
+  """Linear regression."""
+
+  @tf.function
+  def predict(weights, x, training):
+    del training  # Unused.
+    (kernel, bias), _ = weights
+    return tf.matmul(x, kernel) + bias
+
+  def loss(output, label, sample_weight=None):
+    del sample_weight  # Unused.
+    return tf.reduce_mean(tf.square(output - label))
+
+  batch = tf.TensorSpec([None, 2], tf.float32)
+  return tff.learning.models.FunctionalModel(
+    initial_weights=(_zeros(), ()),
+    predict_on_batch_fn=predict,
+    loss_fn=loss,
+    input_spec=(batch, batch),
+  )
+
+
+def _zeros():
+  return tuple(np.zeros(shape, np.float32) for shape in _PAIR)
+
+
+def _build(builder, rule):
+  match builder:
+    case 'FedAvg':
+      return learning.build_weighted_fed_avg(
+        _model(), client_optimizer_fn=_SGD, model_aggregator=rule
+      )
+    case 'FedProx':
+      return learning.build_weighted_fed_prox(
+        _model(),
+        _PROXIMAL_STRENGTH,
+        client_optimizer_fn=_SGD,
+        model_aggregator=rule,
+      )
+    case 'MimeLite':
+      return learning.build_weighted_mime_lite(
+        _model(), _SGD, model_aggregator=rule
+      )
+  raise ValueError(builder)
+
+
+def _local_update(weights, client_id, proximal_strength):
+  """What a client sends: old weights minus new, after an SGD step a batch."""
+  kernel, bias = weights
+  for x, y in zip(*_examples(client_id), strict=True):
+    error = 2 * (x @ kernel + bias - y) / y.size
+    pull = [
+      proximal_strength * (new - old)
+      for new, old in zip((kernel, bias), weights, strict=True)
+    ]
+    kernel = kernel - np.float32(0.1) * (x.T @ error + pull[0])
+    bias = bias - np.float32(0.1) * (error.sum(axis=0) + pull[1])
+  return weights[0] - kernel, weights[1] - bias
+
+
+def _expected_model(row, proximal_strength):
+  """The model after two rounds of local SGD with the rule by itself."""
+  rule = _create(row, _ours(row))
+  state, weights = rule.initialize(), _zeros()
+  for cohort in compositions.COHORTS:
+    updates = [_local_update(weights, i, proximal_strength) for i in cohort]
+    numbers = [np.float32(_examples(i)[0].size / 2) for i in cohort]
+    output = rule.next(state, updates, numbers)
+    state = output.state
+    weights = tuple(w - u for w, u in zip(weights, output.result, strict=True))
+  return weights
+
+
+def _train(process):
+  """The model after two rounds, and what the rule measured."""
+  state, measured = process.initialize(), []
+  for cohort in compositions.COHORTS:
+    data = [tf.data.Dataset.from_tensor_slices(_examples(i)) for i in cohort]
+    output = process.next(state, data)
+    state = output.state
+    measured.append(output.metrics['aggregator'])
+  return process.get_model_weights(state).trainable, measured
+
+
+def _test_in(builder, row, contexts, proximal_strength=0.0):
+  process = _build(builder, _ours(row))
+  on_device, on_worker = [_within(c, _train, process) for c in contexts]
+  _assert_close(on_device, on_worker)
+  model, _ = on_device
+  _assert_close(model, _expected_model(row, proximal_strength))
+
+
+@_rows('FedAvg')
+def test_federated_averaging(row, contexts):
+  _test_in('FedAvg', row, contexts)
+
+
+@_rows('FedProx')
+def test_with_a_proximal_term(row, contexts):
+  # TFF 0.87.0 subtracts the term's gradient where it should add it.
+  _test_in('FedProx', row, contexts, -_PROXIMAL_STRENGTH)
+
+
+@_rows('MimeLite')
+def test_mime_lite(row, contexts):
+  _test_in('MimeLite', row, contexts)
+
+
+@_impossible(compositions.BUILDERS)
+def test_clients_of_a_builder_do_not_send_what_it_takes(row, column):
+  rule = row.build(compositions.Sums())
+  message = 'requires (the|a) weight'
+  if row.reasons[column] == compositions.STATISTICS:
+    message = 'requires values that are tff.learning.models.ModelWeights'
+  with pytest.raises(TypeError, match=message):
+    _build(column, rule)
