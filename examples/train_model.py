@@ -1,0 +1,79 @@
+"""Trains one of the five methods by `tff.learning.programs.train_model`.
+
+  python examples/train_model.py --method=fedaboost
+
+Evaluates the model of every other round at the clients. Writes train.csv,
+evaluation.csv, the last model, and the states of training and evaluations:
+stopped and started again, it goes on after the last round that was saved, and
+ends with the same model. In one case TFF refuses: if it was stopped when the
+evaluation of a round had begun, and the round was not yet saved.
+"""
+
+import asyncio
+import datetime
+import sys
+
+from absl import app
+from absl import flags
+import digits
+import tensorflow_federated as tff
+
+from tff_fair import algorithms
+from tff_fair import client
+from tff_fair import runtime
+
+_CLIENT_IDS = range(digits.NUM_CLIENTS)
+
+
+def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
+  """Trains and evaluates.
+
+  Args:
+    argv: What is left of the command line: the program's name.
+    flag_values: The parsed flags of `digits.define_flags`.
+  """
+  if len(argv) > 1:
+    sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
+  tff.framework.set_default_context(runtime.create_federated_context('device'))
+  folder = digits.output_dir('train_model', flag_values)
+  process = digits.build_process(flag_values['method'].value)
+  training = tff.learning.programs.train_model(
+    # `process` itself would do, were it not for the metrics manager.
+    train_process=algorithms.with_train_metrics(process),
+    train_data_source=client.ClientDataSource(digits.train_data, _CLIENT_IDS),
+    train_per_round_clients=flag_values['clients'].value,
+    train_total_rounds=flag_values['rounds'].value,
+    program_state_manager=tff.program.FileProgramStateManager(folder / 'state'),
+    model_output_manager=tff.program.SavedModelFileReleaseManager(folder),
+    train_metrics_manager=tff.program.CSVFileReleaseManager(
+      folder / 'train.csv'
+    ),
+    evaluation_manager=_evaluation_manager(folder),
+    evaluation_periodicity=2,
+  )
+  asyncio.run(training)
+  print(f'results: {folder}')
+
+
+def _evaluation_manager(folder):
+  """Evaluates each model that it is given once, at all clients."""
+  evaluation = digits.build_evaluation()
+  return tff.learning.programs.EvaluationManager(
+    data_source=client.ClientDataSource(digits.test_data, _CLIENT_IDS),
+    aggregated_metrics_manager=tff.program.CSVFileReleaseManager(
+      folder / 'evaluation.csv'
+    ),
+    create_state_manager_fn=lambda name: tff.program.FileProgramStateManager(
+      folder / name
+    ),
+    # No metrics of single evaluation rounds: there is one.
+    create_process_fn=lambda name: (evaluation, None),
+    cohort_size=digits.NUM_CLIENTS,
+    duration=datetime.timedelta(0),
+  )
+
+
+if __name__ == '__main__':
+  digits.define_flags(flags.FLAGS)
+  app.define_help_flags()
+  main(app.parse_flags_with_usage(sys.argv))

@@ -1,0 +1,123 @@
+import asyncio
+import collections
+import copy
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import client
+
+_IDS = (3, 1, 4, 5, 9, 2, 6)
+
+
+def _client_data(client_id):
+  examples = (np.full([2, 1], client_id, np.float32), np.zeros([2], np.int32))
+  return client.build_client_data(client_id, examples, examples)
+
+
+def _plain_data(client_id):
+  return tf.data.Dataset.from_tensors(np.int32(client_id))
+
+
+def _drawn(data):
+  """The ids of the clients whose data these are."""
+  return [int(d['client_id'].get_single_element()) for d in data]
+
+
+@pytest.fixture(name='source')
+def _source():
+  return client.ClientDataSource(_client_data, _IDS, seed=5)
+
+
+def test_rounds_have_the_clients_of_the_sampling_function_of_tff(source):
+  sample = tff.simulation.build_uniform_sampling_fn(_IDS, random_seed=5)
+  iterator = source.iterator()
+  for number in (1, 2, 3):
+    expected = sample(number, 4)
+    assert _drawn(iterator.select(4)) == expected
+    assert _drawn(source.round_data(number, 4)) == expected
+
+
+def test_without_a_number_all_clients_take_part_in_their_order(source):
+  assert _drawn(source.iterator().select()) == list(_IDS)
+
+
+def test_another_seed_draws_others(source):
+  other = client.ClientDataSource(_client_data, _IDS, seed=6)
+  assert _drawn(source.round_data(1, 6)) != _drawn(other.round_data(1, 6))
+
+
+def test_the_type_is_that_of_the_data_at_the_clients(source):
+  expected = tff.FederatedType(
+    client.client_data_type(tf.TensorSpec([None, 1], tf.float32), 10),
+    tff.CLIENTS,
+  )
+  # The contract leaves open how many examples an element has; the data do not.
+  assert expected.is_assignable_from(source.federated_type)
+  assert source.iterator().federated_type == source.federated_type
+  plain = client.ClientDataSource(_plain_data, _IDS)
+  assert str(plain.federated_type) == '{int32*}@CLIENTS'
+
+
+def test_a_copy_of_an_iterator_goes_on_by_itself(source):
+  iterator = source.iterator()
+  iterator.select(3)
+  kept = copy.deepcopy(iterator)
+  second = _drawn(iterator.select(3))
+  iterator.select(3)
+  assert _drawn(kept.select(3)) == second
+
+
+def test_a_saved_iterator_goes_on_where_it_was(source, tmp_path):
+  iterator = source.iterator()
+  for _ in range(12):
+    iterator.select(3)
+  managed = tff.program.FileProgramStateManager(tmp_path)
+  again = client.ClientDataSource(_client_data, _IDS, seed=5)
+
+  async def save_and_load():
+    await managed.save({'iterator': iterator}, 1)
+    return await managed.load(1, {'iterator': again.iterator()})
+
+  restored = asyncio.run(save_and_load())['iterator']
+  assert _drawn(restored.select(4)) == _drawn(source.round_data(13, 4))
+
+
+def test_two_sources_do_not_mix(source):
+  other = client.ClientDataSource(_plain_data, [7])
+  iterator = type(source.iterator()).from_bytes(source.iterator().to_bytes())
+  assert _drawn(iterator.select(1)) == _drawn(source.round_data(1, 1))
+  assert list(other.iterator().select(1)[0].as_numpy_iterator()) == [7]
+
+
+@pytest.mark.parametrize('k', [0, 8])
+def test_the_number_of_clients_must_be_one_that_there_are(source, k):
+  with pytest.raises(ValueError, match=rf'^k must be in 1\.\.7, found {k}\.$'):
+    source.iterator().select(k)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'options', 'error', 'message'),
+  [
+    ((_client_data, []), {}, ValueError, '^client_ids must name at least one'),
+    ((3, _IDS), {}, TypeError, '^client_data_fn must be a function'),
+    ((_client_data, _IDS), {'seed': -1}, ValueError, r'^seed must be in 0\.\.'),
+    ((_client_data, _IDS), {'seed': 2**32}, ValueError, '^seed must be in 0'),
+    ((_client_data, _IDS), {'seed': 0.5}, TypeError, '^seed must be an integ'),
+  ],
+)
+def test_what_it_refuses(arguments, options, error, message):
+  with pytest.raises(error, match=message):
+    client.ClientDataSource(*arguments, **options)
+
+
+def test_data_may_be_nested():
+  def nested(client_id):
+    return collections.OrderedDict(
+      b=_plain_data(client_id), a=(_plain_data(0),)
+    )
+
+  source = client.ClientDataSource(nested, [1])
+  assert str(source.federated_type) == '{<b=int32*,a=<int32*>>}@CLIENTS'
