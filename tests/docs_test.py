@@ -1,0 +1,345 @@
+"""The README and the pages of docs/ say what is, and do what they say."""
+
+import ast
+import functools
+import importlib
+import inspect
+import pathlib
+import re
+import shlex
+from typing import NamedTuple
+
+from absl import flags
+from matplotlib import mathtext
+import pytest
+
+from launchers import methods
+from launchers import presets
+from launchers import settings
+from launchers import tables
+from launchers import train_flags
+from tff_fair import aggregators
+from tff_fair import algorithms
+from tff_fair import runtime
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_README = 'README.md'
+_PAGES = [
+  _README,
+  *sorted(
+    str(path.relative_to(_ROOT)) for path in (_ROOT / 'docs').rglob('*.md')
+  ),
+]
+_COMPARATORS = 'docs/methods/comparators.md'
+# Page -> the method that it is about.
+_METHOD_PAGES = {
+  f'docs/methods/{name}.md': name
+  for name in ('fedaboost', 'cffl', 'corefed', 'fedquad', 'fedakd')
+}
+_FENCE = re.compile(r'^```(\S*) ?(\S*)\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+_OURS = r'(?:fedaboost|cffl|corefed|fedquad|fedakd)_\w+'
+
+
+class _Block(NamedTuple):
+  """A fenced block: its language, what stands behind it, its text and line."""
+
+  language: str
+  source: str
+  text: str
+  line: int
+
+
+@functools.cache
+def _read(page):
+  return (_ROOT / page).read_text()
+
+
+def _blocks(page, language):
+  text = _read(page)
+  found = (
+    _Block(*match.groups(), line=text.count('\n', 0, match.start(3)))
+    for match in _FENCE.finditer(text)
+  )
+  return [block for block in found if block.language == language]
+
+
+def _with_blocks(language):
+  return [page for page in _PAGES if _blocks(page, language)]
+
+
+def _prose(page):
+  return _FENCE.sub('', _read(page))
+
+
+def _section(page, heading):
+  """The text under a heading of the second level."""
+  _, _, rest = _read(page).partition(f'\n## {heading}\n')
+  return rest.partition('\n## ')[0]
+
+
+def _rows(text):
+  """The rows of the tables in a text, without their heads, as cells."""
+  lines = [line for line in text.splitlines() if line.startswith('|')]
+  heads = {i for i, line in enumerate(lines) if set(line) <= set('|-')}
+  return [
+    [cell.strip() for cell in line.strip('|').split(' |')]
+    for i, line in enumerate(lines)
+    if i not in heads and i + 1 not in heads
+  ]
+
+
+@pytest.fixture(name='runtime_as_before')
+def _runtime_as_before(default_runtime):
+  del default_runtime  # Sets it.
+  yield
+  runtime.set_execution_context('device', device='cpu')
+
+
+@pytest.mark.usefixtures('runtime_as_before')
+@pytest.mark.parametrize(
+  'page',
+  [
+    page
+    for page in _PAGES
+    if any(not block.source for block in _blocks(page, 'python'))
+  ],
+)
+def test_snippets_run_in_order(page, capsys):
+  scope = {}
+  for block in _blocks(page, 'python'):
+    if not block.source:
+      # Tracebacks name the line of the page.
+      code = compile('\n' * block.line + block.text, _ROOT / page, 'exec')
+      exec(code, scope)
+  assert capsys.readouterr().out or page == _README
+  if page == _README:
+    assert scope['state'].client_work['round'] == 2
+
+
+def test_quoted_code_is_that_of_the_file():
+  quoted = [
+    block
+    for page in _PAGES
+    for block in _blocks(page, 'python')
+    if block.source
+  ]
+  assert quoted
+  for block in quoted:
+    assert block.text in _read(block.source), block.text
+
+
+@pytest.mark.parametrize('page', _with_blocks('sh'))
+def test_commands_are_understood(page):
+  for block in _blocks(page, 'sh'):
+    for line in block.text.splitlines():
+      _check_command(shlex.split(line.partition('&&')[2] or line))
+
+
+def _check_command(words):
+  for word in words:
+    assert not word.endswith('.py') or (_ROOT / word).exists(), word
+  if '-m' not in words:
+    return
+  at = words.index('-m')
+  module, arguments = words[at + 1], words[at + 2 :]
+  if '--help' in arguments:
+    arguments.remove('--help')
+  if module == 'launchers.train':
+    settings.resolve(train_flags.parse(arguments), train_flags.FLAG_NAMES)
+    return
+  flag_values = flags.FlagValues()
+  importlib.import_module(module).define_flags(flag_values)
+  flag_values([module, *arguments])
+
+
+def test_the_test_command_is_the_one_of_continuous_integration():
+  assert 'pip install uv && uv run pytest\n' in _read(_README)
+  ci = (_ROOT / '.ci' / 'run').read_text()
+  assert "'pip install uv && uv run pytest'" in ci
+
+
+def test_all_presets_and_tables_are_listed():
+  known = {*presets.PRESETS, *tables.TABLES}
+  listed = set(re.findall(f'`({_OURS})`', _read('docs/experiments.md')))
+  assert listed == known
+  for page in _PAGES:
+    assert set(re.findall(f'`({_OURS})`', _prose(page))) <= known, page
+
+
+@pytest.mark.parametrize('page', _METHOD_PAGES)
+def test_a_table_stands_beside_the_presets_of_its_cells(page):
+  listed = {}
+  for first, names, *_ in _rows(_section(page, 'Reproduce')):
+    for table in re.findall(f'`({_OURS})`', first):
+      listed.setdefault(table, set()).update(re.findall(f'`({_OURS})`', names))
+  name = _METHOD_PAGES[page]
+  assert set(listed) == {t for t in tables.TABLES if t.startswith(f'{name}_')}
+  for table, names in listed.items():
+    assert {cell.preset for cell in tables.TABLES[table].cells.values()} <= (
+      names
+    )
+
+
+@pytest.mark.parametrize('page', _PAGES)
+def test_links_lead_somewhere(page):
+  for target in re.findall(r'\]\(([^)\s]+)\)', _prose(page)):
+    if target.startswith('https://'):
+      continue
+    path, _, anchor = target.partition('#')
+    linked = ((_ROOT / page).parent / path).resolve() if path else _ROOT / page
+    assert linked.exists(), target
+    if anchor:
+      assert anchor in _anchors(str(linked.relative_to(_ROOT))), target
+
+
+@functools.cache
+def _anchors(page):
+  """What GitHub makes of the headings."""
+  headings = re.findall(r'^#+ (.*)$', _prose(page), re.MULTILINE)
+  kept = (re.sub(r'[^\w\- ]', '', heading.lower()) for heading in headings)
+  return {heading.replace(' ', '-') for heading in kept}
+
+
+@pytest.mark.parametrize('page', _PAGES)
+def test_linked_functions_are_in_the_linked_files(page):
+  for name, path in re.findall(r'\[`(\w+)`\]\(([^)]+\.py)\)', _prose(page)):
+    text = ((_ROOT / page).parent / path).read_text()
+    assert re.search(rf'^(def|class) {name}\(', text, re.MULTILINE), name
+
+
+def test_every_page_is_linked_from_the_readme_or_a_page_that_is():
+  reached, new = set(), {_README}
+  while new:
+    reached |= new
+    new = {
+      str(((_ROOT / page).parent / path).resolve().relative_to(_ROOT))
+      for page in new
+      for path in re.findall(r'\]\(([^)#\s:]+\.md)', _prose(page))
+    } - reached
+  assert reached == set(_PAGES)
+
+
+@pytest.mark.parametrize('page', _METHOD_PAGES)
+def test_options_are_the_arguments_of_the_builder(page):
+  rows = _rows(_section(page, 'Options'))
+  parameters = _parameters(f'build_{_METHOD_PAGES[page]}')
+  assert [_name(row) for row in rows] == list(parameters)
+  for row in rows:
+    _check_option(row, parameters[_name(row)])
+  _check_flags(rows, _METHOD_PAGES[page])
+
+
+def test_options_of_comparators_are_the_arguments_of_their_builders():
+  common = _section(_COMPARATORS, 'Arguments in common')
+  shared = {_name(row): row for row in _rows(common)}
+  documented = set()
+  for section in _read(_COMPARATORS).split('\n## '):
+    named = re.search(r'\n`(build_\w+)`, `--algorithm=(\w+)`', section)
+    if named is None:
+      continue
+    builder, method = named.groups()
+    documented.add(method)
+    parameters = _parameters(builder)
+    own = {_name(row): row for row in _rows(section)}
+    assert set(parameters) <= {*shared, *own}, builder
+    assert [name for name in parameters if name in own] == list(own), builder
+    rows = {**shared, **own}
+    for name, parameter in parameters.items():
+      _check_option(rows[name], parameter)
+    _check_flags([rows[name] for name in parameters], method)
+  assert documented == set(methods.METHOD_FLAGS) - set(_METHOD_PAGES.values())
+  assert f'{len(documented)} comparators' in _read(_README)
+
+
+def _parameters(builder):
+  """The arguments of a builder after `model_fn`."""
+  parameters = dict(inspect.signature(getattr(algorithms, builder)).parameters)
+  del parameters['model_fn']
+  return parameters
+
+
+def _name(row):
+  return row[0].strip('`')
+
+
+def _check_option(row, parameter):
+  _, flag_names, _, default, what = row
+  assert set(re.findall(r'--(\w+)', flag_names)) <= {*train_flags.FLAG_NAMES}
+  found = re.findall(r'`([^`]+)`', default) or [default]
+  if 'required' in default:
+    found.append('required')
+  needed = 'required'
+  if parameter.default is not parameter.empty:
+    needed = repr(parameter.default)
+  assert needed in found, row
+  assert what, row
+
+
+def _check_flags(rows, method):
+  """Every flag that only some methods read is in the table of this one."""
+  named = {name for row in rows for name in re.findall(r'--(\w+)', row[1])}
+  assert set(methods.METHOD_FLAGS[method]) <= named
+
+
+def test_every_factory_is_listed_with_its_weight():
+  rows = _rows(_section('docs/composing.md', 'Rules and their weights'))
+  factories = {n for n in aggregators.__all__ if n.endswith('Factory')}
+  assert {_name(row) for row in rows} == factories
+
+
+@pytest.mark.parametrize('page', _with_blocks('math'))
+def test_equations_are_well_formed(page):
+  parser = mathtext.MathTextParser('path')
+  for block in _blocks(page, 'math'):
+    parser.parse(f'${block.text.strip()}$')
+
+
+def test_results_of_the_readme_are_those_of_the_results_page():
+  numbers = _numbers(_read('docs/results.md'))
+  for row in _rows(_section(_README, 'Results')):
+    ours, published = row[-2:]
+    assert _numbers(ours) and _numbers(ours) <= numbers, row
+    assert _numbers(published) and _numbers(published) <= numbers, row
+
+
+def _numbers(text):
+  return set(re.findall(r'(?<![\w.])-?\d*\.?\d+', text))
+
+
+def test_messages_are_those_of_the_code():
+  page = 'docs/troubleshooting.md'
+  messages = [block.text.strip() for block in _blocks(page, 'text')]
+  table = _rows(_section(page, 'Errors of the library'))
+  messages += [_name(row) for row in table]
+  assert len(messages) > 20
+  for message in messages:
+    best = max(
+      (len(m[0]) for p in _patterns() if (m := p.search(message))), default=0
+    )
+    assert best >= 0.4 * len(message), message
+
+
+@functools.cache
+def _patterns():
+  """Every string of the code with some text, its values left open."""
+  patterns = set()
+  for folder in ('tff_fair', 'launchers', 'tasks'):
+    for path in (_ROOT / folder).rglob('*.py'):
+      for node in ast.walk(ast.parse(path.read_text())):
+        patterns.add(_pattern(node))
+  return [re.compile(pattern) for pattern in patterns - {None}]
+
+
+def _pattern(node):
+  parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+  texts = [
+    part.value
+    for part in parts
+    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+  ]
+  if sum(map(len, texts)) < 15:
+    return None
+  return ''.join(
+    re.escape(part.value) if isinstance(part, ast.Constant) else '.+'
+    for part in parts
+  )
