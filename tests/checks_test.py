@@ -39,6 +39,21 @@ def test_legal_values_come_back():
       'n must be in 0..5, found 6.',
     ),
     (
+      lambda: checks.check_count('n', 2**31, 1),
+      ValueError,
+      'n must be at most 2147483647, found 2147483648.',
+    ),
+    (
+      lambda: checks.check_real('x', 1e39),
+      ValueError,
+      'x must be finite, found 1e+39.',
+    ),
+    (
+      lambda: checks.check_positive('x', 1e-39),
+      ValueError,
+      'x must be at least 1.18e-38, found 1e-39.',
+    ),
+    (
       lambda: checks.check_real('x', '1'),
       TypeError,
       "x must be a real number, found '1'.",

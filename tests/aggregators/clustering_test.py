@@ -107,3 +107,11 @@ class TestAverageLinkage:
     assert _labels(np.zeros((0, 0)), 2) == []
     nobody = np.zeros(2, bool)
     assert _labels(_distances([1]), 1, nobody) == [-1, -1]
+
+
+def test_distances_that_are_not_finite_are_the_farthest():
+  distances = np.full([3, 3], np.nan)
+  distances[0, 2] = distances[2, 0] = 1
+  distances[1] = np.inf
+  assert _labels(distances, 2) == [0, 1, 0]
+  assert _labels(distances, 1) == [0, 0, 0]

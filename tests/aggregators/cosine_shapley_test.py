@@ -7,6 +7,7 @@ import tensorflow_federated as tff
 
 from tff_fair import aggregators
 from tff_fair.aggregators import cosine_shapley
+from tff_fair.aggregators import sparse_rewards
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -35,6 +36,12 @@ def _close(found, expected):
 
 
 class TestFunctions:
+  def test_large_updates_are_scaled_too(self):
+    # Squares of 1e30 are infinite in float32.
+    updates = np.float32([[3e30, 4e30], [3.0, 4.0]])
+    found = sparse_rewards.unit_updates(updates, 0.5)
+    np.testing.assert_allclose(found, [[0.3, 0.4]] * 2, rtol=1e-6)
+
   def test_contributions_by_hand(self):
     aggregate = _ROUNDS[0]['aggregate']
     found = cosine_shapley.contributions(_UPDATES, np.float32(aggregate))
@@ -195,6 +202,18 @@ class TestFactory:
     np.testing.assert_allclose(
       output.state['reputation'], first['reputation'], rtol=1e-12
     )
+
+  def test_an_update_that_is_not_finite_is_one_of_0(self):
+    process = _process()
+    updates = _UPDATES.copy()
+    updates[0] = np.nan
+    found = _next(process, process.initialize(), [0, 1, 2], updates)
+    updates[0] = 0
+    expected = _next(
+      process, process.initialize(), [0, 1, 2], updates, (0, 2, 1)
+    )
+    for name in ('reputation', 'share', 'aggregate'):
+      _close(found.state[name], expected.state[name])
 
   def test_one_client_gets_all_of_its_own(self):
     process = _process(num_clients=1)

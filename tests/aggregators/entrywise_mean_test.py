@@ -1,3 +1,5 @@
+import collections
+
 import numpy as np
 import pytest
 import tensorflow_federated as tff
@@ -12,7 +14,6 @@ _TRIPLE = tff.TensorType(np.float32, [3])
 def _run(values, weights, value_type=_TRIPLE):
   process = aggregators.EntrywiseMeanFactory().create(value_type, value_type)
   output = process.next(process.initialize(), values, weights)
-  assert output.state == () and output.measurements == ()
   return output.result
 
 
@@ -58,6 +59,43 @@ class TestEntrywiseMean:
     )
     np.testing.assert_array_equal(found.trainable[0], [2, 4, 3])
     assert found.non_trainable[0] == 6
+
+  def test_the_sums_are_those_of_the_factories(self):
+    process = aggregators.EntrywiseMeanFactory(
+      tff.aggregators.clipping_factory(2.0, tff.aggregators.SumFactory()),
+      tff.aggregators.SecureSumFactory(4.0, 0.0),
+    ).create(_TRIPLE, _TRIPLE)
+    # The products are (3, 4, 0), of norm 5, and (0, 0, 1).
+    output = process.next(
+      process.initialize(),
+      [np.float32([3, 2, 9]), np.float32([0, 0, 1])],
+      [np.float32([1, 2, 0]), np.float32([0, 0, 1])],
+    )
+    np.testing.assert_allclose(output.result, [1.2, 0.8, 1], rtol=1e-6)
+    assert output.measurements['mean_value']['clipped_count'] == 1
+    assert output.measurements['mean_weight']['secure_upper_threshold'] == 4
+
+
+def test_types():
+  process = aggregators.EntrywiseMeanFactory().create(_TRIPLE, _TRIPLE)
+  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
+  measurements = collections.OrderedDict(mean_value=(), mean_weight=())
+  result = process.next.type_signature.result
+  for found, expected in (
+    (process.initialize.type_signature.result, state),
+    (result.state, state),
+    (result.result, _TRIPLE),
+    (result.measurements, measurements),
+  ):
+    tff.test.assert_types_identical(
+      found, tff.FederatedType(expected, tff.SERVER)
+    )
+
+
+@pytest.mark.parametrize('name', ['value_sum_factory', 'weight_sum_factory'])
+def test_a_sum_must_be_unweighted(name):
+  with pytest.raises(TypeError, match=f'{name} must be .*found MeanFactory'):
+    aggregators.EntrywiseMeanFactory(**{name: tff.aggregators.MeanFactory()})
 
 
 def test_bad_types():

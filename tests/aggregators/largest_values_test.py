@@ -174,3 +174,22 @@ def test_bad_value_type(value_type):
   factory = aggregators.LargestValuesFactory(0.5)
   with pytest.raises(TypeError, match='requires values that are structures'):
     factory.create(value_type, _FLOAT)
+
+
+@pytest.mark.parametrize('ties', largest_values.TIES)
+def test_an_update_that_is_not_a_number_does_not_become_zeros(ties):
+  vector = np.float32([1, np.nan, 3])
+  np.testing.assert_array_equal(
+    aggregators.keep_largest(vector, 2, ties=ties), [0, np.nan, 3]
+  )
+  np.testing.assert_array_equal(
+    largest_values.keep_largest_of_each(vector, tf.constant([1]), ties=ties),
+    [[0, np.nan, 0]],
+  )
+
+
+def test_values_have_an_entry():
+  factory = aggregators.LargestValuesFactory(0.5)
+  for nothing in (tff.to_type([]), tff.TensorType(np.float32, [0])):
+    with pytest.raises(TypeError, match='with one entry at least. Found type'):
+      factory.create(nothing, _FLOAT)

@@ -24,16 +24,20 @@ def _assert_close(found, expected):
 def test_types():
   process = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
   assert process.is_weighted
-  at_server = tff.FederatedType(_PAIR, tff.SERVER)
+  state = collections.OrderedDict(
+    drift=_PAIR, value_sum_process=(), count_sum_process=()
+  )
+  measurements = collections.OrderedDict(mean_value=(), mean_count=())
   result = process.next.type_signature.result
-  tff.test.assert_types_identical(
-    process.initialize.type_signature.result, at_server
-  )
-  tff.test.assert_types_identical(result.state, at_server)
-  tff.test.assert_types_identical(result.result, at_server)
-  tff.test.assert_types_identical(
-    result.measurements, tff.FederatedType((), tff.SERVER)
-  )
+  for found, expected in (
+    (process.initialize.type_signature.result, state),
+    (result.state, state),
+    (result.result, _PAIR),
+    (result.measurements, measurements),
+  ):
+    tff.test.assert_types_identical(
+      found, tff.FederatedType(expected, tff.SERVER)
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,28 @@ def test_bad_arguments(num_clients, error, message):
     aggregators.MeanDriftFactory(num_clients)
 
 
+@pytest.mark.parametrize('name', ['value_sum_factory', 'count_sum_factory'])
+def test_a_sum_must_be_unweighted(name):
+  with pytest.raises(TypeError, match=f'{name} must be .*found MeanFactory'):
+    aggregators.MeanDriftFactory(4, **{name: tff.aggregators.MeanFactory()})
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_the_sums_are_those_of_the_factories():
+  process = aggregators.MeanDriftFactory(
+    4,
+    # Updates are bounded by 2, and only one client counts.
+    tff.aggregators.clipping_factory(2.0, tff.aggregators.SumFactory()),
+    tff.aggregators.SecureSumFactory(1, 0),
+  ).create(_PAIR, _FLOAT)
+  output = _run(process, process.initialize(), [[3, 4], [6, 8]], [1, 0])
+  # The update is (1.2, 1.6).
+  _assert_close(output.state['drift'], [-0.3, -0.4])
+  _assert_close(output.result, [1.5, 2])
+  assert output.measurements['mean_value']['clipped_count'] == 1
+  assert output.measurements['mean_count']['secure_upper_threshold'] == 1
+
+
 @pytest.mark.usefixtures('default_runtime')
 class TestExecution:
   _PROCESS = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
@@ -78,22 +104,31 @@ class TestExecution:
     return _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]])
 
   def test_two_rounds_by_hand(self):
-    np.testing.assert_array_equal(self._PROCESS.initialize(), [0, 0])
+    np.testing.assert_array_equal(self._PROCESS.initialize()['drift'], [0, 0])
     first = self._after_one_round()
     # h = -(4, 2) / 4, though only two of four were there; the mean is (2, 1).
-    _assert_close(first.state, [-1, -0.5])
+    _assert_close(first.state['drift'], [-1, -0.5])
     _assert_close(first.result, [3, 1.5])
     second = _run(self._PROCESS, first.state, [[2, -4]])
     # h = (-1, -.5) - (2, -4) / 4.
-    _assert_close(second.state, [-1.5, 0.5])
+    _assert_close(second.state['drift'], [-1.5, 0.5])
     _assert_close(second.result, [3.5, -4.5])
 
   def test_example_of_all_clients(self):
     # Of w = 1, y = (.82, 1.54): h is .18 on average.
     process = aggregators.MeanDriftFactory(2).create(_FLOAT, _FLOAT)
     output = _run(process, process.initialize(), [0.18, -0.54])
-    assert output.state == pytest.approx(0.18)
+    assert output.state['drift'] == pytest.approx(0.18)
     assert 1 - output.result == pytest.approx(1.36)
+
+  def test_an_update_that_is_not_finite_counts_nowhere(self):
+    expected = _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0]])
+    for bad in (np.nan, np.inf):
+      found = _run(
+        self._PROCESS, self._PROCESS.initialize(), [[1, 0], [bad, 1]]
+      )
+      _assert_close(found.result, expected.result)
+      _assert_close(found.state['drift'], expected.state['drift'])
 
   def test_only_the_sign_of_a_weight_matters(self):
     expected = self._after_one_round()
@@ -101,7 +136,7 @@ class TestExecution:
       self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]], [1e-3, 50]
     )
     np.testing.assert_array_equal(found.result, expected.result)
-    np.testing.assert_array_equal(found.state, expected.state)
+    np.testing.assert_array_equal(found.state['drift'], expected.state['drift'])
 
   def test_who_has_weight_0_counts_in_neither(self):
     expected = self._after_one_round()
@@ -112,21 +147,24 @@ class TestExecution:
       [0, 1, 0, 1],
     )
     np.testing.assert_array_equal(found.result, expected.result)
-    np.testing.assert_array_equal(found.state, expected.state)
+    np.testing.assert_array_equal(found.state['drift'], expected.state['drift'])
 
   @pytest.mark.parametrize('updates', [[], [[5, 5]]])
   def test_nobody_leaves_all_as_it_was(self, updates):
     before = self._after_one_round().state
     output = _run(self._PROCESS, before, updates, [0] * len(updates))
     np.testing.assert_array_equal(output.result, [0, 0])
-    np.testing.assert_array_equal(output.state, before)
+    np.testing.assert_array_equal(output.state['drift'], before['drift'])
 
   def test_structures_are_kept(self):
     value_type = tff.to_type([_PAIR, collections.OrderedDict(a=_FLOAT)])
     process = aggregators.MeanDriftFactory(2).create(value_type, _FLOAT)
     value = [np.array([1, -1], np.float32), {'a': np.float32(4)}]
     output = process.next(process.initialize(), [value], [np.float32(1)])
-    for found, factor in ((output.state, -0.5), (output.result, 1.5)):
+    for found, factor in (
+      (output.state['drift'], -0.5),
+      (output.result, 1.5),
+    ):
       pair, inner = found
       _assert_close(pair, [factor, -factor])
       _assert_close(inner['a'], 4 * factor)

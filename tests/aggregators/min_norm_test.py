@@ -233,3 +233,23 @@ class TestExecution:
     )
     np.testing.assert_allclose(output.result.trainable[0], [0.75, 0.25])
     assert output.result.non_trainable[0] == pytest.approx(-1)
+
+
+def test_products_that_are_not_finite_have_no_minimum():
+  for bad in (np.nan, np.inf):
+    gram = np.array([[1.0, bad], [bad, 1.0]])
+    half = np.full(2, 0.5)
+    assert np.isnan(_solve(gram, 0 * half, 2 * half, half)).all()
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_who_has_infinitely_many_examples_is_left_out():
+  factory = aggregators.MinNormFactory()
+  output = _aggregate(factory, [[1, 0], [0, 1]], [math.inf, 1])
+  np.testing.assert_allclose(output.result, [0, 1])
+  assert output.measurements['num_aggregated'] == 1
+
+
+def test_a_rate_that_is_no_function_is_refused():
+  with pytest.raises(TypeError, match='learning_rate_fn must be a function of'):
+    aggregators.MinNormFactory(learning_rate_fn=0.1)

@@ -49,3 +49,9 @@ def test_unweighted_factory_is_refused():
     aggregators.ModelWeightsFactory(
       tff.aggregators.SumFactory(), tff.aggregators.MeanFactory()
     )
+
+
+@pytest.mark.parametrize('value_type', [_FLOAT, tff.to_type([_FLOAT])])
+def test_values_that_are_no_model_weights_are_refused(value_type):
+  with pytest.raises(TypeError, match='requires values that are tff.*float32'):
+    _factory().create(value_type, _FLOAT)

@@ -46,6 +46,12 @@ class TestWeight:
     scale, weight = q_fair.q_fair_weight(0.0, 0.0, 0.0, 1.0)
     assert (scale, weight) == (1, 0)
 
+  @pytest.mark.parametrize(('loss', 'rate'), [(-1.0, 0.1), (1.0, -0.1)])
+  def test_no_weight_for_a_negative_loss_or_rate(self, loss, rate):
+    # By the formula h = q |u|^2 / eta^2 + F / eta = 20 and 40.
+    scale, weight = q_fair.q_fair_weight(0.3, loss, rate, 1.0)
+    assert (scale, weight) == (1, 0)
+
 
 def _weights(losses, rate=0.1):
   return [

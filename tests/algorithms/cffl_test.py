@@ -694,7 +694,6 @@ def _zeros(x=(5, 4), y=(0, 1, 2, 0, 1)):
 @pytest.mark.parametrize(
   ('options', 'error'),
   [
-    ({'num_clients': 0}, ValueError),
     ({'upload_rate': 0.0}, ValueError),
     ({'upload_rate': 1.1}, ValueError),
     ({'upload_rate': 'all'}, TypeError),

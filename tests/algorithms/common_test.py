@@ -131,10 +131,6 @@ def _run(process, state, cohorts):
   return outputs
 
 
-def _assert_equal(one, other):
-  tf.nest.map_structure(np.testing.assert_array_equal, one, other)
-
-
 # What comes from the process being built anew is the same for all: these have
 # every piece that a method can be made of.
 _BUILT_TWICE = ('fed_avg', 'fedaboost', 'cffl', 'corefed', 'fedquad', 'fedakd')
@@ -143,7 +139,7 @@ _BUILT_TWICE = ('fed_avg', 'fedaboost', 'cffl', 'corefed', 'fedquad', 'fedakd')
 @pytest.mark.parametrize('name', _BUILT_TWICE)
 def test_a_new_process_gives_the_same(name):
   process, again = _process(name), _process.__wrapped__(name)
-  _assert_equal(
+  linear_task.assert_equal(
     _run(process, process.initialize(), _COHORTS),
     _run(again, again.initialize(), _COHORTS),
   )
@@ -168,7 +164,9 @@ class TestEveryMethod:
   def test_repeats_bit_for_bit(self, name):
     process = _process(name)
     first = _run(process, process.initialize(), _COHORTS)
-    _assert_equal(first, _run(process, process.initialize(), _COHORTS))
+    linear_task.assert_equal(
+      first, _run(process, process.initialize(), _COHORTS)
+    )
 
   def test_goes_on_from_a_saved_state(self, name, tmp_path):
     process = _process(name)
@@ -180,7 +178,7 @@ class TestEveryMethod:
       return await managed.load(1, process.initialize())
 
     state = asyncio.run(save_and_load())
-    _assert_equal(whole[1:], _run(process, state, _COHORTS[1:]))
+    linear_task.assert_equal(whole[1:], _run(process, state, _COHORTS[1:]))
 
   def test_the_order_of_clients_does_not_matter_much(self, name):
     process = _process(name)
@@ -199,7 +197,7 @@ class TestEveryMethod:
       lambda w: w + 1, process.get_model_weights(state)
     )
     state = process.set_model_weights(state, weights)
-    _assert_equal(process.get_model_weights(state), weights)
+    linear_task.assert_equal(process.get_model_weights(state), weights)
 
   def test_runs_in_the_simulation_loop_of_tff(self, name):
     process = _process(name)
@@ -218,5 +216,5 @@ class TestEveryMethod:
       metrics_managers=[Releases()],
     )
     expected = _run(process, process.initialize(), _COHORTS[:2])
-    _assert_equal(state, expected[-1].state)
+    linear_task.assert_equal(state, expected[-1].state)
     assert {1, 2} <= set(released)

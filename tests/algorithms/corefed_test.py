@@ -592,8 +592,6 @@ class TestAlignedState:
 @pytest.mark.parametrize(
   ('options', 'error', 'message'),
   [
-    ({'num_clients': None}, TypeError, 'num_clients must be an integer'),
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
     ({'variant': 'x'}, ValueError, "variant must be one of .*found 'x'"),
     ({'alignment': 'x'}, ValueError, "alignment must be one of .*found 'x'"),
     (
@@ -627,7 +625,6 @@ class TestAlignedState:
       TypeError,
       'server_optimizer must be a tff.* found int',
     ),
-    ({'batch_size': 0}, ValueError, 'batch_size must be at least 1, found 0'),
   ],
   ids=str,
 )

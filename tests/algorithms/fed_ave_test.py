@@ -214,7 +214,6 @@ class TestEdgeCases:
 @pytest.mark.parametrize(
   ('options', 'error', 'message'),
   [
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
     ({'validation': None}, TypeError, 'validation must be a pair of inputs an'),
     ({'update_length': 0.0}, ValueError, 'update_length must be positive, fou'),
     ({'history_weight': 2.0}, ValueError, 'history_weight must be at most 1.0'),
@@ -222,8 +221,6 @@ class TestEdgeCases:
     ({'upload_fraction': 2.0}, ValueError, 'upload_fraction must be at most 1'),
     ({'download_base': -1.0}, ValueError, 'download_base must be at least 0.0'),
     ({'variant': 'x'}, ValueError, "variant must be one of 'original', 'feda"),
-    ({'focal_gamma': -1.0}, ValueError, 'focal_gamma must be at least 0.0, fo'),
-    ({'seed': -1}, ValueError, 'seed must be in 0..'),
   ],
 )
 def test_bad_arguments(options, error, message):

@@ -215,25 +215,3 @@ def test_type_signature_shows_the_data():
   assert str(data_type) == '{<x=float32[?,4],y=int32[?]>*}@CLIENTS'
   data_type = _build(num_clients=3).next.type_signature.parameter[1]
   assert str(data_type).startswith('{<client_id=int32*,train=<x=float32[?,4]')
-
-
-@pytest.mark.parametrize(
-  ('options', 'error', 'message'),
-  [
-    ({'client_optimizer': 0.1}, TypeError, 'client_optimizer must be a tff'),
-    ({'server_optimizer': 1}, TypeError, 'server_optimizer must be a tff'),
-    ({'local_epochs': 0}, ValueError, 'local_epochs must be at least 1'),
-    ({'local_epochs': 1.5}, TypeError, 'local_epochs must be an integer'),
-    ({'batch_size': -1}, ValueError, 'batch_size must be at least 1'),
-    ({'seed': -1}, ValueError, 'seed must be in 0.*, found -1'),
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1'),
-    (
-      {'model_aggregator': tff.aggregators.SumFactory()},
-      TypeError,
-      'model_aggregator must be .*Weighted.*found SumFactory',
-    ),
-  ],
-)
-def test_bad_arguments(options, error, message):
-  with pytest.raises(error, match=message):
-    _build(**options)

@@ -258,12 +258,6 @@ def test_scales_and_shifts_are_pruned_and_statistics_are_not():
       r'prune_stages must be in 1\.\.2, found 3',
     ),
     ({'prune_stages': 1.5}, TypeError, 'prune_stages must be an .*found 1.5'),
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
-    ({'focal_gamma': -1}, ValueError, 'focal_gamma must be .*found -1'),
-    ({'client_optimizer': 1}, TypeError, 'client_optimizer must be a tff'),
-    ({'local_epochs': 0}, ValueError, 'local_epochs must be at least 1'),
-    ({'batch_size': 0}, ValueError, 'batch_size must be at least 1, found 0'),
-    ({'seed': -1}, ValueError, 'seed must be in 0.*, found -1'),
   ],
   ids=str,
 )

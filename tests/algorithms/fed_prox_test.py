@@ -153,9 +153,6 @@ def test_weight_0_is_fed_avg_for_weights_without_a_gradient():
       TypeError,
       "proximal_weight must be a real .*found 'much'",
     ),
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
-    ({'local_epochs': 0}, ValueError, 'local_epochs must be at least 1'),
-    ({'client_optimizer': 1}, TypeError, 'client_optimizer must be a tff'),
   ],
   ids=str,
 )

@@ -359,7 +359,6 @@ class TestEdgeCases:
     ({'weight_sign': 0}, ValueError, 'weight_sign must be one of'),
     ({'weight_init': 'x'}, ValueError, 'weight_init must be one of'),
     ({'gamma_mode': 'x'}, ValueError, 'gamma_mode must be one of'),
-    ({'num_clients': None}, TypeError, 'num_clients must be an integer'),
     (
       {'boost_rate': 'fast'},
       TypeError,

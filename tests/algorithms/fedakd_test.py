@@ -538,13 +538,6 @@ def test_teachers_and_selection_use_moving_statistics():
       "granularity must be one of .*'single_step', found 'batches'",
     ),
     ({'evaluate': 'both'}, ValueError, "evaluate must be .*found 'both'"),
-    ({'focal_gamma': -1}, ValueError, 'focal_gamma must be .*found -1'),
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
-    ({'num_clients': None}, TypeError, 'num_clients must be an .*found None'),
-    ({'client_optimizer': 1}, TypeError, 'client_optimizer must be a tff'),
-    ({'local_epochs': 0}, ValueError, 'local_epochs must be at least 1'),
-    ({'batch_size': 0}, ValueError, 'batch_size must be at least 1, found 0'),
-    ({'seed': -1}, ValueError, 'seed must be in 0.*, found -1'),
   ],
   ids=str,
 )

@@ -217,19 +217,6 @@ class TestBoth:
     ):
       linear_task.assert_model(found, start, rtol=0)
 
-  @pytest.mark.parametrize(
-    ('options', 'error', 'message'),
-    [
-      ({'num_clients': None}, TypeError, 'num_clients must be an integer'),
-      ({'num_clients': 0}, ValueError, 'num_clients must be at least 1'),
-      ({'client_optimizer': 1}, TypeError, 'client_optimizer must be a tff'),
-      ({'local_epochs': 0}, ValueError, 'local_epochs must be at least 1'),
-    ],
-  )
-  def test_bad_arguments(self, name, options, error, message):
-    with pytest.raises(error, match=message):
-      _build(name, **options)
-
 
 @pytest.mark.parametrize(
   ('name', 'options', 'error'),

@@ -55,7 +55,9 @@ def test_built_data_have_the_type_of_the_contract():
 
 
 def test_lengths_must_agree():
-  with pytest.raises(ValueError, match='train part of client 3.*5.*and 4'):
+  with pytest.raises(
+    ValueError, match='train part of client 3.*5.*and labels.*4'
+  ):
     client.build_client_data(3, (_X, _Y[:4]), (_X, _Y))
 
 
@@ -94,7 +96,8 @@ class TestGatherClient:
   )
   def test_out_of_range(self, client_id, label, message):
     y = np.array([0, label])
-    data = client.build_client_data(client_id, (_X[:2], y), (_X, _Y))
+    data = client.build_client_data(0, (_X[:2], y), (_X, _Y))
+    data['client_id'] = tf.data.Dataset.from_tensors(np.int32(client_id))
     with pytest.raises(RuntimeError, match=message):
       self._gather(5)(data)
 
@@ -104,3 +107,29 @@ class TestGatherClient:
 )
 def test_count_classes(labels, expected):
   assert client.count_classes(np.array(labels, np.int32), 4) == expected
+
+
+@pytest.mark.parametrize(
+  ('labels', 'error', 'message'),
+  [
+    ([1.7], TypeError, 'labels that are integers, found float64 and float64'),
+    (
+      [2**32],
+      ValueError,
+      'The labels of client 0 must be int32, found 4294967',
+    ),
+    ([[1]], ValueError, r'labels of shape \[1, 1\]'),
+  ],
+)
+def test_labels_are_not_made_to_fit(labels, error, message):
+  nothing = (np.zeros([0, 2]), [])
+  with pytest.raises(error, match=message):
+    client.build_client_data(0, (np.ones([1, 2]), labels), nothing)
+
+
+def test_an_id_is_not_rounded():
+  nothing = (np.zeros([0, 2]), [])
+  with pytest.raises(
+    TypeError, match=r'client_id must be an integer, found 1\.5'
+  ):
+    client.build_client_data(1.5, nothing, nothing)

@@ -44,6 +44,20 @@ def test_against_numpy(batch_size):
   np.testing.assert_allclose(metrics['accuracy'], right.mean(), rtol=1e-6)
 
 
+def test_the_gradient_of_an_embedding_by_hand():
+  x = tf.keras.Input([1])
+  rows = tf.keras.layers.Embedding(3, 2, embeddings_initializer='zeros')(x)
+  outputs = tf.keras.layers.Flatten()(rows)
+  model = models.StatelessModel(lambda: tf.keras.Model(x, outputs))
+  examples = collections.OrderedDict(
+    x=tf.constant([[1.0], [0.0], [1.0]]), y=tf.constant([0, 1, 0])
+  )
+  (gradient,), _ = client.mean_gradient(model, model.initial_weights, examples)
+  # Logits are 0, so each of three examples has (p - y) / 3 = -+ 1 / 6.
+  expected = [[1 / 6, -1 / 6], [-2 / 6, 2 / 6], [0, 0]]
+  np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
 def test_no_examples():
   (data,) = linear_task.make_clients([0])
   gradient, metrics = client.mean_gradient(
@@ -228,3 +242,17 @@ def _batch_norm_gradients(linear, x, y):
   p /= p.sum(axis=1, keepdims=True)
   of_x = (p - np.eye(p.shape[1])[y]) @ linear.kernel.T / len(y)
   return np.sum(of_x * x, axis=0), of_x.sum(axis=0)
+
+
+def test_batches_of_no_example_do_not_go_on_for_ever():
+  (data,) = linear_task.make_clients([3])
+  weights, examples = _MODEL.initial_weights, _examples(data)
+  for call in (
+    lambda: client.mean_loss(_MODEL, weights, examples, 0),
+    lambda: client.batch_losses(_MODEL, weights, examples, 0, 2),
+    lambda: client.fisher_trace(_MODEL, weights, examples, 0),
+  ):
+    with pytest.raises(
+      ValueError, match='batch_size must be at least 1, found'
+    ):
+      call()

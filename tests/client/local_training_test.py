@@ -73,6 +73,20 @@ def test_one_step_by_hand():
   assert int(result.num_steps) == 1
 
 
+def test_an_embedding_trains_where_the_mask_lets_it():
+  x = tf.keras.Input([1])
+  rows = tf.keras.layers.Embedding(3, 2, embeddings_initializer='zeros')(x)
+  outputs = tf.keras.layers.Flatten()(rows)
+  result = _train(
+    lambda: tf.keras.Model(x, outputs),
+    _one(1.0, 0),
+    gradient_mask=[tf.constant([[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]])],
+  )
+  # Row 1 has the gradient (-1/2, 1/2).
+  (table,) = result.weights.trainable
+  np.testing.assert_allclose(table, [[0, 0], [0.05, 0], [0, 0]], rtol=1e-6)
+
+
 def test_metrics_are_means_over_examples_of_all_epochs():
   result = _train(_scalar_model, _one(2.0, 0), epochs=2)
   second = -math.log(1 / (1 + math.exp(-0.2)))  # p at w = .1, x = 2.
@@ -582,3 +596,15 @@ class TestGradientMask:
     *_, kernel, bias = result.weights.trainable
     np.testing.assert_array_equal(kernel, np.ones([2, 2]))
     np.testing.assert_array_equal(bias, np.ones([2]))
+
+
+@pytest.mark.parametrize('name', ['local_epochs', 'batch_size'])
+def test_counts_are_at_least_1(name):
+  counts = {'local_epochs': 1, 'batch_size': 1, name: 0}
+  with pytest.raises(ValueError, match=f'{name} must be at least 1, found 0'):
+    client.build_local_training(
+      models.StatelessModel(linear_task.model_fn),
+      client.cross_entropy_objective(),
+      tff.learning.optimizers.build_sgdm(0.1),
+      **counts,
+    )

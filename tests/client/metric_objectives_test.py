@@ -489,3 +489,12 @@ def test_a_client_without_examples_stays_as_it_is(resample):
     _flat(run.result.weights.trainable), _flat(_initial())
   )
   assert all(float(value) == 0 for value in run.result.metrics.values())
+
+
+def test_no_other_resampling():
+  with pytest.raises(
+    ValueError, match="resample must be one of 'epoch', 'once'"
+  ):
+    client.triplet_objective(
+      2, weight=1.0, margin=1.0, use_ce=True, resample='Epoch'
+    )

@@ -169,3 +169,11 @@ class TestLinear:
       lambda *_: (tf.constant(0.0), {'one': 1.0, 'two': 2.0}), ('one', 'two')
     )
     assert client.linear_objective(inner).metric_names == ('one', 'two')
+
+
+@pytest.mark.parametrize(
+  'make', [client.classification_objective, client.focal_objective]
+)
+def test_a_number_out_of_range_is_refused(make):
+  with pytest.raises(ValueError, match=r'must be .*, found -1'):
+    make(-1.0)

@@ -48,8 +48,17 @@ def test_no_decay_is_the_optimizer_itself():
   assert client.with_weight_decay(optimizer, 0.0) is optimizer
 
 
+def test_a_decay_that_is_no_number_is_refused():
+  with pytest.raises(
+    ValueError, match='weight_decay must be finite, found nan'
+  ):
+    client.with_weight_decay(_optimizers.build_sgdm(0.1), float('nan'))
+
+
 def test_negative_decay_is_refused():
-  with pytest.raises(ValueError, match='must not be negative, found -0.1'):
+  with pytest.raises(
+    ValueError, match='weight_decay must be at least 0.0, found -0.1'
+  ):
     client.with_weight_decay(_optimizers.build_sgdm(0.1), -0.1)
 
 

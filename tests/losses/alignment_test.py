@@ -108,3 +108,50 @@ class TestRefined:
   def test_limits(self, beta, expected):
     refined = losses.refined(tf.constant([2.0, 0.0]), [0.0, 3.0], beta)
     np.testing.assert_allclose(refined, expected, atol=1e-6)
+
+
+class TestLargeVectors:
+  # Squares of 1e30 are infinite in float32.
+  _LARGE = np.float32([[3e30, 4e30], [1e30, 0.0]])
+
+  def test_they_have_a_direction(self):
+    np.testing.assert_allclose(
+      losses.normalized(self._LARGE), [[0.6, 0.8], [1, 0]], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+      losses.cosines(self._LARGE, [3.0, 4.0]), [1, 0.6], rtol=1e-6
+    )
+
+  def test_their_gradient_is_that_of_small_ones_by_the_factor(self):
+    def gradient(vectors):
+      with tf.GradientTape() as tape:
+        tape.watch(vectors)
+        first = losses.normalized(vectors)[:, 0]
+      return tape.gradient(first, vectors)
+
+    small = gradient(tf.constant(self._LARGE / 1e30))
+    large = gradient(tf.constant(self._LARGE))
+    np.testing.assert_allclose(large * 1e30, small, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ('vectors', 'reference', 'error', 'message'),
+  [
+    (
+      [[1.0, 2.0]],
+      [1.0],
+      ValueError,
+      r'reference must be vectors of the shape',
+    ),
+    ([1, 2], [1, 2], TypeError, 'vectors must be of a float type, found int32'),
+    (
+      1.0,
+      [1.0],
+      ValueError,
+      r'vectors must be vectors of the shape \[..., p\]',
+    ),
+  ],
+)
+def test_what_has_no_cosine(vectors, reference, error, message):
+  with pytest.raises(error, match=message):
+    losses.cosines(vectors, reference)

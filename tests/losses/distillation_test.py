@@ -115,3 +115,10 @@ def test_a_temperature_that_is_not_positive_is_refused(
 ):
   with pytest.raises(error, match=message):
     losses.DistillationLoss(temperature)
+
+
+def test_logits_of_other_classes_are_refused():
+  with pytest.raises(ValueError, match=r'the same shape, found \(3, 1\), \(3,'):
+    losses.distillation_loss(tf.ones([3, 1]), tf.ones([3, 1, 1]))
+  with pytest.raises(ValueError, match=r'teacher_logits must be vectors of'):
+    losses.distillation_loss(tf.ones([3, 4]), tf.ones([3, 1]))

@@ -90,7 +90,8 @@ def test_keras_loss_is_rebuilt_from_its_config():
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
-    ({'gamma': -1.0}, 'gamma must not be negative, found -1.0'),
+    ({'gamma': -1.0}, 'gamma must be at least 0.0, found -1.0'),
+    ({'gamma': math.nan}, 'gamma must be finite, found nan'),
     ({'focal_weight': 0.0}, 'focal_weight must be positive, found 0.0'),
   ],
 )

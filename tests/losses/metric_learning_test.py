@@ -572,6 +572,26 @@ def test_other_than_two_margins_are_refused(loss, margins):
 def test_a_temperature_that_is_not_positive_is_refused(temperature):
   with pytest.raises(
     ValueError,
-    match=rf'^temperature must be positive, found {temperature}\.$',
+    match=rf'^temperature must be (positive|finite), found {temperature}\.$',
   ):
     losses.SupervisedContrastiveLoss(temperature)
+
+
+@pytest.mark.parametrize(
+  'loss', [losses.triplet_loss, losses.model_contrastive_loss]
+)
+def test_one_row_is_not_stretched_to_all(loss):
+  rows = tf.ones([3, 2])
+  with pytest.raises(ValueError, match=r'the same shape, found \(3, 2\), \(3'):
+    loss(rows, rows, rows[:1])
+
+
+def test_one_label_is_not_stretched_to_all():
+  with pytest.raises(ValueError, match='labels must have an entry for each'):
+    losses.supervised_contrastive_loss([0], tf.ones([3, 2]))
+
+
+@pytest.mark.parametrize('margin', [-1.0, math.nan])
+def test_a_margin_of_triplets_that_is_no_distance_is_refused(margin):
+  with pytest.raises(ValueError, match=r'^margin must be .*, found '):
+    losses.TripletLoss(margin)

@@ -38,3 +38,15 @@ def test_accuracy_distances_by_hand():
   assert metrics.accuracy_distances([1, 0.5]) == pytest.approx(
     {'d_cosine': np.arccos(1.5 / 2.5**0.5), 'd_manhattan': 0.5}
   )
+
+
+def test_accuracies_of_nobody_have_no_distance():
+  assert metrics.accuracy_distances([np.nan]) == pytest.approx(
+    {'d_cosine': np.nan, 'd_manhattan': np.nan}, nan_ok=True
+  )
+
+
+@pytest.mark.parametrize('distance', [metrics.angle, metrics.manhattan])
+def test_a_short_vector_is_not_stretched(distance):
+  with pytest.raises(ValueError, match=r'found shapes \(3,\) and \(1,\)'):
+    distance(np.ones(3), np.ones(1))

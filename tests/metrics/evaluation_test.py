@@ -337,3 +337,16 @@ def test_centroids_need_a_model_with_an_embedding(make):
     evaluator.evaluate_global(weights, _centroids([[1], [2]], [1, 1]))
   # Its classifier serves as ever.
   assert not np.isnan(evaluator.evaluate_global(weights).pooled['loss'])
+
+
+def test_what_can_not_be_scored():
+  with pytest.raises(ValueError, match='logits must have the shape'):
+    metrics.score_predictions([0.5, 0.5], [0], [0], 1)
+  with pytest.raises(ValueError, match='at least one client, found none'):
+    metrics.Evaluator(_model(), [])
+  with pytest.raises(ValueError, match='as many inputs as labels, found shape'):
+    metrics.Evaluator(_model(), [(np.ones([2, 1]), np.zeros(1, np.int32))])
+  with pytest.raises(ValueError, match=r'shapes \[n, p\], \[C, p\] and \[C\]'):
+    metrics.nearest_centroid_logits(
+      [[1.0, 2.0]], _centroids([[1], [2]], [1, 1])
+    )

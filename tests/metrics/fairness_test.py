@@ -118,3 +118,30 @@ def test_cf_coefficient(standalone, collaborative, expected):
 def test_cf_coefficient_needs_pairs():
   with pytest.raises(ValueError, match=r'found shapes \(2,\) and \(3,\)'):
     metrics.cf_coefficient([1, 2], [1, 2, 3])
+
+
+def test_cf_coefficient_of_opposite_infinities_is_undefined():
+  found = metrics.cf_coefficient([0, 1, math.inf], [0, 1, -math.inf])
+  assert math.isnan(found)
+
+
+def test_one_prediction_is_not_stretched_to_all():
+  with pytest.raises(ValueError, match=r'found shapes \(3,\), \(3,\), \(1,\)'):
+    metrics.confusion_matrices([0, 1, 1], [0], [0, 0, 0], 2, 1)
+
+
+def test_labels_are_not_rounded():
+  with pytest.raises(TypeError, match='labels must be integers, found dtype f'):
+    metrics.confusion_matrices([0.9], [0], [0], 2, 1)
+
+
+@pytest.mark.parametrize('score', [metrics.macro_f1, fairness.accuracy])
+@pytest.mark.parametrize('confusion', [[[1, 2]], [1, 2], [[1, -1], [0, 1]]])
+def test_what_is_no_confusion_matrix(score, confusion):
+  with pytest.raises(ValueError, match=r'must have the shape \[..., C, C\]'):
+    score(confusion)
+
+
+def test_scores_are_a_vector():
+  with pytest.raises(ValueError, match='scores must be a vector of numbers, f'):
+    metrics.fairness_variance([[0.1, 0.2], [0.3, 0.4]])

@@ -149,3 +149,11 @@ def test_a_masked_channel_is_0_behind_batch_norm():
 def test_without_hidden_layers(layers):
   with pytest.raises(ValueError, match='model_fn must build a model with a hi'):
     models.Neurons(_chain([2], *layers))
+
+
+@pytest.mark.parametrize('size', [2, 4])
+def test_a_mask_has_an_entry_for_each_neuron(size):
+  with pytest.raises(
+    ValueError, match=r'mask must have the shape \[3\], found'
+  ):
+    models.Neurons(_mlp()).masks(np.ones(size))

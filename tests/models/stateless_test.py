@@ -256,3 +256,13 @@ class _HiddenVariable(tf.keras.layers.Layer):
 def test_bad_models(model_fn, error, message):
   with pytest.raises(error, match=message):
     models.StatelessModel(model_fn)
+
+
+def test_a_bias_of_length_1_is_not_stretched():
+  model = models.StatelessModel(lambda: _dense_model(tf.keras.layers.Dense(3)))
+  kernel, bias, *others = model.initial_weights.trainable
+  weights = tff.learning.models.ModelWeights([kernel, bias[:1], *others], [])
+  with pytest.raises(
+    ValueError, match='trainable weights must have the shapes'
+  ):
+    model(weights, np.ones([1, 2], np.float32), training=False)

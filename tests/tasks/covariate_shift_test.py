@@ -348,3 +348,16 @@ class TestDivergence:
       ValueError, match=r"^form must be one of 'expansion', 'paper', found 'x'"
     ):
       covariate_shift.approximate_kl(one[0], one, one, 1, form='x')
+
+
+@pytest.mark.parametrize(
+  ('features', 'error', 'message'),
+  [
+    (np.ones((10, 2)), ValueError, 'Examples must differ .*, found 10 equal'),
+    (np.full((10, 2), np.nan), ValueError, r'finite .* and 20 other numbers'),
+    (np.full((10, 2), 'a'), TypeError, 'features must be real numbers, found'),
+  ],
+)
+def test_features_that_can_not_shift(features, error, message):
+  with pytest.raises(error, match=message):
+    covariate_shift.covariate_shift(features, 2, pca_dim=2, seed=0)

@@ -77,3 +77,8 @@ def test_lift_takes_from_the_largest():
 def test_largest_remainder_refuses(shares, total, error, message):
   with pytest.raises(error, match=message):
     sizes.largest_remainder(np.array(shares), total)
+
+
+def test_too_few_units_can_not_be_lifted():
+  with pytest.raises(ValueError, match='must sum to at least 4, found 3'):
+    sizes.lift(np.array([3, 0]), 2)

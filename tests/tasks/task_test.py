@@ -67,8 +67,6 @@ def test_global_test_pools_the_test_parts_in_order():
   tiny = _task()
   assert tiny.global_test.x.tolist() == [[2.0], [5.0]]
   assert tiny.global_test.y.tolist() == [2, 2]
-  assert tiny.global_test_client_ids.tolist() == [0, 2]
-  assert tiny.global_test_client_ids.dtype == np.int32
 
 
 def _with_server():
@@ -87,14 +85,6 @@ def test_validation_and_test_of_the_server():
   assert tiny.validation.x.tolist() == [[2.0], [3.0]]
   assert tiny.validation.y.tolist() == [2, 0]
   assert tiny.global_test.x.tolist() == [[5.0]]
-  with pytest.raises(
-    ValueError,
-    match=(
-      r'^Test examples must be kept by clients to have client ids, found 1 kept'
-      r' by the server\.$'
-    ),
-  ):
-    _ = tiny.global_test_client_ids
 
 
 def test_without_a_server_the_pooled_holdout_parts_validate():
@@ -118,7 +108,6 @@ def test_free_riders_come_last_and_have_no_data():
   assert [len(part.y) for part in accompanied.examples(4)] == [0, 0, 0]
   assert accompanied.client_data(0) is not tiny.client_data(0)
   np.testing.assert_array_equal(accompanied.global_test.x, tiny.global_test.x)
-  assert accompanied.global_test_client_ids.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(

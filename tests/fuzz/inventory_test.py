@@ -1,0 +1,124 @@
+"""Every public function and class is fuzzed, or it says here why not."""
+
+import importlib
+import inspect
+import pathlib
+import pkgutil
+
+import pytest
+
+import tasks
+from tff_fair import aggregators
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import losses
+from tff_fair import metrics
+from tff_fair import models
+
+_DATA_READERS = 'It reads or makes a data set; its own tests damage the files.'
+_BUILDERS = 'It builds a Keras model of a paper, which its own tests describe.'
+_STRUCTURE = 'A structure without code of its own.'
+# By the name of a module, or of something in it.
+_EXEMPT = {
+  'tff_fair.models.client_models': _BUILDERS,
+  'tff_fair.models.record_models': _BUILDERS,
+  'tasks.adult': _DATA_READERS,
+  'tasks.adult_records': _DATA_READERS,
+  'tasks.cifar10': _DATA_READERS,
+  'tasks.cifar100': _DATA_READERS,
+  'tasks.digits': _DATA_READERS,
+  'tasks.ehr': _DATA_READERS,
+  'tasks.ehr_records': _DATA_READERS,
+  'tasks.ehr_synthetic': _DATA_READERS,
+  'tasks.femnist': _DATA_READERS,
+  'tasks.fmnist': _DATA_READERS,
+  'tasks.idx': _DATA_READERS,
+  'tasks.images': _DATA_READERS,
+  'tasks.mnist': _DATA_READERS,
+  'tasks.pooled.build': _DATA_READERS,
+  'tasks.registry': _DATA_READERS,
+  'tasks.sources': _DATA_READERS,
+  'tasks.writers': _DATA_READERS,
+  'tasks.options': 'Its checks are those that the partitions make again.',
+  'tasks.task.Examples': _STRUCTURE,
+  'tasks.task.ClientExamples': _STRUCTURE,
+  'tff_fair.aggregators.gathered.Served': _STRUCTURE,
+  'tff_fair.aggregators.sparse_rewards.Rating': _STRUCTURE,
+  'tff_fair.client.objectives.Objective': _STRUCTURE,
+  'tff_fair.metrics.fairness.Interval': _STRUCTURE,
+}
+_HERE = pathlib.Path(__file__).parent
+
+
+def _modules():
+  yield checks
+  for package in (losses, metrics, aggregators, client, models, tasks):
+    for module in pkgutil.iter_modules(package.__path__):
+      yield importlib.import_module(f'{package.__name__}.{module.name}')
+
+
+def _public():
+  """Name -> what is public, of every module's own."""
+  return {
+    f'{module.__name__}.{name}': value
+    for module in _modules()
+    for name, value in vars(module).items()
+    if not name.startswith('_')
+    and (inspect.isfunction(value) or inspect.isclass(value))
+    and value.__module__ == module.__name__
+  }
+
+
+def _tests(values):
+  """The tests among these, and those of the classes among these."""
+  for value in values:
+    yield value
+    if inspect.isclass(value):
+      yield from vars(value).values()
+
+
+def _fuzzed():
+  names = [path.stem for path in sorted(_HERE.glob('*_test.py'))]
+  modules = [importlib.import_module(f'tests.fuzz.{name}') for name in names]
+  return {
+    subject
+    for module in modules
+    for test in _tests(list(vars(module).values()))
+    for subject in getattr(test, 'fuzzed', ())
+  }
+
+
+_PUBLIC = _public()
+
+
+def _exempt(name):
+  return name in _EXEMPT or name.rpartition('.')[0] in _EXEMPT
+
+
+@pytest.fixture(scope='module')
+def fuzzed():
+  return _fuzzed()
+
+
+def test_everything_public_is_fuzzed(fuzzed):
+  missing = {
+    name
+    for name, value in _PUBLIC.items()
+    if not _exempt(name) and value not in fuzzed
+  }
+  assert not missing, f'add a property for {sorted(missing)}'
+
+
+def test_what_is_exempt_exists_and_is_not_fuzzed(fuzzed):
+  for name in _EXEMPT:
+    subjects = [
+      value
+      for public, value in _PUBLIC.items()
+      if name in (public, public.rpartition('.')[0])
+    ]
+    assert subjects, name
+    assert not fuzzed & set(subjects), name
+
+
+def test_what_is_fuzzed_is_public(fuzzed):
+  assert fuzzed <= set(_PUBLIC.values())
