@@ -193,3 +193,12 @@ def test_values_have_an_entry():
   for nothing in (tff.to_type([]), tff.TensorType(np.float32, [0])):
     with pytest.raises(TypeError, match='with one entry at least. Found type'):
       factory.create(nothing, _FLOAT)
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_nobody_sends_zeros():
+  process = aggregators.LargestValuesFactory(0.5).create(
+    tff.TensorType(np.float32, [2]), _FLOAT
+  )
+  output = process.next(process.initialize(), [], [])
+  np.testing.assert_array_equal(output.result, [0, 0])

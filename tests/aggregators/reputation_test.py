@@ -243,6 +243,19 @@ class TestFactory:
     np.testing.assert_array_equal(output.state['reputable'], [1, 1, 0])
     np.testing.assert_array_equal(output.state['shadow'][2], np.zeros(4))
 
+  def test_an_accuracy_that_is_no_number_earns_nothing(self):
+    def accuracy(weights):
+      known = _known_accuracies(weights)
+      return tf.where(known < 0.4, np.float32(np.nan), known)
+
+    process = _factory(accuracy).create(_VALUE, reputation.WEIGHT_TYPE)
+    output = _run(process, [0, 1, 2])
+    pair = np.sinh(5 * _ACCURACIES[[0, 2]] / 1.3)
+    np.testing.assert_allclose(
+      output.state['reputation'][[0, 2]], pair / pair.sum(), rtol=1e-6
+    )
+    np.testing.assert_array_equal(output.state['reputable'], [1, 0, 1])
+
   def test_the_isolated_are_out_for_good(self):
     process = _factory(lambda w: tf.gather([0.5, 0.01, 0.5], _whose(w))).create(
       _VALUE, reputation.WEIGHT_TYPE

@@ -351,17 +351,16 @@ def test_data_that_stand_in(tmp_path):
   }
 
 
-def _start(output_dir):
-  arguments = ['--table=tiny', '--cells=digits', '--output_dir=out']
-  return forked.start('tests.launchers.tiny_table', *arguments, cwd=output_dir)
+_DIGITS = ('--table=tiny', '--cells=digits', '--output_dir=out')
 
 
 @pytest.fixture(scope='module', name='whole_table')
 def _whole_table(tmp_path_factory):
   """The directory of a table that was not stopped."""
   path = tmp_path_factory.mktemp('whole')
-  process = _start(path)
-  assert process.wait() == 0, process.stderr
+  with pytest.MonkeyPatch.context() as patch:
+    patch.chdir(path)
+    _main(*_DIGITS)
   return path / 'out'
 
 
@@ -370,7 +369,7 @@ def _whole_table(tmp_path_factory):
 def test_a_killed_table_goes_on_to_the_same_result(
   tmp_path, number, whole_table
 ):
-  killed = _start(tmp_path)
+  killed = forked.start('tests.launchers.tiny_table', *_DIGITS, cwd=tmp_path)
   output_dir = tmp_path / 'out'
   second = output_dir / 'runs/cffl_digits/fedavg/seed_0/metrics.csv'
   deadline = time.monotonic() + 200
@@ -383,8 +382,9 @@ def test_a_killed_table_goes_on_to_the_same_result(
   if number == signal.SIGTERM:
     assert 'Error: stopped after round' in killed.stderr
     assert 'Traceback' not in killed.stderr
-  resumed = _start(tmp_path)
-  assert resumed.wait() == 0, resumed.stderr
+  with pytest.MonkeyPatch.context() as patch:
+    patch.chdir(tmp_path)
+    _main(*_DIGITS)
   for name in ('table.csv', 'table.md'):
     found, expected = (
       (path / name).read_bytes() for path in (output_dir, whole_table)

@@ -50,12 +50,6 @@ def _run_fresh(*arguments):
   )
 
 
-def _run(*arguments):
-  result = forked.run('launchers.train', *arguments)
-  assert result.returncode == 0, result.stderr
-  return result
-
-
 @pytest.mark.parametrize('algorithm', ['fedavg', 'ditto', 'fedaboost'])
 def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
   _main(tmp_path, algorithm=algorithm)
@@ -361,15 +355,18 @@ def test_what_was_dropped_is_shown(tmp_path, capsys):
 
 def test_flags_file_repeats_the_run(tmp_path):
   small = [f'--{name}={value}' for name, value in _SMALL.items()]
-  _run(*small, f'--output_dir={tmp_path / "a"}')
+  first = forked.run(
+    'launchers.train', *small, f'--output_dir={tmp_path / "a"}'
+  )
+  assert first.returncode == 0, first.stderr
   text = (tmp_path / 'a/flags.txt').read_text()
   (tmp_path / 'flags').write_text(text.replace('/a\n', '/b\n'))
   # So is a fork like a Python that imports TensorFlow itself.
-  result = _run_fresh(f'--flagfile={tmp_path / "flags"}')
-  assert result.returncode == 0, result.stderr
+  second = _run_fresh(f'--flagfile={tmp_path / "flags"}')
+  assert second.returncode == 0, second.stderr
   for name in _TABLES:
-    first, second = (tmp_path / run / name for run in 'ab')
-    assert first.read_bytes() == second.read_bytes()
+    found, expected = (tmp_path / run / name for run in 'ba')
+    assert found.read_bytes() == expected.read_bytes()
 
 
 def _variables(run, round_number):
@@ -399,14 +396,19 @@ def _whole_run(tmp_path_factory):
   @functools.cache
   def run(method):
     path = tmp_path_factory.mktemp('whole')
-    _run(*_long(method), f'--output_dir={path}')
+    _run_long(method, path)
     return path
 
   return run
 
 
-def _long(method):
-  return [*_LONG[method], '--rounds=40', '--eval_every=2']
+def _long(method, output_dir):
+  others = ['--rounds=40', '--eval_every=2', f'--output_dir={output_dir}']
+  return [*_LONG[method], *others]
+
+
+def _run_long(method, output_dir):
+  train.main(['train'], train_flags.parse(_long(method, output_dir)))
 
 
 @pytest.mark.parametrize(
@@ -420,13 +422,12 @@ def _long(method):
   ],
 )
 def test_a_killed_run_resumes_to_the_same_result(
-  tmp_path, method, number, whole_run
+  tmp_path, method, number, whole_run, capsys
 ):
   whole = whole_run(method)
   killed = tmp_path / 'killed'
   metrics = killed / 'metrics.csv'
-  output_dir = f'--output_dir={killed}'
-  process = forked.start('launchers.train', *_long(method), output_dir)
+  process = forked.start('launchers.train', *_long(method, killed))
   deadline = time.monotonic() + 200
   while not metrics.exists() or metrics.read_text().count('\n') < 15:
     assert process.returncode is None and time.monotonic() < deadline
@@ -441,8 +442,8 @@ def test_a_killed_run_resumes_to_the_same_result(
     # Saved where it stood, not only at a multiple of ten.
     saved = {p.name for p in (killed / 'checkpoints').iterdir()}
     assert f'round_{rows}' in saved or f'round_{rows - 1}' in saved
-  resumed = _run(*_long(method), output_dir)
-  assert 'going on after round' in resumed.stdout
+  _run_long(method, killed)
+  assert 'going on after round' in capsys.readouterr().out
   for name in _TABLES:
     assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
   expected = _variables(whole, 40)

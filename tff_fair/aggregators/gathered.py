@@ -69,7 +69,7 @@ def build_process(
   @tff.tensorflow.computation(
     first_state.type_signature.result, client_table.gathered_type(upload_type)
   )
-  @tf.function
+  @tf.function(autograph=False)
   def serve_all(state, uploads):
     return serve(state, uploads)
 

@@ -117,7 +117,8 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     Args:
       fraction: theta_u, the share of entries to send, in (0, 1].
       inner_agg_factory: Aggregates the sparse values;
-        `tff.aggregators.MeanFactory()` if None.
+        `tff.aggregators.MeanFactory(no_nan_division=True)` if None, which is 0
+        without clients.
       minimum: Least number of entries to send.
       ties: As in `keep_largest`.
 
@@ -127,7 +128,7 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
       ValueError: If a number is out of range or `ties` is unknown.
     """
     if inner_agg_factory is None:
-      inner_agg_factory = tff.aggregators.MeanFactory()
+      inner_agg_factory = tff.aggregators.MeanFactory(no_nan_division=True)
     weighted.check_weighted('inner_agg_factory', inner_agg_factory)
     self._fraction = checks.check_positive('fraction', fraction, 1.0)
     self._inner_agg_factory = inner_agg_factory

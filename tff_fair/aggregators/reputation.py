@@ -192,7 +192,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
      its own model, which has its own update already.
 
   An upload that is not finite, or not accepted, counts as zero, with accuracy
-  0. In a round with a part of the participants, all sums and maxima run over
+  0; an accuracy that is no number counts as 0, too. In a round with a part of the participants, all sums and maxima run over
   those present; the others keep their reputation.
 
   A value that is a `tff.learning.models.ModelWeights` is masked and allocated
@@ -350,7 +350,8 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       values, weights, aggregation_weights(amounts, active, 'sum')
     )
     accuracies, scored = self._validate(state, own, values)
-    accuracies = tf.where(usable, accuracies, 0.0)
+    known = usable & tf.math.is_finite(accuracies)
+    accuracies = tf.where(known, accuracies, 0.0)
     rated = own['rated'] > 0
     reputation = reputations(
       accuracies, own['reputation'], rated, active, **self._rating

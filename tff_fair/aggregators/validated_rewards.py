@@ -247,13 +247,14 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
     )
 
   def _accuracies(self, uploads) -> tf.Tensor:
-    """acc_i; 0 for whoever did not train."""
+    """acc_i; 0 for whoever did not train, and for what is no number."""
     weight = uploads['weight']
     trained = tf.nest.map_structure(
       tf.subtract, weight['received'], uploads['value']
     )
     accuracies = _map_models(self._validation_fn, trained, [], tf.float64)
-    return tf.where(weight['num_examples'] > 0, accuracies, 0.0)
+    known = (weight['num_examples'] > 0) & tf.math.is_finite(accuracies)
+    return tf.where(known, accuracies, 0.0)
 
 
 def _map_models(fn, models, shape, dtype=tf.float32) -> tf.Tensor:

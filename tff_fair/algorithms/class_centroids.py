@@ -50,7 +50,7 @@ def build_class_centroids(
   @tff.tensorflow.computation(
     model.weights_type, gather_client.type_signature.result
   )
-  @tf.function
+  @tf.function(autograph=False)
   def sum_up(weights, examples):
     sums, counts = client.class_sums(model, weights, examples['train'])
     finite = tf.reduce_all(tf.math.is_finite(sums))

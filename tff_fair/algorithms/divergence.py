@@ -54,7 +54,7 @@ def build_divergence(
   local_models = _build_local_models(model, client_work)
 
   @tff.tensorflow.computation(data_type.member)
-  @tf.function
+  @tf.function(autograph=False)
   def gather_inputs(data):
     plain = isinstance(data_type.member, tff.SequenceType)
     x = client.gather_examples(data if plain else data['train'])['x']
@@ -73,7 +73,7 @@ def build_divergence(
     gather_inputs.type_signature.result,
     np.bool_,
   )
-  @tf.function
+  @tf.function(autograph=False)
   def measure(local, after, x, moved):
     pairs = collections.OrderedDict(
       parameters=(flat.flatten(local.trainable), flat.flatten(after.trainable))
@@ -130,7 +130,7 @@ def _build_local_models(model, client_work):
   if 'model' in tff.structure.name_list(table_type):
 
     @tff.tensorflow.computation(table_type, data_type.member)
-    @tf.function
+    @tf.function(autograph=False)
     def own_model(table, data):
       client_id = data['client_id'].get_single_element()
       return client.read_row(table['model'], client_id)

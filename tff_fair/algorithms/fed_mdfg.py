@@ -349,7 +349,7 @@ def _compose(model, client_work, num_clients, batch_size, plan):
     np.int32,
     client_table.gathered_type(upload_type),
   )
-  @tf.function
+  @tf.function(autograph=False)
   def make_plan(last, round_number, uploads):
     return plan(last, round_number, uploads)
 
@@ -358,7 +358,7 @@ def _compose(model, client_work, num_clients, batch_size, plan):
   @tff.tensorflow.computation(
     weights_type, plan_type.trial, gather_client.type_signature.result
   )
-  @tf.function
+  @tf.function(autograph=False)
   def try_steps(weights, trial, examples):
     return collections.OrderedDict(
       client_id=examples['key'],
@@ -373,7 +373,7 @@ def _compose(model, client_work, num_clients, batch_size, plan):
   @tff.tensorflow.computation(
     weights_type, plan_type, client_table.gathered_type(trials_type)
   )
-  @tf.function
+  @tf.function(autograph=False)
   def finish(weights, planned, trials):
     return _finish(weights, planned, trials)
 

@@ -135,7 +135,7 @@ def build_channel_statistics(
   )
 
   @tff.tensorflow.computation(gather_client.type_signature.result)
-  @tf.function
+  @tf.function(autograph=False)
   def measure(examples):
     return collections.OrderedDict(
       client_id=examples['key'], row=channel_statistics(examples['train']['x'])

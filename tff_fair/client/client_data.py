@@ -142,7 +142,7 @@ def build_gather_client(
   """
 
   @tff.tensorflow.computation(data_type)
-  @tf.function
+  @tf.function(autograph=False)
   def gather_client(data):
     if num_clients is None:
       train = _gather_checked(data, num_classes)

@@ -134,7 +134,7 @@ def build_client_work(
     examples_type,
     np.int32,
   )
-  @tf.function
+  @tf.function(autograph=False)
   def work(weights, row, shared, examples, round_number):
     key_seed = local_training.client_seed(seed, round_number, examples['key'])
     rate = None if learning_rate_fn is None else learning_rate_fn(round_number)

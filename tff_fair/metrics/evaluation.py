@@ -187,7 +187,8 @@ class _Predictor:
   def _output_fn(self):
     # Traced once: threads that meet a new shape would each trace it.
     return tf.function(
-      lambda x: _named(self._model(x, training=False), self._name)
+      lambda x: _named(self._model(x, training=False), self._name),
+      autograph=False,
     ).get_concrete_function(tf.TensorSpec(self._model.input.shape, tf.float32))
 
   def __call__(self, weights, batches) -> np.ndarray:
