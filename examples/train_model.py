@@ -75,5 +75,6 @@ def _evaluation_manager(folder):
 
 if __name__ == '__main__':
   digits.define_flags(flags.FLAGS)
+  flags.adopt_module_key_flags(digits)  # So that --help shows them.
   app.define_help_flags()
   main(app.parse_flags_with_usage(sys.argv))

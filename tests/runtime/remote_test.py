@@ -163,6 +163,7 @@ def test_a_worker_that_is_gone_is_named():
     ([''], r"'host:port', one or more, found \[''\]"),
     (['localhost'], 'found .*localhost'),
     (['localhost:x'], 'found .*localhost:x'),
+    (['localhost:99999'], 'found .*localhost:99999'),
     (['a:1', 'a:1'], "must differ, found 'a:1' twice"),
   ],
 )

@@ -192,8 +192,9 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
      its own model, which has its own update already.
 
   An upload that is not finite, or not accepted, counts as zero, with accuracy
-  0; an accuracy that is no number counts as 0, too. In a round with a part of the participants, all sums and maxima run over
-  those present; the others keep their reputation.
+  0; an accuracy that is no number counts as 0, too. In a round with a part of
+  the participants, all sums and maxima run over those present; the others keep
+  their reputation.
 
   A value that is a `tff.learning.models.ModelWeights` is masked and allocated
   in its trainable part only. The other part, batch-norm statistics, is

@@ -14,7 +14,8 @@ import tree
 from tff_fair.runtime import distributed
 from tff_fair.runtime import workers as workers_lib
 
-_ADDRESS = re.compile(r'[^\s:]+:[0-9]{1,5}')
+_ADDRESS = re.compile(r'[^\s:]+:([0-9]{1,5})')
+_LARGEST_PORT = 65535
 
 
 def create_remote_context(workers: Sequence[str]) -> tff.framework.SyncContext:
@@ -41,7 +42,8 @@ def create_remote_context(workers: Sequence[str]) -> tff.framework.SyncContext:
 
 def _check_addresses(addresses):
   for address in addresses or ['']:
-    if not _ADDRESS.fullmatch(address):
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match[1]) > _LARGEST_PORT:
       raise ValueError(
         f"workers must be 'host:port', one or more, found {list(addresses)}."
       )
