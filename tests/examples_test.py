@@ -1,3 +1,4 @@
+import asyncio
 import importlib
 import pathlib
 import sys
@@ -15,6 +16,8 @@ _FOLDER = pathlib.Path(__file__).parents[1] / 'examples'
 def _run(monkeypatch, tmp_path):
   """Runs an example, and returns the folder of its results."""
   monkeypatch.syspath_prepend(_FOLDER)
+  # `asyncio.run`, of whichever test, leaves none.
+  asyncio.set_event_loop(asyncio.new_event_loop())
 
   def run(name, *arguments):
     example = importlib.import_module(name)
