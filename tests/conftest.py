@@ -12,10 +12,12 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
 
 
-def pytest_collection_finish():
-  """What was imported until now stays; nobody need look whether it does.
+@pytest.fixture(scope='module', autouse=True)
+def _what_lives_now_stays():
+  """What was imported or built until now is not looked at again.
 
-  TensorFlow and TFF are a million objects, which every full collection visits.
+  TensorFlow, TFF and the processes of earlier modules are millions of objects,
+  which every full collection visits, and each checkpoint asks for one.
   """
   gc.collect()
   gc.freeze()
