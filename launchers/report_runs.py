@@ -16,20 +16,10 @@ import pandas as pd
 
 from launchers import distances
 from launchers import plot_parts
+from launchers import round_metrics
 from launchers import settings as settings_lib
 from launchers import train_flags
 from tasks import sources
-
-# What is counted because it did not count, and what that is.
-DROPPED = {
-  'num_empty_clients': 'Clients without training data',
-  'num_rejected_clients': 'Clients whose update is not finite',
-  'aggregator_num_excluded': 'Clients that the rule leaves out',
-  'aggregator_num_isolated': 'Clients that the server isolates',
-  'aggregator_num_non_finite': 'Clients that the server cannot rate',
-  'aggregator_fallback': 'Rounds without a client of positive weight',
-  'finalizer_update_non_finite': 'Rounds whose update is not finite',
-}
 
 _REQUIRED_FLAGS = ('algorithm', 'rounds', 'task')
 _PRESET = '# Preset: '
@@ -225,9 +215,9 @@ def _read_flags(path) -> tuple[dict[str, str], str]:
     raise ReportError(
       f'{path} must be the directory of a run, found no {file.name} in it.'
     )
-  lines = file.read_text(errors='replace').splitlines()
-  pairs = [line[2:].partition('=') for line in lines if line.startswith('--')]
-  settings = {name: value for name, _, value in pairs}
+  text = file.read_text(errors='replace')
+  lines = text.splitlines()
+  settings = settings_lib.parse_text(text)
   missing = [name for name in _REQUIRED_FLAGS if name not in settings]
   if missing or not settings['rounds'].isdecimal():
     raise ReportError(
@@ -273,7 +263,7 @@ def _summary_so_far(metrics) -> dict[str, Any]:
   last = _evaluations(metrics)[names].tail(1)
   return {
     'final': {name: float(last[name].iloc[0]) for name in last if len(last)},
-    'dropped': {n: int(metrics[n].sum()) for n in DROPPED if n in metrics},
+    'dropped': round_metrics.dropped(metrics),
     'window': {},
     'seconds': math.nan,
   }

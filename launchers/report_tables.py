@@ -13,6 +13,7 @@ import pandas as pd
 
 from launchers import distances
 from launchers import report_runs
+from launchers import round_metrics
 from launchers import settings as settings_lib
 
 MISSING = '–'
@@ -317,7 +318,7 @@ def _dropped_rows(runs) -> list[Row]:
   names = dict.fromkeys(name for run in runs for name in run.dropped)
   return [
     _row(
-      report_runs.DROPPED.get(name, name),
+      round_metrics.DROPPED.get(name, name),
       'Summed over all rounds.',
       [run.dropped.get(name, math.nan) for run in runs],
       '{:.0f}'.format,

@@ -7,6 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+# What is counted because it did not count, and what that is.
+DROPPED = {
+  'num_empty_clients': 'Clients without training data',
+  'num_rejected_clients': 'Clients whose update is not finite',
+  'aggregator_num_excluded': 'Clients that the rule leaves out',
+  'aggregator_num_isolated': 'Clients that the server isolates',
+  'aggregator_num_non_finite': 'Clients that the server cannot rate',
+  'aggregator_fallback': 'Rounds without a client of positive weight',
+  'finalizer_update_non_finite': 'Rounds whose update is not finite',
+}
+
 
 class RoundMetrics(NamedTuple):
   """What a round measured.
@@ -21,6 +32,18 @@ class RoundMetrics(NamedTuple):
 
   row: Mapping[str, Any]
   reports: pd.DataFrame
+
+
+def dropped(rounds: pd.DataFrame) -> dict[str, int]:
+  """What did not count: clients, rounds, updates.
+
+  Args:
+    rounds: metrics.csv.
+
+  Returns:
+    Name in `DROPPED` -> sum over the rounds, of those that were counted.
+  """
+  return {name: int(rounds[name].sum()) for name in DROPPED if name in rounds}
 
 
 def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:

@@ -92,6 +92,16 @@ def to_text(settings: Mapping[str, Any], preset: str | None) -> str:
   return '\n'.join(lines) + '\n'
 
 
+def parse_text(text: str) -> dict[str, str]:
+  """Flag name -> value, from what `to_text` gives.
+
+  Args:
+    text: The text of a flags file.
+  """
+  lines = [line for line in text.splitlines() if line.startswith('--')]
+  return dict(line[2:].partition('=')[::2] for line in lines)
+
+
 def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
   """Whether `output_dir` already holds this run.
 
@@ -109,13 +119,13 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
   try:
     if not path.exists():
       return False
-    there = _parse(path.read_text())
+    there = parse_text(path.read_text())
   except (OSError, ValueError) as error:
     raise SettingsError(
       f'--output_dir={output_dir} must be a new directory or hold a run, found'
       f' that its {FLAGS_FILE} cannot be read: {_reason(error)}.'
     ) from error
-  here = _parse(text)
+  here = parse_text(text)
   differences = [
     f'--{n} is {there.get(n, "not set")} there and {here.get(n, "not set")}'
     ' here'
@@ -223,8 +233,3 @@ def _as_flags(values: Mapping[str, Any]) -> str:
 
 def _reason(error: Exception) -> str:
   return getattr(error, 'strerror', None) or str(error)
-
-
-def _parse(text: str) -> dict[str, str]:
-  lines = [line for line in text.splitlines() if line.startswith('--')]
-  return dict(line[2:].partition('=')[::2] for line in lines)

@@ -33,15 +33,6 @@ tf.get_logger().setLevel('ERROR')
 
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
-_DROPPED = (
-  'num_empty_clients',
-  'num_rejected_clients',
-  'aggregator_num_excluded',
-  'aggregator_num_isolated',
-  'aggregator_num_non_finite',
-  'aggregator_fallback',
-  'finalizer_update_non_finite',
-)
 _HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
 
 
@@ -197,7 +188,7 @@ class Run:
         f'{name}_window': _window(evaluated[name])
         for name in ('client_f1_variance', 'client_f1_own_labels_variance')
       },
-      'dropped': _dropped(evaluated),
+      'dropped': round_metrics.dropped(evaluated),
       # Of the rounds since the run was last started.
       'median_seconds_per_round': _median(self._seconds),
     }
@@ -397,11 +388,6 @@ def _said_of_clients(process) -> list[str]:
   if not hasattr(measured, 'clients'):
     return []
   return tff.structure.name_list(measured.clients)
-
-
-def _dropped(rounds) -> dict[str, int]:
-  """What did not count, summed over the rounds: clients, rounds, updates."""
-  return {name: int(rounds[name].sum()) for name in _DROPPED if name in rounds}
 
 
 def _window(column) -> dict[str, float]:

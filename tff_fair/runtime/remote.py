@@ -5,13 +5,13 @@ from concurrent import futures
 import itertools
 import re
 from typing import Any
-import weakref
 
 import numpy as np
 import tensorflow_federated as tff
 import tree
 
 from tff_fair.runtime import distributed
+from tff_fair.runtime import per_computation
 from tff_fair.runtime import workers as workers_lib
 
 _ADDRESS = re.compile(r'[^\s:]+:([0-9]{1,5})')
@@ -63,7 +63,7 @@ class _RemoteContext(tff.framework.SyncContext):
     self._connections = connections
     self._threads = futures.ThreadPoolExecutor(len(connections))
     self._first = connections[0].create_context()
-    self._compiled: dict[int, tff.framework.Lambda] = {}
+    self._compile = per_computation.PerComputation(_compile)
 
   def invoke(self, comp, arg):
     """Executes `comp`; see `tff.framework.SyncContext`."""
@@ -89,13 +89,10 @@ class _RemoteContext(tff.framework.SyncContext):
     finally:
       run.close()
 
-  def _compile(self, comp) -> tff.framework.Lambda:
-    # Not by equality: hashing a computation serialises all of it.
-    if id(comp) not in self._compiled:
-      compiled = tff.backends.native.desugar_and_transform_to_native(comp)
-      self._compiled[id(comp)] = compiled.to_building_block()
-      weakref.finalize(comp, self._compiled.pop, id(comp), None)
-    return self._compiled[id(comp)]
+
+def _compile(comp) -> tff.framework.Lambda:
+  compiled = tff.backends.native.desugar_and_transform_to_native(comp)
+  return compiled.to_building_block()
 
 
 def _to_numpy(value):

@@ -3,12 +3,12 @@
 from concurrent import futures
 import os
 from typing import Any
-import weakref
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair.runtime import per_computation
 from tff_fair.runtime.device import placement
 from tff_fair.runtime.device import program
 from tff_fair.runtime.device import values
@@ -51,12 +51,14 @@ class _DeviceContext(tff.framework.SyncContext):
     if client_threads > 1:
       pool = futures.ThreadPoolExecutor(client_threads, 'tff_fair_client')
       self._map_clients = pool.map
-    self._programs: dict[int, program.Program] = {}
+    self._programs = per_computation.PerComputation(
+      lambda comp: program.Program(comp, device, self._map_clients)
+    )
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Executes `comp`; see `tff.framework.SyncContext`."""
     parameter_type = comp.type_signature.parameter
-    compiled = self._program(comp)
+    compiled = self._programs(comp)
     try:
       with tf.device(self._device):
         argument = None
@@ -69,12 +71,3 @@ class _DeviceContext(tff.framework.SyncContext):
       # Around that line are the names of nodes that nobody has named.
       line = error.message.split('\n\t [[')[0].splitlines()[-1]
       raise RuntimeError(f'A computation failed: {line}') from error
-
-  def _program(self, comp) -> program.Program:
-    # Not by equality: hashing a computation serialises all of it.
-    if id(comp) not in self._programs:
-      self._programs[id(comp)] = program.Program(
-        comp, self._device, self._map_clients
-      )
-      weakref.finalize(comp, self._programs.pop, id(comp), None)
-    return self._programs[id(comp)]
