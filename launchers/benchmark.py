@@ -12,7 +12,7 @@ machine does slows all of them. The works:
   cffl        CFFL beside FedAvg, work A's model, 20 clients, 6,000 to validate
   corefed_cnn CoRe-Fed beside FedAvg, its CIFAR-10 model, 20 of 100 clients
   corefed_mlp the same, its perceptron
-  fedquad     FedQuad and its comparators beside FedAvg, its model, 4 clients
+  fedquad     FedQuad and its baselines beside FedAvg, its model, 4 clients
   fedakd      FedAKD beside FedAvg, its CIFAR-10 model, 10 clients
   quadruplets drawing them for 50,000 labels, beside an epoch of 1,024 images
   population  FeDABoost, 10 clients out of 10,000 beside 10 out of 100
@@ -34,9 +34,9 @@ import sys
 from absl import app
 from absl import flags
 
-from launchers import settings
+from launchers.options import settings
 
-# Work -> the function of `launchers.benchmark_works`. It is given by name, so
+# Work -> the function of `launchers.timing.workloads`. It is given by name, so
 # that --help need not import TensorFlow.
 WORKS = {
   'A': 'fed_avg_mlp',
@@ -165,40 +165,40 @@ def _names(flag_values, flag, known) -> list[str]:
 
 
 def _time_starts(contenders, options, output_dir):
-  from launchers import benchmark_start
+  from launchers.timing import startup
 
   try:
-    table = benchmark_start.time_starts(contenders, options)
-  except benchmark_start.StartError as error:
+    table = startup.time_starts(contenders, options)
+  except startup.StartError as error:
     sys.exit(f'Error: {error}')
   table.to_csv(output_dir / 'start.csv', index=False)
   print('Seconds from the start of Python, work A:')
-  print(benchmark_start.to_text(table), end='\n\n')
+  print(startup.to_text(table), end='\n\n')
 
 
 def _time_works(works, contenders, options, rounds, output_dir):
-  from launchers import benchmark_rounds
-  from launchers import benchmark_works
+  from launchers.timing import round_times
+  from launchers.timing import workloads
 
   try:
-    setup = benchmark_works.build_setup(contenders, options)
+    setup = workloads.build_setup(contenders, options)
   except ValueError as error:
     sys.exit(f'Error: --{error}')
   seconds = {}
   for work in works:
-    build = getattr(benchmark_works, WORKS[work])
-    seconds[work] = benchmark_rounds.time_rounds(work, build(setup), rounds)
+    build = getattr(workloads, WORKS[work])
+    seconds[work] = round_times.time_rounds(work, build(setup), rounds)
     # Now, not at the end: the next work may take long.
-    table = benchmark_rounds.summarize(seconds)
+    table = round_times.summarize(seconds)
     table.to_csv(output_dir / 'benchmark.csv', index=False)
   print(
     f'Seconds a round, rounds {_LEAST_ROUNDS} to {rounds}; the ratio: how many'
     ' times as fast as the\nreference, by the medians.'
   )
-  print(benchmark_rounds.to_text(table))
+  print(round_times.to_text(table))
   for work in works:
-    if work in benchmark_works.NOTES:
-      print(f'{work}: {benchmark_works.NOTES[work]}.')
+    if work in workloads.NOTES:
+      print(f'{work}: {workloads.NOTES[work]}.')
 
 
 if __name__ == '__main__':

@@ -20,8 +20,8 @@ from absl import flags
 import numpy as np
 import pandas as pd
 
-from launchers import settings as settings_lib
-from launchers import train_flags
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
 import tasks
 from tasks import covariate_shift
 from tasks import streams
@@ -96,7 +96,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     sys.exit(f'Error: {error}')
   # TensorFlow takes seconds to import: flags were checked before.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-  from launchers import training
+  from launchers.runs import training
 
   try:
     # TFF's default context does not end well if nobody uses it.
@@ -204,7 +204,7 @@ def _draws_by_weights(settings: Mapping[str, Any]) -> bool:
 def _measure_task(
   task: tasks.Task, settings: Mapping[str, Any], pca_dim: int
 ) -> pd.DataFrame:
-  from launchers import training
+  from launchers.runs import training
   from tasks import pooled
 
   pool = np.arange(len(task.data.y))
@@ -232,8 +232,8 @@ def _measure_task(
 
 
 def _write(frame: pd.DataFrame, text: str, output_dir: pathlib.Path) -> None:
-  from launchers import run_directory
-  from launchers import shift_plots
+  from launchers.plots import shift_plots
+  from launchers.runs import run_directory
 
   run_directory.write_atomically(
     output_dir / 'clients.csv', frame.to_csv(index=False)

@@ -16,9 +16,9 @@ from absl import app
 from absl import flags
 import jinja2
 
-from launchers import report_figures
-from launchers import report_runs
-from launchers import report_tables
+from launchers.pages import report_figures
+from launchers.pages import report_runs
+from launchers.pages import report_tables
 
 _FILE = 'report.html'
 _TEMPLATE = 'report_template.html'
@@ -78,7 +78,7 @@ def render(runs: Sequence[report_runs.Run]) -> str:
     The text of an HTML file.
   """
   environment = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent),
+    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / 'pages'),
     # Names and values come from files that anybody may have written.
     autoescape=True,
     undefined=jinja2.StrictUndefined,

@@ -17,11 +17,11 @@ import time
 from absl import app
 from absl import flags
 
-from launchers import published
-from launchers import settings as settings_lib
-from launchers import table_metrics
-from launchers import table_runs
-from launchers import tables
+from launchers.options import settings as settings_lib
+from launchers.tables import definitions
+from launchers.tables import published
+from launchers.tables import table_metrics
+from launchers.tables import table_runs
 import tasks
 
 
@@ -32,7 +32,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     flag_values: Where to define them.
   """
   flags.DEFINE_enum(
-    'table', None, list(tables.TABLES), 'The table.', flag_values=flag_values
+    'table',
+    None,
+    list(definitions.TABLES),
+    'The table.',
+    flag_values=flag_values,
   )
   flags.DEFINE_list(
     'cells',
@@ -75,7 +79,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_enum(
     'dataset',
     None,
-    sorted(set(tables.STAND_INS.values())),
+    sorted(set(definitions.STAND_INS.values())),
     'Data that stand in for those of the same shape, where these are not at'
     ' hand: MNIST for Fashion-MNIST.',
     flag_values=flag_values,
@@ -104,7 +108,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   if len(argv) > 1:
     sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
   name, cells = _table_and_cells(flag_values)
-  table = _restricted(flag_values, tables.TABLES[name], cells)
+  table = _restricted(flag_values, definitions.TABLES[name], cells)
   dataset = _stand_in(flag_values, name, cells)
   output_dir = pathlib.Path(flag_values['output_dir'].value or f'runs/{name}')
   try:
@@ -128,7 +132,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   numbers = published.read()
   # TensorFlow takes seconds to import: flags were checked before.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-  from launchers import training
+  from launchers.runs import training
 
   # To be told to end is the same as Ctrl-C.
   signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -147,9 +151,9 @@ def _table_and_cells(flag_values) -> tuple[str, list[str]]:
   """The table, and its cells that are wanted, each once."""
   name = flag_values['table'].value
   if name is None:
-    known = ', '.join(tables.TABLES)
+    known = ', '.join(definitions.TABLES)
     sys.exit(f'Error: --table must be one of {known}, found none.')
-  known = list(tables.TABLES[name].cells)
+  known = list(definitions.TABLES[name].cells)
   cells = list(dict.fromkeys(flag_values['cells'].value)) or known
   for cell in cells:
     if cell not in known:
@@ -160,7 +164,7 @@ def _table_and_cells(flag_values) -> tuple[str, list[str]]:
   return name, cells
 
 
-def _restricted(flag_values, table, cells) -> tables.Table:
+def _restricted(flag_values, table, cells) -> definitions.Table:
   """The table, with the methods that are wanted."""
   methods = flag_values['methods'].value
   known = list(
@@ -206,8 +210,8 @@ def _checkpoints(settings) -> list[int]:
 def _stand_in(flag_values, name, cells) -> str | None:
   """The data that take the place of others, if some are asked for."""
   dataset = flag_values['dataset'].value
-  data = [tables.TABLES[name].cells[cell].data for cell in cells]
-  if dataset and dataset not in map(tables.STAND_INS.get, data):
+  data = [definitions.TABLES[name].cells[cell].data for cell in cells]
+  if dataset and dataset not in map(definitions.STAND_INS.get, data):
     sys.exit(
       f'Error: --dataset={dataset} must be given with cells whose data it can'
       f' stand in for, found only {", ".join(dict.fromkeys(data))}.'
@@ -231,13 +235,13 @@ def _scale(flag_values) -> float:
 
 def _try_data(runs) -> None:
   """Builds the task of each preset once, and drops it."""
-  from launchers import training
+  from launchers.runs import training
 
   for run in {run.preset: run for run in runs}.values():
     try:
       training.build_task(run.settings)
     except tasks.DataNotFoundError as error:
-      stand_in = tables.STAND_INS.get(run.settings['task'])
+      stand_in = definitions.STAND_INS.get(run.settings['task'])
       if stand_in is None:
         raise
       raise tasks.DataNotFoundError(
@@ -271,7 +275,7 @@ def _train_all(runs, left) -> None:
 def _train(run, count_rounds) -> None:
   import tensorflow as tf
 
-  from launchers import training
+  from launchers.runs import training
 
   tf.keras.backend.clear_session()  # Of the run before.
   run.output_dir.mkdir(parents=True, exist_ok=True)
@@ -283,14 +287,14 @@ def _train(run, count_rounds) -> None:
 
 def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   """Writes the table and its pictures, and prints the table."""
-  from launchers import table_plots
-  from launchers import table_report
+  from launchers.tables import table_plots
+  from launchers.tables import table_report
 
   written = [
     table_report.build_row(
       name,
       row,
-      _values(row, tables.TABLES[name].percent),
+      _values(row, definitions.TABLES[name].percent),
       paper=numbers.get(_published(name, row)),
       paper_rounds=planner.paper_rounds(row.cell, row.method),
     )
@@ -303,7 +307,7 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
 
 def _published(name, row) -> tuple[str, str, str, str]:
   """What published.csv calls the number of a row."""
-  method = tables.TABLES[name].printed_as.get(row.method, row.method)
+  method = definitions.TABLES[name].printed_as.get(row.method, row.method)
   metric = table_metrics.METRICS[row.metric].published or row.metric
   return name, row.cell, method, metric
 

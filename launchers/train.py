@@ -16,8 +16,8 @@ import sys
 from absl import app
 from absl import flags
 
-from launchers import settings as settings_lib
-from launchers import train_flags
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -42,7 +42,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   # TensorFlow takes seconds to import: flags were checked before. Level 3
   # silences what it says of CUDA on machines without a GPU.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-  from launchers import training
+  from launchers.runs import training
 
   # To be told to end is the same as Ctrl-C.
   signal.signal(signal.SIGTERM, signal.default_int_handler)

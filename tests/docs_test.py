@@ -13,11 +13,11 @@ from absl import flags
 from matplotlib import mathtext
 import pytest
 
-from launchers import methods
-from launchers import presets
-from launchers import settings
-from launchers import tables
-from launchers import train_flags
+from launchers.options import methods
+from launchers.options import presets
+from launchers.options import settings
+from launchers.options import train_flags
+from launchers.tables import definitions
 from tff_fair import aggregators
 from tff_fair import algorithms
 from tff_fair import runtime
@@ -30,7 +30,7 @@ _PAGES = [
     str(path.relative_to(_ROOT)) for path in (_ROOT / 'docs').rglob('*.md')
   ),
 ]
-_COMPARATORS = 'docs/methods/comparators.md'
+_BASELINES = 'docs/methods/baselines.md'
 # Page -> the method that it is about.
 _METHOD_PAGES = {
   f'docs/methods/{name}.md': name
@@ -159,7 +159,7 @@ def test_the_test_command_is_the_one_of_continuous_integration():
 
 
 def test_all_presets_and_tables_are_listed():
-  known = {*presets.PRESETS, *tables.TABLES}
+  known = {*presets.PRESETS, *definitions.TABLES}
   listed = set(re.findall(f'`({_OURS})`', _read('docs/experiments.md')))
   assert listed == known
   for page in _PAGES:
@@ -173,11 +173,13 @@ def test_a_table_stands_beside_the_presets_of_its_cells(page):
     for table in re.findall(f'`({_OURS})`', first):
       listed.setdefault(table, set()).update(re.findall(f'`({_OURS})`', names))
   name = _METHOD_PAGES[page]
-  assert set(listed) == {t for t in tables.TABLES if t.startswith(f'{name}_')}
+  assert set(listed) == {
+    t for t in definitions.TABLES if t.startswith(f'{name}_')
+  }
   for table, names in listed.items():
-    assert {cell.preset for cell in tables.TABLES[table].cells.values()} <= (
-      names
-    )
+    assert {
+      cell.preset for cell in definitions.TABLES[table].cells.values()
+    } <= (names)
 
 
 @pytest.mark.parametrize('page', _PAGES)
@@ -229,11 +231,11 @@ def test_options_are_the_arguments_of_the_builder(page):
   _check_flags(rows, _METHOD_PAGES[page])
 
 
-def test_options_of_comparators_are_the_arguments_of_their_builders():
-  common = _section(_COMPARATORS, 'Arguments in common')
+def test_options_of_baselines_are_the_arguments_of_their_builders():
+  common = _section(_BASELINES, 'Arguments in common')
   shared = {_name(row): row for row in _rows(common)}
   documented = set()
-  for section in _read(_COMPARATORS).split('\n## '):
+  for section in _read(_BASELINES).split('\n## '):
     named = re.search(r'\n`(build_\w+)`, `--algorithm=(\w+)`', section)
     if named is None:
       continue
@@ -248,7 +250,7 @@ def test_options_of_comparators_are_the_arguments_of_their_builders():
       _check_option(rows[name], parameter)
     _check_flags([rows[name] for name in parameters], method)
   assert documented == set(methods.METHOD_FLAGS) - set(_METHOD_PAGES.values())
-  assert f'{len(documented)} comparators' in _read(_README)
+  assert f'{len(documented)} baselines' in _read(_README)
 
 
 def _parameters(builder):

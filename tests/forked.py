@@ -30,7 +30,7 @@ _IMPORTED = (
   'tensorflow_federated',
   'matplotlib.pyplot',
   'sklearn.datasets',
-  'launchers.training',
+  'launchers.runs.training',
 )
 _IMPORT_SECONDS = 300
 _POLL_SECONDS = 0.02

@@ -94,7 +94,7 @@ def test_types():
     (tff.TensorType(np.int32), _ALPHA, 'keep', 'floating-point tensors'),
     (_VALUE, tff.TensorType(np.int32), 'keep', 'weight type float32'),
     (_VALUE, _BOTH, 'keep', 'weight type float32'),
-    (_VALUE, _ALPHA, 'fedavg', 'alpha=float32,num_examples=float32'),
+    (_VALUE, _ALPHA, 'fed_avg', 'alpha=float32,num_examples=float32'),
   ],
 )
 def test_bad_types(value_type, weight_type, fallback, message):
@@ -104,7 +104,7 @@ def test_bad_types(value_type, weight_type, fallback, message):
 
 
 def test_bad_arguments():
-  with pytest.raises(ValueError, match=r"one of \('keep', 'fedavg'\), found"):
+  with pytest.raises(ValueError, match=r"one of \('keep', 'fed_avg'\), found"):
     aggregators.SammeAlphaFactory(fallback='drop')
   with pytest.raises(TypeError, match='found SumFactory'):
     aggregators.SammeAlphaFactory(tff.aggregators.SumFactory())
@@ -182,7 +182,7 @@ class TestExecution:
   def test_nobody_falls_back_to_the_mean_by_examples(self):
     # (1 * 2 + 3 * 6) / 4; the non-finite value stays out.
     output = _aggregate(
-      aggregators.SammeAlphaFactory(fallback='fedavg'),
+      aggregators.SammeAlphaFactory(fallback='fed_avg'),
       _values(2, 6, math.nan),
       [(-1, 1), (-2, 3), (-3, 50)],
     )
@@ -190,7 +190,7 @@ class TestExecution:
 
   def test_fallback_rests_while_somebody_is_positive(self):
     output = _aggregate(
-      aggregators.SammeAlphaFactory(fallback='fedavg'),
+      aggregators.SammeAlphaFactory(fallback='fed_avg'),
       _values(2, 6),
       [(-1, 1), (2, 3)],
     )
@@ -198,7 +198,7 @@ class TestExecution:
 
   def test_nobody_at_all(self):
     output = _aggregate(
-      aggregators.SammeAlphaFactory(fallback='fedavg'), _values(2), [(-1, 0)]
+      aggregators.SammeAlphaFactory(fallback='fed_avg'), _values(2), [(-1, 0)]
     )
     _check(output, 0, num_aggregated=0, fallback=1)
 
@@ -237,7 +237,7 @@ _OUTER = {
 
 @pytest.mark.usefixtures('default_runtime')
 class TestComposition:
-  @pytest.mark.parametrize('fallback', ['keep', 'fedavg'])
+  @pytest.mark.parametrize('fallback', ['keep', 'fed_avg'])
   @pytest.mark.parametrize(
     ('outer', 'expected'),
     # Clipping scales a value to norm 1; zeroing drops the one of norm > 100.

@@ -206,7 +206,7 @@ class TestEdgeCases:
     clients = self._hopeless((4, 12))
     process = _build(
       client_optimizer=linear_task.sgd(1e-4),
-      fallback='fedavg',
+      fallback='fed_avg',
       boosting=False,
     )
     output = _next(process, process.initialize(), clients, [0, 1])

@@ -1,4 +1,4 @@
-"""FedQuad and its comparators once more, in NumPy, for full batches.
+"""FedQuad and its baselines once more, in NumPy, for full batches.
 
 Written from the formulas of FedQuad, of SupConFL, TripletFL, QuadrupletFL, MOON
 and FedProx, without anything of the library, in float64, with gradients worked

@@ -22,7 +22,6 @@ from tff_fair import aggregators
 from tff_fair.aggregators import clustering
 from tff_fair.aggregators import cosine_shapley
 from tff_fair.aggregators import fair_descent
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import gradient_reuse
 from tff_fair.aggregators import largest_values
@@ -30,8 +29,9 @@ from tff_fair.aggregators import min_norm
 from tff_fair.aggregators import q_fair
 from tff_fair.aggregators import reputation
 from tff_fair.aggregators import sparse_rewards
+from tff_fair.aggregators import type_checks
 from tff_fair.aggregators import validated_rewards
-from tff_fair.aggregators import weighted
+from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -323,16 +323,16 @@ class TestLargestValues:
     with refused():
       largest_values.check_float32('The rule', bad)
 
-  @fuzzes(weighted.check_weighted, weighted.check_unweighted)
+  @fuzzes(type_checks.check_weighted, type_checks.check_unweighted)
   @pytest.mark.parametrize('bad', [None, 1, 'mean', tff.aggregators])
   def test_what_is_no_factory(self, bad):
-    for check in (weighted.check_weighted, weighted.check_unweighted):
+    for check in (type_checks.check_weighted, type_checks.check_unweighted):
       with refused():
         check('inner', bad)
     with refused():
-      weighted.check_weighted('inner', tff.aggregators.SumFactory())
+      type_checks.check_weighted('inner', tff.aggregators.SumFactory())
     with refused():
-      weighted.check_unweighted('inner', tff.aggregators.MeanFactory())
+      type_checks.check_unweighted('inner', tff.aggregators.MeanFactory())
 
 
 @functools.cache

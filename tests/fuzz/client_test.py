@@ -16,10 +16,10 @@ from tests.fuzz.strategies import refused
 from tff_fair import client
 from tff_fair import models
 from tff_fair.client import client_data
-from tff_fair.client import client_table
 from tff_fair.client import free_riders
 from tff_fair.client import full_batch
 from tff_fair.client import local_training
+from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
 

@@ -11,8 +11,8 @@ from tests.fuzz import strategies
 from tests.fuzz.strategies import fuzzes
 from tests.fuzz.strategies import refused
 from tff_fair import losses
-from tff_fair.losses import alignment
-from tff_fair.losses import shapes
+from tff_fair.tensors import geometry
+from tff_fair.tensors import shapes
 
 _N, _P, _C = 3, 2, 4
 _VECTORS = strategies.arrays([_N, _P])
@@ -45,18 +45,18 @@ def _distances(u, v):
 
 
 class TestDirections:
-  @fuzzes(losses.normalized)
+  @fuzzes(geometry.normalized)
   @given(_LARGE_VECTORS)
   def test_a_vector_has_length_1_or_is_too_short(self, vectors):
-    found, gradient = _gradient(losses.normalized, vectors)
+    found, gradient = _gradient(geometry.normalized, vectors)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, _unit(vectors), rtol=1e-5, atol=1e-6)
     assert np.isfinite(gradient).all()
 
-  @fuzzes(alignment.shortened)
+  @fuzzes(geometry.shortened)
   @given(_LARGE_VECTORS)
   def test_a_shortened_vector_keeps_its_direction(self, vectors):
-    shorter, scale = map(np.float64, alignment.shortened(vectors))
+    shorter, scale = map(np.float64, geometry.shortened(vectors))
     np.testing.assert_allclose(
       shorter * scale, vectors, rtol=1e-6, atol=1e-30 * scale.max()
     )
@@ -65,25 +65,25 @@ class TestDirections:
   @given(_VECTORS, strategies.NOT_FINITE)
   def test_what_is_not_finite_does_not_become_so(self, vectors, bad):
     vectors[1, 0] = bad
-    assert np.isnan(losses.normalized(vectors)[1]).any()
-    assert np.isnan(losses.cosines(vectors, vectors)[1])
+    assert np.isnan(geometry.normalized(vectors)[1]).any()
+    assert np.isnan(geometry.cosines(vectors, vectors)[1])
 
-  @fuzzes(losses.cosines)
+  @fuzzes(geometry.cosines)
   @given(_LARGE_VECTORS, _LARGE_VECTORS)
   def test_cosines(self, vectors, references):
-    found = losses.cosines(vectors, references).numpy()
+    found = geometry.cosines(vectors, references).numpy()
     expected = np.sum(_unit(vectors) * _unit(references), axis=-1)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(found).max() <= 1 + 1e-6
-    np.testing.assert_array_equal(found, losses.cosines(references, vectors))
+    np.testing.assert_array_equal(found, geometry.cosines(references, vectors))
 
-  @fuzzes(losses.refined)
+  @fuzzes(geometry.refined)
   @given(_VECTORS, strategies.arrays([_P]), st.floats(0, 1))
   def test_refined_moves_towards_the_projection(self, z, reference, beta):
-    found = losses.refined(z, reference, beta)
+    found = geometry.refined(z, reference, beta)
     agreement = _unit(z) @ _unit(reference)
     _close(found, z + beta * (np.outer(agreement, reference) - z))
-    np.testing.assert_array_equal(losses.refined(z, reference, 0), z)
+    np.testing.assert_array_equal(geometry.refined(z, reference, 0), z)
 
 
 @fuzzes(losses.contrastive_loss)
@@ -307,7 +307,7 @@ _QUADRUPLET = {
 # For each loss: legal arguments.
 _LEGAL = {
   losses.distances: {'u': _Z, 'v': _Z},
-  losses.cosines: {'vectors': _Z, 'reference': _Z},
+  geometry.cosines: {'vectors': _Z, 'reference': _Z},
   losses.triplet_loss: {'anchor': _Z, 'positive': _Z, 'negative': _Z},
   losses.quadruplet_loss: _QUADRUPLET,
   losses.classic_quadruplet_loss: _QUADRUPLET,
@@ -421,7 +421,7 @@ class TestRefusals:
   @pytest.mark.parametrize('beta', [-0.1, 1.1, np.nan, '1', None])
   def test_beta(self, beta):
     with refused():
-      losses.refined(_Z, _Z[0], beta)
+      geometry.refined(_Z, _Z[0], beta)
 
 
 class TestNothing:

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from launchers import benchmark
-from launchers import benchmark_rounds
-from launchers import benchmark_start
-from launchers import benchmark_works
+from launchers.timing import round_times
+from launchers.timing import startup
+from launchers.timing import workloads
 from tests import forked
 from tff_fair import runtime
 
@@ -46,28 +46,28 @@ def _default_runtime_again():
 @pytest.fixture(name='works')
 def _works(monkeypatch):
   """The module of the works, with little data."""
-  examples = benchmark_works._examples
+  examples = workloads._examples
   monkeypatch.setattr(
-    benchmark_works,
+    workloads,
     '_examples',
     lambda num_clients, num_examples, shape: examples(2, 20, shape),
   )
-  monkeypatch.setattr(benchmark_works, '_TABLE_COLUMNS', 7)
-  monkeypatch.setattr(benchmark_works, '_REUSE_COHORT', 2)
-  return benchmark_works
+  monkeypatch.setattr(workloads, '_TABLE_COLUMNS', 7)
+  monkeypatch.setattr(workloads, '_REUSE_COHORT', 2)
+  return workloads
 
 
 def test_contenders_take_turns():
   log = []
   contenders = {'a': lambda: log.append('a'), 'b': lambda: log.append('b')}
-  seconds = benchmark_rounds.time_rounds('work', contenders, 3)
+  seconds = round_times.time_rounds('work', contenders, 3)
   assert log == ['a', 'b', 'a', 'b', 'a', 'b']
   assert list(seconds) == ['a', 'b']
   assert all(len(times) == 3 for times in seconds.values())
 
 
 def test_summary_leaves_out_the_first_two_rounds():
-  table = benchmark_rounds.summarize(
+  table = round_times.summarize(
     {
       'A': {'stock': [90, 80, 6, 2, 4], 'device': [70, 60, 3, 1, 0.5]},
       'table': {'stock': [9, 9, 8], 'device': [9, 9, 16]},
@@ -80,14 +80,14 @@ def test_summary_leaves_out_the_first_two_rounds():
     ['table', 'stock', 'stock', 8, 8, 8, 1, 3],
     ['table', 'device', 'stock', 16, 16, 16, 0.5, 3],
   ]
-  *_, last = benchmark_rounds.to_text(table).splitlines()
+  *_, last = round_times.to_text(table).splitlines()
   assert last.split() == [
     'table', 'device', 'stock', '16.0000', '16.0000', '16.0000', '0.50', '3',
   ]  # fmt: skip
 
 
 def test_starts_are_divided_into_phases():
-  phases = benchmark_start._durations(10.0, {'import': 10.5, 'round': 12.0})
+  phases = startup._durations(10.0, {'import': 10.5, 'round': 12.0})
   assert phases == {'import': 0.5, 'round': 1.5, 'total': 2.0}
 
 
@@ -99,9 +99,9 @@ def test_medians_of_starts(monkeypatch):
     turns.append((name, options))
     return {'import': 0.5, 'total': next(starts[name])}
 
-  monkeypatch.setattr(benchmark_start, '_time_start', time_start)
+  monkeypatch.setattr(startup, '_time_start', time_start)
   options = {'device': 'cpu'}
-  table = benchmark_start.time_starts(['stock', 'device'], options)
+  table = startup.time_starts(['stock', 'device'], options)
   assert turns == [('stock', options), ('device', options)] * 3
   assert list(table) == ['contender', 'phase', 'seconds']
   assert table.to_numpy().tolist() == [
@@ -110,7 +110,7 @@ def test_medians_of_starts(monkeypatch):
     ['device', 'import', 0.5],
     ['device', 'total', 2.0],
   ]
-  shown = [line.split() for line in benchmark_start.to_text(table).splitlines()]
+  shown = [line.split() for line in startup.to_text(table).splitlines()]
   assert shown == [
     ['stock', 'device'],
     ['import', '0.50', '0.50'],
@@ -129,12 +129,12 @@ def test_every_work_has_a_function(work, works):
     ('A', ['native', 'stock', 'device']),
     ('B', ['native', 'stock', 'device']),
     ('table', ['stock', 'device']),
-    ('fedaboost', ['fedavg', 'fedaboost']),
-    ('cffl', ['fedavg', 'cffl', 'cffl_sparse']),
-    ('corefed_cnn', ['fedavg', 'corefed']),
-    ('corefed_mlp', ['fedavg', 'corefed']),
-    ('fedquad', ['fedavg', 'fedquad', 'triplet_fl', 'supcon_fl', 'moon']),
-    ('fedakd', ['fedavg', 'fedakd', 'fedakd_all_data', 'cgsv']),
+    ('fedaboost', ['fed_avg', 'fedaboost']),
+    ('cffl', ['fed_avg', 'cffl', 'cffl_sparse']),
+    ('corefed_cnn', ['fed_avg', 'corefed']),
+    ('corefed_mlp', ['fed_avg', 'corefed']),
+    ('fedquad', ['fed_avg', 'fedquad', 'triplet_fl', 'supcon_fl', 'moon']),
+    ('fedakd', ['fed_avg', 'fedakd', 'fedakd_all_data', 'cgsv']),
     ('quadruplets', ['fedavg_1024_images', 'quadruplets_50000_labels']),
     ('population', ['of_100', 'of_10000']),
   ],
@@ -161,10 +161,10 @@ def test_the_data_of_fedquad_s_works(work, asked, monkeypatch):
       f'{num_clients} clients of {num_examples} examples of shape {shape}'
     )
 
-  monkeypatch.setattr(benchmark_works, '_examples', refuse)
-  setup = benchmark_works.build_setup(['device'], {'device': 'cpu'})
+  monkeypatch.setattr(workloads, '_examples', refuse)
+  setup = workloads.build_setup(['device'], {'device': 'cpu'})
   with pytest.raises(LookupError) as caught:
-    getattr(benchmark_works, benchmark.WORKS[work])(setup)
+    getattr(workloads, benchmark.WORKS[work])(setup)
   assert str(caught.value) == asked
 
 
@@ -206,7 +206,7 @@ def test_writes_and_prints_the_table(works, tmp_path, capsys):
   table = pd.read_csv(tmp_path / 'benchmark.csv')
   assert list(table) == _COLUMNS
   assert table['contender'].tolist() == [
-    'of_100', 'of_10000', 'fedavg', 'fedaboost',
+    'of_100', 'of_10000', 'fed_avg', 'fedaboost',
   ]  # fmt: skip
   assert table['rounds'].tolist() == [4] * 4
   assert table['ratio'][[0, 2]].tolist() == [1, 1]
@@ -235,7 +235,7 @@ def test_starts_alone_are_written_to_a_file_of_their_own(
   monkeypatch, tmp_path, capsys
 ):
   monkeypatch.setattr(
-    benchmark_start, '_time_start', lambda *_: {'import': 1.0, 'total': 2.0}
+    startup, '_time_start', lambda *_: {'import': 1.0, 'total': 2.0}
   )
   _main('--works=start', f'--output_dir={tmp_path}')
   assert [path.name for path in tmp_path.iterdir()] == ['start.csv']
@@ -247,7 +247,7 @@ def test_starts_alone_are_written_to_a_file_of_their_own(
 @pytest.mark.slow
 @pytest.mark.parametrize('contender', ['stock', 'device'])
 def test_a_start_has_all_phases(contender):
-  phases = benchmark_start._time_start(contender, {})
+  phases = startup._time_start(contender, {})
   assert list(phases) == [
     'start Python', 'import TensorFlow', 'import TFF', 'import tff_fair',
     'build process', 'first round', 'total',

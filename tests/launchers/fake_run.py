@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from launchers import distances
+from launchers.runs import distances
 
 
 def final_distances():

@@ -18,13 +18,13 @@ import pytest
 
 from launchers import benchmark
 from launchers import covariate_shift
-from launchers import methods
-from launchers import presets
 from launchers import reproduce
-from launchers import settings as settings_lib
-from launchers import tables
 from launchers import train
-from launchers import train_flags
+from launchers.options import methods
+from launchers.options import presets
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.tables import definitions
 
 # The same draws each time.
 _settings = functools.partial(
@@ -142,7 +142,7 @@ _OF_DATA = {*train_flags.DATA_FLAG_NAMES} - {'task'}
 @_settings(max_examples=60)
 @hypothesis.given(_commands(_OF_DATA))
 def test_a_task_is_built_or_refused(arguments):
-  from launchers import training
+  from launchers.runs import training
 
   found = _resolve_or_skip([*arguments, *_DIGITS])
   try:
@@ -173,7 +173,7 @@ _SMALL = (
 @_settings(max_examples=3)
 @hypothesis.given(_commands(_OF_CLIENTS, unwanted=_LONG))
 def test_a_round_is_run_or_refused(arguments):
-  from launchers import training
+  from launchers.runs import training
 
   found = _resolve_or_skip([*arguments, *_SMALL])
   with tempfile.TemporaryDirectory() as folder:
@@ -226,21 +226,21 @@ def _folder(tmp_path_factory):
 @hypothesis.given(
   # Each seed has runs of its own to plan.
   _flags_of(reproduce, unwanted=('table', 'seeds')),
-  st.sampled_from(sorted(tables.TABLES)),
+  st.sampled_from(sorted(definitions.TABLES)),
   st.sampled_from(['-1', '0', '2', 'x']) | st.none(),
 )
 def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
   arguments = [*arguments, f'--table={table}', f'--output_dir={folder}']
   if seeds:
     arguments.append(f'--seeds={seeds}')
-  _launch(reproduce, arguments, 'launchers.published.read')
+  _launch(reproduce, arguments, 'launchers.tables.published.read')
 
 
 @_settings(max_examples=60)
 @hypothesis.given(_flags_of(covariate_shift))
 def test_covariate_shift_begins_or_refuses(folder, arguments):
   arguments = [*arguments, f'--output_dir={folder}']
-  _launch(covariate_shift, arguments, 'launchers.training.set_runtime')
+  _launch(covariate_shift, arguments, 'launchers.runs.training.set_runtime')
 
 
 @_settings(max_examples=60)
@@ -270,7 +270,7 @@ class TestFound:
       train.main(['train'], flag_values)
 
   def test_a_data_folder_that_is_too_long_is_refused(self):
-    from launchers import training
+    from launchers.runs import training
 
     found = _resolve(['--task=mnist', f'--data_dir={"x" * 300}'])
     with pytest.raises(training.MISTAKES, match='must be readable, found: Fil'):
@@ -298,7 +298,7 @@ class TestFound:
     ],
   )
   def test_numbers_of_clients_that_no_memory_holds_are_refused(self, arguments):
-    from launchers import training
+    from launchers.runs import training
 
     with pytest.raises(training.RunError) as caught:
       training.build_task(_resolve(arguments))
@@ -324,7 +324,7 @@ class TestFound:
   def test_numbers_that_a_graph_cannot_hold_are_refused(
     self, algorithm, argument, message
   ):
-    from launchers import training
+    from launchers.runs import training
 
     found = _resolve([f'--algorithm={algorithm}', argument, *_SMALL])
     task = training.build_task(found)

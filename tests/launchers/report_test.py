@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from launchers import report
-from launchers import report_figures
-from launchers import report_runs
-from launchers import report_tables
+from launchers.pages import report_figures
+from launchers.pages import report_runs
+from launchers.pages import report_tables
 
 _EVALUATED = ('global_accuracy', 'global_f1', 'global_loss')
 # What is never closed.
@@ -38,7 +38,7 @@ def _write(
   """Writes a run; each client's accuracy grows evenly, F1 is half of it."""
   folder.mkdir(parents=True)
   settings = {
-    'algorithm': 'fedavg',
+    'algorithm': 'fed_avg',
     'num_clients': len(accuracy),
     'output_dir': folder,
     'rounds': 3,
@@ -286,7 +286,7 @@ class TestPage:
     assert len(figures) > 10 and len(set(titles)) == len(figures)
     assert titles[0] == (
       'Global model: accuracy ↑ over the rounds. fedaboost: 1 in the end;'
-      ' fedavg: 1 in the end.'
+      ' fed_avg: 1 in the end.'
     )
     others = [a for tag, a in page.elements if tag == 'svg' and 'role' not in a]
     assert all(a['aria-hidden'] == 'true' for a in others)
@@ -299,7 +299,7 @@ class TestPage:
     ]
     # What only one of them reads comes last.
     assert list(differing.items()) == [
-      ('algorithm', ['fedaboost', 'fedavg']),
+      ('algorithm', ['fedaboost', 'fed_avg']),
       ('local_epochs', ['5', '1']),
       ('boost_rate', ['0.1', '–']),
     ]
@@ -320,13 +320,13 @@ class TestTextFromFiles:
     name = '<img src=x onerror=alert(2)> $\\frac$ "x'
     folders = [
       _write(tmp_path / name, note=bad),
-      _write(tmp_path / 'b', algorithm='fedavg'),
+      _write(tmp_path / 'b', algorithm='fed_avg'),
     ]
     text = _render(*folders)
     page = _Page(text)
     assert not {'script', 'img'} & {tag for tag, _ in page.elements}
     assert bad in page.text
-    assert f'fedavg ({name})' in page.text
+    assert f'fed_avg ({name})' in page.text
     (figure, *_) = (
       a
       for _, a in page.elements
@@ -420,14 +420,14 @@ class TestFairness:
   def test_different_tasks_are_said(self, runs, tmp_path):
     other = _write(tmp_path / 'x', task='mnist')
     text = _Page(_render(runs[0], other)).text
-    assert 'fedaboost, fedavg on digits, mnist' in text
+    assert 'fedaboost, fed_avg on digits, mnist' in text
     assert 'These runs have different tasks' in text
 
 
 class TestRuns:
   def test_labels_are_the_algorithms_where_these_differ(self, runs):
     found = report_runs.read_runs([str(run) for run in runs])
-    assert [run.label for run in found] == ['fedaboost', 'fedavg']
+    assert [run.label for run in found] == ['fedaboost', 'fed_avg']
 
   def test_equal_algorithms_are_told_apart_by_their_directories(self, tmp_path):
     folders = [
@@ -437,8 +437,8 @@ class TestRuns:
     ]
     found = report_runs.read_runs([str(folder) for folder in folders])
     assert [run.label for run in found] == [
-      'fedavg (x/seed_0)',
-      'fedavg (x/seed_1)',
+      'fed_avg (x/seed_0)',
+      'fed_avg (x/seed_1)',
       'cffl',
     ]
 

@@ -13,25 +13,25 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from launchers import published
-from launchers import table_runs
-from launchers import tables
 from launchers import train
-from launchers import train_flags
+from launchers.options import train_flags
+from launchers.tables import definitions
+from launchers.tables import published
+from launchers.tables import table_runs
 from tests import forked
 from tests.launchers import tiny_table
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _METHODS = {
   'standalone': 'standalone',
-  'fedavg': 'fedavg',
+  'fed_avg': 'fed_avg',
   'cffl': 'cffl-upload_rate=0.5',
 }
 
 
 def _main(*arguments):
   with pytest.MonkeyPatch.context() as patch:
-    patch.setitem(tables.TABLES, 'tiny', tiny_table.TABLE)
+    patch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
     patch.setattr(published, 'read', lambda: tiny_table.NUMBERS)
     tiny_table.main(*arguments)
 
@@ -114,7 +114,7 @@ class TestTable:
     assert found == ['2', '20', '2']
 
   def test_one_model_for_all_has_no_cf_coefficient(self, output_dir):
-    row = _row(output_dir, cell='digits', method='fedavg', metric='cf')
+    row = _row(output_dir, cell='digits', method='fed_avg', metric='cf')
     assert row['ours'] == 'undefined'
     assert row['values'] == 'undefined;undefined'
     assert (row['undefined'], row['paper']) == ('2', '3')
@@ -196,22 +196,22 @@ def test_a_line_for_each_run_and_no_more(tmp_path, capsys):
 
 
 _SMALL = {'model': 'mlp_cffl_mnist', 'num_clients': 3, 'checkpoint_every': 1}
-_PICTURES = tables.Table(
+_PICTURES = definitions.Table(
   title='a table with pictures of embeddings',
   cells={
-    'digits': tables.Cell(preset='fedquad_digits', data='digits'),
-    'one': tables.Cell(
+    'digits': definitions.Cell(preset='fedquad_digits', data='digits'),
+    'one': definitions.Cell(
       preset='fedquad_digits', data='digits', methods=('without_ce',)
     ),
   },
   methods={
-    'fedavg': {'algorithm': 'fedavg', **_SMALL},
+    'fed_avg': {'algorithm': 'fed_avg', **_SMALL},
     'fedquad': {'algorithm': 'fedquad', **_SMALL},
     'without_ce': {'algorithm': 'fedquad', 'use_ce': False, **_SMALL},
   },
   printed_as={'without_ce': 'fedquad'},
   metrics=('global_accuracy',),
-  figures={'embeddings': ('fedavg', 'fedquad')},
+  figures={'embeddings': ('fed_avg', 'fedquad')},
   percent=True,
 )
 _PUBLISHED = {
@@ -223,7 +223,7 @@ _PUBLISHED = {
 
 def _draw(*arguments):
   with pytest.MonkeyPatch.context() as patch:
-    patch.setitem(tables.TABLES, 'pictures', _PICTURES)
+    patch.setitem(definitions.TABLES, 'pictures', _PICTURES)
     patch.setattr(published, 'read', lambda: _PUBLISHED)
     tiny_table.main('--table=pictures', *arguments)
 
@@ -256,7 +256,7 @@ class TestPartOfTheData:
   def test_rows_say_so(self, scaled):
     path, _ = scaled
     frame = pd.read_csv(path / 'table.csv', dtype=str)
-    assert frame['method'].tolist() == ['fedavg', 'fedquad', 'without_ce']
+    assert frame['method'].tolist() == ['fed_avg', 'fedquad', 'without_ce']
     expected = 'share of the data: 0.25, not 1; rounds: 2, not 10'
     assert frame['marks'].tolist() == [expected] * 3
     assert expected in (path / 'table.md').read_text()
@@ -266,7 +266,7 @@ class TestPartOfTheData:
     path, _ = scaled
     frame = pd.read_csv(path / 'table.csv').set_index('method')
     assert frame['paper'].fillna(0).to_dict() == {
-      'fedavg': 0, 'fedquad': 70, 'without_ce': 70,
+      'fed_avg': 0, 'fedquad': 70, 'without_ce': 70,
     }  # fmt: skip
 
   def test_accuracy_is_that_of_the_global_model(self, scaled):
@@ -371,7 +371,7 @@ def test_a_killed_table_goes_on_to_the_same_result(
 ):
   killed = forked.start('tests.launchers.tiny_table', *_DIGITS, cwd=tmp_path)
   output_dir = tmp_path / 'out'
-  second = output_dir / 'runs/cffl_digits/fedavg/seed_0/metrics.csv'
+  second = output_dir / 'runs/cffl_digits/fed_avg/seed_0/metrics.csv'
   deadline = time.monotonic() + 200
   while not second.exists() or second.read_text().count('\n') < 5:
     assert killed.returncode is None and time.monotonic() < deadline
@@ -447,8 +447,8 @@ class TestBadInput:
   @pytest.mark.parametrize(
     ('table', 'arguments', 'known'),
     [
-      ('tiny', ['--methods=ditto'], 'standalone, fedavg, cffl'),
-      ('tiny', ['--methods=cffl,ditto'], 'standalone, fedavg, cffl'),
+      ('tiny', ['--methods=ditto'], 'standalone, fed_avg, cffl'),
+      ('tiny', ['--methods=cffl,ditto'], 'standalone, fed_avg, cffl'),
       (
         'fedquad_table5',
         ['--cells=cifar10_beta0.5_m2.0_m0.5', '--methods=fedquad,ditto'],

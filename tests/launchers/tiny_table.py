@@ -4,29 +4,29 @@ import sys
 
 from absl import flags
 
-from launchers import published
 from launchers import reproduce
-from launchers import tables
+from launchers.tables import definitions
+from launchers.tables import published
 
-TABLE = tables.Table(
+TABLE = definitions.Table(
   title='a table of the tests',
   cells={
-    'digits': tables.Cell(preset='cffl_digits', data='digits'),
-    'stand_in': tables.Cell(preset='cffl_digits', data='mnist'),
+    'digits': definitions.Cell(preset='cffl_digits', data='digits'),
+    'stand_in': definitions.Cell(preset='cffl_digits', data='mnist'),
   },
   methods={
     'standalone': {'algorithm': 'standalone'},
     # All clients end up with one model: no CF coefficient.
-    'fedavg': {'algorithm': 'fedavg'},
+    'fed_avg': {'algorithm': 'fed_avg'},
     'cffl': {'algorithm': 'cffl', 'upload_rate': 0.5},
   },
   metrics=('cf', 'client_accuracy_max'),
   references={
-    'standalone': tables.Reference(flags={'algorithm': 'standalone'})
+    'standalone': definitions.Reference(flags={'algorithm': 'standalone'})
   },
   figures={
     'client_accuracy': ('cffl',),
-    'scatter': ('fedavg', 'cffl'),
+    'scatter': ('fed_avg', 'cffl'),
     'reputation': ('cffl',),
   },
   percent=True,
@@ -35,7 +35,7 @@ TABLE = tables.Table(
 
 NUMBERS = {
   ('tiny', 'digits', 'cffl', 'cf'): published.Number(99.0, 0.5),
-  ('tiny', 'digits', 'fedavg', 'cf'): published.Number(3.0, float('nan')),
+  ('tiny', 'digits', 'fed_avg', 'cf'): published.Number(3.0, float('nan')),
 }
 
 
@@ -47,5 +47,5 @@ def main(*arguments):
 
 
 if __name__ == '__main__':
-  tables.TABLES['tiny'] = TABLE
+  definitions.TABLES['tiny'] = TABLE
   main(*sys.argv[1:])

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from launchers import distances
 from launchers import train
-from launchers import train_flags
+from launchers.options import train_flags
+from launchers.runs import distances
 from tests import forked
 from tests.tasks import adult_file
 from tests.tasks import emnist_file
@@ -50,7 +50,7 @@ def _run_fresh(*arguments):
   )
 
 
-@pytest.mark.parametrize('algorithm', ['fedavg', 'ditto', 'fedaboost'])
+@pytest.mark.parametrize('algorithm', ['fed_avg', 'ditto', 'fedaboost'])
 def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
   _main(tmp_path, algorithm=algorithm)
   written = {p.name for p in tmp_path.iterdir()}
@@ -93,7 +93,7 @@ def test_writes_what_the_readme_promises(algorithm, tmp_path, capsys):
 
 
 _CFFL = {'preset': 'cffl_digits', 'num_examples': 200, 'num_clients': 4}
-_OTHERS_OF_CFFL = ['standalone', 'round_robin_fed_avg', 'dssgd', 'fedavg']
+_OTHERS_OF_CFFL = ['standalone', 'round_robin_fed_avg', 'dssgd', 'fed_avg']
 
 
 class TestServerTestData:
@@ -134,12 +134,12 @@ class TestServerTestData:
     assert f'aggregator_num_isolated {isolated} in all rounds' in said
 
   @pytest.mark.parametrize('algorithm', _OTHERS_OF_CFFL)
-  def test_comparators(self, algorithm, tmp_path):
+  def test_baselines(self, algorithm, tmp_path):
     _main(tmp_path, **_CFFL, algorithm=algorithm)
     clients = pd.read_csv(tmp_path / 'clients.csv')
     assert clients['num_test'].tolist() == [359] * 4
     # The clients of FedAvg end up with one model, those of the others do not.
-    distinct = 1 if algorithm == 'fedavg' else 4
+    distinct = 1 if algorithm == 'fed_avg' else 4
     assert clients['loss'].nunique() == distinct
     metrics = pd.read_csv(tmp_path / 'metrics.csv')
     assert metrics['num_clients'].tolist() == [4, 4]
@@ -174,7 +174,7 @@ class TestDistances:
     'algorithm',
     [
       'corefed',
-      'fedavg',
+      'fed_avg',
       'ditto',
       'q_fed_avg',
       'fed_mgda',
@@ -225,7 +225,7 @@ class TestDistances:
 
   def test_are_undefined_where_nobody_moves(self, tmp_path):
     # From the second round on the rate is 0.
-    _main(tmp_path, **_COREFED, learning_rate_decay=0, algorithm='fedavg')
+    _main(tmp_path, **_COREFED, learning_rate_decay=0, algorithm='fed_avg')
     metrics = pd.read_csv(tmp_path / 'metrics.csv')
     assert metrics['parameters_d_cosine'].isna().all()
     summary = json.loads((tmp_path / 'summary.json').read_text())
@@ -236,15 +236,15 @@ class TestDistances:
 def test_fed_rdn_starts_from_the_weights_of_the_others(tmp_path):
   # With a rate of 0 they stay as they were.
   values = {**_COREFED, 'client_learning_rate': 0, 'rounds': 1}
-  for algorithm in ('fedavg', 'fed_rdn'):
+  for algorithm in ('fed_avg', 'fed_rdn'):
     _main(tmp_path / algorithm, **values, algorithm=algorithm)
-  expected = _variables(tmp_path / 'fedavg', 1)
+  expected = _variables(tmp_path / 'fed_avg', 1)
   for name, value in _variables(tmp_path / 'fed_rdn', 1).items():
     np.testing.assert_array_equal(value, expected[name])
   # What is different is what the model is shown.
   losses = [
     pd.read_csv(tmp_path / algorithm / 'metrics.csv')['global_loss'].item()
-    for algorithm in ('fedavg', 'fed_rdn')
+    for algorithm in ('fed_avg', 'fed_rdn')
   ]
   assert losses[0] != losses[1]
 
@@ -277,7 +277,7 @@ def _data_dir(tmp_path_factory):
     ('fedaboost_mnist', 'fedaboost'),
     ('fedaboost_mnist_without_boosting', 'fedaboost'),
     ('fedaboost_mnist', 'ditto'),
-    ('fedaboost_femnist_1', 'fedavg'),
+    ('fedaboost_femnist_1', 'fed_avg'),
     ('fedaboost_femnist_2', 'fedaboost'),  # AdamW, batch norm, dropout.
     ('fedaboost_femnist_2', 'ditto'),
     ('fedaboost_cifar_20', 'fedaboost'),
@@ -336,7 +336,7 @@ def test_a_finished_run_is_shown_again_and_not_changed(
 
 
 def test_runs_are_drawn_beside_each_other(tmp_path, capsys):
-  _main(tmp_path / 'a', algorithm='fedavg')
+  _main(tmp_path / 'a', algorithm='fed_avg')
   _main(tmp_path / 'b', compare_with=tmp_path / 'a')
   assert 'drawn:' in capsys.readouterr().out
   alone = (tmp_path / 'a/plots/client_f1.png').stat().st_size
@@ -494,8 +494,8 @@ class TestBadInput:
   def test_flag_that_the_method_ignores(self, tmp_path):
     self._fails(
       tmp_path,
-      'Error: --boost_rate must not be given with --algorithm=fedavg',
-      algorithm='fedavg',
+      'Error: --boost_rate must not be given with --algorithm=fed_avg',
+      algorithm='fed_avg',
       boost_rate=0.1,
     )
 

@@ -11,10 +11,10 @@ import pandas as pd
 import portpicker
 import pytest
 
-from launchers import settings as settings_lib
-from launchers import train_flags
-from launchers import training
 from launchers import worker
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.runs import training
 from tff_fair import runtime
 from tff_fair import worker_process
 

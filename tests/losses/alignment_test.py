@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tff_fair import losses
+from tff_fair.tensors import geometry
 
 _EVERYBODY = [True, True]
 
@@ -25,21 +26,21 @@ def _contrastive(embedding, negatives, is_negative, **options):
 class TestNormalized:
   def test_length_1_and_zero_stays(self):
     np.testing.assert_allclose(
-      losses.normalized([[3.0, 4.0], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]]
+      geometry.normalized([[3.0, 4.0], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]]
     )
 
   def test_the_gradient_of_a_zero_vector_is_finite(self):
     vectors = tf.zeros([2, 3])
     with tf.GradientTape() as tape:
       tape.watch(vectors)
-      total = tf.reduce_sum(losses.normalized(vectors))
+      total = tf.reduce_sum(geometry.normalized(vectors))
     assert np.isfinite(tape.gradient(total, vectors)).all()
 
 
 def test_cosines():
   vectors = [[1.0, 0.0], [0.0, -2.0], [1e-9, 1e-9], [0.0, 0.0]]
   np.testing.assert_allclose(
-    losses.cosines(vectors, [0.0, 5.0]),
+    geometry.cosines(vectors, [0.0, 5.0]),
     [0, -1, 0.5**0.5, 0],
     atol=1e-6,
   )
@@ -93,7 +94,7 @@ class TestContrastiveLoss:
 
 class TestRefined:
   def test_by_hand(self):
-    refined = losses.refined(
+    refined = geometry.refined(
       tf.constant([[1, 0], [0.6, 0.8]], tf.float64),
       tf.constant([0.8, 0.4], tf.float64),
       0.5,
@@ -106,7 +107,7 @@ class TestRefined:
     ('beta', 'expected'), [(0.0, [2.0, 0.0]), (1.0, [0.0, 0.0])]
   )
   def test_limits(self, beta, expected):
-    refined = losses.refined(tf.constant([2.0, 0.0]), [0.0, 3.0], beta)
+    refined = geometry.refined(tf.constant([2.0, 0.0]), [0.0, 3.0], beta)
     np.testing.assert_allclose(refined, expected, atol=1e-6)
 
 
@@ -116,17 +117,17 @@ class TestLargeVectors:
 
   def test_they_have_a_direction(self):
     np.testing.assert_allclose(
-      losses.normalized(self._LARGE), [[0.6, 0.8], [1, 0]], rtol=1e-6
+      geometry.normalized(self._LARGE), [[0.6, 0.8], [1, 0]], rtol=1e-6
     )
     np.testing.assert_allclose(
-      losses.cosines(self._LARGE, [3.0, 4.0]), [1, 0.6], rtol=1e-6
+      geometry.cosines(self._LARGE, [3.0, 4.0]), [1, 0.6], rtol=1e-6
     )
 
   def test_their_gradient_is_that_of_small_ones_by_the_factor(self):
     def gradient(vectors):
       with tf.GradientTape() as tape:
         tape.watch(vectors)
-        first = losses.normalized(vectors)[:, 0]
+        first = geometry.normalized(vectors)[:, 0]
       return tape.gradient(first, vectors)
 
     small = gradient(tf.constant(self._LARGE / 1e30))
@@ -154,4 +155,4 @@ class TestLargeVectors:
 )
 def test_what_has_no_cosine(vectors, reference, error, message):
   with pytest.raises(error, match=message):
-    losses.cosines(vectors, reference)
+    geometry.cosines(vectors, reference)

@@ -11,11 +11,11 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.aggregators import clustering
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
-from tff_fair.client import client_table
+from tff_fair.tensors import client_table
+from tff_fair.tensors import flat
 
 
 class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):

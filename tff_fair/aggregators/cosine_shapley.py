@@ -14,9 +14,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import losses
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
+from tff_fair.tensors import geometry
 
 VARIANTS = ('original', 'fedakd')
 
@@ -39,7 +39,7 @@ def contributions(updates: Any, aggregate: Any) -> tf.Tensor:
     `float64[m]`.
   """
   updates, aggregate = (tf.cast(t, tf.float64) for t in (updates, aggregate))
-  return losses.cosines(updates, aggregate)
+  return geometry.cosines(updates, aggregate)
 
 
 def reputations(

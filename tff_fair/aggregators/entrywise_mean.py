@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.aggregators import largest_values
-from tff_fair.aggregators import weighted
+from tff_fair.aggregators import type_checks
 
 
 class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
@@ -48,8 +48,8 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
     self._weight_sum_factory = (
       weight_sum_factory or tff.aggregators.SumFactory()
     )
-    weighted.check_unweighted('value_sum_factory', self._value_sum_factory)
-    weighted.check_unweighted('weight_sum_factory', self._weight_sum_factory)
+    type_checks.check_unweighted('value_sum_factory', self._value_sum_factory)
+    type_checks.check_unweighted('weight_sum_factory', self._weight_sum_factory)
 
   def create(
     self, value_type: tff.Type, weight_type: tff.Type

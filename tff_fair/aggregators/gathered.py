@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair.aggregators import flat
-from tff_fair.client import client_table
+from tff_fair.tensors import client_table
+from tff_fair.tensors import flat
 
 
 class Served(NamedTuple):

@@ -15,10 +15,11 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair import losses
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
-from tff_fair.client import client_table
+from tff_fair.tensors import client_table
+from tff_fair.tensors import flat
+from tff_fair.tensors import geometry
 
 # The id of a client that takes no part in the round.
 NOBODY = -1
@@ -65,13 +66,13 @@ def alignment_scores(
   Args:
     embeddings: `float64[k, p]`, z_i.
     global_embedding: `float64[p]`, z_g.
-    beta: See `losses.refined`.
+    beta: See `geometry.refined`.
 
   Returns:
     `float64[k]`.
   """
-  refined = losses.refined(embeddings, global_embedding, beta)
-  return losses.cosines(refined, global_embedding)
+  refined = geometry.refined(embeddings, global_embedding, beta)
+  return geometry.cosines(refined, global_embedding)
 
 
 def contributions(

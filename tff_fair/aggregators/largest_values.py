@@ -11,8 +11,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import flat
-from tff_fair.aggregators import weighted
+from tff_fair.aggregators import type_checks
+from tff_fair.tensors import flat
 
 TIES = ('index', 'keep')
 
@@ -129,7 +129,7 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     """
     if inner_agg_factory is None:
       inner_agg_factory = tff.aggregators.MeanFactory(no_nan_division=True)
-    weighted.check_weighted('inner_agg_factory', inner_agg_factory)
+    type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
     self._fraction = checks.check_positive('fraction', fraction, 1.0)
     self._inner_agg_factory = inner_agg_factory
     self._minimum = checks.check_integer('minimum', minimum, 0)

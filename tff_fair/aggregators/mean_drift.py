@@ -11,10 +11,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import largest_values
-from tff_fair.aggregators import weighted
-from tff_fair.client import client_table
+from tff_fair.aggregators import type_checks
+from tff_fair.tensors import client_table
+from tff_fair.tensors import flat
 
 _WEIGHT_TYPE = tff.TensorType(np.float32)
 
@@ -64,8 +64,8 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
     self._value_sum_factory = value_sum_factory or tff.aggregators.SumFactory()
     self._count_sum_factory = count_sum_factory or tff.aggregators.SumFactory()
-    weighted.check_unweighted('value_sum_factory', self._value_sum_factory)
-    weighted.check_unweighted('count_sum_factory', self._count_sum_factory)
+    type_checks.check_unweighted('value_sum_factory', self._value_sum_factory)
+    type_checks.check_unweighted('count_sum_factory', self._count_sum_factory)
 
   def create(
     self, value_type: tff.Type, weight_type: tff.Type

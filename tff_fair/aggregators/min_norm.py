@@ -16,9 +16,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
+from tff_fair.tensors import flat
 
 # With momentum and restart, enough for gaps of 1e-15 with 40 clients.
 _STEPS = 2000

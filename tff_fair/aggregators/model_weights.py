@@ -8,7 +8,7 @@ of these, sees the trainable weights only, exactly as in
 
 import tensorflow_federated as tff
 
-from tff_fair.aggregators import weighted
+from tff_fair.aggregators import type_checks
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -38,7 +38,7 @@ class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
       TypeError: If either is not a weighted aggregation factory.
     """
     for factory in (trainable, non_trainable):
-      weighted.check_weighted('model_aggregator', factory)
+      type_checks.check_weighted('model_aggregator', factory)
     self._trainable = trainable
     self._non_trainable = non_trainable
 

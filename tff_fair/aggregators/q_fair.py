@@ -12,10 +12,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
-from tff_fair.aggregators import weighted
+from tff_fair.aggregators import type_checks
+from tff_fair.tensors import flat
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(loss=np.float32, learning_rate=np.float32)
@@ -99,7 +99,7 @@ class QFairFactory(tff.aggregators.WeightedAggregationFactory):
     """
     if inner_agg_factory is None:
       inner_agg_factory = tff.aggregators.MeanFactory(no_nan_division=True)
-    weighted.check_weighted('inner_agg_factory', inner_agg_factory)
+    type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
     self._q = checks.check_real('q', q, 0.0)
     self._inner_agg_factory = inner_agg_factory
 

@@ -14,9 +14,9 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.aggregators import largest_values
-from tff_fair.aggregators import weighted
+from tff_fair.aggregators import type_checks
 
-_FALLBACKS = ('keep', 'fedavg')
+_FALLBACKS = ('keep', 'fed_avg')
 
 
 def samme_alpha(
@@ -63,7 +63,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
   with a value that is not finite; NaN times a weight of 0 would still be NaN.
 
   If nobody is left, the result is zero with `fallback='keep'`: for model
-  updates this means "the previous model". With `fallback='fedavg'` it is the
+  updates this means "the previous model". With `fallback='fed_avg'` it is the
   mean by numbers of examples over the clients with a finite value; the weight
   is then a structure that has both.
 
@@ -72,7 +72,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
   * `initialize`: the state of the inner process.
   * `next`: `<state@SERVER, {value}@CLIENTS, {weight}@CLIENTS> ->
     <state, result=value@SERVER, measurements@SERVER>` with `weight` either
-    `float32` or, for `fallback='fedavg'`,
+    `float32` or, for `fallback='fed_avg'`,
     `<alpha=float32,num_examples=float32>`.
   * measurements: `num_aggregated`, `num_excluded` (finite, but without a
     positive alpha), `num_non_finite` (value or alpha not finite), `alpha_sum`
@@ -91,7 +91,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     Args:
       inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if
         None. It receives values of zeros with weight 0 for those left out.
-      fallback: 'keep' or 'fedavg', for rounds without any positive alpha.
+      fallback: 'keep' or 'fed_avg', for rounds without any positive alpha.
 
     Raises:
       TypeError: If `inner_agg_factory` is not a weighted factory.
@@ -99,7 +99,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     """
     if inner_agg_factory is None:
       inner_agg_factory = tff.aggregators.MeanFactory()
-    weighted.check_weighted('inner_agg_factory', inner_agg_factory)
+    type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
     if fallback not in _FALLBACKS:
       raise ValueError(
         f'fallback must be one of {_FALLBACKS}, found {fallback!r}.'
@@ -114,7 +114,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       value_type: Structure of floating-point tensors of known shape.
-      weight_type: `float32`, or as in the class documentation for 'fedavg'.
+      weight_type: `float32`, or as in the class documentation for 'fed_avg'.
 
     Returns:
       A weighted `tff.templates.AggregationProcess`.
@@ -126,7 +126,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     inner = self._inner_agg_factory.create(
       value_type, tff.TensorType(np.float32)
     )
-    by_examples = self._fallback == 'fedavg'
+    by_examples = self._fallback == 'fed_avg'
 
     def alpha_of(weight):
       return weight['alpha'] if by_examples else weight
@@ -211,7 +211,7 @@ def _check_types(value_type, weight_type, fallback) -> None:
     )
   alpha = tff.TensorType(np.float32)
   required = alpha
-  if fallback == 'fedavg':
+  if fallback == 'fed_avg':
     required = tff.types.to_type(
       collections.OrderedDict(alpha=alpha, num_examples=alpha)
     )

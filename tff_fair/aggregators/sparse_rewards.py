@@ -13,11 +13,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
-from tff_fair.client import client_table
-from tff_fair.losses import alignment
+from tff_fair.tensors import client_table
+from tff_fair.tensors import flat
+from tff_fair.tensors import geometry
 
 # Keeps products such as 0.29 * 100 = 28.999... at their whole number.
 _ROUNDING = 1e-6
@@ -176,7 +176,7 @@ def unit_updates(updates: Any, length: float) -> tf.Tensor:
   Returns:
     `float32[m, d]`, 0 where the update is.
   """
-  updates, scale = alignment.shortened(updates)
+  updates, scale = geometry.shortened(updates)
   norms = tf.norm(updates, axis=1, keepdims=True) + 1e-7 / scale
   return length * updates / norms
 

@@ -1,4 +1,4 @@
-"""The papers' methods and their comparators, as TFF learning processes."""
+"""The papers' methods and their baselines, as TFF learning processes."""
 
 from tff_fair.algorithms.cffl import build_cffl
 from tff_fair.algorithms.cgsv import build_cgsv

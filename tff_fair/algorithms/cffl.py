@@ -20,10 +20,10 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.aggregators import flat
 from tff_fair.aggregators import largest_values
 from tff_fair.algorithms import composition
 from tff_fair.algorithms import validation as validation_lib
+from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
 

@@ -15,10 +15,10 @@ import tensorflow_federated as tff
 
 from tff_fair import aggregators
 from tff_fair import checks
-from tff_fair.aggregators import weighted
+from tff_fair.aggregators import type_checks
 from tff_fair.algorithms import divergence
-from tff_fair.client import client_table
 from tff_fair.models import stateless
+from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -139,7 +139,7 @@ def check_arguments(
   if server_optimizer is not None:
     check_optimizer('server_optimizer', server_optimizer)
   if model_aggregator is not None:
-    weighted.check_weighted('model_aggregator', model_aggregator)
+    type_checks.check_weighted('model_aggregator', model_aggregator)
 
 
 def check_optimizer(name: str, optimizer: Any) -> None:

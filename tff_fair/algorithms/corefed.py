@@ -23,7 +23,8 @@ from tff_fair import losses
 from tff_fair import models
 from tff_fair.aggregators import gradient_reuse as reuse
 from tff_fair.algorithms import composition
-from tff_fair.algorithms import fed_avg
+from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.tensors import geometry
 
 VARIANTS = ('corefed', 'cofed', 'refed')
 ALIGNMENTS = ('server', 'client')
@@ -228,7 +229,9 @@ def _aligned_objective(
     outputs = forward(batch['x'])
     loss, metrics = client.cross_entropy(batch['y'], outputs['logits'])
     target = context['global_embedding']
-    embedding = tf.reduce_mean(losses.normalized(outputs['embedding']), axis=0)
+    embedding = tf.reduce_mean(
+      geometry.normalized(outputs['embedding']), axis=0
+    )
     contrast = losses.contrastive_loss(
       embedding,
       target,
@@ -237,7 +240,7 @@ def _aligned_objective(
       temperature=temperature,
       include_positive=include_positive,
     )
-    goal = tf.stop_gradient(losses.refined(embedding, target, beta))
+    goal = tf.stop_gradient(geometry.refined(embedding, target, beta))
     distillation = tf.reduce_sum((embedding - goal) ** 2)
     started = tf.cast(context['started'], tf.float32)
     pull = contrastive_weight * contrast + distillation_weight * distillation

@@ -16,8 +16,8 @@ import tensorflow_federated as tff
 
 from tff_fair import client
 from tff_fair import models
-from tff_fair.aggregators import flat
 from tff_fair.metrics import distances
+from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
 

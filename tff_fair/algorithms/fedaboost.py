@@ -21,7 +21,7 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
-from tff_fair.algorithms import fed_avg
+from tff_fair.algorithms.baselines import fed_avg
 
 # Equation 8 multiplies for ever; the bounds keep float32 away from 0 and inf.
 _LOWEST_WEIGHT, _HIGHEST_WEIGHT = 1e-12, 1e6
@@ -93,8 +93,8 @@ def build_fedaboost(
     single_class: A client of one class has ln(0) in equation 6. 'exclude' gives
       it alpha 0: not aggregated, `w_j` unchanged. It would otherwise enter with
       the largest alpha of all and a model of one class. 'floor2' takes C_j = 2.
-    fallback: If no alpha is positive, 'keep' leaves M unchanged; 'fedavg' takes
-      the mean by numbers of examples.
+    fallback: If no alpha is positive, 'keep' leaves M unchanged; 'fed_avg'
+      takes the mean by numbers of examples.
     weight_sign: -1 as in equation 8; +1 as in SAMME and the background text.
     weight_init: First `w_j`: 'm0', one by the size of the first round's cohort
       (the text), or 'k', one by `num_clients` (Algorithm 1).
@@ -103,7 +103,7 @@ def build_fedaboost(
     server_optimizer: Applied to the aggregated update; None adds it as it is.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
       receives the raw alpha as weight, also if it is negative, and with
-      `fallback='fedavg'` `<alpha=float32,num_examples=float32>`.
+      `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.
 
   Returns:
     A `FairLearningProcess`. The client table, in `state.client_work['table']`,
@@ -174,7 +174,7 @@ def build_fedaboost(
     report['aggregated'] = tf.cast(alpha > 0, tf.int32)
     report.update(row, loss=result.metrics['loss'])
     update_weight = alpha
-    if fallback == 'fedavg':
+    if fallback == 'fed_avg':
       update_weight = collections.OrderedDict(
         alpha=alpha,
         num_examples=fed_avg.example_weight(examples, uniform=False),

@@ -7,7 +7,7 @@ Equation numbers are the paper's.
 Where the paper contradicts itself, tables and equations count, and the other
 reading is an option: distances are not squared (equation 5; Algorithm 1 squares
 them), and quadruplets are drawn anew for each epoch (the list of contributions
-says "offline"). Its comparators are in `metric_learning.py` and `moon.py`.
+says "offline"). Its baselines are in `metric_learning.py` and `moon.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
-from tff_fair.algorithms import fed_avg
+from tff_fair.algorithms.baselines import fed_avg
 
 
 def build_fedquad(

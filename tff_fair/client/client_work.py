@@ -16,9 +16,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.client import client_data
-from tff_fair.client import client_table
 from tff_fair.client import local_training
 from tff_fair.models import stateless
+from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_fair import losses
 from tff_fair.client import full_batch
 from tff_fair.models import stateless
+from tff_fair.tensors import geometry
 
 
 def check_embedding(method: str, model: stateless.StatelessModel) -> None:
@@ -43,7 +43,7 @@ def mean_embedding(
     outputs, _ = model(weights, batch['x'], training=False)
     vectors = outputs['embedding']
     if normalize:
-      vectors = losses.normalized(vectors)
+      vectors = geometry.normalized(vectors)
     return tf.reduce_sum(vectors, axis=0)
 
   return full_batch.mean_over_batches(

@@ -1,9 +1,6 @@
 """Keras losses of the papers, and losses of embeddings as pure functions."""
 
 from tff_fair.losses.alignment import contrastive_loss
-from tff_fair.losses.alignment import cosines
-from tff_fair.losses.alignment import normalized
-from tff_fair.losses.alignment import refined
 from tff_fair.losses.distillation import DistillationLoss
 from tff_fair.losses.distillation import distillation_loss
 from tff_fair.losses.focal import FocalLoss
@@ -28,14 +25,11 @@ __all__ = [
   'TripletLoss',
   'classic_quadruplet_loss',
   'contrastive_loss',
-  'cosines',
   'distances',
   'distillation_loss',
   'focal_loss',
   'model_contrastive_loss',
-  'normalized',
   'quadruplet_loss',
-  'refined',
   'supervised_contrastive_loss',
   'triplet_loss',
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_fair import checks
-from tff_fair.losses import shapes
+from tff_fair.tensors import shapes
 
 _EPSILON = 1e-7
 

@@ -21,8 +21,8 @@ from typing import Any
 import tensorflow as tf
 
 from tff_fair import checks
-from tff_fair.losses import alignment
-from tff_fair.losses import shapes
+from tff_fair.tensors import geometry
+from tff_fair.tensors import shapes
 
 # The floor of squared distances under a root, whose slope at 0 is infinite.
 _TINY = 1e-12
@@ -202,7 +202,7 @@ def supervised_contrastive_loss(
   """
   checks.check_positive('temperature', temperature)
   labels, embeddings = shapes.labelled(tf.reshape(labels, [-1]), embeddings)
-  z = alignment.normalized(embeddings)
+  z = geometry.normalized(embeddings)
   others = tf.logical_not(tf.eye(tf.size(labels), dtype=tf.bool))
   same = tf.equal(labels[:, tf.newaxis], labels) & others
   # Far below every cosine by temperature, and no gradient comes from it.
@@ -244,7 +244,7 @@ def model_contrastive_loss(
   )
   # The embedding is used once, as in `quadruplet_loss`.
   others = tf.stack([previous, received])
-  to_previous, to_received = tf.unstack(alignment.cosines(embedding, others))
+  to_previous, to_received = tf.unstack(geometry.cosines(embedding, others))
   gap = to_previous - to_received
   return tf.math.softplus(gap / temperature)
 

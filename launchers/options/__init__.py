@@ -1,0 +1,1 @@
+"""What the flags of a run may be: methods, presets, settings."""

@@ -1,0 +1,445 @@
+"""The figures of a report, as SVG that stands inside a page.
+
+Nothing here imports TensorFlow.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import io
+from xml.etree import ElementTree
+
+import matplotlib
+from matplotlib import axes as mpl_axes
+from matplotlib import colors
+from matplotlib import figure as mpl_figure
+from matplotlib import ticker
+import numpy as np
+import pandas as pd
+
+from launchers.pages import report_runs
+from launchers.plots import client_plots
+from launchers.plots import distance_plots
+from launchers.plots import plot_parts
+from launchers.plots import run_plots
+from launchers.runs import distances
+
+# Inches of 72 units: a phone shows a unit as about one of its points.
+_WIDTH, _HEIGHT, _ROW_HEIGHT = 4.7, 3.1, 0.85
+_FONT_SIZE = 11
+# Bands of more runs cover each other.
+_MAX_BANDS = 4
+# More clients than there are colours cannot be followed.
+_MAX_LINES = 10
+# Characters of a label that fit above a row.
+_LABEL_WIDTH = 44
+_DASHES = {'-': 'none', '--': '7 3', ':': '2 2', '-.': '7 2 2 2'}
+
+_WORST_ACCURACY = run_plots.Panel(
+  'client_accuracy_min', 'Clients: worst accuracy ↑', 'Accuracy (fraction)'
+)
+_MORE_PANELS = (
+  run_plots.Panel(
+    'client_accuracy_variance',
+    'Clients: variance of accuracy ↓',
+    'Variance (fraction²)',
+  ),
+  run_plots.Panel('train_loss', 'Clients: training loss ↓', 'Loss (nats)'),
+)
+_SCORES = {
+  'accuracy': ('Accuracy of the clients', 'Accuracy on test data (fraction)'),
+  'f1': ('Macro-F1 of the clients', 'Macro-F1 on test data (fraction)'),
+}
+
+# What methods say of single clients, in reports.csv: title and unit.
+_OF_CLIENTS = {
+  'reputation': ('Reputation', 'Fraction of all'),
+  'contribution': ('Contribution', 'Cosine'),
+  'share': ('Share of the aggregate that is returned', 'Fraction'),
+  'validation_accuracy': ('Accuracy on the validation data', 'Fraction'),
+  'divergence': ('Divergence of the losses', 'Nats'),
+  'num_allocated': ('Entries of the aggregate allocated', 'Count'),
+  'alpha': ('Alpha, the weight of the upload', 'Coefficient'),
+  'weight': ('Weight of the client', 'Number'),
+  'gamma': ('Gamma of the focal loss', 'Exponent'),
+  'error_before': ('Error of the received model', 'Fraction'),
+  'error_after': ('Error after local training', 'Fraction'),
+  'frequency': ('Frequency of participation', 'Fraction'),
+  'alignment': ('Alignment with the mean embedding', 'Number'),
+  'correct_share': ('Examples that teach the global model', 'Fraction'),
+  'num_neurons': ('Neurons trained', 'Count'),
+  'fisher_trace': ('Trace of the Fisher information', 'Number'),
+  'loss_before': ('Loss of the received model', 'Nats'),
+  'loss': ('Training loss', 'Nats'),
+  'up_loss': ('Training loss of the phase up', 'Nats'),
+  'personal_loss': ('Training loss of the personal model', 'Nats'),
+  'alignment_loss': ('Training loss of the alignment', 'Nats'),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+  """A figure of a page.
+
+  Attributes:
+    title: What it shows.
+    note: How to read it, perhaps nothing.
+    svg: The picture, an `svg` element with a text alternative; it is safe to
+      put into a page, and its ids are its own.
+  """
+
+  title: str
+  note: str
+  svg: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+  """An entry of a legend: the colour and the dashes of a line."""
+
+  label: str
+  color: str
+  dashes: str
+
+
+def legend(runs: Sequence[report_runs.Run]) -> list[Key]:
+  """The line of each run, the same in all figures that compare runs.
+
+  Args:
+    runs: The runs.
+
+  Returns:
+    A key a run.
+  """
+  return [
+    _key(run.label, plot_parts.style(index)) for index, run in enumerate(runs)
+  ]
+
+
+def curves(runs: Sequence[report_runs.Run]) -> list[Figure]:
+  """How the runs fare over the rounds.
+
+  Args:
+    runs: The runs.
+
+  Returns:
+    A figure a metric that one of the runs has measured.
+  """
+  first, *others = run_plots.PANELS
+  panels = [first, run_plots.CLIENT_ACCURACY, _WORST_ACCURACY, *others]
+  panels += _MORE_PANELS
+  for space in distances.MODEL_SPACES:
+    panels += distance_plots.panels(space)
+  return [
+    _curve(runs, panel)
+    for panel in panels
+    if any(_points(run, panel.column).size for run in runs)
+  ]
+
+
+def distributions(runs: Sequence[report_runs.Run]) -> list[Figure]:
+  """How the last scores of the clients spread.
+
+  Args:
+    runs: The runs.
+
+  Returns:
+    A figure a score that one of the runs has; and the accuracy by the amount of
+    data, where clients differ in it.
+  """
+  figures = [
+    _distribution(runs, name)
+    for name in _SCORES
+    if any(run.scores(name).size for run in runs)
+  ]
+  amounts = pd.concat([run.honest['num_train'] for run in runs])
+  if figures and amounts.nunique() > 1:
+    figures.append(_by_amount(runs, amounts))
+  return figures
+
+
+def of_clients(
+  run: report_runs.Run, prefix: str
+) -> tuple[list[Figure], list[Key]]:
+  """What the method says of single clients over the rounds.
+
+  Args:
+    run: The run.
+    prefix: What the ids of these figures begin with, unique in the page.
+
+  Returns:
+    A figure a quantity, and the line of each client; no lines where there are
+    so many clients that the figures have bands.
+  """
+  names = [
+    name
+    for name in _OF_CLIENTS
+    if name in run.reports and np.isfinite(run.reports[name]).any()
+  ]
+  clients = _described(run)
+  as_lines = len(clients) <= _MAX_LINES
+  draw = _client_lines if as_lines else _client_bands
+  figures = [
+    draw(run, clients, name, f'{prefix}-{name.replace("_", "-")}')
+    for name in names
+  ]
+  keys = [_key(row.label, row.style) for row in clients.itertuples()]
+  return figures, keys if figures and as_lines else []
+
+
+def _curve(runs, panel) -> Figure:
+  frames = {
+    run.label: run.metrics.reindex(columns=['round', panel.column])
+    for run in runs
+  }
+  banded = panel is run_plots.CLIENT_ACCURACY and len(runs) <= _MAX_BANDS
+
+  def draw(axes):
+    run_plots.draw_panel(axes, panel, frames)
+    if banded:
+      for index, run in enumerate(runs):
+        _draw_band(axes, run, index)
+
+  ends = [_end(run, panel.column) for run in runs]
+  return _figure(
+    f'curve-{panel.column.replace("_", "-")}',
+    panel.title,
+    'The band holds the middle half of the clients.' if banded else '',
+    f'over the rounds. {"; ".join(ends)}',
+    draw,
+  )
+
+
+def _points(run, column) -> np.ndarray:
+  if column not in run.metrics:
+    return np.empty(0)
+  values = run.metrics[column].to_numpy(float)
+  return values[np.isfinite(values)]
+
+
+def _end(run, column) -> str:
+  """The last value of a curve, in words."""
+  values = _points(run, column)
+  last = f'{values[-1]:.4g} in the end' if values.size else 'not measured'
+  return f'{run.label}: {last}'
+
+
+def _draw_band(axes, run, index) -> None:
+  drawn = run.metrics.dropna(subset=['client_accuracy_low'])
+  axes.fill_between(
+    drawn['round'],
+    drawn['client_accuracy_low'],
+    drawn['client_accuracy_high'],
+    color=plot_parts.style(index)['color'],
+    alpha=0.18,
+    linewidth=0,
+  )
+
+
+def _distribution(runs, name) -> Figure:
+  title, unit = _SCORES[name]
+
+  def draw(axes):
+    for index, run in enumerate(runs):
+      run_plots.draw_scores(axes, index, run.label, run.scores(name))
+      axes.text(
+        0,
+        index - 0.42,
+        _shortened(run.label),
+        transform=axes.get_yaxis_transform(),
+        fontsize=_FONT_SIZE - 1,
+      )
+    axes.set(xlabel=unit, yticks=[], ylim=(len(runs) - 0.5, -0.65))
+    plot_parts.tidy(axes)
+    axes.spines['left'].set_visible(False)
+
+  said = [
+    run_plots.describe_scores(run.label, run.scores(name)) for run in runs
+  ]
+  return _figure(
+    f'clients-{name}',
+    title,
+    'A dot is a client, the bar their median, the shape their density.',
+    f'after the last evaluation. {"; ".join(said)}',
+    draw,
+    height=0.7 + _ROW_HEIGHT * len(runs),
+  )
+
+
+def _shortened(label) -> str:
+  if len(label) <= _LABEL_WIDTH:
+    return label
+  return '…' + label[1 - _LABEL_WIDTH :]
+
+
+def _by_amount(runs, amounts) -> Figure:
+  def draw(axes):
+    for index, run in enumerate(runs):
+      axes.scatter(
+        run.honest['num_train'],
+        run.honest['accuracy'],
+        s=20,
+        color=plot_parts.style(index)['color'],
+        edgecolors='white',
+        linewidths=0.4,
+        alpha=0.8,
+      )
+    axes.set(
+      xlabel='Training examples of the client (count)',
+      ylabel='Accuracy (fraction)',
+    )
+    plot_parts.tidy(axes)
+    if amounts.max() > 10 * amounts.min():
+      axes.set_xscale('log')
+      axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+      axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.xaxis.set_major_formatter('{x:,.0f}')
+
+  return _figure(
+    'clients-amount',
+    'Accuracy by amount of data',
+    'A dot is a client: do those with little data lag behind?',
+    f'after the last evaluation, of {", ".join(run.label for run in runs)}',
+    draw,
+  )
+
+
+def _described(run) -> pd.DataFrame:
+  """The clients of whom the method says something, with their lines."""
+  known = run.clients[run.clients['client_id'].isin(run.reports['client_id'])]
+  known = known.reindex(columns=['client_id', 'num_train', 'num_classes'])
+  return client_plots.describe_clients(known.astype({'num_train': int}))
+
+
+def _client_lines(run, clients, name, figure_id) -> Figure:
+  title, unit = _OF_CLIENTS[name]
+  isolates = (
+    name == 'reputation'
+    and 'reputable' in run.reports
+    and 'aggregator_threshold' in run.metrics
+  )
+
+  def draw(axes):
+    if isolates:
+      client_plots.draw_isolation(axes, clients, run.reports, run.metrics)
+    else:
+      client_plots.draw_lines(axes, clients, run.reports, name)
+    axes.set(xlabel='Round (count)', ylabel=unit)
+
+  note = ''
+  if isolates:
+    note = 'Dotted: the threshold; a cross: the server isolates the client.'
+  return _figure(
+    figure_id,
+    title,
+    note,
+    f'of each of {len(clients)} clients over the rounds',
+    draw,
+  )
+
+
+def _client_bands(run, clients, name, figure_id) -> Figure:
+  title, unit = _OF_CLIENTS[name]
+  by_round = run.reports.groupby('round')[name]
+  levels = [by_round.quantile(q) for q in (0, 0.25, 0.5, 0.75, 1)]
+  color = plot_parts.style(0)['color']
+
+  def draw(axes):
+    low, lower, middle, upper, high = levels
+    band = dict(color=color, linewidth=0)
+    axes.fill_between(low.index, low, high, alpha=0.15, **band)
+    axes.fill_between(low.index, lower, upper, alpha=0.3, **band)
+    axes.plot(
+      middle.index, middle, color=color, marker=plot_parts.marker(len(middle))
+    )
+    axes.set(xlabel='Round (count)', ylabel=unit)
+    axes.xaxis.set_major_locator(plot_parts.round_locator())
+    plot_parts.tidy(axes)
+
+  return _figure(
+    figure_id,
+    title,
+    'Line: the median client. Bands: the middle half, and all.',
+    f'of {len(clients)} clients over the rounds; the median is'
+    f' {levels[2].iloc[-1]:.4g} in the end',
+    draw,
+  )
+
+
+def _figure(
+  figure_id: str,
+  title: str,
+  note: str,
+  words: str,
+  draw: Callable[[mpl_axes.Axes], None],
+  height: float = _HEIGHT,
+) -> Figure:
+  """Draws a figure of one axes; the page shows its title.
+
+  Args:
+    figure_id: What its ids begin with.
+    title: What it shows.
+    note: How to read it.
+    words: What the text alternative says beside the title.
+    draw: Draws into the axes.
+    height: In inches.
+
+  Returns:
+    The figure.
+  """
+  style = {
+    'font.size': _FONT_SIZE,
+    # Text stays text: it can be searched, and takes the colour of the page.
+    'svg.fonttype': 'none',
+    'svg.hashsalt': figure_id,
+    # A dollar sign in a label is a dollar sign.
+    'text.parse_math': False,
+  }
+  with matplotlib.rc_context(style):
+    figure = mpl_figure.Figure(figsize=(_WIDTH, height), layout='constrained')
+    axes = figure.subplots()
+    draw(axes)
+    axes.set_title('')
+    file = io.StringIO()
+    figure.savefig(file, format='svg', transparent=True)
+  label = f'{title} {words}.'
+  return Figure(title, note, _inline(file.getvalue(), figure_id, label))
+
+
+def _inline(svg: str, figure_id: str, label: str) -> str:
+  """An SVG file as an element of a page, with ids that no other one has."""
+  root = ElementTree.fromstring(svg)
+  for parent in list(root.iter()):
+    for child in list(parent):
+      # Rules for the whole page, and who wrote the file when.
+      if _local(child.tag) in ('metadata', 'style'):
+        parent.remove(child)
+  for element in root.iter():
+    element.tag = _local(element.tag)
+    element.attrib = {
+      _local(name): _renamed(_local(name), value, figure_id)
+      for name, value in element.attrib.items()
+    }
+  root.attrib = {
+    'viewBox': root.attrib['viewBox'],
+    'role': 'img',
+    'aria-label': label,
+  }
+  return ElementTree.tostring(root, encoding='unicode')
+
+
+def _local(name: str) -> str:
+  """A name without its namespace, which HTML implies."""
+  return name.rpartition('}')[2]
+
+
+def _renamed(name: str, value: str, figure_id: str) -> str:
+  if name == 'id':
+    return f'{figure_id}-{value}'
+  if name == 'href':
+    return value.replace('#', f'#{figure_id}-', 1)
+  return value.replace('url(#', f'url(#{figure_id}-')
+
+
+def _key(label: str, style: Mapping[str, object]) -> Key:
+  dashes = _DASHES[style.get('linestyle', '-')]
+  return Key(label, colors.to_hex(style['color']), dashes)

@@ -1,0 +1,301 @@
+"""Reads the runs of a report from their directories, finished or still going.
+
+Nothing here imports TensorFlow.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.plots import plot_parts
+from launchers.runs import distances
+from launchers.runs import round_metrics
+from tasks import sources
+
+_REQUIRED_FLAGS = ('algorithm', 'rounds', 'task')
+_PRESET = '# Preset: '
+# The columns that say which row it is, and those that count.
+_KEYS = ('round', 'client_id')
+_COUNTS = ('num_train', 'num_examples')
+_SCORES = ('accuracy', 'f1', 'loss')
+# What the columns of an evaluation in metrics.csv begin with.
+_EVALUATION = ('global_', 'personal_', 'client_')
+# Where the data folder lacks it, the task of health records generates them.
+_RECORDS_FILE = 'patients.csv'
+
+
+class ReportError(ValueError):
+  """A directory does not hold a run; the message is one sentence."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+  """What the files of a run say.
+
+  Attributes:
+    directory: The run's directory.
+    label: Its name in the report.
+    settings: Flag name -> value, as in flags.txt.
+    preset: The preset of these settings.
+    finished: Whether it has a summary.
+    metrics: metrics.csv, with what client_scores.csv says of the clients with
+      training data: `client_accuracy_min`, and the quartiles
+      `client_accuracy_low` and `client_accuracy_high`.
+    clients: A row a client with `client_id`, `num_train` and the last scores:
+      clients.csv, or as much of it as is known in a run that is not finished;
+      an unknown number is NaN.
+    reports: reports.csv.
+    final: The numbers of the last evaluation by the names of summary.json.
+    dropped: What did not count, summed over the rounds.
+    window: The mean variance of client F1 over the last `evaluations`, `low`
+      and `high`; empty in a run that is not finished.
+    seconds: The median time of a round; NaN where it is not known.
+  """
+
+  directory: pathlib.Path
+  label: str
+  settings: Mapping[str, str]
+  preset: str
+  finished: bool
+  metrics: pd.DataFrame
+  clients: pd.DataFrame
+  reports: pd.DataFrame
+  final: Mapping[str, float]
+  dropped: Mapping[str, int]
+  window: Mapping[str, float]
+  seconds: float
+
+  @property
+  def algorithm(self) -> str:
+    """The method."""
+    return self.settings['algorithm']
+
+  @property
+  def round(self) -> int:
+    """The last round."""
+    return int(self.metrics['round'].max())
+
+  @property
+  def evaluated(self) -> int | None:
+    """The round of the last evaluation; None before the first."""
+    rounds = _evaluations(self.metrics)['round']
+    return int(rounds.max()) if len(rounds) else None
+
+  @property
+  def data(self) -> str:
+    """The task, and whether its data are made up."""
+    task = self.settings['task']
+    if task != 'ehr':
+      return task
+    folder = self.settings.get('data_dir')
+    if sources.find_file(_RECORDS_FILE, folder) is not None:
+      return f'{task} (the records in the data folder)'
+    return f'{task} (synthetic records, of nobody)'
+
+  @property
+  def honest(self) -> pd.DataFrame:
+    """The clients with training data; the others are free riders."""
+    return self.clients[self.clients['num_train'] != 0]
+
+  def scores(self, name: str) -> np.ndarray:
+    """The last scores of the honest clients with test data, float64 [k]."""
+    values = self.honest[name].to_numpy(float)
+    return values[np.isfinite(values)]
+
+
+def read_runs(directories: Sequence[str]) -> list[Run]:
+  """Reads runs, and gives them different labels.
+
+  Args:
+    directories: The directories of the runs.
+
+  Returns:
+    The runs. Their label is the algorithm, and where several have the same, the
+    part of the directory that they do not share.
+
+  Raises:
+    ReportError: If a directory does not hold a run, is given twice, or has a
+      file that is not as `launchers.train` writes it.
+  """
+  paths = [pathlib.Path(directory) for directory in directories]
+  resolved = [path.resolve() for path in paths]
+  for path in paths:
+    if resolved.count(path.resolve()) > 1:
+      raise ReportError(f'Every run must be given once, found {path} again.')
+  try:
+    runs = [_read_run(path) for path in paths]
+  except (OSError, ValueError) as error:
+    raise ReportError(str(error)) from error
+  names = [run.algorithm for run in runs]
+  shared = os.path.commonpath([path.parent for path in resolved])
+  return [
+    dataclasses.replace(run, label=f'{name} ({path.relative_to(shared)})')
+    if names.count(name) > 1
+    else run
+    for run, name, path in zip(runs, names, resolved, strict=True)
+  ]
+
+
+def data_differences(runs: Sequence[Run]) -> list[str]:
+  """The flags that give runs different data, or deal them differently.
+
+  Args:
+    runs: The runs.
+
+  Returns:
+    Names of flags; none if all runs have the same clients.
+  """
+  return [
+    name
+    for name in train_flags.DATA_FLAG_NAMES
+    if name != 'data_dir' and len({run.settings.get(name) for run in runs}) > 1
+  ]
+
+
+def _read_run(path: pathlib.Path) -> Run:
+  settings, preset = _read_flags(path)
+  summary = _read_summary(path / 'summary.json')
+
+  def read(name, columns):
+    frame = plot_parts.read_whole(
+      path / name, list(columns), growing=summary is None
+    )
+    known = [column for column in (*_KEYS, *_COUNTS) if column in columns]
+    if not np.isfinite(frame[known]).all(axis=None):
+      raise ReportError(
+        f'{name} must have a number in each row of {", ".join(known)}, found'
+        f' none in a row of {path / name}.'
+      )
+    return frame.sort_values(known, kind='stable')
+
+  metrics = read('metrics.csv', ['round'])
+  reports = read('reports.csv', [*_KEYS, 'num_examples'])
+  # A run that has not evaluated yet has no scores.
+  scores = pd.DataFrame(columns=[*_KEYS, *_SCORES], dtype=float)
+  if (path / 'client_scores.csv').exists():
+    scores = read('client_scores.csv', [*_KEYS, *_SCORES])
+  if summary is None:
+    clients = _clients_so_far(scores, reports)
+    summary = _summary_so_far(metrics)
+    finished = False
+  else:
+    clients = read('clients.csv', ['client_id', 'num_train', *_SCORES])
+    finished = True
+  run = Run(
+    directory=path,
+    label=settings['algorithm'],
+    settings=settings,
+    preset=preset,
+    finished=finished,
+    metrics=metrics,
+    clients=clients,
+    reports=reports,
+    **summary,
+  )
+  return dataclasses.replace(run, metrics=_with_spread(run, scores))
+
+
+def _read_flags(path) -> tuple[dict[str, str], str]:
+  """The settings, and the preset."""
+  file = path / settings_lib.FLAGS_FILE
+  if not path.is_dir():
+    raise ReportError(
+      f'{path} must be the directory of a run, found no such directory.'
+    )
+  if not file.is_file():
+    raise ReportError(
+      f'{path} must be the directory of a run, found no {file.name} in it.'
+    )
+  text = file.read_text(errors='replace')
+  lines = text.splitlines()
+  settings = settings_lib.parse_text(text)
+  missing = [name for name in _REQUIRED_FLAGS if name not in settings]
+  if missing or not settings['rounds'].isdecimal():
+    raise ReportError(
+      f'{file} must have {", ".join(_REQUIRED_FLAGS)} and a number of rounds,'
+      f' found {", ".join(lines) or "nothing"}.'
+    )
+  presets = [line for line in lines if line.startswith(_PRESET)]
+  preset = presets[0].removeprefix(_PRESET).rstrip('.') if presets else 'none'
+  return settings, preset
+
+
+def _read_summary(file) -> dict[str, Any] | None:
+  """What summary.json says by the names of `Run`; None if there is none."""
+  if not file.exists():
+    return None
+  try:
+    summary = json.loads(file.read_text())
+    window = summary['client_f1_variance_window']
+    return {
+      'final': {k: _number(v) for k, v in summary['final'].items()},
+      'dropped': {k: int(v) for k, v in summary['dropped'].items()},
+      'window': {k: _number(v) for k, v in window.items()},
+      'seconds': _number(summary['median_seconds_per_round']),
+    }
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    raise ReportError(
+      f'{file.name} must be as launchers.train writes it, found in {file}:'
+      f' {" ".join(repr(error).split())}.'
+    ) from error
+
+
+def _number(value) -> float:
+  return math.nan if value is None else float(value)
+
+
+def _summary_so_far(metrics) -> dict[str, Any]:
+  """What a summary would say, as far as it is known."""
+  names = [
+    name
+    for name in metrics
+    if name.startswith(_EVALUATION) or name in distances.COLUMNS
+  ]
+  last = _evaluations(metrics)[names].tail(1)
+  return {
+    'final': {name: float(last[name].iloc[0]) for name in last if len(last)},
+    'dropped': round_metrics.dropped(metrics),
+    'window': {},
+    'seconds': math.nan,
+  }
+
+
+def _evaluations(metrics) -> pd.DataFrame:
+  """The rows of metrics.csv in which clients were scored."""
+  if 'client_accuracy_mean' not in metrics:
+    return metrics.head(0)
+  return metrics.dropna(subset='client_accuracy_mean')
+
+
+def _clients_so_far(scores, reports) -> pd.DataFrame:
+  """The clients of whom there are scores or reports, without their classes."""
+  amounts = reports.groupby('client_id')['num_examples'].max()
+  last = scores[scores['round'] == scores['round'].max()]
+  clients = last.drop(columns='round').set_index('client_id')
+  clients = clients.join(amounts.rename('num_train'), how='outer')
+  clients.index = clients.index.astype(int)
+  clients = clients.rename_axis('client_id').reset_index()
+  return clients[['client_id', 'num_train', *_SCORES]]
+
+
+def _with_spread(run, scores) -> pd.DataFrame:
+  """metrics.csv beside the spread of the honest clients' accuracy."""
+  honest = scores[scores['client_id'].isin(run.honest['client_id'])]
+  by_round = honest.groupby('round')['accuracy']
+  spread = pd.DataFrame(
+    {
+      'client_accuracy_min': by_round.min(),
+      'client_accuracy_low': by_round.quantile(0.25),
+      'client_accuracy_high': by_round.quantile(0.75),
+    }
+  )
+  return run.metrics.join(spread, on='round')

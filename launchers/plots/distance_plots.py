@@ -1,0 +1,130 @@
+"""Draws CoRe-Fed's distances over the rounds, beside the clients' accuracy."""
+
+from collections.abc import Mapping, Sequence
+import os
+import pathlib
+import textwrap
+
+from matplotlib import axes as mpl_axes
+from matplotlib import figure as mpl_figure
+import pandas as pd
+
+from launchers.plots import plot_parts
+from launchers.plots import run_plots
+from launchers.runs import distances
+
+_Path = str | os.PathLike[str]
+
+# Characters that fit beside the panels.
+_LEGEND_WIDTH = 24
+
+
+def distance_curves(
+  runs: Mapping[str, Sequence[_Path]], space: str, path: _Path
+) -> mpl_figure.Figure:
+  """Draws the clients' mean accuracy and both distances over the rounds.
+
+  A line is the mean over the runs of a label, with a band of one standard
+  deviation to either side. A label whose runs did not measure distances has an
+  empty line.
+
+  Args:
+    runs: The run directories of each label, which differ by their seeds.
+    space: One of `distances.MODEL_SPACES`.
+    path: The PNG file to write.
+
+  Returns:
+    The figure that was written.
+
+  Raises:
+    FileNotFoundError: If a run has no `metrics.csv`.
+    ValueError: If a file is not as `launchers.train` writes it.
+  """
+  shown = [run_plots.CLIENT_ACCURACY, *panels(space)]
+  columns = [panel.column for panel in shown]
+  curves = {label: _evaluations(of, columns) for label, of in runs.items()}
+  figure = mpl_figure.Figure(figsize=(14, 4.2), layout='constrained')
+  all_axes = figure.subplots(1, len(shown))
+  for panel, axes in zip(shown, all_axes, strict=True):
+    for index, (label, frame) in enumerate(curves.items()):
+      _draw_curve(axes, frame.groupby('round')[panel.column], label, index)
+    axes.set_title(panel.title, fontsize=11)
+    axes.set(xlabel='Round (count)', ylabel=panel.unit)
+    axes.xaxis.set_major_locator(plot_parts.round_locator())
+    plot_parts.tidy(axes)
+  handles, labels = all_axes[0].get_legend_handles_labels()
+  labels = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
+  figure.legend(handles, labels, loc='outside right upper', frameon=False)
+  figure.get_layout_engine().set(wspace=0.05)
+  figure.savefig(path, dpi=plot_parts.DPI)
+  return figure
+
+
+def panels(space: str) -> list[run_plots.Panel]:
+  """What there is to draw of a space.
+
+  Args:
+    space: One of `distances.MODEL_SPACES`.
+
+  Returns:
+    A panel for each distance.
+  """
+  between = distances.MODEL_SPACES[space]
+  return [
+    run_plots.Panel(
+      f'{space}_{name}', f'{title} between {between} ↓', f'{title} ({unit})'
+    )
+    for name, (title, unit) in distances.DISTANCES.items()
+  ]
+
+
+def write_plots(
+  runs: Mapping[str, _Path], plots_dir: _Path
+) -> list[pathlib.Path]:
+  """Draws every space in which one of the runs has measured distances.
+
+  Args:
+    runs: The run directory of each label.
+    plots_dir: The folder to write to, which exists.
+
+  Returns:
+    The files written, perhaps none.
+
+  Raises:
+    FileNotFoundError: If a run has no `metrics.csv`.
+    ValueError: If a file is not as `launchers.train` writes it.
+  """
+  written = []
+  for space in distances.MODEL_SPACES:
+    shown = [run_plots.CLIENT_ACCURACY, *panels(space)]
+    columns = [panel.column for panel in shown]
+    if any(len(_evaluations([run], columns)) for run in runs.values()):
+      written.append(pathlib.Path(plots_dir) / f'{space}_distances.png')
+      seeds = {label: [run] for label, run in runs.items()}
+      distance_curves(seeds, space, written[-1])
+  return written
+
+
+def _evaluations(directories, columns) -> pd.DataFrame:
+  """The evaluations of some runs; none if one of them lacks a column."""
+  files = [pathlib.Path(directory) / 'metrics.csv' for directory in directories]
+  columns = ['round', *columns]
+  if not all(plot_parts.has_columns(file, columns) for file in files):
+    return pd.DataFrame(columns=columns, dtype=float)
+  return pd.concat(plot_parts.read(file, columns) for file in files).dropna()
+
+
+def _draw_curve(axes: mpl_axes.Axes, by_round, label: str, index: int) -> None:
+  mean, sd = by_round.mean(), by_round.std()
+  style = plot_parts.style(index)
+  marker = plot_parts.marker(len(mean))
+  axes.plot(mean.index, mean, label=label, marker=marker, markersize=4, **style)
+  if sd.notna().any():  # There are several runs.
+    axes.fill_between(
+      mean.index,
+      mean - sd,
+      mean + sd,
+      color=style['color'],
+      alpha=0.2,
+      linewidth=0,
+    )

@@ -1,0 +1,314 @@
+"""Draws pictures of one or more runs from the files in their directories.
+
+A run directory holds what `launchers.train` writes, finished or still going:
+`metrics.csv` (a row a round) and `clients.csv` (a row a client). Runs are given
+as an ordered mapping from the label to show to the directory. A run keeps its
+colour in all pictures.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import os
+import pathlib
+import textwrap
+
+from absl import logging
+from matplotlib import axes as mpl_axes
+from matplotlib import figure as mpl_figure
+import numpy as np
+import pandas as pd
+
+from launchers.plots import plot_parts
+
+Runs = Mapping[str, str | os.PathLike[str]]
+
+# Characters that fit beside the axes, into a panel and below the axes.
+_TICK_WIDTH, _PANEL_WIDTH, _LINE_WIDTH = 26, 38, 92
+# Lines of usual size that fit into a panel.
+_PANEL_LINES = 9
+
+
+class NoTestDataError(ValueError):
+  """No client of any run has test data, so there is nothing to draw."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+  """One of the small pictures of the learning curves.
+
+  Attributes:
+    column: Its column of metrics.csv.
+    title: What it shows.
+    unit: The label of its vertical axis.
+  """
+
+  column: str
+  title: str
+  unit: str
+
+
+PANELS = (
+  Panel('global_accuracy', 'Global model: accuracy ↑', 'Accuracy (fraction)'),
+  Panel('global_f1', 'Global model: macro-F1 ↑', 'Macro-F1 (fraction)'),
+  Panel('global_loss', 'Global model: loss ↓', 'Loss (nats)'),
+  Panel('client_f1_median', 'Clients: median F1 ↑', 'Macro-F1 (fraction)'),
+  Panel(
+    'client_f1_variance',
+    'Clients: variance of F1 ↓',
+    'Variance (fraction²)',
+  ),
+)
+CLIENT_ACCURACY = Panel(
+  'client_accuracy_mean', 'Clients: mean accuracy ↑', 'Accuracy (fraction)'
+)
+
+
+def learning_curves(
+  runs: Runs, path: str | os.PathLike[str]
+) -> mpl_figure.Figure:
+  """Draws how the global model and the clients fare over the rounds.
+
+  Rounds without evaluation are left out of the curve.
+
+  Args:
+    runs: The run directory of each label.
+    path: The PNG file to write.
+
+  Returns:
+    The figure that was written: an axes a metric, a line a run in each, and
+    the legend in a last axes of its own.
+
+  Raises:
+    FileNotFoundError: If a run has no `metrics.csv`.
+    ValueError: If there is no run, or a file is not as `launchers.train`
+      writes it.
+  """
+  columns = ['round', *(panel.column for panel in PANELS)]
+  frames = _read_all(runs, 'metrics.csv', columns)
+  figure = mpl_figure.Figure(figsize=(12, 6.6), layout='constrained')
+  *panel_axes, legend_axes = figure.subplots(2, 3).flat
+  for panel, axes in zip(PANELS, panel_axes, strict=True):
+    draw_panel(axes, panel, frames)
+  _draw_legend(legend_axes, panel_axes[0])
+  figure.suptitle('Learning curves (↑ higher is better, ↓ lower is better)')
+  figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+  figure.savefig(path, dpi=plot_parts.DPI)
+  return figure
+
+
+def client_f1_distribution(
+  runs: Runs, path: str | os.PathLike[str]
+) -> mpl_figure.Figure:
+  """Draws how the clients' F1 of the last evaluation spreads, run by run.
+
+  The shape is the estimated density, each dot is a client, and the bar is the
+  median. Clients without test data have no F1 and are left out, and so are free
+  riders, who have no training data. The variance is the population form, as in
+  `metrics.csv`.
+
+  Args:
+    runs: The run directory of each label.
+    path: The PNG file to write.
+
+  Returns:
+    The figure that was written.
+
+  Raises:
+    FileNotFoundError: If a run has no `clients.csv`.
+    NoTestDataError: If no client of any run has test data.
+    ValueError: If there is no run, or a file is not as `launchers.train`
+      writes it.
+  """
+  frames = _read_all(runs, 'clients.csv', ['client_id', 'num_train', 'f1'])
+  scores = {
+    label: _finite(frame['f1'][frame['num_train'] > 0])
+    for label, frame in frames.items()
+  }
+  if not any(score.size for score in scores.values()):
+    raise NoTestDataError(
+      'The distribution of client F1 needs a client with test data, found none'
+      f' in clients.csv of {plot_parts.listing(runs.values())}.'
+    )
+  figure = _draw_distribution(scores)
+  figure.savefig(path, dpi=plot_parts.DPI)
+  return figure
+
+
+def write_plots(
+  runs: Runs, plots_dir: str | os.PathLike[str]
+) -> list[pathlib.Path]:
+  """Writes every picture of the runs into one folder.
+
+  Args:
+    runs: The run directory of each label.
+    plots_dir: The folder to write to; made if it is missing.
+
+  Returns:
+    The files written. Without test data on any client, the distribution is not
+    among them, and the log says so.
+
+  Raises:
+    FileNotFoundError: If a run lacks one of its files.
+    ValueError: If there is no run, or a file is not as `launchers.train`
+      writes it.
+  """
+  folder = pathlib.Path(plots_dir)
+  folder.mkdir(parents=True, exist_ok=True)
+  curves, clients = folder / 'learning_curves.png', folder / 'client_f1.png'
+  learning_curves(runs, curves)
+  try:
+    client_f1_distribution(runs, clients)
+  except NoTestDataError as error:
+    # Training without test data is legitimate: its curves are still of use.
+    logging.warning('%s', error)
+    return [curves]
+  return [curves, clients]
+
+
+def draw_panel(
+  axes: mpl_axes.Axes, panel: Panel, frames: Mapping[str, pd.DataFrame]
+) -> None:
+  """Draws one metric of all runs over the rounds.
+
+  Args:
+    axes: Where to draw.
+    panel: The metric.
+    frames: For each label the columns `round` and that of the panel.
+  """
+  for index, (label, frame) in enumerate(frames.items()):
+    drawn = frame[np.isfinite(frame[panel.column])]
+    axes.plot(
+      drawn['round'],
+      drawn[panel.column],
+      label=label,
+      marker=plot_parts.marker(len(drawn)),
+      markersize=4,
+      **plot_parts.style(index),
+    )
+  axes.set(title=panel.title, xlabel='Round (count)', ylabel=panel.unit)
+  axes.xaxis.set_major_locator(plot_parts.round_locator())
+  plot_parts.tidy(axes)
+  if not any(line.get_xdata().size for line in axes.lines):
+    _say_not_measured(axes)
+
+
+def draw_scores(
+  axes: mpl_axes.Axes, index: int, label: str, score: np.ndarray
+) -> None:
+  """Draws one run's clients: density, dots and median, one above the other.
+
+  Args:
+    axes: Where to draw; the run is at the height `index`.
+    index: The index of the run.
+    label: The label of the run.
+    score: float64 [k], the score of each client, all finite.
+  """
+  color = plot_parts.style(index)['color']
+  if score.size:
+    _draw_density(axes, index, score, color)
+    axes.plot(
+      [np.median(score)] * 2, [index - 0.3, index + 0.3], color='black', lw=2
+    )
+  # Dots at equal heights would hide each other.
+  jitter = np.random.default_rng(0).uniform(-0.14, 0.14, score.size)
+  axes.scatter(
+    score,
+    index + jitter,
+    s=20,
+    color=color,
+    edgecolors='white',
+    linewidths=0.4,
+    zorder=3,
+    label=textwrap.fill(describe_scores(label, score), _LINE_WIDTH),
+  )
+
+
+def describe_scores(label: str, score: np.ndarray) -> str:
+  """What `draw_scores` draws, in words.
+
+  Args:
+    label: The label of the run.
+    score: float64 [k], the score of each client, all finite.
+
+  Returns:
+    One line: label, median, variance, and the number of clients.
+  """
+  if not score.size:
+    return f'{label}: no client with test data'
+  clients = '1 client' if score.size == 1 else f'{score.size} clients'
+  return (
+    f'{label}: median {np.median(score):.3f}, variance {np.var(score):.2g},'
+    f' {clients}'
+  )
+
+
+def _read_all(
+  runs: Runs, name: str, columns: list[str]
+) -> dict[str, pd.DataFrame]:
+  if not runs:
+    raise ValueError('At least one run is required, found none.')
+  return {
+    label: plot_parts.read(pathlib.Path(directory) / name, columns)
+    for label, directory in runs.items()
+  }
+
+
+def _say_not_measured(axes: mpl_axes.Axes) -> None:
+  axes.set(xticks=[], yticks=[])
+  axes.text(
+    0.5, 0.5, 'not measured', transform=axes.transAxes, ha='center', va='center'
+  )
+
+
+def _draw_legend(axes: mpl_axes.Axes, drawn: mpl_axes.Axes) -> None:
+  """Puts the legend of one axes into an empty one, clear of all data."""
+  handles, labels = drawn.get_legend_handles_labels()
+  labels = [textwrap.fill(label, _PANEL_WIDTH) for label in labels]
+  lines = '\n'.join(labels).count('\n') + 1
+  axes.set_axis_off()
+  axes.legend(
+    handles,
+    labels,
+    loc='center',
+    title='Run',
+    frameon=False,
+    fontsize=10 * min(1, _PANEL_LINES / lines),
+  )
+
+
+def _draw_distribution(scores: Mapping[str, np.ndarray]) -> mpl_figure.Figure:
+  height = 2.4 + 0.95 * len(scores)
+  figure = mpl_figure.Figure(figsize=(8, height), layout='constrained')
+  axes = figure.subplots()
+  for index, (label, score) in enumerate(scores.items()):
+    draw_scores(axes, index, label, score)
+  axes.set(
+    title='Macro-F1 of the clients at the last evaluation\n'
+    '(dot: a client, bar: their median, shape: their density)',
+    xlabel='Macro-F1 on test data (fraction)',
+    yticks=range(len(scores)),
+    yticklabels=[textwrap.fill(label, _TICK_WIDTH) for label in scores],
+    ylim=(len(scores) - 0.5, -0.5),
+  )
+  plot_parts.tidy(axes)
+  figure.legend(loc='outside lower center', frameon=False)
+  return figure
+
+
+def _draw_density(
+  axes: mpl_axes.Axes, index: int, score: np.ndarray, color: str
+) -> None:
+  bodies = axes.violinplot(
+    [score],
+    positions=[index],
+    widths=0.8,
+    orientation='horizontal',
+    showextrema=False,
+  )['bodies']
+  for body in bodies:
+    body.set(facecolor=color, alpha=0.25)
+
+
+def _finite(column: pd.Series) -> np.ndarray:
+  values = column.to_numpy(float)
+  return values[np.isfinite(values)]

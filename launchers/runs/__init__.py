@@ -1,0 +1,1 @@
+"""The loop of a run, and the files that it writes."""

@@ -1,0 +1,1 @@
+"""The published tables, and the runs that reproduce them."""

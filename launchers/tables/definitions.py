@@ -1,0 +1,467 @@
+"""The published tables as data: which runs a table needs, and which numbers.
+
+A run is a command of `launchers.train`: a preset and flags. A table is a grid
+of runs, a cell (a setting) by a method, and of every run it takes some metrics
+of `table_metrics`. To add a table is to add an entry here, and its numbers to
+`published.csv`.
+"""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+from typing import Any
+
+from launchers.runs import distances
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cell:
+  """A setting in which methods of a table run.
+
+  Attributes:
+    preset: Its preset.
+    data: The task whose data the paper used, with or without a preset for it.
+    methods: Those of the table's methods that run in it; None for all.
+  """
+
+  preset: str
+  data: str
+  methods: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reference:
+  """A run with which those of a table are compared.
+
+  Attributes:
+    preset: Its preset; None for the cell's.
+    flags: Its flags; None for those of the method that is compared.
+  """
+
+  preset: str | None = None
+  flags: Mapping[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+  """A published table, or what takes the place of a figure.
+
+  Attributes:
+    title: What it is, and of which paper.
+    cells: Name -> setting.
+    methods: Name -> the flags of a run, over those of the cell's preset.
+    printed_as: Name -> the paper's, of methods that it knows by another.
+    metrics: Names in `table_metrics.METRICS`.
+    references: Name -> a run that a metric or a picture compares with.
+    figures: Name in `table_plots.FIGURES` -> the methods that are drawn.
+    percent: Whether the paper prints shares, such as accuracies, in per cent.
+    seeds: Number of seeds that the paper averages over; None if it says
+      nothing of them.
+  """
+
+  title: str
+  cells: Mapping[str, Cell]
+  methods: Mapping[str, Mapping[str, Any]]
+  printed_as: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  metrics: tuple[str, ...]
+  references: Mapping[str, Reference] = dataclasses.field(default_factory=dict)
+  figures: Mapping[str, tuple[str, ...]] = dataclasses.field(
+    default_factory=dict
+  )
+  percent: bool
+  seeds: int | None = None
+
+  def methods_of(self, cell: str) -> tuple[str, ...]:
+    """The methods that run in a cell."""
+    own = self.cells[cell].methods
+    return tuple(self.methods) if own is None else own
+
+  def restricted_to(self, methods: Collection[str]) -> 'Table':
+    """The table with the runs and the pictures of these methods alone."""
+
+    def wanted(names):
+      return tuple(name for name in names if name in methods)
+
+    return dataclasses.replace(
+      self,
+      cells={
+        name: dataclasses.replace(cell, methods=wanted(self.methods_of(name)))
+        for name, cell in self.cells.items()
+      },
+      figures={name: wanted(drawn) for name, drawn in self.figures.items()},
+    )
+
+
+def _cffl(upload_rate: float, **flags: Any) -> dict[str, Any]:
+  return {'algorithm': 'cffl', 'upload_rate': upload_rate, **flags}
+
+
+def _dssgd(upload_rate: float) -> dict[str, Any]:
+  return {'algorithm': 'dssgd', 'upload_rate': upload_rate}
+
+
+_FED_AVG = {'algorithm': 'round_robin_fed_avg'}
+_STANDALONE = {'algorithm': 'standalone'}
+_ALONE = {'standalone': Reference(flags=_STANDALONE)}
+_PARTICIPANTS = (5, 10, 20)
+
+_CFFL_SIZES = {
+  f'{data}_p{number}': Cell(preset=f'cffl_{data}_size_p{number}', data=data)
+  for data in ('mnist', 'adult')
+  for number in _PARTICIPANTS
+}
+_CFFL_CLASSES = {
+  f'mnist_class_p{number}': Cell(
+    preset=f'cffl_mnist_class_p{number}', data='mnist'
+  )
+  for number in _PARTICIPANTS
+}
+
+_CFFL_FAIRNESS = Table(
+  title='CFFL, table 1: collaborative fairness',
+  cells=_CFFL_SIZES,
+  methods={
+    'fed_avg': _FED_AVG,
+    'dssgd_u0.1': _dssgd(0.1),
+    'dssgd_u1': _dssgd(1.0),
+    'cffl_pretrain_u0.1': _cffl(0.1, pretrain=True),
+    'cffl_pretrain_u1': _cffl(1.0, pretrain=True),
+    'cffl_u0.1': _cffl(0.1),
+    'cffl_u1': _cffl(1.0),
+  },
+  metrics=('cf',),
+  references=_ALONE,
+  figures={
+    'client_accuracy': ('cffl_u0.1', 'cffl_u1'),
+    'scatter': ('fed_avg', 'dssgd_u0.1', 'dssgd_u1', 'cffl_u0.1', 'cffl_u1'),
+  },
+  percent=True,
+)
+
+_CFFL_ACCURACY = Table(
+  title='CFFL, table 2: maximum accuracy of the participants',
+  cells=_CFFL_SIZES,
+  methods={
+    'dssgd_u0.1': _dssgd(0.1),
+    'fed_avg': _FED_AVG,
+    'standalone': _STANDALONE,
+    'cffl_u0.1': _cffl(0.1),
+    'cffl_pretrain_u0.1': _cffl(0.1, pretrain=True),
+  },
+  metrics=('client_accuracy_max', 'above_standalone'),
+  references=_ALONE,
+  figures={
+    'client_accuracy': ('cffl_u0.1',),
+    'scatter': ('dssgd_u0.1', 'fed_avg', 'cffl_u0.1', 'cffl_pretrain_u0.1'),
+  },
+  percent=True,
+)
+
+_CFFL_CLASS_IMBALANCE = Table(
+  title='CFFL, imbalanced classes: the paper has figures only',
+  cells=_CFFL_CLASSES,
+  methods={
+    'standalone': _STANDALONE,
+    'cffl_u0.1': _cffl(0.1),
+    'cffl_u1': _cffl(1.0),
+  },
+  metrics=('cf', 'client_accuracy_max', 'above_standalone'),
+  references=_ALONE,
+  figures={
+    'client_accuracy': ('cffl_u0.1', 'cffl_u1'),
+    'scatter': ('cffl_u0.1', 'cffl_u1'),
+  },
+  percent=True,
+)
+
+_CFFL_FREE_RIDER = Table(
+  title='CFFL, a free rider: the paper has words only',
+  cells={'mnist_p5': Cell(preset='cffl_freerider', data='mnist')},
+  methods={'cffl_u1': _cffl(1.0)},
+  metrics=(
+    'isolation_round',
+    'client_accuracy_mean',
+    'client_accuracy_mean_without',
+    'client_accuracy_mean_change',
+    'free_rider_accuracy',
+  ),
+  references={'without': Reference(preset='cffl_mnist_size_p5')},
+  figures={'reputation': ('cffl_u1',)},
+  percent=True,
+)
+
+_COREFED_METRICS = (
+  'client_accuracy_mean',
+  'client_accuracy_variance',
+  *distances.COLUMNS,
+)
+_COREFED_METHODS = {
+  'corefed': {'algorithm': 'corefed'},
+  'ditto': {'algorithm': 'ditto'},
+  'q_fed_avg': {'algorithm': 'q_fed_avg'},
+  'fed_mgda': {'algorithm': 'fed_mgda'},
+  'fed_mdfg': {'algorithm': 'fed_mdfg'},
+  'fed_rdn': {'algorithm': 'fed_rdn'},
+  'fed_avg': {'algorithm': 'fed_avg'},  # The paper has no row of it.
+}
+_COREFED_FMNIST = Cell(preset='corefed_fmnist', data='fmnist')
+
+_COREFED_COMPARISON = Table(
+  title='CoRe-Fed, table 1: accuracy and fairness',
+  cells={
+    'fmnist': _COREFED_FMNIST,
+    'cifar10': Cell(preset='corefed_cifar', data='cifar10'),
+  },
+  methods=_COREFED_METHODS,
+  metrics=_COREFED_METRICS,
+  figures={'distances': tuple(_COREFED_METHODS)},
+  percent=False,
+  seeds=3,
+)
+
+# The data are not named in the paper.
+_COREFED_TRADE_OFF = Table(
+  title='CoRe-Fed, table 3: contribution against alignment',
+  cells={
+    'tradeoff_a': Cell(preset='corefed_tradeoff_a', data='fmnist'),
+    # The setting of table 1, with which it shares its runs.
+    'tradeoff_b': _COREFED_FMNIST,
+  },
+  methods={'corefed': {'algorithm': 'corefed'}},
+  metrics=_COREFED_METRICS,
+  percent=False,
+  seeds=3,
+)
+
+# The data are not named in the paper here, either.
+_COREFED_ABLATION = Table(
+  title='CoRe-Fed, ablation: the paper has a figure only',
+  cells={'fmnist': _COREFED_FMNIST},
+  methods={
+    'corefed': {'algorithm': 'corefed', 'alignment': 'client'},
+    'cofed': {'algorithm': 'corefed', 'variant': 'cofed'},
+    'refed': {
+      'algorithm': 'corefed',
+      'variant': 'refed',
+      'alignment': 'client',
+    },
+  },
+  metrics=_COREFED_METRICS,
+  figures={'distances': ('corefed', 'cofed', 'refed')},
+  percent=False,
+  seeds=3,
+)
+
+
+def _fedquad_cell(
+  data: str, setting: str, methods: tuple[str, ...]
+) -> tuple[str, Cell]:
+  name = f'{data}_{setting}'
+  return name, Cell(preset=f'fedquad_{name}', data=data, methods=methods)
+
+
+# The paper does not say whether its baselines also minimise cross-entropy;
+# its numbers look as if they did not. Both are here.
+_METRIC_FL = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
+_FEDQUAD_METHODS = {
+  'fed_avg': {'algorithm': 'fed_avg'},
+  'fedquad': {'algorithm': 'fedquad'},
+  'moon': {'algorithm': 'moon'},
+  **{name: {'algorithm': name} for name in _METRIC_FL},
+  **{
+    f'{name}_without_ce': {'algorithm': name, 'use_ce': False}
+    for name in _METRIC_FL
+  },
+}
+_CENTRALISED_METHODS = {
+  'supervised': {'algorithm': 'fed_avg'},
+  **{
+    name.removesuffix('_fl'): {'algorithm': name, 'use_ce': False}
+    for name in _METRIC_FL
+  },
+}
+_WITHOUT_CE = {f'{name}_without_ce': name for name in _METRIC_FL}
+
+
+def _fedquad_comparison(number: int, data: str) -> Table:
+  federated = tuple(_FEDQUAD_METHODS)
+  cells = [
+    _fedquad_cell(data, setting, federated)
+    for setting in ('iid_c10', 'a03_c10', 'a05_c10')
+  ]
+  cells.append(_fedquad_cell(data, 'centralised', tuple(_CENTRALISED_METHODS)))
+  return Table(
+    title=f'FedQuad, table {number}: accuracy with 10 clients',
+    cells=dict(cells),
+    methods={**_FEDQUAD_METHODS, **_CENTRALISED_METHODS},
+    printed_as=_WITHOUT_CE,
+    metrics=('global_accuracy',),
+    figures={'embeddings': ('fed_avg', 'fedquad')},
+    percent=True,
+  )
+
+
+def _fedquad_populations(number: int, data: str) -> Table:
+  federated = tuple(_FEDQUAD_METHODS)
+  return Table(
+    title=f'FedQuad, table {number}: accuracy with 10 and 200 clients',
+    cells=dict(
+      _fedquad_cell(data, setting, federated)
+      for setting in ('a05_c10', 'a05_c200')
+    ),
+    methods=_FEDQUAD_METHODS,
+    printed_as=_WITHOUT_CE,
+    metrics=('global_accuracy',),
+    figures={'embeddings': ('fed_avg', 'fedquad')},
+    percent=True,
+  )
+
+
+def _ablation_cell(
+  weight: float, margin_1: float, margin_2: float, *methods: str
+) -> tuple[str, Cell]:
+  values = (f'b{weight:g}', f'm{margin_1:g}', f'm{margin_2:g}')
+  return f'cifar10_beta{weight}_m{margin_1}_m{margin_2}', Cell(
+    preset=f'fedquad_ablation_{"_".join(values)}'.replace('.', ''),
+    data='cifar10',
+    methods=methods,
+  )
+
+
+_FEDQUAD_ABLATION = Table(
+  title='FedQuad, table 5: weight and margins, 5 rounds, 10 clients, IID',
+  cells=dict(
+    [
+      _ablation_cell(0.5, 1.0, 1.0, 'fedquad', 'fedquad_without_ce'),
+      _ablation_cell(0.5, 1.0, 0.5, 'fedquad', 'fedquad_without_ce'),
+      _ablation_cell(1.0, 1.0, 0.5, 'fedquad'),
+      _ablation_cell(0.5, 2.0, 0.5, 'fedquad_without_ce'),
+      _ablation_cell(0.5, 5.0, 0.5, 'fedquad_without_ce'),
+    ]
+  ),
+  methods={
+    'fedquad': {'algorithm': 'fedquad'},
+    'fedquad_without_ce': {'algorithm': 'fedquad', 'use_ce': False},
+  },
+  metrics=('global_accuracy',),
+  percent=True,
+)
+
+
+def _as_script(algorithm: str) -> dict[str, Any]:
+  return {'algorithm': algorithm, 'variant': 'fedakd'}
+
+
+# What the paper prints comes from its authors' scripts, which leave the papers
+# of CGSV, FedAVE and FedSAC in several points; both are here.
+_FAIR_METHODS = {
+  'standalone': _STANDALONE,
+  'fed_avg': {'algorithm': 'fed_avg'},
+  'cffl': {'algorithm': 'cffl'},
+  'cgsv': {'algorithm': 'cgsv'},
+  'fed_ave': {'algorithm': 'fed_ave'},
+  'fed_sac': {'algorithm': 'fed_sac'},
+  'fedakd': {'algorithm': 'fedakd'},
+}
+_SCRIPT_METHODS = {
+  'cgsv_script': _as_script('cgsv'),
+  'fedave_script': _as_script('fed_ave'),
+  'fedsac_script': _as_script('fed_sac'),
+}
+_FEDAKD_METHODS = {
+  **_FAIR_METHODS,
+  'pfed_ck': {'algorithm': 'pfed_ck'},
+  'fed_dc': {'algorithm': 'fed_dc'},
+  'fed_as': {'algorithm': 'fed_as'},
+  'fed_mpr': {'algorithm': 'fed_mpr'},
+  **_SCRIPT_METHODS,
+}
+_AS_SCRIPT = {name: name.removesuffix('_script') for name in _SCRIPT_METHODS}
+_FEDAKD_METRICS = ('cf', 'client_accuracy_max', 'client_accuracy_mean')
+_FEDAKD_DATA = {'fmnist': 'fmnist', 'cifar10': 'cifar'}
+
+_FEDAKD_COVARIATE_SHIFT = Table(
+  title='FedAKD, table 1: imbalanced covariate shift, local test data',
+  cells={
+    f'{data}_{setting}': Cell(preset=f'fedakd_{name}_{setting}', data=data)
+    for data, name in _FEDAKD_DATA.items()
+    for setting in ('pow', 'bcs', 'ics2', 'ics5', 'ics10')
+  },
+  methods=_FEDAKD_METHODS,
+  printed_as=_AS_SCRIPT,
+  metrics=_FEDAKD_METRICS,
+  references=_ALONE,
+  figures={'scatter': tuple(_FAIR_METHODS)[1:]},
+  percent=True,
+  seeds=3,
+)
+
+
+def _fedakd_ehr(
+  number: int, what: str, cell: str, methods: Mapping[str, Mapping[str, Any]]
+) -> Table:
+  """A table of health records, which are not public."""
+  return Table(
+    title=f'FedAKD, table {number}: {what}, health records of 50 states',
+    cells={cell: Cell(preset=f'fedakd_{cell}', data='ehr')},
+    methods=methods,
+    printed_as={k: v for k, v in _AS_SCRIPT.items() if k in methods},
+    metrics=_FEDAKD_METRICS,
+    references=_ALONE,
+    percent=True,
+    seeds=3,
+  )
+
+
+_FEDAKD_ABLATION = {
+  'fedakd': {'algorithm': 'fedakd'},
+  **{
+    f'fedakd_{variant}': {'algorithm': 'fedakd', 'variant': variant}
+    for variant in ('all_data', 'single_dist', 'correct_agg')
+  },
+}
+_WITHOUT_STANDALONE = {
+  name: flags for name, flags in _FEDAKD_METHODS.items() if name != 'standalone'
+}
+
+_FEDAKD_ONE_TEST_SET = Table(
+  title='FedAKD, table 5: one test set for all clients',
+  cells={
+    f'{data}_{setting}': Cell(
+      preset=f'fedakd_global_{name}_{setting}', data=data
+    )
+    for data, name in _FEDAKD_DATA.items()
+    for setting in ('pow', 'cla', 'dir1', 'dir2', 'dir3')
+  },
+  methods={**_FAIR_METHODS, **_SCRIPT_METHODS},
+  printed_as=_AS_SCRIPT,
+  metrics=('cf', 'client_accuracy_max'),
+  references=_ALONE,
+  figures={'scatter': tuple(_FAIR_METHODS)[1:]},
+  percent=True,
+  seeds=3,
+)
+
+# Data -> those that can take their place: images of the same size and number.
+STAND_INS = {'fmnist': 'mnist'}
+
+TABLES: dict[str, Table] = {
+  'cffl_table1': _CFFL_FAIRNESS,
+  'cffl_table2': _CFFL_ACCURACY,
+  'cffl_classes': _CFFL_CLASS_IMBALANCE,
+  'cffl_freerider': _CFFL_FREE_RIDER,
+  'corefed_table1': _COREFED_COMPARISON,
+  'corefed_table3': _COREFED_TRADE_OFF,
+  'corefed_ablation': _COREFED_ABLATION,
+  'fedquad_table1': _fedquad_comparison(1, 'cifar10'),
+  'fedquad_table2': _fedquad_populations(2, 'cifar10'),
+  'fedquad_table3': _fedquad_comparison(3, 'cifar100'),
+  'fedquad_table4': _fedquad_populations(4, 'cifar100'),
+  'fedquad_table5': _FEDQUAD_ABLATION,
+  'fedakd_table1': _FEDAKD_COVARIATE_SHIFT,
+  'fedakd_table2': _fedakd_ehr(2, 'all methods', 'ehr', _FEDAKD_METHODS),
+  'fedakd_table3': _fedakd_ehr(
+    3, 'with equal time', 'ehr_equal_time', _WITHOUT_STANDALONE
+  ),
+  'fedakd_table4': _fedakd_ehr(4, 'ablation', 'ehr', _FEDAKD_ABLATION),
+  'fedakd_table5': _FEDAKD_ONE_TEST_SET,
+}

@@ -1,0 +1,187 @@
+"""What a table takes from finished runs: one number a run, or a comparison.
+
+A metric reads the files of a run, and of those that it is compared with. Shares
+are fractions here, whatever the paper prints. NaN is undefined.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import pandas as pd
+
+from launchers.runs import distances
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metric:
+  """A number of a run.
+
+  Attributes:
+    title: What it is.
+    compute: `(run directory, *directories of references) -> float`.
+    references: Names of the references of the table that it compares with.
+    is_share: Whether it is a fraction, which some papers print in per cent.
+    digits: How many are shown after the point, of shares in per cent.
+    undefined: What is shown for NaN.
+    published: Its name in published.csv, if that is another.
+  """
+
+  title: str
+  compute: Callable[..., float]
+  references: tuple[str, ...] = ()
+  is_share: bool = True
+  digits: int = 2
+  undefined: str = 'undefined'
+  published: str | None = None
+
+  def heading(self, percent: bool) -> str:
+    """The title with the unit, of a paper that prints per cent or not."""
+    if not self.is_share:
+      return self.title
+    return f'{self.title} ({"per cent" if percent else "fraction"})'
+
+  def in_unit(self, value: float, percent: bool) -> float:
+    """A computed value in the unit of such a paper."""
+    return 100 * value if self.is_share and percent else value
+
+  def shown_digits(self, percent: bool) -> int:
+    """The digits after the point in that unit."""
+    return self.digits if percent or not self.is_share else self.digits + 2
+
+
+def cf(run: pathlib.Path, standalone: pathlib.Path) -> float:
+  """CFFL, equation 4, of the final accuracies; free riders are left out."""
+  # Imported here because it takes seconds that a launcher's --help has not.
+  from tff_fair import metrics
+
+  pairs = _pair(run, standalone)
+  return metrics.cf_coefficient(pairs['standalone'], pairs['run'])
+
+
+def above_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
+  """Share of the clients that end above what they reach alone."""
+  pairs = _pair(run, standalone)
+  return float((pairs['run'] > pairs['standalone']).mean())
+
+
+def isolation_round(run: pathlib.Path) -> float:
+  """The first round in which a free rider is no longer reputable."""
+  reports = pd.read_csv(run / 'reports.csv')
+  isolated = reports['client_id'].isin(_free_riders(run).index)
+  isolated &= reports['reputable'] == 0
+  return float(reports['round'][isolated].min())
+
+
+def free_rider_accuracy(run: pathlib.Path) -> float:
+  """Mean accuracy of the free riders' models."""
+  return float(_free_riders(run)['accuracy'].mean())
+
+
+def final(name: str) -> Callable[[pathlib.Path], float]:
+  """A column of metrics.csv at the last evaluation."""
+
+  def read(run):
+    value = json.loads((run / 'summary.json').read_text())['final'][name]
+    return np.nan if value is None else value
+
+  return read
+
+
+def change(compute: Callable[[pathlib.Path], float]) -> Callable[..., float]:
+  """How much larger a metric is than in a reference."""
+  return lambda run, reference: compute(run) - compute(reference)
+
+
+_mean_accuracy = final('client_accuracy_mean')
+
+
+def _distances() -> dict[str, Metric]:
+  """CoRe-Fed's distances in all spaces, of which the paper names none."""
+  metrics = {}
+  for space, between in distances.SPACES.items():
+    for name, (title, unit) in distances.DISTANCES.items():
+      metrics[f'{space}_{name}'] = Metric(
+        title=f'{title} between {between} ({unit})',
+        compute=final(f'{space}_{name}'),
+        is_share=False,
+        digits=4 if name == 'd_cosine' else 2,
+        published=name if space in distances.MODEL_SPACES else None,
+      )
+  return metrics
+
+
+METRICS: dict[str, Metric] = {
+  'cf': Metric(
+    title='CF coefficient (per cent)',
+    compute=cf,
+    references=('standalone',),
+    is_share=False,
+  ),
+  'global_accuracy': Metric(
+    title='Accuracy of the global model', compute=final('global_accuracy')
+  ),
+  'client_accuracy_max': Metric(
+    title='Maximum accuracy of the clients',
+    compute=final('client_accuracy_max'),
+  ),
+  'client_accuracy_mean': Metric(
+    title='Mean accuracy of the clients', compute=_mean_accuracy
+  ),
+  'client_accuracy_mean_without': Metric(
+    title='Mean accuracy of the clients without the free rider',
+    compute=lambda run, without: _mean_accuracy(without),
+    references=('without',),
+  ),
+  'client_accuracy_mean_change': Metric(
+    title='Mean accuracy with the free rider less that without',
+    compute=change(_mean_accuracy),
+    references=('without',),
+  ),
+  'client_accuracy_variance': Metric(
+    title='Variance of the accuracy of the clients (fraction²)',
+    compute=final('client_accuracy_variance'),
+    is_share=False,
+    digits=5,
+  ),
+  **_distances(),
+  'above_standalone': Metric(
+    title='Share of the clients above their standalone accuracy',
+    compute=above_standalone,
+    references=('standalone',),
+  ),
+  'isolation_round': Metric(
+    title='Round in which the free rider is isolated',
+    compute=isolation_round,
+    is_share=False,
+    undefined='never',
+  ),
+  'free_rider_accuracy': Metric(
+    title='Accuracy of the free rider', compute=free_rider_accuracy
+  ),
+}
+
+
+def _pair(run, standalone) -> pd.DataFrame:
+  """The accuracies of the clients with data, in both runs."""
+  accuracies = {
+    name: _honest(path)['accuracy']
+    for name, path in (('run', run), ('standalone', standalone))
+  }
+  return pd.DataFrame(accuracies)
+
+
+def _honest(run) -> pd.DataFrame:
+  clients = _clients(run)
+  return clients[clients['num_train'] > 0]
+
+
+def _free_riders(run) -> pd.DataFrame:
+  clients = _clients(run)
+  return clients[clients['num_train'] == 0]
+
+
+def _clients(run) -> pd.DataFrame:
+  return pd.read_csv(run / 'clients.csv', index_col='client_id')

@@ -1,0 +1,206 @@
+"""The pictures of a reproduced table.
+
+Those of single clients are of the runs with the first seed, the others of all.
+"""
+
+from collections.abc import Iterable, Mapping
+import math
+import os
+import pathlib
+
+from matplotlib import figure as mpl_figure
+import numpy as np
+import pandas as pd
+
+from launchers.plots import client_plots
+from launchers.plots import distance_plots
+from launchers.plots import embedding_plots
+from launchers.plots import plot_parts
+from launchers.runs import distances
+from launchers.tables import table_metrics
+from launchers.tables import table_runs
+
+_MAX_COLUMNS = 3
+_SEED = 0
+
+
+def write_figures(
+  name: str,
+  planner: table_runs.Planner,
+  cells: Iterable[str],
+  plots_dir: pathlib.Path,
+) -> list[pathlib.Path]:
+  """Draws the figures of a table.
+
+  Args:
+    name: The table.
+    planner: Of the runs, all finished.
+    cells: The cells to draw.
+    plots_dir: The folder to write to; made if it is missing.
+
+  Returns:
+    The files written.
+  """
+  plots_dir.mkdir(parents=True, exist_ok=True)
+  written = []
+  for figure, methods in planner.table.figures.items():
+    for cell in cells:
+      draw = FIGURES[figure]
+      own = [m for m in methods if m in planner.table.methods_of(cell)]
+      if own:
+        written += draw(planner, cell, own, plots_dir / f'{name}_{cell}')
+  return written
+
+
+def scatter(
+  standalone: str | os.PathLike[str],
+  runs: Mapping[str, str | os.PathLike[str]],
+  path: str | os.PathLike[str],
+) -> mpl_figure.Figure:
+  """Draws what each client reaches against what it reaches alone.
+
+  The title of a panel has the CF coefficient. Clients without data are left
+  out.
+
+  Args:
+    standalone: The directory of the standalone run.
+    runs: The run directory of each title.
+    path: The PNG file to write.
+
+  Returns:
+    The figure that was written.
+
+  Raises:
+    FileNotFoundError: If a run lacks one of its files.
+    ValueError: If a file is not as `launchers.train` writes it.
+  """
+  alone = _accuracies(standalone)
+  clients = client_plots.read_clients(standalone)
+  figure, panels = _panels(len(runs))
+  for (title, run), axes in zip(runs.items(), panels, strict=True):
+    together = _accuracies(run)
+    for client in clients.itertuples():
+      axes.scatter(
+        alone[client.client_id],
+        together[client.client_id],
+        color=client.style['color'],
+        label=client.label,
+        zorder=3,
+      )
+    axes.axline(
+      (alone.max(),) * 2,
+      slope=1,
+      color='gray',
+      linestyle=':',
+      label='as good as alone',
+    )
+    coefficient = table_metrics.cf(pathlib.Path(run), pathlib.Path(standalone))
+    axes.set_title(f'{title}\nCF coefficient {_shown(coefficient)}')
+    plot_parts.tidy(axes)
+  figure.supxlabel('Accuracy of the client alone (fraction)')
+  figure.supylabel('Accuracy in the end (fraction)')
+  client_plots.draw_legend(figure, panels, clients)
+  figure.savefig(path, dpi=plot_parts.DPI)
+  return figure
+
+
+def _draw_accuracy(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """The clients over the rounds, alone and in each method."""
+  written = []
+  for method in methods:
+    run = planner.run(cell, method, _SEED)
+    alone = planner.run(cell, method, _SEED, 'standalone')
+    written.append(_beside(stem, f'{method}_client_accuracy'))
+    client_plots.client_accuracy(
+      {'standalone': alone.output_dir, method: run.output_dir}, written[-1]
+    )
+  return written
+
+
+def _draw_scatter(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """The clients of all methods against the same clients alone."""
+  alone = planner.run(cell, methods[0], _SEED, 'standalone')
+  runs = {
+    method: planner.run(cell, method, _SEED).output_dir for method in methods
+  }
+  path = _beside(stem, 'scatter')
+  scatter(alone.output_dir, runs, path)
+  return [path]
+
+
+def _draw_reputation(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """The clients' reputations in each method."""
+  written = []
+  for method in methods:
+    written.append(_beside(stem, f'{method}_reputation'))
+    run = planner.run(cell, method, _SEED)
+    client_plots.reputation(run.output_dir, written[-1])
+  return written
+
+
+def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """The methods over the rounds, in each space."""
+  runs = {
+    method: [planner.run(cell, method, s).output_dir for s in planner.seeds]
+    for method in methods
+  }
+  written = []
+  for space in distances.MODEL_SPACES:
+    written.append(_beside(stem, f'{space}_distances'))
+    distance_plots.distance_curves(runs, space, written[-1])
+  return written
+
+
+def _draw_embeddings(planner, cell, methods, stem) -> list[pathlib.Path]:
+  """Test examples as the global model of each method embeds them."""
+  runs = {m: planner.run(cell, m, _SEED) for m in methods}
+  path = _beside(stem, 'embeddings')
+  embedding_plots.embeddings(
+    {method: (r.output_dir, r.settings) for method, r in runs.items()},
+    planner.figure_round,
+    path,
+  )
+  return [path]
+
+
+# Name -> `(planner, cell, methods, stem of the files) -> files`.
+FIGURES = {
+  'embeddings': _draw_embeddings,
+  'client_accuracy': _draw_accuracy,
+  'scatter': _draw_scatter,
+  'reputation': _draw_reputation,
+  'distances': _draw_distances,
+}
+
+
+def _panels(number: int):
+  """A figure with that many axes of one scale, in rows of equal length."""
+  lines = math.ceil(number / _MAX_COLUMNS)
+  columns = math.ceil(number / lines)
+  size = (2.6 + 3.2 * columns, 0.6 + 3.2 * lines)
+  figure = mpl_figure.Figure(figsize=size, layout='constrained')
+  grid = figure.subplots(
+    lines, columns, sharex=True, sharey=True, squeeze=False
+  )
+  panels, spare = list(grid.flat)[:number], list(grid.flat)[number:]
+  for axes in panels:
+    axes.tick_params(labelbottom=True)  # There may be no panel below.
+  for axes in spare:
+    axes.set_axis_off()
+  return figure, panels
+
+
+def _beside(stem: pathlib.Path, ending: str) -> pathlib.Path:
+  # Not `with_suffix`: names of methods have points.
+  return stem.with_name(f'{stem.name}_{ending}.png')
+
+
+def _accuracies(run) -> pd.Series:
+  clients = plot_parts.read(
+    pathlib.Path(run) / 'clients.csv', ['client_id', 'accuracy']
+  )
+  return clients.set_index('client_id')['accuracy']
+
+
+def _shown(coefficient: float) -> str:
+  return 'undefined' if np.isnan(coefficient) else f'{coefficient:.2f}'

@@ -1,0 +1,242 @@
+"""A reproduced table as files: table.csv, and table.md for the eye.
+
+Tables that share a directory share these files, too: writing one replaces its
+own rows alone. All values of table.csv are text, in the paper's unit.
+"""
+
+from collections.abc import Mapping, Sequence
+import itertools
+import pathlib
+import shlex
+
+import numpy as np
+import pandas as pd
+
+from launchers.runs import run_directory
+from launchers.tables import definitions
+from launchers.tables import published
+from launchers.tables import table_metrics
+from launchers.tables import table_runs
+from tasks import ehr_synthetic
+
+# What differs from the paper is marked with it in a grid.
+_MARK = '†'
+# Between the commands of a row.
+_AND = ' && '
+
+
+def build_row(
+  name: str,
+  row: table_runs.Row,
+  values: Sequence[float],
+  *,
+  paper: published.Number | None,
+  paper_rounds: int,
+) -> dict[str, str]:
+  """A row of table.csv.
+
+  Args:
+    name: The table.
+    row: The row of the table.
+    values: Its number for each seed, in the paper's unit; NaN is undefined.
+    paper: The published number, if there is one.
+    paper_rounds: The rounds that the paper trains.
+
+  Returns:
+    Column -> text, empty where there is nothing to say.
+  """
+  defined = np.array([value for value in values if not np.isnan(value)])
+  mean = defined.mean() if defined.size else np.nan
+  sd = defined.std(ddof=1) if defined.size > 1 else np.nan
+  paper = paper or published.Number(np.nan, np.nan)
+  undefined = table_metrics.METRICS[row.metric].undefined
+  settings = row.runs[0][0].settings
+  return {
+    'table': name,
+    'cell': row.cell,
+    'method': row.method,
+    'metric': row.metric,
+    'ours': _text(mean, undefined),
+    'sd': _text(sd),
+    'values': ';'.join(_text(value, undefined) for value in values),
+    'seeds': str(len(values)),
+    'undefined': str(len(values) - defined.size),
+    'paper': _text(paper.value),
+    'paper_sd': _text(paper.sd),
+    'difference': _text(mean - paper.value),
+    'rounds': str(settings['rounds']),
+    'paper_rounds': str(paper_rounds),
+    'data': _data(settings),
+    'marks': '; '.join(_marks(name, row, settings['rounds'], paper_rounds)),
+    'commands': _AND.join(_commands(row)),
+  }
+
+
+def write(
+  output_dir: pathlib.Path, name: str, rows: Sequence[Mapping[str, str]]
+) -> str:
+  """Writes table.csv and table.md.
+
+  Args:
+    output_dir: The folder to write to.
+    name: The table.
+    rows: All its rows, as `build_row` makes them.
+
+  Returns:
+    What table.md says of this table.
+  """
+  frame = pd.DataFrame(rows)
+  path = output_dir / 'table.csv'
+  if path.exists():
+    there = pd.read_csv(path, dtype=str, keep_default_na=False)
+    others = set(there['table']) & set(definitions.TABLES) - {name}
+    frame = pd.concat([there[there['table'].isin(others)], frame])
+    frame = frame.sort_values('table', kind='stable')
+  run_directory.write_atomically(path, frame.to_csv(index=False))
+  sections = {
+    n: f'{_grids(n, part)}\n{_all_rows(part)}'
+    for n, part in frame.groupby('table')
+  }
+  text = '\n'.join(sections.values())
+  run_directory.write_atomically(output_dir / 'table.md', text)
+  return sections[name]
+
+
+def _marks(name, row, rounds, paper_rounds) -> list[str]:
+  """What is not as in the paper."""
+  table = definitions.TABLES[name]
+  settings, num_seeds = row.runs[0][0].settings, len(row.runs)
+  pairs = {
+    'data': (_data(settings), _paper_data(table.cells[row.cell])),
+    'share of the data': (settings['data_fraction'], 1),
+    'rounds': (rounds, paper_rounds),
+    'seeds': (num_seeds, table.seeds or num_seeds),
+  }
+  return [
+    f'{what}: {ours}, not {paper}'
+    for what, (ours, paper) in pairs.items()
+    if ours != paper
+  ]
+
+
+def _data(settings) -> str:
+  """The data of a run, and whether they are real."""
+  if settings['task'] != 'ehr':
+    return settings['task']
+  from tasks import ehr
+
+  if not ehr.is_synthetic(settings['data_dir']):
+    return 'ehr'
+  scale = settings['ehr_scale'] or ehr_synthetic.DEFAULT_SCALE
+  return f'synthetic records (ehr_scale {scale:g})'
+
+
+def _paper_data(cell) -> str:
+  return 'TriNetX' if cell.data == 'ehr' else cell.data
+
+
+def _commands(row) -> list[str]:
+  """Lines for the shell, one for each run of a row, with all its seeds."""
+  seeds = ' '.join(str(compared[0].seed) for compared in row.runs)
+  return [
+    f'for seed in {seeds}; do {_train(run)}; done'
+    for run in reversed(row.runs[0])
+  ]
+
+
+def _train(run) -> str:
+  folder = shlex.quote(str(run.output_dir.parent))
+  return ' '.join(
+    [
+      'python -m launchers.train',
+      *map(shlex.quote, run.arguments),
+      *(f'--{name}=$seed' for name in table_runs.SEED_FLAGS),
+      f'--output_dir={folder}/seed_$seed',
+    ]
+  )
+
+
+def _grids(name, rows) -> str:
+  """The heading of a table, and a grid for each metric."""
+  table = definitions.TABLES[name]
+  lines = [
+    f'# {name}',
+    '',
+    f'{table.title}. Ours, mean ± standard deviation over the seeds / the'
+    " paper's.",
+  ]
+  if rows['marks'].any():
+    lines.append(f'{_MARK} Not as in the paper: see the rows below the grids.')
+  for metric, part in rows.groupby('metric', sort=False):
+    digits = table_metrics.METRICS[metric].shown_digits(table.percent)
+    grid = {
+      (row.cell, row.method): _grid_entry(row, digits)
+      for row in part.itertuples()
+    }
+    columns = part['method'].unique()
+    body = [
+      [cell, *(grid.get((cell, method), '') for method in columns)]
+      for cell in part['cell'].unique()
+    ]
+    title = table_metrics.METRICS[metric].heading(table.percent)
+    lines += ['', f'## {title}', '', *_markdown(['', *columns], body)]
+  return '\n'.join(lines) + '\n'
+
+
+def _grid_entry(row, digits: int) -> str:
+  """Ours ± deviation, what is odd about it, and the paper's number."""
+  ours = _rounded(row.ours, digits)
+  if row.sd:
+    ours += f' ± {_rounded(row.sd, digits)}'
+  if 0 < int(row.undefined) < int(row.seeds):
+    undefined = table_metrics.METRICS[row.metric].undefined
+    ours += f' ({row.undefined} of {row.seeds} {undefined})'
+  if row.marks:
+    ours += f' {_MARK}'
+  if not row.paper:
+    return ours
+  paper = _rounded(row.paper, digits)
+  if row.paper_sd:
+    paper += f' ± {_rounded(row.paper_sd, digits)}'
+  return f'{ours} / {paper}'
+
+
+def _all_rows(rows) -> str:
+  """Every row with where it comes from; commands by their numbers."""
+  commands = [text.split(_AND) for text in rows['commands']]
+  numbers = {}
+  for command in itertools.chain(*commands):
+    numbers.setdefault(command, str(len(numbers) + 1))
+  shown = rows.drop(columns='table').rename(
+    columns=lambda column: column.replace('_', ' ')
+  )
+  shown['commands'] = [', '.join(numbers[c] for c in of) for of in commands]
+  lines = ['## All rows', '', *_markdown(list(shown), shown.to_numpy()), '']
+  lines += [f'{number}. `{command}`' for command, number in numbers.items()]
+  return '\n'.join(lines) + '\n'
+
+
+def _markdown(header, body) -> list[str]:
+  """A table of equally wide columns."""
+  table = np.array([header, *body], dtype=object)
+  widths = [max(map(len, column)) for column in table.T]
+  lines = [
+    '| ' + ' | '.join(map(str.ljust, line, widths)) + ' |' for line in table
+  ]
+  return [
+    lines[0],
+    '|' + '|'.join('-' * (w + 2) for w in widths) + '|',
+    *lines[1:],
+  ]
+
+
+def _rounded(text: str, digits: int) -> str:
+  """A number with fewer digits, or the word that stands in its place."""
+  try:
+    return f'{float(text):.{digits}f}'
+  except ValueError:
+    return text
+
+
+def _text(value: float, undefined: str = '') -> str:
+  return undefined if np.isnan(value) else f'{value:.6g}'

@@ -1,0 +1,248 @@
+"""From a table's definition to the runs that it needs, each once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import pathlib
+from typing import Any
+
+from launchers.options import presets
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.tables import definitions
+from launchers.tables import table_metrics
+from tasks import ehr_synthetic
+
+SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
+
+# The name that a metric's own run has among its references.
+_OWN = 'run'
+# What does not distinguish runs, or has its own place in the name of one.
+_UNNAMED = ('output_dir', 'data_dir', *SEED_FLAGS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+  """A command of `launchers.train`.
+
+  Attributes:
+    preset: The preset.
+    arguments: All flags but the seeds and the output directory.
+    seed: The value of all seeds.
+    output_dir: Where the results go, a function of all that matters.
+    settings: What the flags resolve to.
+  """
+
+  preset: str
+  arguments: tuple[str, ...]
+  seed: int
+  output_dir: pathlib.Path
+  settings: Mapping[str, Any] = dataclasses.field(compare=False)
+
+  @property
+  def flags_text(self) -> str:
+    """The run's flags file."""
+    return settings_lib.to_text(self.settings, self.preset)
+
+  def is_finished(self) -> bool:
+    """Whether the directory holds this run, complete.
+
+    Raises:
+      launchers.options.settings.SettingsError: If it holds another run.
+    """
+    same = settings_lib.check_same_run(self.output_dir, self.flags_text)
+    return same and (self.output_dir / 'summary.json').is_file()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+  """A number of a table, to be averaged over seeds.
+
+  Attributes:
+    cell: The cell.
+    method: The method.
+    metric: The metric.
+    runs: For each seed the run, then those that the metric compares it with.
+  """
+
+  cell: str
+  method: str
+  metric: str
+  runs: tuple[tuple[Run, ...], ...]
+
+
+class Planner:
+  """Makes the runs of a table for one call of `launchers.reproduce`.
+
+  Attributes:
+    table: The table.
+    seeds: The values of all seeds.
+    figure_round: The round whose models pictures of embeddings show; None for
+      the last.
+  """
+
+  def __init__(
+    self,
+    table: definitions.Table,
+    *,
+    num_seeds: int,
+    rounds: int | None,
+    scale: float,
+    dataset: str | None,
+    data_dir: str | None,
+    output_dir: pathlib.Path,
+    figure_round: int | None = None,
+  ):
+    """Keeps the choices of the call.
+
+    Args:
+      table: The table.
+      num_seeds: The seeds are 0..num_seeds-1.
+      rounds: Rounds of all runs; None for those of the presets.
+      scale: Share of the data that all runs use.
+      dataset: The task of the runs of cells whose data it can stand in for;
+        None for those of the presets.
+      data_dir: As in `launchers.train`.
+      output_dir: The folder below which all runs have theirs.
+      figure_round: See above.
+    """
+    self.table = table
+    self.seeds = range(num_seeds)
+    self.figure_round = figure_round
+    self._dataset = dataset
+    self._scale = scale
+    self._overrides = {'rounds': rounds, 'data_dir': data_dir}
+    self._folder = output_dir / 'runs'
+    # A run is named in many rows, and its flags take a while to resolve.
+    self._runs = {}
+
+  def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
+    """The run of a method in a cell, or one that it is compared with.
+
+    Args:
+      cell: The cell.
+      method: The method.
+      seed: The value of all seeds.
+      role: The name of a reference of the table; by default the run itself.
+
+    Returns:
+      The run.
+
+    Raises:
+      settings.SettingsError: If the flags do not describe a run.
+    """
+    key = cell, method, seed, role
+    if key not in self._runs:
+      self._runs[key] = self._resolved(*key)
+    return self._runs[key]
+
+  def _resolved(self, cell, method, seed, role) -> Run:
+    preset = self.table.cells[cell].preset
+    flags = self.table.methods[method]
+    if role != _OWN:
+      reference = self.table.references[role]
+      preset = reference.preset or preset
+      flags = flags if reference.flags is None else reference.flags
+    arguments = _arguments(
+      {
+        'preset': preset,
+        **flags,
+        'task': self._stand_in(cell),
+        **self._share(preset),
+        **self._overrides,
+      }
+    )
+    folder = self._folder / preset / _name(preset, arguments)
+    output_dir = folder / f'seed_{seed}'
+    seeds = {name: seed for name in SEED_FLAGS}
+    settings = _resolve(
+      *arguments, *_arguments({**seeds, 'output_dir': output_dir})
+    )
+    return Run(
+      preset=preset,
+      arguments=arguments,
+      seed=seed,
+      output_dir=output_dir,
+      settings=settings,
+    )
+
+  def rows(self, cells: Iterable[str]) -> list[Row]:
+    """The rows of the table, without those that compare a run with itself.
+
+    Args:
+      cells: The cells that are wanted.
+
+    Returns:
+      Rows, by metric, cell and method in the table's order.
+
+    Raises:
+      launchers.options.settings.SettingsError: If flags do not describe a run.
+    """
+    rows = [
+      Row(
+        cell=cell,
+        method=method,
+        metric=metric,
+        runs=tuple(self._compared(cell, method, metric, s) for s in self.seeds),
+      )
+      for metric in self.table.metrics
+      for cell in cells
+      for method in self.table.methods_of(cell)
+    ]
+    return [row for row in rows if _differ(row.runs[0])]
+
+  def paper_rounds(self, cell: str, method: str) -> int:
+    """The rounds that the paper trains."""
+    preset, flags = self.table.cells[cell].preset, self.table.methods[method]
+    return _resolve(*_arguments({'preset': preset, **flags}))['rounds']
+
+  def _share(self, preset) -> dict[str, float]:
+    """The flag that makes a run use a share of its data."""
+    if self._scale == 1:
+      return {}
+    # Records are generated, as many as are asked for.
+    if presets.PRESETS[preset].shared['task'] == 'ehr':
+      return {'ehr_scale': ehr_synthetic.DEFAULT_SCALE * self._scale}
+    return {'data_fraction': self._scale}
+
+  def _stand_in(self, cell) -> str | None:
+    possible = definitions.STAND_INS.get(self.table.cells[cell].data)
+    return self._dataset if possible == self._dataset else None
+
+  def _compared(self, cell, method, metric, seed):
+    roles = (_OWN, *table_metrics.METRICS[metric].references)
+    return tuple(self.run(cell, method, seed, role) for role in roles)
+
+
+def distinct(rows: Sequence[Row]) -> list[Run]:
+  """All runs of the rows, each once, those of the first seed first."""
+  runs = [
+    run for row in rows for compared in row.runs for run in reversed(compared)
+  ]
+  by_directory = {run.output_dir: run for run in runs}
+  return sorted(by_directory.values(), key=lambda run: run.seed)
+
+
+def _differ(runs) -> bool:
+  return len({run.output_dir for run in runs}) == len(runs)
+
+
+def _arguments(flags) -> tuple[str, ...]:
+  return tuple(f'--{n}={v}' for n, v in flags.items() if v is not None)
+
+
+def _resolve(*arguments) -> dict[str, Any]:
+  flag_values = train_flags.parse(list(arguments))
+  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+def _name(preset, arguments) -> str:
+  """The method, and its settings that are not those of the preset."""
+  settings = _resolve(*arguments)
+  algorithm = settings['algorithm']
+  usual = _resolve(f'--preset={preset}', f'--algorithm={algorithm}')
+  others = [
+    f'{name}={value}'
+    for name, value in sorted(settings.items())
+    if name not in _UNNAMED and value != usual[name]
+  ]
+  return '-'.join([algorithm, *others])

@@ -1,0 +1,1 @@
+"""Workloads and clocks of `launchers.benchmark`."""

@@ -1,0 +1,542 @@
+"""The works that `launchers.benchmark` times.
+
+A work is a function of a `Setup`. It returns its contenders, name -> function
+that runs one round; the first is the reference. The first round also makes the
+initial state. The data are random: only their shapes matter for the time.
+"""
+
+import atexit
+import collections
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import portpicker
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import algorithms
+from tff_fair import client
+from tff_fair import models
+from tff_fair import runtime
+from tff_fair import worker_process
+from tff_fair.tensors import client_table as table_lib
+
+Contenders = collections.OrderedDict[str, Callable[[], None]]
+
+# Contender -> the runtime it runs on. TFF's worker serves its own FedAvg, too.
+_RUNTIMES = {
+  'device': 'device',
+  'native': 'native',
+  'remote': 'remote',
+  'stock': 'native',
+}
+_NUM_WORKERS = 2
+_NUM_CLASSES = 10
+_TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
+_REUSE_CLIENTS, _REUSE_COHORT = 100, 20
+_SMALL_POPULATION, _LARGE_POPULATION = 100, 10_000
+# All labels of CIFAR-100, and as few images as take seconds.
+_NUM_LABELS, _NUM_IMAGES = 50_000, 1024
+
+# Work -> what one has to know to read its times.
+NOTES = {
+  'quadruplets': (
+    f'the epoch is of {_NUM_IMAGES:,} images; one of {_NUM_LABELS:,}, as many'
+    f' as there are labels, takes {_NUM_LABELS / _NUM_IMAGES:.1f} times as long'
+  )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+  """What a work runs on.
+
+  Attributes:
+    names: The contenders to compare, the reference first: 'device', 'native'
+      and 'remote', ours on these runtimes, the last on two workers of this
+      machine; and 'stock', TFF's own on its worker.
+    contexts: Kind of runtime -> context, for those that the names need.
+  """
+
+  names: tuple[str, ...]
+  contexts: Mapping[str, tff.framework.SyncContext]
+
+  def context(self, name: str) -> tff.framework.SyncContext:
+    """The context of a contender."""
+    return self.contexts[_RUNTIMES[name]]
+
+
+def build_setup(names: Sequence[str], options: Mapping[str, Any]) -> Setup:
+  """Makes the contexts, one for each kind of runtime.
+
+  The reference's also replaces the default context of TFF.
+
+  Args:
+    names: See `Setup`.
+    options: Options of the device runtime.
+
+  Returns:
+    The setup of all works.
+
+  Raises:
+    ValueError: If an option is out of range.
+  """
+  contexts = {
+    kind: runtime.create_execution_context(kind, **_options(kind, options))
+    for kind in {_RUNTIMES[name] for name in names}
+  }
+  # TFF's default context does not end well if nobody uses it.
+  tff.framework.set_default_context(contexts[_RUNTIMES[names[0]]])
+  return Setup(tuple(names), contexts)
+
+
+def _options(kind, device_options):
+  """The options of a kind of runtime; starts the workers that it needs."""
+  match kind:
+    case 'device':
+      return device_options
+    case 'remote':
+      ports = [portpicker.pick_unused_port() for _ in range(_NUM_WORKERS)]
+      for port in ports:
+        # It also ends with its last reference.
+        atexit.register(worker_process.WorkerProcess(port).stop)
+      return {'workers': [f'localhost:{port}' for port in ports]}
+  return {}
+
+
+def fed_avg_mlp(setup: Setup) -> Contenders:
+  """Work A: a perceptron, 10 clients of 600 examples, 2 epochs."""
+  return _fed_avg(setup, _mlp_task())
+
+
+def fed_avg_cnn(setup: Setup) -> Contenders:
+  """Work B: a convolutional net, 20 clients of 500 images, 1 epoch."""
+  shape = [32, 32, 3]
+  task = _Task(
+    model_fn=lambda: _cnn(shape),
+    examples=_examples(20, 500, shape),
+    local_epochs=1,
+    batch_size=50,
+  )
+  return _fed_avg(setup, task)
+
+
+def client_table(setup: Setup) -> Contenders:
+  """A round that only reads and writes 20 rows of a large client table.
+
+  On TFF's worker it takes some ten seconds a round and several GB. Ours on the
+  native runtime would be the same computation as `stock`, so both are one
+  contender, of that name.
+  """
+  names = ['stock' if name == 'native' else name for name in setup.names]
+  return collections.OrderedDict(
+    (name, _table_rounds(setup.context(name))) for name in dict.fromkeys(names)
+  )
+
+
+def fedaboost(setup: Setup) -> Contenders:
+  """FeDABoost beside FedAvg, which trains on the same part of work A's data."""
+  context, task = setup.context('device'), _mlp_task()
+  split = [_split(*examples) for examples in task.examples]
+  same = dataclasses.replace(task, examples=[train for train, _ in split])
+  return collections.OrderedDict(
+    fed_avg=_our_fed_avg(context, same),
+    fedaboost=_fedaboost(context, task, num_clients=len(split)),
+  )
+
+
+def cffl(setup: Setup) -> Contenders:
+  """CFFL beside FedAvg: work A's model and data, 20 clients, 6,000 to validate.
+
+  With random labels reputations mean nothing: nobody is isolated here.
+  """
+  context = setup.context('device')
+  task = dataclasses.replace(_mlp_task(), examples=_examples(20, 600, [784]))
+  validation = _examples(1, 6000, [784])[0]
+  contenders = collections.OrderedDict(fed_avg=_our_fed_avg(context, task))
+  for name, upload_rate in (('cffl', 1.0), ('cffl_sparse', 0.1)):
+    process = algorithms.build_cffl(
+      task.model_fn,
+      num_clients=len(task.examples),
+      client_optimizer=_sgd(),
+      validation=validation,
+      local_epochs=task.local_epochs,
+      batch_size=task.batch_size,
+      upload_rate=upload_rate,
+      threshold_absolute=0.0,
+    )
+    data = [
+      client.build_client_data(i, examples, (examples[0][:0], examples[1][:0]))
+      for i, examples in enumerate(task.examples)
+    ]
+    contenders[name] = _training(context, process, data)
+  return contenders
+
+
+def corefed_cnn(setup: Setup) -> Contenders:
+  """CoRe-Fed beside FedAvg: its CIFAR-10 model, 20 of 100 clients a round."""
+  return _reuse(setup, models.cnn_corefed, [32, 32, 3], num_examples=500)
+
+
+def corefed_mlp(setup: Setup) -> Contenders:
+  """CoRe-Fed beside FedAvg: its perceptron, 20 of 100 clients a round."""
+  return _reuse(setup, models.mlp_corefed, [28, 28, 1], num_examples=600)
+
+
+def fedquad(setup: Setup) -> Contenders:
+  """FedQuad and its baselines beside FedAvg: its model, 4 clients, 1 epoch.
+
+  MOON's first round, which has nothing to compare with, is not counted.
+  """
+  return _beside_fed_avg(
+    setup,
+    _fedquad_task(4, 256),
+    fedquad=algorithms.build_fedquad,
+    triplet_fl=algorithms.build_triplet_fl,
+    supcon_fl=algorithms.build_supcon_fl,
+    moon=algorithms.build_moon,
+  )
+
+
+def fedakd(setup: Setup) -> Contenders:
+  """FedAKD beside FedAvg: its CIFAR-10 model, 10 clients, 1 epoch.
+
+  Labels are random, so that hardly any example teaches the global model; with
+  `all_data` all of them do, and a round is as long as it can be.
+  """
+  task = _Task(
+    model_fn=models.cnn_fedakd,
+    examples=_examples(10, 320, [32, 32, 3]),
+    local_epochs=1,
+    batch_size=32,
+  )
+  return _beside_fed_avg(
+    setup,
+    task,
+    fedakd=algorithms.build_fedakd,
+    fedakd_all_data=functools.partial(
+      algorithms.build_fedakd, variant='all_data'
+    ),
+    cgsv=algorithms.build_cgsv,
+  )
+
+
+def quadruplets(setup: Setup) -> Contenders:
+  """The drawing of quadruplets alone, beside an epoch of a smaller data set.
+
+  The epoch is of FedAvg with FedQuad's model, on one client; see `NOTES`.
+  """
+  context, task = setup.context('device'), _fedquad_task(1, _NUM_IMAGES)
+  rng = np.random.default_rng(0)
+  labels = rng.integers(100, size=_NUM_LABELS, dtype=np.int32)
+
+  @tff.tensorflow.computation(
+    tff.TensorType(np.int32, [None]), tff.TensorType(np.int32, [2])
+  )
+  def draw(labels, seed):
+    return client.sample_quadruplets(labels, 100, seed)
+
+  def draw_again(state):
+    number, _ = state
+    return number + 1, draw(labels, np.array([0, number], np.int32))
+
+  return collections.OrderedDict(
+    {
+      f'fedavg_{_NUM_IMAGES}_images': _our_fed_avg(context, task),
+      f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
+        context, lambda: (0, None), draw_again
+      ),
+    }
+  )
+
+
+def population(setup: Setup) -> Contenders:
+  """What absent clients cost: cohorts of 10, of few clients and of many."""
+  shape = [64]
+  task = _Task(
+    model_fn=lambda: _mlp(shape, 32),
+    examples=_examples(10, 100, shape),
+    local_epochs=1,
+    batch_size=16,
+  )
+  return collections.OrderedDict(
+    (f'of_{size}', _fedaboost(setup.context('device'), task, size))
+    for size in (_SMALL_POPULATION, _LARGE_POPULATION)
+  )
+
+
+class _Rounds:
+  """Runs a round at each call, and keeps the state in between."""
+
+  def __init__(
+    self,
+    context: tff.framework.SyncContext,
+    initialize: Callable[[], Any],
+    next_round: Callable[[Any], Any],
+  ):
+    self._context = context
+    self._initialize = initialize
+    self._next_round = next_round
+    self._state = None
+
+  def __call__(self) -> None:
+    with tff.framework.get_context_stack().install(self._context):
+      if self._state is None:
+        self._state = self._initialize()
+      self._state = self._next_round(self._state)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+  """A model, the clients' examples `(x, y)`, and how they train."""
+
+  model_fn: Callable[[], tf.keras.Model]
+  examples: list[tuple[np.ndarray, np.ndarray]]
+  local_epochs: int
+  batch_size: int
+
+
+def _mlp_task() -> _Task:
+  shape = [784]
+  return _Task(
+    model_fn=lambda: _mlp(shape, 128, 64),
+    examples=_examples(10, 600, shape),
+    local_epochs=2,
+    batch_size=16,
+  )
+
+
+def _fedquad_task(num_clients, num_examples) -> _Task:
+  shape = [32, 32, 3]
+  return _Task(
+    model_fn=models.cnn_fedquad,
+    examples=_examples(num_clients, num_examples, shape),
+    local_epochs=1,
+    batch_size=128,
+  )
+
+
+def _beside_fed_avg(setup, task, **builders) -> Contenders:
+  """FedAvg, and methods whose builders need nothing that it does not."""
+  context = setup.context('device')
+  nothing = [a[:0] for a in task.examples[0]]
+  data = [
+    client.build_client_data(i, examples, nothing)
+    for i, examples in enumerate(task.examples)
+  ]
+  contenders = collections.OrderedDict()
+  for name, build in {'fed_avg': algorithms.build_fed_avg, **builders}.items():
+    process = build(
+      task.model_fn,
+      num_clients=len(data),
+      client_optimizer=_sgd(),
+      local_epochs=task.local_epochs,
+      batch_size=task.batch_size,
+    )
+    contenders[name] = _training(context, process, data)
+  return contenders
+
+
+def _fed_avg(setup, task) -> Contenders:
+  """The contenders that train a task by FedAvg."""
+  contenders = collections.OrderedDict()
+  for name in setup.names:
+    build = _stock_fed_avg if name == 'stock' else _our_fed_avg
+    contenders[name] = build(setup.context(name), task)
+  return contenders
+
+
+def _our_fed_avg(context, task) -> _Rounds:
+  process = algorithms.build_fed_avg(
+    task.model_fn,
+    client_optimizer=_sgd(),
+    local_epochs=task.local_epochs,
+    batch_size=task.batch_size,
+  )
+  data = [
+    tf.data.Dataset.from_tensors(_element(x, y)) for x, y in task.examples
+  ]
+  return _training(context, process, data)
+
+
+def _stock_fed_avg(context, task) -> _Rounds:
+  """TFF's FedAvg, as its tutorials build it and its data."""
+  data = [
+    tf.data.Dataset.from_tensor_slices(_element(x, y))
+    .shuffle(len(y))
+    .repeat(task.local_epochs)
+    .batch(task.batch_size)
+    for x, y in task.examples
+  ]
+
+  def model_fn():
+    return tff.learning.models.from_keras_model(
+      task.model_fn(),
+      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=data[0].element_spec,
+      metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+    )
+
+  process = tff.learning.algorithms.build_weighted_fed_avg(
+    model_fn, client_optimizer_fn=_sgd()
+  )
+  return _training(context, process, data)
+
+
+def _fedaboost(context, task, num_clients) -> _Rounds:
+  """FeDABoost; the ids of the cohort are spread over those of the clients."""
+  process = algorithms.build_fedaboost(
+    task.model_fn,
+    num_clients=num_clients,
+    client_optimizer=_sgd(),
+    local_epochs=task.local_epochs,
+    batch_size=task.batch_size,
+  )
+  step = num_clients // len(task.examples)
+  data = [
+    client.build_client_data(i * step, *_split(x, y))
+    for i, (x, y) in enumerate(task.examples)
+  ]
+  return _training(context, process, data)
+
+
+def _reuse(setup, model_fn, shape, num_examples) -> Contenders:
+  """Cohorts change, so CoRe-Fed reuses the updates of absent clients."""
+  options = dict(
+    num_clients=_REUSE_CLIENTS, client_optimizer=_sgd(), batch_size=50
+  )
+  nothing = np.zeros([0, *shape]), np.zeros([0])
+  parts = [
+    client.build_client_data(0, examples, nothing)
+    for examples in _examples(_REUSE_COHORT, num_examples, shape)
+  ]
+  ids = [
+    tf.data.Dataset.from_tensors(np.int32(i)) for i in range(_REUSE_CLIENTS)
+  ]
+
+  def contender(build):
+    process, rng = build(model_fn, **options), np.random.default_rng(0)
+
+    def next_round(state):
+      cohort = rng.choice(_REUSE_CLIENTS, _REUSE_COHORT, replace=False)
+      data = [
+        collections.OrderedDict(part, client_id=ids[i])
+        for i, part in zip(cohort, parts, strict=True)
+      ]
+      return process.next(state, data).state
+
+    return _Rounds(setup.context('device'), process.initialize, next_round)
+
+  return collections.OrderedDict(
+    fed_avg=contender(algorithms.build_fed_avg),
+    corefed=contender(algorithms.build_corefed),
+  )
+
+
+def _training(context, process, data) -> _Rounds:
+  """All clients take part in every round."""
+  return _Rounds(
+    context,
+    process.initialize,
+    lambda state: process.next(state, data).state,
+  )
+
+
+def _table_rounds(context) -> _Rounds:
+  initialize, next_round = _table_computations()
+  rng = np.random.default_rng(0)
+
+  def next_table(table):
+    ids = rng.choice(_TABLE_ROWS, _TABLE_COHORT, replace=False)
+    return next_round(table, list(ids.astype(np.int32)))
+
+  return _Rounds(context, initialize, next_table)
+
+
+def _table_computations() -> tuple[tff.Computation, tff.Computation]:
+  """The first table, and `<table@SERVER, {id}@CLIENTS> -> table@SERVER`."""
+
+  @tff.tensorflow.computation
+  def build():
+    return table_lib.build_table(tf.zeros([_TABLE_COLUMNS]), _TABLE_ROWS)
+
+  table_type = build.type_signature.result
+
+  @tff.tensorflow.computation(table_type, np.int32)
+  def work(table, client_id):
+    row = table_lib.read_row(table, client_id)
+    return collections.OrderedDict(client_id=client_id, row=row + 1)
+
+  result_type = work.type_signature.result
+  gather = table_lib.build_gather(result_type)
+
+  @tff.tensorflow.computation(table_type, table_lib.gathered_type(result_type))
+  def write(table, results):
+    return table_lib.write_rows(table, results['client_id'], results['row'])
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(build, tff.SERVER)
+
+  @tff.federated_computation(
+    initialize.type_signature.result, tff.FederatedType(np.int32, tff.CLIENTS)
+  )
+  def next_round(table, client_ids):
+    sent = tff.federated_broadcast(table)
+    results = tff.federated_map(work, (sent, client_ids))
+    return tff.federated_map(write, (table, gather(results)))
+
+  return initialize, next_round
+
+
+def _examples(num_clients, num_examples, shape):
+  """Random examples of each client."""
+  rng = np.random.default_rng(0)
+  return [
+    (
+      rng.standard_normal([num_examples, *shape], np.float32),
+      rng.integers(_NUM_CLASSES, size=num_examples, dtype=np.int32),
+    )
+    for _ in range(num_clients)
+  ]
+
+
+def _split(x, y):
+  """Training and holdout part; the second is a tenth."""
+  end = len(y) - len(y) // 10
+  return (x[:end], y[:end]), (x[end:], y[end:])
+
+
+def _element(x, y):
+  return collections.OrderedDict(x=x, y=y)
+
+
+def _sgd():
+  return tff.learning.optimizers.build_sgdm(0.1)
+
+
+def _mlp(shape, *widths) -> tf.keras.Model:
+  layers = tf.keras.layers
+  hidden = [layers.Dense(width, 'relu') for width in widths]
+  return tf.keras.Sequential(
+    [layers.Input(shape), *hidden, layers.Dense(_NUM_CLASSES)]
+  )
+
+
+def _cnn(shape) -> tf.keras.Model:
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+    [
+      layers.Input(shape),
+      layers.Conv2D(32, 5, padding='same', activation='relu'),
+      layers.MaxPool2D(),
+      layers.Conv2D(64, 5, padding='same', activation='relu'),
+      layers.MaxPool2D(),
+      layers.Flatten(),
+      layers.Dense(512, 'relu'),
+      layers.Dense(_NUM_CLASSES),
+    ]
+  )

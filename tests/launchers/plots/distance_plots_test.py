@@ -1,0 +1,113 @@
+"""Tests of the distances' pictures: the data drawn is the data in the files."""
+
+import subprocess
+import sys
+
+from matplotlib import colors
+from matplotlib import image
+import numpy as np
+import pandas as pd
+import pytest
+
+from launchers.plots import distance_plots
+
+_COLUMNS = (
+  'client_accuracy_mean',
+  'embedding_d_cosine',
+  'embedding_d_manhattan',
+)
+
+
+def _run(folder, offset=0.0, rounds=4, columns=_COLUMNS):
+  """Writes a run that evaluates every other round."""
+  folder.mkdir()
+  frame = pd.DataFrame({'round': np.arange(1, rounds + 1)})
+  for order, column in enumerate(columns):
+    frame[column] = offset + order + frame['round'] / 10
+    frame.loc[frame['round'] % 2 == 1, column] = np.nan
+  frame.to_csv(folder / 'metrics.csv', index=False)
+  return folder
+
+
+def _lines(axes):
+  return {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+
+
+def test_import_leaves_tensorflow_alone():
+  module = 'launchers.plots.distance_plots'
+  code = f'import sys, {module}; sys.exit("tensorflow" in sys.modules)'
+  subprocess.run([sys.executable, '-c', code], check=True)
+
+
+def test_lines_are_means_over_seeds_and_bands_their_deviations(tmp_path):
+  runs = {
+    'corefed': [_run(tmp_path / 'a0'), _run(tmp_path / 'a1', 0.2)],
+    'fed_avg': [_run(tmp_path / 'b')],
+  }
+  path = tmp_path / 'x.png'
+  figure = distance_plots.distance_curves(runs, 'embedding', path)
+  assert len(figure.axes) == 3
+  for order, axes in enumerate(figure.axes):
+    lines = _lines(axes)
+    expected = [[2, order + 0.2], [4, order + 0.4]]
+    np.testing.assert_allclose(lines['fed_avg'], expected)
+    expected = [[2, order + 0.3], [4, order + 0.5]]
+    np.testing.assert_allclose(lines['corefed'], expected)
+    (band,) = axes.collections  # One seed has none.
+    low, high = band.get_datalim(axes.transData).get_points()
+    # Two values of distance .2 deviate by .2 / sqrt(2).
+    spread = 0.2 / np.sqrt(2)
+    assert low[1] == pytest.approx(order + 0.3 - spread)
+    assert high[1] == pytest.approx(order + 0.5 + spread)
+    np.testing.assert_allclose(
+      band.get_facecolor()[0, :3], colors.to_rgb(axes.lines[0].get_color())
+    )
+    assert '(' in axes.get_xlabel() and '(' in axes.get_ylabel()
+  _, cosine, manhattan = figure.axes
+  assert cosine.get_title() == 'D_cosine between mean embeddings ↓'
+  assert manhattan.get_title() == 'D_manhattan between mean embeddings ↓'
+  labels = [text.get_text() for text in figure.legends[0].get_texts()]
+  assert labels == list(runs)
+  assert image.imread(path).shape[:2] == (630, 2100)
+
+
+def test_a_run_without_distances_has_no_line_and_keeps_its_color(tmp_path):
+  runs = {
+    'standalone': _run(tmp_path / 'a', columns=('client_accuracy_mean',)),
+    'fed_avg': _run(tmp_path / 'b'),
+  }
+  paths = distance_plots.write_plots(runs, tmp_path)
+  assert [path.name for path in paths] == ['embedding_distances.png']
+  assert paths[0].is_file()
+  figure = distance_plots.distance_curves(
+    {label: [run] for label, run in runs.items()}, 'embedding', paths[0]
+  )
+  for axes in figure.axes:
+    standalone, fed_avg = axes.lines
+    assert not standalone.get_xdata().size and fed_avg.get_xdata().size
+    assert fed_avg.get_color() != standalone.get_color()
+
+
+def test_long_labels_leave_room_for_the_panels(tmp_path):
+  label = 'corefed (runs/corefed_fmnist_full_01/corefed/with/a/long/path)'
+  runs = {label: [_run(tmp_path / 'x')]}
+  figure = distance_plots.distance_curves(runs, 'embedding', tmp_path / 'x.png')
+  figure.draw_without_rendering()
+  for axes in figure.axes:
+    assert axes.get_window_extent().width > figure.bbox.width / 5
+  box = figure.legends[0].get_window_extent()
+  assert box.x1 <= figure.bbox.x1
+  assert figure.axes[-1].get_window_extent().x1 <= box.x0
+
+
+def test_without_distances_there_is_no_picture(tmp_path):
+  runs = {'x': _run(tmp_path / 'x', columns=('client_accuracy_mean',))}
+  assert distance_plots.write_plots(runs, tmp_path) == []
+
+
+def test_malformed_file_is_named(tmp_path):
+  run = _run(tmp_path / 'x')
+  header = ','.join(('round', *_COLUMNS))
+  (run / 'metrics.csv').write_text(f'{header}\n1,x,1,1\n')
+  with pytest.raises(ValueError, match='^metrics.csv must hold numbers in'):
+    distance_plots.write_plots({'x': run}, tmp_path)

@@ -1,0 +1,72 @@
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from launchers.options import methods
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.runs import contributions
+from launchers.runs import training
+
+_FLAGS = (
+  '--preset=fedakd_digits',
+  '--model=mlp_fedaboost',
+  '--num_clients=3',
+  '--partition=equal',
+  '--data_fraction=0.2',
+  '--rounds=2',
+)
+
+
+@pytest.fixture(scope='module')
+def resolved():
+  flag_values = train_flags.parse([*_FLAGS, '--algorithm=fed_sac'])
+  settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+  training.set_runtime(settings)
+  return settings, training.build_task(settings)
+
+
+def test_only_fed_sac_needs_them(tmp_path, resolved):
+  settings, task = resolved
+  for algorithm in methods.METHOD_FLAGS:
+    others = {**settings, 'algorithm': algorithm}
+    assert methods.needs_contributions(others) == (algorithm == 'fed_sac')
+  others = {**settings, 'algorithm': 'fed_avg'}
+  assert contributions.of_clients(others, task, tmp_path) is None
+  contributions.keep(None, tmp_path)
+  assert not any(tmp_path.iterdir())
+
+
+def test_they_are_the_accuracies_of_clients_that_train_alone(
+  tmp_path, resolved
+):
+  settings, task = resolved
+  found = contributions.of_clients(settings, task, tmp_path)
+  tf.keras.utils.set_random_seed(settings['model_seed'])
+  process = methods.build_process(
+    {**settings, 'algorithm': 'standalone'}, task, None
+  )
+  state = process.initialize()
+  for _ in range(2):
+    data = [task.client_data(i) for i in range(3)]
+    state = process.next(state, data).state
+  model, (x, y) = task.model_fn(), task.validation
+  assert len(y) == sum(len(split.holdout) for split in task.splits) > 0
+  for client_id, accuracy in enumerate(found):
+    process.get_client_model_weights(state, client_id).assign_weights_to(model)
+    right = model(x)['logits'].numpy().argmax(axis=1) == y
+    np.testing.assert_allclose(accuracy, right.mean(), rtol=1e-6)
+  assert max(found) > 0.2  # They have learnt something.
+
+
+def test_a_run_that_goes_on_finds_them(tmp_path, resolved):
+  settings, task = resolved
+  contributions.keep([0.25, 0.5, 1.0], tmp_path)
+  assert json.loads((tmp_path / contributions.FILE).read_text()) == [
+    0.25,
+    0.5,
+    1.0,
+  ]
+  assert contributions.of_clients(settings, task, tmp_path) == [0.25, 0.5, 1.0]

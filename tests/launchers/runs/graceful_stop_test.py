@@ -1,0 +1,30 @@
+import os
+import signal
+
+import pytest
+
+from launchers.runs import graceful_stop
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_noted_and_said(number, capfd):
+  before = signal.getsignal(number)
+  with graceful_stop.GracefulStop() as stop:
+    assert not stop.is_requested
+    os.kill(os.getpid(), number)
+    assert stop.is_requested
+  assert 'stopping after this round' in capfd.readouterr().err
+  assert signal.getsignal(number) is before
+
+
+def test_the_second_signal_acts():
+  with graceful_stop.GracefulStop(), pytest.raises(KeyboardInterrupt):
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_handlers_are_restored_without_a_signal():
+  before = signal.getsignal(signal.SIGTERM)
+  with graceful_stop.GracefulStop():
+    assert signal.getsignal(signal.SIGTERM) is not before
+  assert signal.getsignal(signal.SIGTERM) is before

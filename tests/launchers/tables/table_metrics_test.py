@@ -1,0 +1,100 @@
+import math
+
+import numpy as np
+import pytest
+
+from launchers.tables import table_metrics
+from tests.launchers import fake_run
+
+METRICS = table_metrics.METRICS
+
+
+def _pair(tmp_path, run, alone, **of_run):
+  return (
+    fake_run.write(tmp_path / 'run', run, **of_run),
+    fake_run.write(tmp_path / 'alone', alone),
+  )
+
+
+def test_cf_is_of_the_final_accuracies(tmp_path):
+  runs = _pair(tmp_path, [0.2, 0.7, 0.6], [0.1, 0.5, 0.3])
+  expected = 100 * np.corrcoef([0.2, 0.7, 0.6], [0.1, 0.5, 0.3])[0, 1]
+  assert METRICS['cf'].compute(*runs) == pytest.approx(expected)
+
+
+def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
+  runs = _pair(
+    tmp_path,
+    [0.2, 0.4, 0.6, 0.9],
+    [0.1, 0.2, 0.3],
+    num_train=[1, 2, 3, 0],
+    isolated={0: 1, 3: 1},
+  )
+  assert METRICS['cf'].compute(*runs) == pytest.approx(100)
+
+
+def test_cf_of_one_common_model_is_undefined(tmp_path):
+  runs = _pair(tmp_path, [0.5, 0.5, 0.5], [0.1, 0.2, 0.3])
+  assert math.isnan(METRICS['cf'].compute(*runs))
+
+
+def test_share_above_standalone(tmp_path):
+  runs = _pair(tmp_path, [0.2, 0.2, 0.4, 0.1], [0.1, 0.2, 0.3, 0.3])
+  assert METRICS['above_standalone'].compute(*runs) == 0.5  # A tie is not.
+
+
+def test_free_rider(tmp_path):
+  run, without = _pair(
+    tmp_path,
+    [0.2, 0.4, 0.05],
+    [0.3, 0.4],
+    num_train=[10, 20, 0],
+    isolated={0: 1, 2: 2},
+  )
+  assert METRICS['isolation_round'].compute(run) == 2
+  assert METRICS['free_rider_accuracy'].compute(run) == 0.05
+  assert METRICS['client_accuracy_mean'].compute(run) == pytest.approx(0.3)
+  for name, value in (('without', 0.35), ('change', -0.05)):
+    found = METRICS[f'client_accuracy_mean_{name}'].compute(run, without)
+    assert found == pytest.approx(value)
+
+
+def test_a_free_rider_that_stays_has_no_round_of_isolation(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.1], num_train=[10, 0])
+  assert math.isnan(METRICS['isolation_round'].compute(run))
+
+
+def test_final_scores(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
+  assert METRICS['client_accuracy_max'].compute(run) == 0.4
+  assert math.isnan(table_metrics.final('global_f1')(run))
+
+
+def test_distances_are_those_of_the_last_evaluation(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
+  final = fake_run.final_distances()
+  assert len(final) == 6
+  for name, value in final.items():
+    assert METRICS[name].compute(run) == value
+  cosine = METRICS['embedding_d_cosine']
+  assert cosine.published == 'd_cosine'
+  assert cosine.heading(percent=True) == (
+    'D_cosine between mean embeddings (radians)'
+  )
+
+
+def test_fractions_have_as_many_digits_as_per_cent():
+  share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
+  assert share.shown_digits(percent=True) == 2
+  assert share.shown_digits(percent=False) == 4
+  assert coefficient.shown_digits(percent=False) == 2
+
+
+def test_units():
+  share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
+  assert share.in_unit(0.5, percent=True) == 50
+  assert share.in_unit(0.5, percent=False) == 0.5
+  assert coefficient.in_unit(0.5, percent=True) == 0.5
+  assert share.heading(percent=True).endswith('(per cent)')
+  assert share.heading(percent=False).endswith('(fraction)')
+  assert coefficient.heading(percent=True) == coefficient.title

@@ -1,0 +1,195 @@
+import math
+import pathlib
+
+import pandas as pd
+import pytest
+
+from launchers.tables import definitions
+from launchers.tables import published
+from launchers.tables import table_report
+from launchers.tables import table_runs
+from tests.launchers import tiny_table
+
+_NAN = math.nan
+
+
+@pytest.fixture(autouse=True)
+def _tables(monkeypatch):
+  monkeypatch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
+  monkeypatch.setitem(definitions.TABLES, 'other', tiny_table.TABLE)
+
+
+def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
+  """A row of the tiny table; `of_row` are its name, paper, rounds, scale."""
+  planner = table_runs.Planner(
+    tiny_table.TABLE,
+    num_seeds=len(values),
+    rounds=of_row.get('rounds'),
+    scale=of_row.get('scale', 1.0),
+    dataset=None,
+    data_dir=None,
+    output_dir=pathlib.Path('a b'),
+  )
+  (row,) = (
+    row
+    for row in planner.rows([cell])
+    if (row.method, row.metric) == (method, metric)
+  )
+  return table_report.build_row(
+    of_row.get('table', 'tiny'),
+    row,
+    values,
+    paper=of_row.get('paper'),
+    paper_rounds=20,
+  )
+
+
+def test_a_row_by_hand():
+  row = _build([98.0, 99.0], paper=published.Number(99.0, 0.5))
+  assert row['ours'] == '98.5'
+  assert row['sd'] == '0.707107'  # sqrt(.5), ddof 1
+  assert row['values'] == '98;99'
+  assert (row['seeds'], row['undefined']) == ('2', '0')
+  assert (row['paper'], row['paper_sd']) == ('99', '0.5')
+  assert row['difference'] == '-0.5'
+  assert (row['rounds'], row['paper_rounds']) == ('20', '20')
+  assert (row['data'], row['marks']) == ('digits', '')
+
+
+def test_commands_repeat_the_runs():
+  first, second = _build([98.0, 99.0])['commands'].split(' && ')
+  assert first == (
+    'for seed in 0 1; do python -m launchers.train --preset=cffl_digits'
+    ' --algorithm=standalone --model_seed=$seed --client_seed=$seed'
+    " --data_seed=$seed --output_dir='a b/runs/cffl_digits/standalone'/seed_"
+    '$seed; done'
+  )
+  assert '--algorithm=cffl --upload_rate=0.5 --model_seed=$seed' in second
+
+
+def test_undefined_is_a_word_and_never_0():
+  row = _build([_NAN, 98.0, _NAN])
+  assert (row['ours'], row['sd'], row['undefined']) == ('98', '', '2')
+  assert row['values'] == 'undefined;98;undefined'
+  row = _build([_NAN], paper=published.Number(3.0, _NAN))
+  assert (row['ours'], row['difference'], row['undefined']) == (
+    'undefined', '', '1',
+  )  # fmt: skip
+
+
+def test_what_is_not_the_paper_s_is_marked():
+  row = _build([98.0], cell='stand_in', rounds=3)
+  assert row['marks'] == (
+    'data: digits, not mnist; rounds: 3, not 20; seeds: 1, not 2'
+  )
+
+
+def test_a_share_of_the_data_is_marked(tmp_path):
+  row = _build([98.0, 99.0], scale=0.015)
+  assert row['marks'] == 'share of the data: 0.015, not 1'
+  row = _build([98.0], cell='stand_in', rounds=3, scale=0.5)
+  assert row['marks'] == (
+    'data: digits, not mnist; share of the data: 0.5, not 1;'
+    ' rounds: 3, not 20; seeds: 1, not 2'
+  )
+  assert '--data_fraction=0.5 ' in row['commands']
+  section = table_report.write(tmp_path, 'tiny', [row])
+  lines = [' '.join(line.split()) for line in section.splitlines()]
+  assert '| stand_in | 98.00 † |' in lines
+  assert any('share of the data: 0.5, not 1;' in line for line in lines)
+
+
+def test_the_whole_of_the_data_is_not_marked():
+  for scale in (1, 1.0):
+    row = _build([98.0, 99.0], scale=scale)
+    assert row['marks'] == ''
+    assert 'data_fraction' not in row['commands']
+
+
+def test_files_hold_the_rows_and_a_grid(tmp_path):
+  rows = [
+    _build([_NAN, _NAN], method='fed_avg', paper=published.Number(3.0, _NAN)),
+    _build([98.0, 99.0], paper=published.Number(99.0, 0.5)),
+    _build([_NAN, 98.0], cell='stand_in'),
+    _build([90.0, 91.0], metric='client_accuracy_max'),
+  ]
+  section = table_report.write(tmp_path, 'tiny', rows)
+  frame = pd.read_csv(tmp_path / 'table.csv', dtype=str, keep_default_na=False)
+  assert frame.to_dict('records') == rows
+  text = (tmp_path / 'table.md').read_text()
+  assert text == section
+  lines = [' '.join(line.split()) for line in section.splitlines()]
+  assert '## CF coefficient (per cent)' in lines
+  assert '| | fed_avg | cffl |' in lines
+  assert '| digits | undefined / 3.00 | 98.50 ± 0.71 / 99.00 ± 0.50 |' in lines
+  assert '| stand_in | | 98.00 (1 of 2 undefined) † |' in lines
+  assert '## Maximum accuracy of the clients (per cent)' in lines
+  assert '| digits | 90.50 ± 0.71 |' in lines
+  assert any('†' in line and 'Not as in the paper' in line for line in lines)
+
+
+def test_columns_are_aligned(tmp_path):
+  rows = [_build([98.0]), _build([_NAN], cell='stand_in')]
+  section = table_report.write(tmp_path, 'tiny', rows)
+  for part in section.split('## All rows'):
+    table = [line for line in part.splitlines() if line.startswith('|')]
+    assert len(table) == 4
+    assert len({len(line) for line in table}) == 1
+    assert set(table[1]) == {'|', '-'}
+
+
+def test_commands_are_listed_once(tmp_path):
+  rows = [
+    _build([98.0]),
+    _build([98.0], metric='client_accuracy_max'),
+    _build([97.0], metric='client_accuracy_max', method='standalone'),
+  ]
+  table_report.write(tmp_path, 'tiny', rows)
+  text = (tmp_path / 'table.md').read_text()
+  assert text.count('--algorithm=cffl') == 1
+  assert text.count('--algorithm=standalone') == 1
+  numbers = [
+    line.split('|')[-2].strip()
+    for line in text.splitlines()
+    if line.startswith('| digits ') and '| 20 ' in line  # With its rounds.
+  ]
+  assert numbers == ['1, 2', '2', '1']
+
+
+def test_tables_of_one_directory_keep_each_other_s_rows(tmp_path):
+  table_report.write(tmp_path, 'tiny', [_build([98.0]), _build([97.0])])
+  table_report.write(tmp_path, 'other', [_build([50.0], table='other')])
+  table_report.write(tmp_path, 'tiny', [_build([96.0])])
+  frame = pd.read_csv(tmp_path / 'table.csv')
+  assert frame['table'].tolist() == ['other', 'tiny']
+  assert frame['ours'].tolist() == [50, 96]
+  text = (tmp_path / 'table.md').read_text()
+  assert text.index('# other') < text.index('50.00')
+  assert text.index('50.00') < text.index('# tiny') < text.index('96.00')
+
+
+def test_synthetic_records_are_called_that(tmp_path):
+  name, cell = 'fedakd_table4', 'ehr'
+  planner = table_runs.Planner(
+    definitions.TABLES[name],
+    num_seeds=1,
+    rounds=None,
+    dataset=None,
+    scale=0.5,
+    data_dir=str(tmp_path),
+    output_dir=tmp_path,
+  )
+  row = planner.rows([cell])[0]
+  written = table_report.build_row(
+    name, row, [50.0], paper=None, paper_rounds=20
+  )
+  assert written['data'] == 'synthetic records (ehr_scale 0.01)'
+  assert written['marks'] == (
+    'data: synthetic records (ehr_scale 0.01), not TriNetX; seeds: 1, not 3'
+  )
+  (tmp_path / 'patients.csv').touch()
+  (tmp_path / 'events.csv').touch()
+  written = table_report.build_row(
+    name, row, [50.0], paper=None, paper_rounds=20
+  )
+  assert written['data'] == 'ehr'

@@ -1,0 +1,223 @@
+import pathlib
+
+import numpy as np
+import pytest
+
+from launchers.options import settings
+from launchers.tables import definitions
+from launchers.tables import table_runs
+from tests.launchers import tiny_table
+
+_OUT = pathlib.Path('out')
+
+
+def _planner(
+  table=tiny_table.TABLE, num_seeds=2, rounds=None, dataset=None, scale=1.0
+):
+  return table_runs.Planner(
+    table,
+    num_seeds=num_seeds,
+    rounds=rounds,
+    scale=scale,
+    dataset=dataset,
+    data_dir='data',
+    output_dir=_OUT,
+  )
+
+
+def test_a_run_is_a_command_with_all_seeds_alike():
+  run = _planner().run('digits', 'cffl', 1)
+  assert run.arguments == (
+    '--preset=cffl_digits',
+    '--algorithm=cffl',
+    '--upload_rate=0.5',
+    '--data_dir=data',
+  )
+  for name in ('model_seed', 'client_seed', 'data_seed'):
+    assert run.settings[name] == 1
+  assert run.settings['data_dir'] == 'data'
+  assert run.settings['num_clients'] == 5
+  assert run.output_dir == (
+    _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
+  )
+  assert run.settings['output_dir'] == str(run.output_dir)
+  assert f'--output_dir={run.output_dir}\n' in run.flags_text
+
+
+def test_the_directory_is_a_function_of_the_settings():
+  def folder(rounds=None, **flags):
+    methods = {'m': {'algorithm': 'cffl', **flags}}
+    table = definitions.Table(
+      title='', cells=tiny_table.TABLE.cells, methods=methods, metrics=(),
+      percent=True,
+    )  # fmt: skip
+    return _planner(table, rounds=rounds).run('digits', 'm', 0).output_dir
+
+  # However it is said that the value is the usual one.
+  assert folder() == folder(upload_rate=1.0) == folder(rounds=20)
+  others = {
+    folder(),
+    folder(upload_rate=0.1),
+    folder(pretrain=True),
+    folder(rounds=3),
+    folder(rounds=3, upload_rate=0.1),
+  }
+  assert len(others) == 5
+
+
+def test_rows_leave_out_what_compares_a_run_with_itself():
+  rows = _planner().rows(['digits'])
+  assert [(row.metric, row.method) for row in rows] == [
+    ('cf', 'fed_avg'),
+    ('cf', 'cffl'),
+    ('client_accuracy_max', 'standalone'),
+    ('client_accuracy_max', 'fed_avg'),
+    ('client_accuracy_max', 'cffl'),
+  ]
+  run, alone = rows[1].runs[1]
+  assert run.settings['algorithm'] == 'cffl'
+  assert alone.settings['algorithm'] == 'standalone'
+  assert run.seed == alone.seed == 1
+  assert 'upload_rate' not in alone.settings
+
+
+def test_rows_are_of_the_methods_that_run_in_the_cell():
+  cells = {
+    'one': definitions.Cell(
+      preset='cffl_digits', data='digits', methods=('b',)
+    ),
+    'all': definitions.Cell(preset='cffl_digits', data='digits'),
+    'other': definitions.Cell(
+      preset='cffl_digits', data='digits', methods=('a',)
+    ),
+  }
+  table = definitions.Table(
+    title='',
+    cells=cells,
+    methods={'a': {'algorithm': 'dssgd'}, 'b': {'algorithm': 'cffl'}},
+    metrics=('client_accuracy_max',),
+    percent=True,
+  )
+  rows = _planner(table).rows(['all', 'one', 'other'])
+  assert [(row.cell, row.method) for row in rows] == [
+    ('all', 'a'), ('all', 'b'), ('one', 'b'), ('other', 'a'),
+  ]  # fmt: skip
+  rows = _planner(table.restricted_to(['b'])).rows(['all', 'one', 'other'])
+  assert [(row.cell, row.method) for row in rows] == [
+    ('all', 'b'), ('one', 'b'),
+  ]  # fmt: skip
+
+
+def test_runs_that_rows_share_are_done_once_and_seed_by_seed():
+  rows = _planner().rows(['digits', 'stand_in'])
+  runs = table_runs.distinct(rows)
+  assert [(run.settings['algorithm'], run.seed) for run in runs] == [
+    ('standalone', 0),
+    ('fed_avg', 0),
+    ('cffl', 0),
+    ('standalone', 1),
+    ('fed_avg', 1),
+    ('cffl', 1),
+  ]
+
+
+def test_tables_share_runs():
+  def directories(name):
+    planner = _planner(definitions.TABLES[name])
+    runs = table_runs.distinct(planner.rows(['mnist_p5']))
+    return {run.output_dir for run in runs}
+
+  first, second = map(directories, ('cffl_table1', 'cffl_table2'))
+  # All of table 2 are in table 1, 5 methods with 2 seeds.
+  assert second < first and len(second) == 10
+
+
+def test_rounds_are_those_of_the_call_or_of_the_paper():
+  planner = _planner(rounds=3)
+  assert planner.run('digits', 'cffl', 0).settings['rounds'] == 3
+  assert planner.paper_rounds('digits', 'cffl') == 20
+
+
+def test_a_share_of_the_data_is_in_the_name_of_a_run():
+  table = definitions.TABLES['fedquad_table1']
+  cell = 'cifar10_a05_c10'
+  run = _planner(table, scale=0.015).run(cell, 'moon', 0)
+  assert run.settings['data_fraction'] == 0.015
+  folder = _OUT / 'runs/fedquad_cifar10_a05_c10'
+  assert run.output_dir == folder / 'moon-data_fraction=0.015/seed_0'
+  assert '--data_fraction=0.015' in run.arguments
+  run = _planner(table, scale=0.015).run(cell, 'triplet_fl_without_ce', 1)
+  name = 'triplet_fl-data_fraction=0.015-use_ce=False'
+  assert run.output_dir == folder / name / 'seed_1'
+
+
+@pytest.mark.parametrize('scale', [1, 1.0])
+def test_the_whole_of_the_data_leaves_the_names_of_runs_as_they_are(scale):
+  run = _planner(scale=scale).run('digits', 'cffl', 1)
+  assert run.output_dir == (
+    _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
+  )
+  assert not any('data_fraction' in argument for argument in run.arguments)
+  assert run.settings['data_fraction'] == 1
+
+
+def test_references_use_the_same_share_of_the_data():
+  rows = _planner(scale=0.5).rows(['digits'])
+  fractions = {
+    run.settings['data_fraction']
+    for row in rows
+    for compared in row.runs
+    for run in compared
+  }
+  assert fractions == {0.5}
+
+
+def test_other_data_have_runs_of_their_own():
+  table = definitions.TABLES['corefed_table1']
+  usual = _planner(table).run('fmnist', 'fed_avg', 0)
+  stand_in = _planner(table, dataset='mnist').run('fmnist', 'fed_avg', 0)
+  assert stand_in.output_dir != usual.output_dir
+  changed = {
+    name
+    for name, value in usual.settings.items()
+    if stand_in.settings[name] != value
+  }
+  assert changed == {'task', 'output_dir'}
+  assert stand_in.settings['task'] == 'mnist'
+  other = _planner(table, dataset='mnist').run('cifar10', 'fed_avg', 0)
+  assert other.settings['task'] == 'cifar10'
+
+
+def test_flags_that_do_not_fit_are_refused():
+  methods = {'m': {'algorithm': 'standalone', 'upload_rate': 0.1}}
+  table = definitions.Table(
+    title='', cells=tiny_table.TABLE.cells, methods=methods, metrics=('cf',),
+    percent=True,
+  )  # fmt: skip
+  with pytest.raises(settings.SettingsError, match='--upload_rate must not be'):
+    _planner(table).run('digits', 'm', 0)
+
+
+def test_finished_is_the_same_run_with_its_summary(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  run = _planner().run('digits', 'cffl', 0)
+  assert not run.is_finished()
+  run.output_dir.mkdir(parents=True)
+  (run.output_dir / 'flags.txt').write_text(run.flags_text)
+  assert not run.is_finished()
+  (run.output_dir / 'summary.json').touch()
+  assert run.is_finished()
+  (run.output_dir / 'flags.txt').write_text('--rounds=7\n')
+  with pytest.raises(
+    settings.SettingsError, match='--rounds is 7 there and 20'
+  ):
+    run.is_finished()
+
+
+def test_a_share_of_health_records_is_a_share_of_those_generated():
+  table = definitions.TABLES['fedakd_table4']
+  planner = _planner(table, scale=0.1)
+  run = planner.run('ehr', 'fedakd_all_data', 0)
+  np.testing.assert_allclose(run.settings['ehr_scale'], 0.002)
+  assert run.settings['data_fraction'] == 1
+  assert _planner(table).run('ehr', 'fedakd', 0).settings['ehr_scale'] is None

@@ -1,0 +1,1 @@
+"""The baselines of the five papers, as TFF learning processes."""

@@ -1,0 +1,203 @@
+"""pFedCK: a personal and a shared model teach each other on every client.
+
+Personalised federated learning by clustering and knowledge transfer. The paper
+itself was not at hand: its structure is that of its abstract, and the numbers
+are our choice.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import aggregators
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import losses
+from tff_fair import models
+from tff_fair.algorithms import composition
+from tff_fair.algorithms.baselines import fed_avg
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+def build_pfed_ck(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
+  knowledge_weight: float = 1.0,
+  feature_weight: float = 1.0,
+  distillation_temperature: float = 1.0,
+  num_clusters: int = 3,
+) -> composition.PersonalizedLearningProcess:
+  """Builds pFedCK.
+
+  Client i has a personal model `p_i` and an interaction model `s_i`:
+
+  1. On every minibatch both make a step, from gradients taken before either:
+
+         L_s = CE(s) + a KL(P_p || P_s) + b MSE(f_s, f_p)
+         L_p = CE(p) + a KL(P_s || P_p) + b MSE(f_p, f_s)
+
+     `P = softmax(logits / T)`, f the embedding; in each loss the other model's
+     outputs are constants.
+  2. The server clusters the clients by their updates `s_i' - s_i` (see
+     `aggregators.ClusteredMeanFactory`).
+  3. `s_i <- sum_c n_j s_j' / sum_c n_j` over the cluster c of client i; whoever
+     is in none, or alone, keeps `s_i'`.
+
+  With `num_clusters=1`, both weights 0 and all clients in every round, the
+  interaction models are FedAvg's global model. Batch-norm statistics of both
+  models are the client's own.
+
+  Args:
+    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
+      an output `embedding`. Its initial weights are those of all models: seed
+      Keras before building.
+    num_clients: N. Clients have ids 0..num_clients-1, and data of type
+      `<client_id=int32*,train=D*,holdout=D*>`.
+    client_optimizer: Of both models, fresh at the start of every local
+      training.
+    local_epochs: Passes over the client's examples.
+    batch_size: Examples a minibatch; the last, shorter one is kept.
+    seed: Of the permutations and dropout masks on clients.
+    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
+      optimiser's learning rate, or None.
+    focal_gamma: gamma of a focal loss in place of CE; 0 is CE.
+    knowledge_weight: a, not negative.
+    feature_weight: b, not negative.
+    distillation_temperature: T, positive.
+    num_clusters: At least 1.
+
+  Returns:
+    A `PersonalizedLearningProcess`; `get_client_model_weights` gives `p_i`,
+    `get_model_weights` the mean of the interaction models, by examples. The
+    client table is `OrderedDict(model, interaction)`. Metrics are FedAvg's, of
+    the interaction model, and `personal_loss`; `loss` is the sum of both
+    losses. Under `aggregator` those of the factory.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range, or the model has no embedding.
+  """
+  composition.check_arguments(**locals())
+  checks.check_real('knowledge_weight', knowledge_weight, 0.0)
+  checks.check_real('feature_weight', feature_weight, 0.0)
+  checks.check_positive('distillation_temperature', distillation_temperature)
+  rule = aggregators.ClusteredMeanFactory(num_clients, num_clusters)
+  model = models.StatelessModel(model_fn)
+  client.check_embedding('build_pfed_ck', model)
+  pair = models.PairedModel(model)
+  train = client.build_local_training(
+    pair,
+    _mutual_objective(
+      knowledge_weight, feature_weight, distillation_temperature, focal_gamma
+    ),
+    client_optimizer,
+    local_epochs=local_epochs,
+    batch_size=batch_size,
+  )
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    result = train(
+      pair.joined(row['interaction'], row['model']),
+      examples['train'],
+      client_seed,
+      learning_rate=learning_rate,
+    )
+    interaction, personal = pair.parted(result.weights)
+    weight = collections.OrderedDict(
+      client_id=examples['key'],
+      num_examples=fed_avg.example_weight(examples, uniform=False),
+      change=tf.nest.map_structure(
+        tf.subtract, interaction.trainable, row['interaction'].trainable
+      ),
+    )
+    return client.ClientOutput(
+      update=composition.model_update(weights, interaction),
+      update_weight=weight,
+      row=collections.OrderedDict(model=personal, interaction=interaction),
+      metrics=result.metrics,
+      report=collections.OrderedDict(loss=result.metrics['loss']),
+    )
+
+  client_work = client.build_client_work(
+    model,
+    client_update,
+    num_clients=num_clients,
+    seed=seed,
+    initial_row=collections.OrderedDict(
+      model=model.initial_weights, interaction=model.initial_weights
+    ),
+    learning_rate_fn=client_learning_rate_fn,
+  )
+  process = composition.compose_process(
+    model, client_work, rule=rule, split_statistics=False
+  )
+  return composition.add_client_models(
+    composition.add_download(process, _download)
+  )
+
+
+def _mutual_objective(
+  knowledge_weight, feature_weight, temperature, focal_gamma
+) -> client.Objective:
+  """Step 1: the sum of both losses, of which each model sees its own."""
+
+  def taught(labels, student, teacher):
+    loss, metrics = client.classification(
+      labels, student['logits'], focal_gamma
+    )
+    if knowledge_weight:
+      divergence = losses.distillation_loss(
+        student['logits'], teacher['logits'], temperature=temperature
+      )
+      # That loss has a factor T^2, which KL has not.
+      loss += knowledge_weight / temperature**2 * tf.reduce_mean(divergence)
+    if feature_weight:
+      error = student['embedding'] - tf.stop_gradient(teacher['embedding'])
+      loss += feature_weight * tf.reduce_mean(error**2)
+    return loss, metrics
+
+  def compute(forward, batch, context):
+    del context  # Unused.
+    outputs = forward(batch['x'])
+    shared, personal = outputs['first'], outputs['second']
+    loss, metrics = taught(batch['y'], shared, personal)
+    personal_loss, _ = taught(batch['y'], personal, shared)
+    return loss + personal_loss, collections.OrderedDict(
+      metrics, personal_loss=personal_loss
+    )
+
+  return client.Objective(compute, metric_names=('accuracy', 'personal_loss'))
+
+
+def _download(state) -> collections.OrderedDict:
+  """Step 3: members of a cluster take its model."""
+  table, server = state.client_work['table'], state.aggregator
+  cluster = server['cluster']
+  clustered = cluster >= 0
+
+  def of_cluster(own, overall, offset):
+    shared = overall - tf.gather(offset, tf.maximum(cluster, 0))
+    return client.choose_rows(clustered, shared, own)
+
+  own = table['interaction']
+  trainable = tf.nest.map_structure(
+    of_cluster,
+    own.trainable,
+    state.global_model_weights.trainable,
+    server['offset'],
+  )
+  return collections.OrderedDict(
+    model=table['model'],
+    interaction=ModelWeights(trainable, own.non_trainable),
+  )

@@ -1,0 +1,1 @@
+"""Arithmetic on tensors that clients and aggregators share."""
