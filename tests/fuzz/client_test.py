@@ -172,21 +172,23 @@ def _rows(draw):
 
 
 class TestClientTable:
-  @fuzzes(client.write_rows, client.read_row, client.choose_rows)
+  @fuzzes(
+    client_table.write_rows, client_table.read_row, client_table.choose_rows
+  )
   @given(_rows())
   def test_rows_are_read_as_they_were_written(self, parts):
     table, ids, rows = parts
-    written = client.write_rows(table, ids, rows)
+    written = client_table.write_rows(table, ids, rows)
     others = np.setdiff1d(range(4), ids)
     for before, new, after in zip(table, rows, written, strict=True):
       np.testing.assert_array_equal(tf.gather(after, ids), new)
       np.testing.assert_array_equal(after.numpy()[others], before[others])
       mask = np.isin(range(4), others)
       np.testing.assert_array_equal(
-        client.choose_rows(mask, before, after), after
+        client_table.choose_rows(mask, before, after), after
       )
     for position, client_id in enumerate(ids):
-      found = client.read_row(written, client_id)
+      found = client_table.read_row(written, client_id)
       for part, new in zip(found, rows, strict=True):
         np.testing.assert_array_equal(part, new[position])
 
@@ -195,9 +197,11 @@ class TestClientTable:
     ids = [*ids, ids[0]]
     message = 'A client must take part once a round, found the ids'
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-      client.write_rows(np.zeros([4, 1]), ids, np.ones([len(ids), 1]))
+      client_table.write_rows(np.zeros([4, 1]), ids, np.ones([len(ids), 1]))
 
-  @fuzzes(client.build_table, client_table.zeros, client_table.gathered_type)
+  @fuzzes(
+    client_table.build_table, client_table.zeros, client_table.gathered_type
+  )
   @given(
     st.integers(0, 3),
     strategies.arrays([2], strategies.ANYTHING),
@@ -205,7 +209,7 @@ class TestClientTable:
   )
   def test_a_table_has_equal_rows(self, number, first, second):
     row = collections.OrderedDict(a=first, b=second)
-    table = client.build_table(row, number)
+    table = client_table.build_table(row, number)
     for name, value in row.items():
       assert table[name].dtype == value.dtype
       shape = [number, *value.shape]
@@ -717,7 +721,7 @@ class TestClientWork:
     client.build_client_work,
     client.with_free_riders,
     client.ClientOutput,
-    client.build_gather,
+    client_table.build_gather,
     client_data.build_gather_client,
   )
   @strategies.costly

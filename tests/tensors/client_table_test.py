@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import client
+from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -19,13 +19,13 @@ def _table():
 
 def test_build_table_repeats_the_row():
   row = collections.OrderedDict(a=np.float32(5), b=[np.array([1, 2])])
-  table = client.build_table(row, 3)
+  table = client_table.build_table(row, 3)
   np.testing.assert_array_equal(table['a'], [5, 5, 5])
   np.testing.assert_array_equal(table['b'][0], [[1, 2]] * 3)
 
 
 def test_read_row():
-  row = client.read_row(_table(), 1)
+  row = client_table.read_row(_table(), 1)
   assert row['a'] == 2
   np.testing.assert_array_equal(row['b'][0], [2, 2])
 
@@ -35,21 +35,21 @@ def test_write_rows_in_the_order_of_the_ids_and_leaves_the_others():
     a=np.array([30.0, 10.0], np.float32),
     b=[np.array([[30, 30], [10, 10]], np.int32)],
   )
-  table = client.write_rows(_table(), np.array([2, 0], np.int32), rows)
+  table = client_table.write_rows(_table(), np.array([2, 0], np.int32), rows)
   np.testing.assert_array_equal(table['a'], [10, 2, 30])
   np.testing.assert_array_equal(table['b'][0], [[10, 10], [2, 2], [30, 30]])
 
 
 def test_write_no_rows():
   nothing = tf.nest.map_structure(lambda t: t[:0], _table())
-  table = client.write_rows(_table(), np.zeros([0], np.int32), nothing)
+  table = client_table.write_rows(_table(), np.zeros([0], np.int32), nothing)
   np.testing.assert_array_equal(table['a'], [1, 2, 3])
 
 
 def test_a_client_twice_in_a_round_is_refused():
   rows = tf.nest.map_structure(lambda t: t[:2], _table())
   with pytest.raises(tf.errors.InvalidArgumentError, match='once a round'):
-    client.write_rows(_table(), np.array([1, 1], np.int32), rows)
+    client_table.write_rows(_table(), np.array([1, 1], np.int32), rows)
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -60,7 +60,7 @@ def test_gather_keeps_structure_and_pairs_values_with_ids():
       model=ModelWeights([tff.TensorType(np.float32, [2])], []),
     )
   )
-  gather = client.build_gather(value_type)
+  gather = client_table.build_gather(value_type)
 
   @tff.federated_computation(tff.FederatedType(value_type, tff.CLIENTS))
   def gather_all(value):
@@ -84,9 +84,10 @@ def test_choose_rows():
   mask = np.array([True, False, True])
   others = np.array([[1, 1], [2, 2], [3, 3]], np.float32)
   np.testing.assert_array_equal(
-    client.choose_rows(mask, 10 * others, others), [[10, 10], [2, 2], [30, 30]]
+    client_table.choose_rows(mask, 10 * others, others),
+    [[10, 10], [2, 2], [30, 30]],
   )
   single = np.array([7, 8], np.float32)
   np.testing.assert_array_equal(
-    client.choose_rows(mask, single, others), [[7, 8], [2, 2], [7, 8]]
+    client_table.choose_rows(mask, single, others), [[7, 8], [2, 2], [7, 8]]
   )

@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 from tff_fair import client
 from tff_fair import models
 from tff_fair.metrics import distances
+from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -133,7 +134,7 @@ def _build_local_models(model, client_work):
     @tf.function(autograph=False)
     def own_model(table, data):
       client_id = data['client_id'].get_single_element()
-      return client.read_row(table['model'], client_id)
+      return client_table.read_row(table['model'], client_id)
 
     def local_models(received, output, data):
       del received  # The client has a model of its own.

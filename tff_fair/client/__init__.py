@@ -5,11 +5,6 @@ from tff_fair.client.client_data import client_data_type
 from tff_fair.client.client_data import count_classes
 from tff_fair.client.client_data import gather_examples
 from tff_fair.client.client_data import has_examples
-from tff_fair.client.client_table import build_gather
-from tff_fair.client.client_table import build_table
-from tff_fair.client.client_table import choose_rows
-from tff_fair.client.client_table import read_row
-from tff_fair.client.client_table import write_rows
 from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import ClientUpdate
 from tff_fair.client.client_work import build_client_work
@@ -59,11 +54,8 @@ __all__ = [
   'batch_losses',
   'build_client_data',
   'build_client_work',
-  'build_gather',
   'build_local_training',
-  'build_table',
   'check_embedding',
-  'choose_rows',
   'class_sums',
   'classic_quadruplet_objective',
   'classification',
@@ -87,11 +79,9 @@ __all__ = [
   'model_contrastive_objective',
   'proximal_objective',
   'quadruplet_objective',
-  'read_row',
   'sample_quadruplets',
   'supervised_contrastive_objective',
   'triplet_objective',
   'with_free_riders',
   'with_weight_decay',
-  'write_rows',
 ]

@@ -19,6 +19,7 @@ from tff_fair import losses
 from tff_fair import models
 from tff_fair.algorithms import composition
 from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -188,7 +189,7 @@ def _download(state) -> collections.OrderedDict:
 
   def of_cluster(own, overall, offset):
     shared = overall - tf.gather(offset, tf.maximum(cluster, 0))
-    return client.choose_rows(clustered, shared, own)
+    return client_table.choose_rows(clustered, shared, own)
 
   own = table['interaction']
   trainable = tf.nest.map_structure(

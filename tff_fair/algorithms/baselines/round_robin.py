@@ -22,6 +22,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import composition
 from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -227,7 +228,7 @@ def _download(state) -> collections.OrderedDict:
 
   return collections.OrderedDict(
     model=tf.nest.map_structure(
-      lambda new, rows: client.choose_rows(served, new, rows),
+      lambda new, rows: client_table.choose_rows(served, new, rows),
       state.global_model_weights,
       table['model'],
     ),
