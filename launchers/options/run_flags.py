@@ -1,8 +1,11 @@
 """The flags that all methods share: of the run, its data, clients and seeds."""
 
+import dataclasses
+
 from launchers.options import flag_types
 from launchers.options import methods
 from launchers.options import presets
+from launchers.options.methods import entry
 import tasks
 from tasks import covariate_shift
 from tasks import partitions
@@ -105,7 +108,10 @@ DATA = (
   flag_types.Integer(
     'num_clients',
     None,
-    "Number of clients; the default is the task's.",
+    'Number of clients K, with the ids 0..K-1; the default is the'
+    " task's.",
+    symbol='K',
+    argument='num_clients',
     minimum=1,
   ),
   flag_types.Choice(
@@ -358,3 +364,21 @@ GROUPS = {
   'Seeds': SEEDS,
 }
 FLAGS = {flag.name: flag for group in GROUPS.values() for flag in group}
+
+
+def of_method(method: entry.Method) -> dict[str, flag_types.Flag]:
+  """All flags that a method knows, its own and those that all share.
+
+  Args:
+    method: The method.
+
+  Returns:
+    Name -> flag, with the method's default.
+  """
+  shared = {
+    name: dataclasses.replace(flag, default=method.defaults[name])
+    if name in method.defaults
+    else flag
+    for name, flag in FLAGS.items()
+  }
+  return {**shared, **{flag.name: flag for flag in method.flags}}

@@ -138,6 +138,5 @@ METHOD = entry.Method(
       symbol='a',
     ),
   ),
-  # A round does not lead from one global model to the next.
-  ignores={'distances': {}},
+  ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},
 )

@@ -42,6 +42,5 @@ METHOD = entry.Method(
       choices=('original', 'fedakd'),
     ),
   ),
-  # A round does not lead from one global model to the next.
-  ignores={'distances': {}},
+  ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},
 )

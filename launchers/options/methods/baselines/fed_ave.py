@@ -65,6 +65,5 @@ METHOD = entry.Method(
       'validation', "The server's validation set, `(x, y)`.", symbol='V'
     ),
   ),
-  # A round does not lead from one global model to the next.
-  ignores={'distances': {}},
+  ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},
 )

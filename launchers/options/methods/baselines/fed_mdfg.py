@@ -35,5 +35,6 @@ METHOD = entry.Method(
     'local_epochs': {},
     'client_optimizer': {},
     'client_weight_decay': {},
+    **entry.NO_SERVER_STEP,
   },
 )

@@ -50,6 +50,5 @@ METHOD = entry.Method(
       symbol='c',
     ),
   ),
-  # A round does not lead from one global model to the next.
-  ignores={'distances': {}},
+  ignores=entry.NO_GLOBAL_MODEL,
 )

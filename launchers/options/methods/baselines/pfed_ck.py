@@ -37,6 +37,5 @@ METHOD = entry.Method(
       'num_clusters', 3, 'Number of clusters of clients.', minimum=1
     ),
   ),
-  # A round does not lead from one global model to the next.
-  ignores={'distances': {}},
+  ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},
 )

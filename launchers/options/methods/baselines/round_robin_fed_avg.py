@@ -15,7 +15,6 @@ METHOD = entry.Method(
       symbol='n',
     ),
   ),
-  # A round does not lead from one global model to the next.
-  ignores={'client_fraction': {}, 'distances': {}},
+  ignores={**entry.NO_GLOBAL_MODEL, 'client_fraction': {}},
   takes_turns=True,
 )

@@ -24,4 +24,6 @@ METHOD = entry.Method(
       choices=('original', 'fedakd'),
     ),
   ),
+  # The server's step has the learning rate above.
+  ignores={'server_optimizer': {}},
 )

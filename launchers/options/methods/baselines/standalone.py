@@ -8,6 +8,5 @@ METHOD = entry.Method(
   summary='every client trains alone',
   rule='none',
   compared_with=('CFFL', 'FedAKD'),
-  # A round does not lead from one global model to the next.
-  ignores={'distances': {}},
+  ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},
 )
