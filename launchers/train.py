@@ -16,6 +16,7 @@ import sys
 from absl import app
 from absl import flags
 
+from launchers.options import help_text
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
 
@@ -37,8 +38,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.check_same_run(output_dir, text)
     settings_lib.check_finished(settings['compare_with'])
     settings_lib.make_writable(output_dir)
+    notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
   except settings_lib.SettingsError as error:
     sys.exit(f'Error: {error}')
+  for note in notes:
+    print(note)
   # TensorFlow takes seconds to import: flags were checked before. Level 3
   # silences what it says of CUDA on machines without a GPU.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -65,6 +69,5 @@ if __name__ == '__main__':
   # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
   # the middle of the import, and Keras then takes symbolic tensors for eager.
   train_flags.define_flags(flags.FLAGS)
-  flags.adopt_module_key_flags(train_flags)  # So that --help shows them.
-  app.define_help_flags()
+  help_text.define_help()
   main(app.parse_flags_with_usage(sys.argv))

@@ -108,8 +108,7 @@ DATA = (
   flag_types.Integer(
     'num_clients',
     None,
-    'Number of clients K, with the ids 0..K-1; the default is the'
-    " task's.",
+    "Number of clients K, with the ids 0..K-1; the default is the task's.",
     symbol='K',
     argument='num_clients',
     minimum=1,
@@ -363,6 +362,35 @@ GROUPS = {
   'Server': SERVER,
   'Seeds': SEEDS,
 }
+# Arguments of builders that are not the flag of their name.
+ARGUMENTS = (
+  entry.Argument(
+    'num_clients', 'Number of clients, which have the ids 0..K-1.', symbol='K'
+  ),
+  entry.Argument(
+    'client_optimizer',
+    'A TFF optimizer, reset at the start of every local training.',
+  ),
+  entry.Argument(
+    'seed', 'Seed of the shuffles and dropout masks of the clients.'
+  ),
+  entry.Argument(
+    'client_learning_rate_fn',
+    'From the round, counted from 0, to the learning rate, which replaces that'
+    ' of the optimizer.',
+  ),
+  entry.Argument(
+    'server_optimizer',
+    'A TFF optimizer that applies the aggregated update to the global model;'
+    ' `None` adds the update as it is.',
+  ),
+  entry.Argument(
+    'model_aggregator',
+    'Replaces the aggregation rule for the trainable weights, and gets the same'
+    ' weights.',
+    provided=False,
+  ),
+)
 FLAGS = {flag.name: flag for group in GROUPS.values() for flag in group}
 
 
@@ -382,3 +410,22 @@ def of_method(method: entry.Method) -> dict[str, flag_types.Flag]:
     for name, flag in FLAGS.items()
   }
   return {**shared, **{flag.name: flag for flag in method.flags}}
+
+
+def builder_arguments(method: entry.Method) -> list[str]:
+  """The arguments with which the launchers call a method's builder.
+
+  Args:
+    method: The method.
+
+  Returns:
+    Names; none of an argument all of whose flags the method ignores.
+  """
+  own = {flag.name: flag.argument or flag.name for flag in method.flags}
+  shared = {
+    name: flag.argument
+    for name, flag in FLAGS.items()
+    if flag.argument and name not in own and method.ignores.get(name) != {}
+  }
+  provided = [item.name for item in method.arguments if item.provided]
+  return list(dict.fromkeys((*shared.values(), *own.values(), *provided)))

@@ -26,7 +26,7 @@ def build_evaluator(
 
   Args:
     task: The task.
-    statistics: What `methods.gather_statistics` returned; if it is not None,
+    statistics: What `processes.gather_statistics` returned; if it is not None,
       each client's test data are normalised by its own.
 
   Returns:
@@ -57,8 +57,8 @@ def evaluate(
     evaluator: Of the task.
     process: The process.
     state: Its state.
-    class_centroids: What `methods.build_class_centroids` returned; if it is not
-      None, the nearest centroid classifies.
+    class_centroids: What `processes.build_class_centroids` returned; if it is
+      not None, the nearest centroid classifies.
 
   Returns:
     The scores by the name of the model.

@@ -129,13 +129,20 @@ METHOD = entry.Method(
   ),
   arguments=(
     entry.Argument(
-      'validation', "The server's validation set, `(x, y)`.", symbol='V'
+      'validation',
+      "The server's validation set, `(x, y)`; its size is"
+      ' `--validation_fraction` or, with `--split=client`,'
+      ' `--holdout_fraction`.',
+      symbol='V',
     ),
     entry.Argument(
       'amounts',
       "The participants' contributions as the server knows them; `None` counts"
       ' them.',
       symbol='a',
+    ),
+    entry.Argument(
+      'free_riders', 'Participants that upload noise; needs `amounts`.'
     ),
   ),
   ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},

@@ -14,17 +14,20 @@ NO_GLOBAL_MODEL = {'distances': {}}
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-  """An argument of a builder that no flag sets.
+  """An argument of a builder that is not the flag of its name.
 
   Attributes:
     name: Its name.
     help: What it is, for the tables in docs/.
     symbol: The paper's symbol for it.
+    provided: Whether `launchers.runs.processes` provides it, from flags or from
+      the task; otherwise the builder's default is kept.
   """
 
   name: str
   help: str
   symbol: str = ''
+  provided: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,9 +46,7 @@ class Method:
       own methods.
     flags: Its hyper-parameters. A flag with the name of a shared one takes the
       place of that.
-    arguments: Arguments of its builder that no flag sets.
-      `launchers.runs.processes` provides them; those that it does not know
-      keep the builder's default.
+    arguments: Arguments of its builder that are not the flag of their name.
     defaults: Defaults of shared flags, where this method has another.
     required: Values of shared flags without which it does not work.
     ignores: Shared flags without effect on it, each with the values of its own

@@ -42,8 +42,13 @@ METHOD = entry.Method(
   ),
   arguments=(
     entry.Argument(
+      'personal_optimizer',
+      "A TFF optimizer for the personal models; `None` is the clients'.",
+    ),
+    entry.Argument(
       'personal_learning_rate_fn',
-      'As `client_learning_rate_fn`, for the personal models.',
+      'As `client_learning_rate_fn`, for the personal models; also set by'
+      ' `--learning_rate_decay`.',
     ),
   ),
 )

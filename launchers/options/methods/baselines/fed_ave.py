@@ -8,8 +8,8 @@ _ONLY_FEDAKD = ({'variant': 'original'},)
 METHOD = entry.Method(
   name='fed_ave',
   title='FedAVE',
-  summary="the same with validation accuracy, and with how typical the client's"
-  ' losses are',
+  summary='as CGSV, but by validation accuracy and by how typical the losses of'
+  ' a client are',
   rule='ValidatedRewardFactory',
   compared_with=('FedAKD',),
   flags=(
@@ -62,7 +62,11 @@ METHOD = entry.Method(
   ),
   arguments=(
     entry.Argument(
-      'validation', "The server's validation set, `(x, y)`.", symbol='V'
+      'validation',
+      "The server's validation set, `(x, y)`; its size is"
+      ' `--validation_fraction` or, with `--split=client`,'
+      ' `--holdout_fraction`.',
+      symbol='V',
     ),
   ),
   ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},

@@ -8,7 +8,7 @@ from launchers.options.methods import entry
 METHOD = entry.Method(
   name='fed_mdfg',
   title='FedMDFG',
-  summary='the same with guidance towards equal losses, and a line search at'
+  summary='as FedMGDA+, with guidance towards equal losses and a line search at'
   ' the clients',
   rule='its own two exchanges a round',
   compared_with=('CoRe-Fed',),

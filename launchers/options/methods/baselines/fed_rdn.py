@@ -11,7 +11,7 @@ METHOD = entry.Method(
     entry.Argument(
       'statistics', 'The result of `build_channel_statistics`.', symbol='μ, σ'
     ),
-    entry.Argument('epsilon', 'Keeps the divisor away from 0.'),
+    entry.Argument('epsilon', 'Keeps the divisor away from 0.', provided=False),
   ),
   # Test data are normalized by the statistics of the client that has them.
   required={'split': 'client'},

@@ -42,7 +42,11 @@ METHOD = entry.Method(
   ),
   arguments=(
     entry.Argument(
-      'validation', "The server's validation set, `(x, y)`.", symbol='V'
+      'validation',
+      "The server's validation set, `(x, y)`; its size is"
+      ' `--validation_fraction` or, with `--split=client`,'
+      ' `--holdout_fraction`.',
+      symbol='V',
     ),
     entry.Argument(
       'contributions',
