@@ -97,7 +97,7 @@ def _resolve(flag_values, names):
       ' it.'
     )
   for name, value in sorted(given.items()):
-    _check_value(known[name], value)
+    _check_value(known[name], value, method)
   defaults = {n: flag.default for n, flag in known.items() if n != 'preset'}
   settings = {**defaults, **{n: v for n, v in chosen.items() if n in known}}
   ineffective = _ineffective(settings)
@@ -219,10 +219,13 @@ def make_writable(output_dir: pathlib.Path) -> None:
     ) from error
 
 
-def _check_value(flag: flag_types.Flag, value: Any) -> None:
+def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
   limits = flag.violated(value)
   if limits:
-    raise SettingsError(f'--{flag.name} must be {limits}, found {value!r}.')
+    own = f' with --algorithm={method.name}' if flag in method.flags else ''
+    raise SettingsError(
+      f'--{flag.name} must be {limits}{own}, found {value!r}.'
+    )
 
 
 def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -469,12 +469,10 @@ class TestBadInput:
       ('--algorithm=fedprox', 'flag --algorithm=fedprox: value should be one'),
       ('--task=svhn', 'flag --task=svhn: value should be one of <digits|mnist'),
       ('--preset=cffl', 'flag --preset=cffl: value should be one of <cffl_ad'),
-      ('--upload_rate=0', '--upload_rate must be above 0 and at most 1'),
       ('--client_fraction=0', '--client_fraction must be above 0 and at most'),
-      ('--client_fraction=1.1', '--client_fraction must be above 0 and at mo'),
-      ('--rounds=-1', '--rounds=-1: -1 is not'),
+      ('--rounds=-1', '--rounds must be at least 1, found -1'),
       ('--no_such_flag=1', "Unknown command line flag 'no_such_flag'"),
-      ('--model_seed=4294967296', 'is not an integer in the range [0, 4294967'),
+      ('--model_seed=4294967296', '--model_seed must be at least 0 and at '),
       ('--weight_sign=0', '--weight_sign must be -1 or 1'),
       ('digits', "every argument must be a flag, found 'digits'"),
     ],
@@ -567,12 +565,6 @@ class TestBadInput:
     with pytest.warns(UserWarning, match='checkpoint of round 4 cannot be re'):
       _main(tmp_path, rounds=4, checkpoint_every=2)
     assert (tmp_path / 'clients.csv').read_bytes() == expected
-
-
-def test_the_flag_offers_the_runtimes_that_there_are():
-  from tff_fair import runtime
-
-  assert train_flags.RUNTIMES == runtime.RUNTIME_KINDS
 
 
 @pytest.fixture(autouse=True)

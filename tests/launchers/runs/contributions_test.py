@@ -8,6 +8,7 @@ from launchers.options import methods
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
 from launchers.runs import contributions
+from launchers.runs import processes
 from launchers.runs import training
 
 _FLAGS = (
@@ -30,9 +31,9 @@ def resolved():
 
 def test_only_fed_sac_needs_them(tmp_path, resolved):
   settings, task = resolved
-  for algorithm in methods.METHOD_FLAGS:
+  for algorithm in methods.METHODS:
     others = {**settings, 'algorithm': algorithm}
-    assert methods.needs_contributions(others) == (algorithm == 'fed_sac')
+    assert processes.needs(others, 'contributions') == (algorithm == 'fed_sac')
   others = {**settings, 'algorithm': 'fed_avg'}
   assert contributions.of_clients(others, task, tmp_path) is None
   contributions.keep(None, tmp_path)
@@ -45,8 +46,8 @@ def test_they_are_the_accuracies_of_clients_that_train_alone(
   settings, task = resolved
   found = contributions.of_clients(settings, task, tmp_path)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = methods.build_process(
-    {**settings, 'algorithm': 'standalone'}, task, None
+  process = processes.build_process(
+    {**settings, 'algorithm': 'standalone'}, task
   )
   state = process.initialize()
   for _ in range(2):
