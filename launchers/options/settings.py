@@ -221,11 +221,11 @@ def make_writable(output_dir: pathlib.Path) -> None:
 
 def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
   limits = flag.violated(value)
-  if limits:
-    own = f' with --algorithm={method.name}' if flag in method.flags else ''
-    raise SettingsError(
-      f'--{flag.name} must be {limits}{own}, found {value!r}.'
-    )
+  if not limits:
+    return
+  if isinstance(flag, flag_types.Choice):  # absl allows all methods' choices.
+    limits += f' with --algorithm={method.name}'
+  raise SettingsError(f'--{flag.name} must be {limits}, found {value!r}.')
 
 
 def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -10,7 +10,6 @@ from launchers.options import run_flags
 from launchers.options import settings
 from launchers.options import train_flags
 
-
 _METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
 
 
