@@ -8,12 +8,13 @@ packed as `ehr_records.pack` describes; class 1 is the diagnosis.
 """
 
 import functools
+import os
+import pathlib
 import warnings
 
 import numpy as np
 import pandas as pd
 
-from tasks import ehr_files
 from tasks import ehr_records
 from tasks import ehr_synthetic
 from tasks import options as options_lib
@@ -23,8 +24,22 @@ from tasks import streams
 from tasks import task
 from tff_fair import models
 
+_FILE_NAMES = ('patients.csv', 'events.csv')
 _NUM_CLASSES = 2
 _DEFAULT_MAX_EVENTS = 128
+
+
+def is_synthetic(data_dir: str | os.PathLike | None = None) -> bool:
+  """Returns whether the task's records are generated, for want of files.
+
+  Args:
+    data_dir: The data folder, which may hold `patients.csv` and `events.csv`;
+      None for the environment variable TFF_FAIR_DATA_DIR.
+
+  Raises:
+    DataNotFoundError: If only one of the files is there.
+  """
+  return _find_files(data_dir) is None
 
 
 def build(options: options_lib.TaskOptions) -> task.Task:
@@ -135,10 +150,24 @@ def split(
   return tuple(splits.Split(*map(np.sort, part)) for part in parts)
 
 
+def _find_files(
+  data_dir: str | os.PathLike | None,
+) -> list[pathlib.Path] | None:
+  """Returns the paths of both files, or None if there is neither."""
+  paths = [sources.find_file(name, data_dir) for name in _FILE_NAMES]
+  found = [path for path in paths if path is not None]
+  if len(found) == 1:
+    raise sources.DataNotFoundError(
+      f"The data files '{_FILE_NAMES[0]}' and '{_FILE_NAMES[1]}' must lie in "
+      f"one data folder, found only '{found[0]}'."
+    )
+  return found or None
+
+
 def _tables(
   options: options_lib.TaskOptions,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-  paths = ehr_files.find(options.data_dir)
+  paths = _find_files(options.data_dir)
   if paths is None:
     scale = options.ehr_scale or ehr_synthetic.DEFAULT_SCALE
     return ehr_synthetic.generate(scale, options.seed)
@@ -156,7 +185,7 @@ def _check_states(
   num_states = len(records.states)
   if num_states < 2:
     raise sources.DataDamagedError(
-      ' and '.join(ehr_files.NAMES),
+      ' and '.join(_FILE_NAMES),
       'records of at least two states with events before a diagnosis',
       f'those of {num_states}',
     )

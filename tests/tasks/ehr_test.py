@@ -9,7 +9,6 @@ import tensorflow_federated as tff
 
 import tasks
 from tasks import ehr
-from tasks import ehr_files
 from tasks import sources
 from tff_fair import algorithms
 from tff_fair import models
@@ -236,16 +235,16 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 
 def test_is_synthetic_without_files(tmp_path, monkeypatch):
-  assert ehr_files.is_synthetic(None)
-  assert ehr_files.is_synthetic(tmp_path)
+  assert ehr.is_synthetic(None)
+  assert ehr.is_synthetic(tmp_path)
   _write(tmp_path, ['AK', 'AL'])
-  assert not ehr_files.is_synthetic(tmp_path)
+  assert not ehr.is_synthetic(tmp_path)
   monkeypatch.setenv(sources.DATA_DIR_VARIABLE, str(tmp_path))
-  assert not ehr_files.is_synthetic()
+  assert not ehr.is_synthetic()
 
 
 @pytest.mark.parametrize('name', ['patients.csv', 'events.csv'])
-@pytest.mark.parametrize('call', [ehr_files.is_synthetic, None])
+@pytest.mark.parametrize('call', [ehr.is_synthetic, None])
 def test_one_file_alone_is_refused(name, call, tmp_path):
   call = call or (lambda folder: tasks.build_task('ehr', data_dir=folder))
   (tmp_path / name).write_text('')
