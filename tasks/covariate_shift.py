@@ -10,8 +10,6 @@ import math
 import warnings
 
 import numpy as np
-from scipy import linalg
-from scipy import special
 
 from tasks import partitions
 from tasks import streams
@@ -77,8 +75,8 @@ def covariate_shift(
   num_examples = len(features)
   total = num_examples // 2 if total is None else total
   checks.check_integer('total', total, 0, num_examples)
-  exponent = 1.0 if sizes == 'zipf' else 0.0
-  counts = partitions.zipf_sizes(total, num_clients, exponent)
+  by_name = {'equal': partitions.equal_sizes, 'zipf': partitions.zipf_sizes}
+  counts = by_name[sizes](total, num_clients)
   if method == 'pc1_sort':
     order = np.argsort(principal_components(features, 1)[:, 0], kind='stable')
     ends = np.cumsum(counts)
@@ -196,6 +194,9 @@ def shift_weights(
   Raises:
     ValueError: If there is no such form.
   """
+  from scipy import linalg
+  from scipy import special
+
   checks.check_choice('form', form, WEIGHTS)
   factor = linalg.cho_factor(covariance, lower=True)
   if form == 'ratio':
@@ -265,6 +266,8 @@ def gaussian_kl(
   Returns:
     The divergence in nats, not negative.
   """
+  from scipy import linalg
+
   d_mean = mean - base_mean
   factor = linalg.cho_factor(base_covariance, lower=True)
   log_dets = [np.linalg.slogdet(s)[1] for s in (covariance, base_covariance)]
@@ -320,6 +323,8 @@ def approximate_kl(
   Raises:
     ValueError: If there is no such form.
   """
+  from scipy import linalg
+
   checks.check_choice('form', form, FORMS)
   dim = len(d_mean)
   factor = linalg.cho_factor(base_covariance, lower=True)

@@ -6,7 +6,9 @@ files, as Keras's own `fashion-mnist`.
 """
 
 from collections.abc import Callable
+import functools
 import os
+from typing import Any
 import zipfile
 import zlib
 
@@ -15,6 +17,7 @@ import numpy as np
 from tasks import idx
 from tasks import options as options_lib
 from tasks import pooled
+from tasks import rules
 from tasks import sources
 from tasks import task
 
@@ -23,48 +26,53 @@ _Arrays = dict[str, np.ndarray]
 _Pair = tuple[np.ndarray, np.ndarray]
 
 
-def build(
+def data_set(
   name: str,
-  options: options_lib.TaskOptions,
   *,
   file_name: str,
-  keras_load_data: Callable[[], tuple[_Pair, _Pair]],
+  keras_name: str,
   image_shape: tuple[int, ...],
   num_classes: int,
-) -> task.Task:
-  """Builds the task of one data set.
+  **defaults: Any,
+) -> rules.DataSet:
+  """Describes a data set of images.
 
   Args:
     name: Name of the task.
-    options: Options with the defaults of the task filled in: a wrong choice is
-      refused before the data are read.
     file_name: Name of the archive, or of the folder of idx files, in the data
       folder.
-    keras_load_data: Keras's loader, used if there is none.
+    keras_name: Name of the data set in `tf.keras.datasets`, from which it is
+      loaded if there is no such file.
     image_shape: Shape of one image in the file, without a batch axis.
     num_classes: Number of classes.
+    **defaults: The defaults, attributes of `DataSet`.
 
   Returns:
-    The task.
-
-  Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
-    ValueError: If the data cannot be divided as the options say.
+    The facts, whose `build` returns the task.
   """
-  data, test_start = load(
-    file_name,
-    keras_load_data,
-    data_dir=options.data_dir,
-    image_shape=image_shape,
-    num_classes=num_classes,
-  )
-  return pooled.build(
-    name,
-    data=data,
-    num_classes=num_classes,
-    options=options,
-    test_start=test_start,
+
+  def build(options: options_lib.TaskOptions) -> task.Task:
+    data, test_start = load(
+      file_name,
+      functools.partial(_load_from_keras, keras_name),
+      data_dir=options.data_dir,
+      image_shape=image_shape,
+      num_classes=num_classes,
+    )
+    return pooled.build(
+      name,
+      data=data,
+      num_classes=num_classes,
+      options=options,
+      test_start=test_start,
+    )
+
+  return rules.DataSet(
+    name=name,
+    build=build,
+    files=(file_name,),
+    has_test_file=True,
+    **defaults,
   )
 
 
@@ -111,6 +119,13 @@ def load(
   for part in ('train', 'test'):
     _check_part(arrays, part, path or file_name, image_shape, num_classes)
   return _pool(arrays, image_shape), len(arrays['x_train'])
+
+
+def _load_from_keras(keras_name: str) -> tuple[_Pair, _Pair]:
+  # Takes seconds to import.
+  import tensorflow as tf
+
+  return getattr(tf.keras.datasets, keras_name).load_data()
 
 
 def _read_archive(path: os.PathLike) -> _Arrays:

@@ -83,12 +83,7 @@ def power_law(
 
 
 def zipf(
-  num_examples: int,
-  num_clients: int,
-  *,
-  seed: int,
-  total: int | None = None,
-  exponent: float = 1.0,
+  num_examples: int, num_clients: int, *, seed: int, total: int | None = None
 ) -> list[np.ndarray]:
   """Deals the examples at random into parts of Zipf's sizes (FedAKD).
 
@@ -97,7 +92,6 @@ def zipf(
     num_clients: Number of clients `K`, at least 1.
     seed: Seed, at least 0.
     total: Number of examples to deal, in `K..N`; None for all.
-    exponent: See `zipf_sizes`.
 
   Returns:
     `K` disjoint sorted int64 index arrays into `0..N-1`, the largest first.
@@ -107,32 +101,47 @@ def zipf(
     ValueError: If an argument is outside its range.
   """
   dealt = _draw(num_examples, num_clients, seed, total)
-  counts = zipf_sizes(len(dealt), num_clients, exponent)
+  counts = zipf_sizes(len(dealt), num_clients)
   return [np.sort(part) for part in np.split(dealt, np.cumsum(counts)[:-1])]
 
 
-def zipf_sizes(
-  total: int, num_clients: int, exponent: float = 1.0
-) -> np.ndarray:
-  """Returns sizes in proportion to `1 / k^exponent` for `k = 1..K`.
+def equal_sizes(total: int, num_clients: int) -> np.ndarray:
+  """Returns sizes that differ by at most 1, the largest first.
 
   Args:
     total: Number of examples, at least `num_clients`.
     num_clients: Number of clients `K`, at least 1.
-    exponent: Not negative; 0 for sizes that differ by at most 1.
+
+  Returns:
+    int64 [K] that sums to `total`.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If an argument is outside its range.
+  """
+  checks.check_integer('num_clients', num_clients, 1)
+  _check_enough_examples(total, num_clients, 1)
+  return sizes.largest_remainder(np.ones(num_clients), total)
+
+
+def zipf_sizes(total: int, num_clients: int) -> np.ndarray:
+  """Returns sizes in proportion to `1 / k` for `k = 1..K`.
+
+  Args:
+    total: Number of examples, at least `num_clients`.
+    num_clients: Number of clients `K`, at least 1.
 
   Returns:
     int64 [K] that sums to `total`, by `tasks.sizes.largest_remainder`.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
+    TypeError: If an argument is not an integer.
     ValueError: If an argument is outside its range.
   """
   checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('exponent', exponent, 0.0)
   _check_enough_examples(total, num_clients, 1)
   ranks = np.arange(1, num_clients + 1, dtype=np.float64)
-  return sizes.largest_remainder(ranks**-exponent, total)
+  return sizes.largest_remainder(1 / ranks, total)
 
 
 def dirichlet(

@@ -11,7 +11,6 @@ from tasks import splits
 from tasks import streams
 from tasks import task
 from tff_fair import checks
-from tff_fair import models
 
 
 def build(
@@ -42,6 +41,9 @@ def build(
   Raises:
     ValueError: If the pool cannot be divided as the options say.
   """
+  # Takes seconds to import.
+  from tff_fair import models
+
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
   to_deal = draw(to_deal, options.data_fraction, seed=options.seed)
@@ -110,7 +112,11 @@ def _partition(
     checks.check_integer('num_examples', total, 1, len(labels))
   if options.partition == 'class':
     return partitions.classes(
-      labels, options.num_clients, seed=options.seed, total=total
+      labels,
+      options.num_clients,
+      seed=options.seed,
+      total=total,
+      random_classes=options.random_classes,
     )
   if options.partition == 'covariate_shift':
     return covariate_shift.covariate_shift(

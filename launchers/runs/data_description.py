@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks import ehr_files
+import tasks
 from tasks import ehr_synthetic
-from tasks import sources
 
 
 def describe(settings: Mapping[str, Any]) -> str:
@@ -14,7 +13,7 @@ def describe(settings: Mapping[str, Any]) -> str:
   Args:
     settings: Flag name -> value, or its text in flags.txt.
   """
-  if settings['task'] != 'ehr' or not _is_synthetic(settings):
+  if not _is_synthetic(settings):
     return settings['task']
   scale = float(settings.get('ehr_scale') or ehr_synthetic.DEFAULT_SCALE)
   return f'synthetic records (ehr_scale {scale:g})'
@@ -22,7 +21,7 @@ def describe(settings: Mapping[str, Any]) -> str:
 
 def _is_synthetic(settings) -> bool:
   try:
-    return ehr_files.is_synthetic(settings.get('data_dir'))
-  except sources.DataNotFoundError:
+    return tasks.is_synthetic(settings['task'], settings.get('data_dir'))
+  except tasks.DataNotFoundError:
     # Of a finished run: a run that needs the files reports this itself.
     return False
