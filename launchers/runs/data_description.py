@@ -22,6 +22,6 @@ def describe(settings: Mapping[str, Any]) -> str:
 def _is_synthetic(settings) -> bool:
   try:
     return tasks.is_synthetic(settings['task'], settings.get('data_dir'))
-  except tasks.DataNotFoundError:
-    # Of a finished run: a run that needs the files reports this itself.
+  except (ValueError, tasks.DataNotFoundError):
+    # An unknown task, or half of the files: a run itself reports both errors.
     return False

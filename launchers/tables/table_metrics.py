@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from launchers.runs import distances
+from tff_fair import fairness
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,11 +55,8 @@ class Metric:
 
 def cf(run: pathlib.Path, standalone: pathlib.Path) -> float:
   """CFFL, equation 4, of the final accuracies, without free riders."""
-  # Imported here because it takes seconds that a launcher's --help has not.
-  from tff_fair import metrics
-
   pairs = _pair(run, standalone)
-  return metrics.cf_coefficient(pairs['standalone'], pairs['run'])
+  return fairness.cf_coefficient(pairs['standalone'], pairs['run'])
 
 
 def above_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
