@@ -287,7 +287,7 @@ def _distance_rows(runs, eligible) -> list[Row]:
   return [
     _ranked(
       f'{title} between {between}',
-      f'CoRe-Fed’s distance of the clients from the global model, in {unit}.',
+      f'CoRe-Fed’s distance, in {unit}.',
       _final(runs, f'{space}_{name}'),
       _LOWER,
       eligible,
