@@ -1,8 +1,8 @@
 """Reads the image data sets that Keras publishes, a train and a test file.
 
 A data set is the arrays `x_train`, `y_train`, `x_test` and `y_test` of unsigned
-bytes: an `.npz` archive of them, as Keras's own `mnist.npz`, or a folder of idx
-files, as Keras's own `fashion-mnist`.
+bytes, as an `.npz` archive (like Keras's `mnist.npz`) or as a folder of idx
+files (like Keras's `fashion-mnist`).
 """
 
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def load(
   Args:
     file_name: Name of the archive, or of the folder of idx files, in the data
       folder.
-    keras_load_data: Keras's loader, used if there is none.
+    keras_load_data: Keras's loader, called if there is no such file.
     data_dir: The data folder; None for the environment variable
       TFF_FAIR_DATA_DIR.
     image_shape: Shape of one image in the file, without a batch axis.
@@ -101,7 +101,7 @@ def load(
     without a channel axis get one.
 
   Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
+    DataNotFoundError: If the file is missing and cannot be downloaded.
     DataDamagedError: If the file does not hold what it should.
   """
   path = sources.find_file(file_name, data_dir)
@@ -135,8 +135,8 @@ def _read_archive(path: os.PathLike) -> _Arrays:
       return {key: archive[key] for key in _KEYS}
   except KeyError as error:
     raise sources.DataDamagedError(path, required, error.args[0]) from None
-  # NumPy returns a bare array, no archive, for a file of its other format, and
-  # takes a file of unknown format for a pickle.
+  # NumPy returns a bare array for an `.npy` file, and treats a file of unknown
+  # format as a pickle.
   except (AttributeError, TypeError, ValueError):
     found = 'a file of another format'
     raise sources.DataDamagedError(path, required, found) from None
@@ -179,7 +179,7 @@ def _check_part(
 def _pool(arrays: _Arrays, image_shape: tuple[int, ...]) -> task.Examples:
   num_train = len(arrays['x_train'])
   x = np.empty((num_train + len(arrays['x_test']), *image_shape), np.float32)
-  # Straight into place: a whole data set in float32 is four times its file.
+  # In place, because in float32 a data set is four times as large as its file.
   np.divide(arrays['x_train'], 255, out=x[:num_train], dtype=np.float32)
   np.divide(arrays['x_test'], 255, out=x[num_train:], dtype=np.float32)
   y = np.concatenate([arrays['y_train'].ravel(), arrays['y_test'].ravel()])

@@ -24,8 +24,8 @@ def build(
   """Divides a pool of examples over clients and splits each client.
 
   Under the split 'server' the server first takes its validation and test
-  examples, and the clients train on all that they are dealt of the rest. Where
-  a fraction of the data is asked for, it is drawn from what is to be dealt.
+  examples; the rest is dealt to the clients, which only train. A
+  `data_fraction` below 1 is drawn from the examples that are to be dealt.
 
   Args:
     name: Name of the task.
@@ -33,7 +33,7 @@ def build(
     num_classes: Number of classes.
     options: Options with the defaults of the task filled in.
     test_start: Position at which the examples of the test file begin; None if
-      the data set comes without one.
+      there is no test file.
 
   Returns:
     The task.
@@ -61,7 +61,7 @@ def build(
 
 
 def draw(positions: np.ndarray, fraction: float, *, seed: int) -> np.ndarray:
-  """Draws the share of the examples that is dealt to clients.
+  """Draws the fraction of the examples that is dealt to clients.
 
   Args:
     positions: int64 [n], the examples that may be dealt, sorted.
@@ -154,7 +154,7 @@ def _client_splits(
 def _check_dealt_once(
   partition: list[np.ndarray], options: options_lib.TaskOptions
 ) -> None:
-  # Else a client would be tested on what it, or another, has trained on.
+  # Otherwise a client would be tested on examples that clients have trained on.
   dealt = np.concatenate(partition)
   if len(np.unique(dealt)) < len(dealt):
     raise ValueError(

@@ -119,7 +119,7 @@ def _check_fits(data_set: rules.DataSet, chosen: options.TaskOptions) -> None:
         getattr(data_set, f'{option}s'),
       )
   unused = unused_options(data_set.name, values)
-  for option in options.changed(chosen):
+  for option in chosen.changed():
     if option in unused:
       settings = ' and '.join(f'{n}={v!r}' for n, v in unused[option].items())
       raise ValueError(

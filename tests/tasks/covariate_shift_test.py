@@ -97,8 +97,8 @@ class TestCovariateShift:
     effective = 1 / (weights**2).sum(axis=1)
     assert effective[0] < 133.3 and effective[1] < 66.7
     assert str(warning.message) == (
-      'The covariate shift lets clients draw more than ten times as many '
-      'examples as are effectively there to draw from (client 0: 1333 of '
+      'The covariate shift makes clients draw more than ten times as many '
+      'examples as their effective sample size (client 0: 1333 of '
       f'{effective[0]:.1f}, client 1: 667 of {effective[1]:.1f}).'
     )
     assert warning.filename == __file__
