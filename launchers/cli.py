@@ -27,6 +27,7 @@ def run(
   main: Callable[[list[str]], None],
   define_flags: Callable[[flags.FlagValues], None],
   *flag_modules: types.ModuleType,
+  define_help: Callable[[], None] = app.define_help_flags,
 ) -> None:
   """Defines and parses the flags, and calls `main`.
 
@@ -34,13 +35,14 @@ def run(
     main: Takes what is left of the command line.
     define_flags: Defines the launcher's flags.
     *flag_modules: Other modules whose flags `--help` shows.
+    define_help: Defines `--help`.
   """
   # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
   # the middle of the import, and Keras then takes symbolic tensors for eager.
   define_flags(flags.FLAGS)
   for module in flag_modules:
     flags.adopt_module_key_flags(module)
-  app.define_help_flags()
+  define_help()
   main(app.parse_flags_with_usage(sys.argv))
 
 

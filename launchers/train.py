@@ -15,6 +15,7 @@ from typing import Any
 from absl import flags
 
 from launchers import cli
+from launchers.options import help_text
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
 
@@ -46,6 +47,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.check_same_run(output_dir, text)
     settings_lib.check_finished(settings['compare_with'])
     settings_lib.make_writable(output_dir)
+    notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
+  for note in notes:
+    print(note)
   cli.prepare_for_tensorflow()
   from launchers.plots import all_plots
   from launchers.runs import training
@@ -103,4 +107,4 @@ def _print_summary(
 
 
 if __name__ == '__main__':
-  cli.run(main, train_flags.define_flags, train_flags)
+  cli.run(main, train_flags.define_flags, define_help=help_text.define_help)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from launchers.options import methods
+from launchers.runs import processes
 from launchers.runs import run_files
 import tasks
 from tff_fair import metrics
@@ -35,7 +35,7 @@ def of_clients(
   Raises:
     ValueError: If there is no validation set, or an argument is refused.
   """
-  if not methods.needs_contributions(settings):
+  if not processes.needs(settings, 'contributions'):
     return None
   path = output_dir / FILE
   if path.exists():
@@ -56,10 +56,10 @@ def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
 
 
 def _measure(settings, task) -> list[float]:
-  validation = methods.validation_examples(settings, task)
+  validation = processes.validation_examples(settings, task)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = methods.build_process(
-    {**settings, 'algorithm': 'standalone'}, task, None
+  process = processes.build_process(
+    {**settings, 'algorithm': 'standalone'}, task
   )
   data = [task.client_data(i) for i in range(task.num_clients)]
   state = process.initialize()

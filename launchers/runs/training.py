@@ -16,6 +16,7 @@ from launchers.runs import contributions
 from launchers.runs import distances
 from launchers.runs import evaluation
 from launchers.runs import graceful_stop
+from launchers.runs import processes
 from launchers.runs import round_metrics
 from launchers.runs import run_directory
 from launchers.runs import run_files
@@ -69,11 +70,11 @@ class Run:
     self._task = build_task(settings)
     self.num_clients = self._task.num_clients
     # Before the seed is set: the seed is that of the initial weights.
-    statistics = _build(methods.gather_statistics, settings, self._task)
+    statistics = _build(processes.gather_statistics, settings, self._task)
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = _build(
-      methods.build_process, settings, self._task, statistics, alone
+      processes.build_process, settings, self._task, statistics, alone
     )
     run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
     contributions.keep(alone, output_dir)
@@ -83,7 +84,7 @@ class Run:
     self._cohorts = _build_cohorts(settings, self._task)
     self._evaluator = evaluation.build_evaluator(self._task, statistics)
     self._centroids = _build(
-      methods.build_class_centroids, settings, self._task
+      processes.build_class_centroids, settings, self._task
     )
     self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
     self._has_data = np.greater(self._num_train, 0)
@@ -286,9 +287,9 @@ def load_global_model(
   Raises:
     FileNotFoundError: If there is no such checkpoint.
   """
-  statistics = methods.gather_statistics(settings, task)
+  statistics = processes.gather_statistics(settings, task)
   alone = contributions.of_clients(settings, task, output_dir)
-  process = methods.build_process(settings, task, statistics, alone)
+  process = processes.build_process(settings, task, statistics, alone)
   state = run_directory.load_state(
     output_dir, process.initialize(), round_number
   )
@@ -308,7 +309,7 @@ def _build(build_fn, *arguments):
 def _build_cohorts(settings, task):
   """Round -> the client ids of each call, a function of seed and round."""
   clients = range(task.num_clients)
-  if settings['algorithm'] in methods.SEQUENTIAL:
+  if methods.METHODS[settings['algorithm']].takes_turns:
     turns = [[i] for i in clients]
     return lambda round_number: turns
   # A free rider has no data and still takes part.

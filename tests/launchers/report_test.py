@@ -379,7 +379,9 @@ class TestFairness:
   def test_by_hand(self, tmp_path):
     run = _write(tmp_path / 'x', (0.5, 0.7, 0.9, 0), num_train=(9, 9, 9, 0))
     (run,) = report_runs.read_runs([str(run)])
-    rows = {r.title: r for r in report_tables.fairness_groups([run])['Accuracy']}
+    rows = {
+      r.title: r for r in report_tables.fairness_groups([run])['Accuracy']
+    }
     assert rows['Worst client ↑'].cells[0].value == 0.5
     # (0.04 + 0 + 0.04) / 3, and 2.1^2 / (3 * 1.55).
     sd = rows['Standard deviation ↓'].cells[0].value

@@ -18,9 +18,7 @@ from tests.launchers import digits_run
 def _finished(tmp_path_factory):
   """A run of FeDABoost of three rounds, and what it printed."""
   path = tmp_path_factory.mktemp('run')
-  return path, digits_run.main(
-    path, rounds=3, eval_every=2, checkpoint_every=1
-  )
+  return path, digits_run.main(path, rounds=3, eval_every=2, checkpoint_every=1)
 
 
 def test_writes_what_the_readme_promises(finished):
