@@ -145,6 +145,12 @@ DATA = (
     'Partition dirichlet: least number of examples of a client.',
     minimum=0,
   ),
+  flag_types.Switch(
+    'random_classes',
+    False,
+    'Partition class: the classes of a client are drawn at random; otherwise'
+    ' they are the lowest ones.',
+  ),
   flag_types.Choice(
     'shift_sizes',
     None,

@@ -13,8 +13,8 @@ from launchers.options import flag_types
 from launchers.options import methods
 from launchers.options import presets
 from launchers.options import run_flags
-from launchers.options import task_rules
 from launchers.options.methods import entry
+import tasks
 
 FLAGS_FILE = 'flags.txt'
 
@@ -231,7 +231,7 @@ def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
 def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
   """The flags without effect, and the values of others that cause this."""
   method = methods.METHODS[settings['algorithm']]
-  options = task_rules.unused_options(settings['task'], settings)
+  options = tasks.unused_options(settings['task'], settings)
   found = {name: others for name, others in options.items() if name in settings}
   for flag in run_flags.of_method(method).values():
     for others in flag.unless:

@@ -16,8 +16,8 @@ import tensorflow_federated as tff
 from tests.fuzz import strategies
 from tests.fuzz.strategies import fuzzes
 from tests.fuzz.strategies import refused
+from tff_fair import fairness
 from tff_fair import metrics
-from tff_fair.metrics import fairness
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -120,12 +120,12 @@ class TestConfusion:
 
 
 class TestStatistics:
-  @fuzzes(metrics.fairness_variance, fairness.defined)
+  @fuzzes(metrics.variance, fairness.defined)
   @given(_ANY_SCORES)
   def test_variance(self, scores):
     with warnings.catch_warnings():
       warnings.simplefilter('error')
-      found = metrics.fairness_variance(scores)
+      found = metrics.variance(scores)
     known = fairness.defined('scores', scores)
     np.testing.assert_array_equal(known, [s for s in scores if s == s])
     if not len(known) or np.isinf(known).any():
@@ -192,7 +192,7 @@ class TestStatistics:
   )
   def test_what_are_no_scores(self, bad):
     for statistic in (
-      metrics.fairness_variance,
+      metrics.variance,
       metrics.client_statistics,
       metrics.mean_with_interval,
       metrics.accuracy_distances,

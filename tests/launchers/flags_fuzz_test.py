@@ -170,6 +170,7 @@ _SMALL = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
 @_settings(max_examples=3)
 @hypothesis.given(_commands(_OF_CLIENTS, unwanted=_LONG))

@@ -189,7 +189,7 @@ def test_vectorises_over_weights():
     return outputs['logits'], statistics
 
   # Without dropout: stateless draws fall back to a loop in `vectorized_map`.
-  stateless._random_layers.clear()
+  stateless._random.clear()
   for layer in stateless._layers:
     if isinstance(layer, tf.keras.layers.Dropout):
       layer.rate = 0

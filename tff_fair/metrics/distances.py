@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_fair.metrics import fairness
+from tff_fair import fairness
 
 
 def angle(u: Any, v: Any) -> tf.Tensor:

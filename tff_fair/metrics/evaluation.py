@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_fair import checks
-from tff_fair.metrics import fairness
+from tff_fair import fairness
 
 _BATCH = 1000
 

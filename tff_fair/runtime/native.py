@@ -34,7 +34,7 @@ atexit.register(stop_workers)
 
 def _compile(comp):
   return tff.backends.native.desugar_and_transform_to_native(
-    secure_sums.in_the_open(comp)
+    secure_sums.replace_secure_sums(comp)
   )
 
 

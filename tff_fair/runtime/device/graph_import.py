@@ -7,17 +7,11 @@ which runs it on any device.
 
 from collections.abc import Callable, Sequence
 import functools
-import itertools
 
 import tensorflow as tf
-
-# Not public, but TensorFlow's own way to give a function library and its
-# variables names that are unique in the process, as SavedModels need it;
-# `tf.graph_util.import_graph_def` does not. The project pins TensorFlow.
-from tensorflow.python.saved_model import function_deserialization
 import tensorflow_federated as tff
 
-_import_numbers = itertools.count()
+from tff_fair import internals
 
 
 class ImportedGraph:
@@ -37,7 +31,7 @@ class ImportedGraph:
     proto = block.proto.tensorflow
     graph_def = tf.compat.v1.GraphDef()
     proto.graph_def.Unpack(graph_def)
-    functions = _import_functions(graph_def)
+    functions = internals.import_functions(graph_def)
     build = functools.partial(
       _build_function, graph_def, functions, proto.session_token_tensor_name
     )
@@ -111,18 +105,6 @@ def _sub_graph(graph_def, names):
     node=[node for node in graph_def.node if node.name in found],
     versions=graph_def.versions,
   )
-
-
-def _import_functions(graph_def):
-  """Imports the graph's function library and moves the graph to its names."""
-  suffix = f'_import_{next(_import_numbers)}'
-  functions = function_deserialization.load_function_def_library(
-    graph_def.library, load_shared_name_suffix=suffix
-  )
-  graph_def.library.Clear()
-  for node in graph_def.node:
-    function_deserialization.fix_node_def(node, functions, suffix)
-  return functions
 
 
 def _tensor_names(binding) -> list[str]:

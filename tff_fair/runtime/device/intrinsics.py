@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import internals
 from tff_fair.runtime.device import aggregation
 from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
@@ -33,7 +34,7 @@ def build_operator(block: tff.framework.Intrinsic) -> Operator:
   match block.uri:
     case tff.framework.FEDERATED_AGGREGATE.uri:
       return aggregation.Aggregation(block.type_signature.parameter)
-    case 'federated_select':
+    case internals.FEDERATED_SELECT:
       element_type = block.type_signature.result.member.element
       return functools.partial(_select, element_type)
     case uri if uri in _OPERATORS:
@@ -41,7 +42,7 @@ def build_operator(block: tff.framework.Intrinsic) -> Operator:
   known = [
     *_OPERATORS,
     tff.framework.FEDERATED_AGGREGATE.uri,
-    'federated_select',
+    internals.FEDERATED_SELECT,
   ]
   raise NotImplementedError(
     "The 'device' runtime must know every intrinsic of a computation, found"
@@ -139,5 +140,5 @@ _OPERATORS: dict[str, Operator] = {
   tff.framework.FEDERATED_VALUE_AT_SERVER.uri: _value_at_server,
   tff.framework.FEDERATED_ZIP_AT_CLIENTS.uri: _zip_at_clients,
   tff.framework.FEDERATED_ZIP_AT_SERVER.uri: _zip_at_server,
-  'sequence_reduce': _sequence_reduce,
+  internals.SEQUENCE_REDUCE: _sequence_reduce,
 }

@@ -47,7 +47,7 @@ class Program:
         not support; the message names it.
     """
     tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-      secure_sums.in_the_open(computation).to_building_block()
+      secure_sums.replace_secure_sums(computation).to_building_block()
     )
     self._root = tff.framework.to_call_dominant(tree)
     self._device = device

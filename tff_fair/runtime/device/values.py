@@ -17,6 +17,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import internals
+
 Struct = tff.structure.Struct
 
 
@@ -25,6 +27,36 @@ class AllEqual:
   """A client-placed value that is the same for all clients."""
 
   value: Any
+
+
+class Mirror:
+  """Remembers which tensor each array that a context returned is a view of.
+
+  A process's state is returned as arrays and passed back in the next round.
+  While the caller holds an array, its tensor stays on its device and is found
+  again instead of converted. Arrays are read-only, so they cannot differ.
+  """
+
+  def __init__(self):
+    """Knows no array yet."""
+    self._tensors: dict[int, tf.Tensor] = {}
+
+  def __len__(self) -> int:
+    """The number of arrays that the caller still holds."""
+    return len(self._tensors)
+
+  def array(self, tensor: tf.Tensor) -> Any:
+    """The array of a tensor, or its scalar."""
+    if tensor.shape.rank == 0 or tensor.dtype == tf.string:
+      return tensor.numpy()
+    array = internals.read_only_array(tensor)
+    self._tensors[id(array)] = tensor
+    weakref.finalize(array, self._tensors.pop, id(array), None)
+    return array
+
+  def tensor(self, value: Any) -> tf.Tensor | None:
+    """The tensor of an array that `array` returned, or None."""
+    return self._tensors.get(id(value))
 
 
 def is_different_at_clients(value_type: tff.Type) -> bool:
@@ -161,12 +193,13 @@ def count_clients(value: Any, value_type: tff.Type | None) -> int:
   return numbers.pop() if numbers else 0
 
 
-def from_python(value: Any, value_type: tff.Type) -> Any:
+def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
   """Converts an argument of a computation.
 
   Args:
     value: What the caller passed.
     value_type: The type of the computation's parameter.
+    mirror: That of the context; its arrays are not converted again.
 
   Returns:
     A value of the interpreter.
@@ -176,32 +209,35 @@ def from_python(value: Any, value_type: tff.Type) -> Any:
   """
   match value_type:
     case tff.FederatedType(all_equal=True, placement=tff.CLIENTS):
-      return AllEqual(from_python(value, value_type.member))
+      return AllEqual(from_python(value, value_type.member, mirror))
     case tff.FederatedType(placement=tff.CLIENTS):
       if not isinstance(value, list):
         raise TypeError(
           'A client-placed argument must be a list with an entry a client,'
           f' found {type(value).__name__}.'
         )
-      return [from_python(v, value_type.member) for v in value]
+      return [from_python(v, value_type.member, mirror) for v in value]
     case tff.FederatedType():
-      return from_python(value, value_type.member)
+      return from_python(value, value_type.member, mirror)
     case tff.StructType():
-      return _struct(value, value_type)
+      return _struct(value, value_type, mirror)
     case tff.SequenceType():
-      return _sequence(value, value_type)
+      return _sequence(value, value_type, mirror)
     case tff.TensorType():
-      return _tensor(value, value_type)
+      return _tensor(value, value_type, mirror)
   raise TypeError(f'An argument must not be of the type {value_type}.')
 
 
-def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
+def to_python(
+  value: Any, value_type: tff.Type, num_clients: int, mirror: Mirror
+) -> Any:
   """Converts the result of a computation.
 
   Args:
     value: A value of the interpreter.
     value_type: The computation's result type.
     num_clients: Number of clients of this execution.
+    mirror: That of the context.
 
   Returns:
     NumPy arrays and scalars, `bytes`, `tf.data.Dataset`s, in the Python
@@ -228,7 +264,7 @@ def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
       case tff.SequenceType():
         return value
       case tff.TensorType():
-        return _mirror.array(value)
+        return mirror.array(value)
     raise TypeError(
       f'The result of a computation must not be of the type {value_type}.'
     )
@@ -236,7 +272,7 @@ def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
   return tff.types.type_to_py_container(convert(value, value_type), value_type)
 
 
-def _struct(value, value_type) -> tuple:
+def _struct(value, value_type, mirror) -> tuple:
   """A mapping, sequence, named tuple, attrs class or Struct."""
   try:
     elements = tff.structure.to_elements(
@@ -258,17 +294,18 @@ def _struct(value, value_type) -> tuple:
       f' {found}.'
     )
   return tuple(
-    from_python(v, t) for (_, v), (_, t) in zip(elements, types, strict=True)
+    from_python(v, t, mirror)
+    for (_, v), (_, t) in zip(elements, types, strict=True)
   )
 
 
-def _sequence(value, value_type) -> tf.data.Dataset:
+def _sequence(value, value_type, mirror) -> tf.data.Dataset:
   """A data set, or a list of elements."""
   if isinstance(value, list):
     element_type = value_type.element
     if not value:
       return to_dataset([_zeros(element_type)], element_type).take(0)
-    elements = [from_python(e, element_type) for e in value]
+    elements = [from_python(e, element_type, mirror) for e in value]
     return to_dataset(elements, element_type)
   if not isinstance(value, tf.data.Dataset):
     raise TypeError(
@@ -309,9 +346,9 @@ def _client_counts(value, value_type):
     yield len(value)
 
 
-def _tensor(value, value_type) -> tf.Tensor:
+def _tensor(value, value_type, mirror) -> tf.Tensor:
   dtype = tf.dtypes.as_dtype(value_type.dtype)
-  tensor = _mirror.tensor(value)
+  tensor = mirror.tensor(value)
   if tensor is None:
     try:
       # Arrays keep their dtype, to be refused if it is another.
@@ -329,36 +366,3 @@ def _tensor(value, value_type) -> tf.Tensor:
       f' {tensor.dtype.name}{tensor.shape.as_list()}.'
     )
   return tensor
-
-
-class _Mirror:
-  """Remembers of which tensor an array is the view.
-
-  A process's state goes out as arrays and comes back in the next round. As
-  long as the caller holds an array, its tensor is kept where it is, on the
-  device, and found again instead of converted. Arrays are read-only, so the two
-  cannot differ.
-  """
-
-  def __init__(self):
-    self._tensors: dict[int, tf.Tensor] = {}
-
-  def array(self, tensor: tf.Tensor) -> Any:
-    """The array, or scalar, of a tensor."""
-    if tensor.shape.rank == 0 or tensor.dtype == tf.string:
-      return tensor.numpy()
-    if 'CPU' in tensor.device:
-      array = np.asarray(memoryview(tensor))  # No copy, and read-only.
-    else:
-      array = tensor.numpy()
-      array.flags.writeable = False
-    self._tensors[id(array)] = tensor
-    weakref.finalize(array, self._tensors.pop, id(array), None)
-    return array
-
-  def tensor(self, value: Any) -> tf.Tensor | None:
-    """The tensor of an array that this object gave out, or None."""
-    return self._tensors.get(id(value))
-
-
-_mirror = _Mirror()
