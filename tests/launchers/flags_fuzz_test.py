@@ -1,7 +1,7 @@
 """Flags drawn at random: a clear error or the right answer, never a traceback.
 
 An error is one sentence: absl's of a value that it cannot parse, a
-`SettingsError` before anything is built, one of `training.MISTAKES` after that.
+`SettingsError` before anything is built, then one of `training.USER_ERRORS`.
 """
 
 import functools
@@ -147,7 +147,7 @@ def test_a_task_is_built_or_refused(arguments):
   found = _resolve_or_skip([*arguments, *_DIGITS])
   try:
     task = training.build_task(found)
-  except training.MISTAKES as error:
+  except training.USER_ERRORS as error:
     _assert_is_a_sentence(error)
     return
   riders = found.get('free_riders', 0)
@@ -183,7 +183,7 @@ def test_a_round_is_run_or_refused(arguments):
     try:
       run = training.Run(found, path, settings_lib.to_text(found, None))
       run.train(lambda row: None)
-    except training.MISTAKES as error:
+    except training.USER_ERRORS as error:
       _assert_is_a_sentence(error)
       return
     rounds = pd.read_csv(path / 'metrics.csv')
@@ -248,9 +248,9 @@ def test_covariate_shift_begins_or_refuses(folder, arguments):
 @_settings(max_examples=60)
 @hypothesis.given(_flags_of(benchmark))
 def test_benchmark_begins_or_refuses(folder, arguments):
-  arguments = ['--works=A', *arguments, f'--output_dir={folder}']
+  arguments = ['--workloads=A', *arguments, f'--output_dir={folder}']
   with mock.patch.object(benchmark, '_time_starts', side_effect=_Resolved):
-    _launch(benchmark, arguments, 'launchers.benchmark._time_works')
+    _launch(benchmark, arguments, 'launchers.benchmark._time_workloads')
 
 
 # What a search among thousands of commands has found.
@@ -267,7 +267,9 @@ class TestFound:
     from launchers.runs import training
 
     found = _resolve(['--task=mnist', f'--data_dir={"x" * 300}'])
-    with pytest.raises(training.MISTAKES, match='must be readable, found: Fil'):
+    with pytest.raises(
+      training.USER_ERRORS, match='must be readable, found: F'
+    ):
       training.build_task(found)
 
   def test_numbers_of_clients_that_no_memory_holds_are_refused(self):

@@ -204,9 +204,11 @@ def test_flags_without_effect_are_refused():
       ('--partition=equal --dirichlet_alpha=0.1', '--partition=equal'),
       ('--partition=equal --balance_cap', '--partition=equal'),
       ('--partition=dirichlet --num_examples=9', '--partition=dirichlet'),
+      # The default of the task.
+      ('--task=adult --dirichlet_alpha=0.1', '--partition=power_law'),
       (
         '--task=femnist --partition=writer --min_samples=3',
-        '--partition=writer',
+        '--task=femnist',
       ),
       ('--task=femnist --data_fraction=0.5', '--task=femnist'),
       (
