@@ -102,7 +102,7 @@ def test_client_data_of_a_task():
 
 def test_the_model_may_be_chosen():
   for model, embedding in [
-    (None, 200),
+    (None, 128),
     ('mlp_cffl_mnist', 64),
     ('mlp_cffl_adult', 32),
     ('cnn_cifar_gn', 128),
