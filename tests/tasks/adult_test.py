@@ -154,18 +154,6 @@ def test_other_partitions(data_dir):
     assert len(np.unique(dealt)) == len(dealt) > 30
 
 
-def test_free_riders_do_not_change_the_others(data_dir):
-  alone, accompanied = (
-    tasks.build_task(
-      'adult', data_dir=data_dir, split='server', free_riders=free_riders
-    )
-    for free_riders in (0, 1)
-  )
-  assert accompanied.free_riders == (5,)
-  np.testing.assert_array_equal(alone.data.x, accompanied.data.x)
-  np.testing.assert_array_equal(alone.validation.x, accompanied.validation.x)
-
-
 def test_refuses_files_that_cannot_be_balanced(home):
   for num_above, num_others in [(5, 4), (0, 4)]:
     lines = adult_file.lines(num_above, num_others)

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import tasks
+from tasks import covariate_shift
+from tasks import partitions
+from tasks import pooled
 from tasks import rules
 from tests.tasks import refusals
 
@@ -35,21 +38,104 @@ def test_digits_by_default():
   assert abs(len(task.global_test.y) - 359) <= 10
 
 
-def test_digits_are_uneven_by_default_and_even_on_request():
-  def spread(task):
-    return np.ptp([len(positions) for positions in _positions(task)])
+# Options -> the partition of labels and pixels that they describe.
+_PARTITIONS = [
+  ({}, lambda x, y: partitions.dirichlet(y, 5, 0.5, seed=7)),
+  (
+    {
+      'dirichlet_alpha': 0.05,
+      'dirichlet_remainder': 'drop',
+      'balance_cap': True,
+      'min_samples': 60,
+    },
+    lambda x, y: partitions.dirichlet(
+      y,
+      5,
+      0.05,
+      seed=7,
+      remainder='drop',
+      balance_cap=True,
+      min_samples=60,
+    ),
+  ),
+  ({'partition': 'equal'}, lambda x, y: partitions.equal(len(y), 5, seed=7)),
+  *(
+    (
+      {'partition': name, 'num_examples': 300},
+      lambda x, y, deal=deal: deal(len(y), 5, seed=7, total=300),
+    )
+    for name, deal in [
+      ('equal', partitions.equal),
+      ('power_law', partitions.power_law),
+      ('zipf', partitions.zipf),
+    ]
+  ),
+  ({'partition': 'class'}, lambda x, y: partitions.classes(y, 5, seed=7)),
+  (
+    {'partition': 'class', 'num_examples': 200, 'random_classes': True},
+    lambda x, y: partitions.classes(
+      y, 5, seed=7, total=200, random_classes=True
+    ),
+  ),
+  (
+    {'partition': 'covariate_shift'},
+    lambda x, y: covariate_shift.covariate_shift(
+      x,
+      5,
+      sizes='equal',
+      shift=5.0,
+      pca_dim=10,
+      weights='density',
+      method='importance',
+      seed=7,
+    ),
+  ),
+  (
+    {
+      'partition': 'covariate_shift',
+      'shift_sizes': 'zipf',
+      'shift': 2.0,
+      'pca_dim': 3,
+      'shift_weights': 'ratio',
+      'num_examples': 500,
+    },
+    lambda x, y: covariate_shift.covariate_shift(
+      x,
+      5,
+      sizes='zipf',
+      shift=2.0,
+      pca_dim=3,
+      weights='ratio',
+      seed=7,
+      total=500,
+    ),
+  ),
+  (
+    {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'},
+    lambda x, y: covariate_shift.covariate_shift(
+      x, 5, method='pc1_sort', seed=7
+    ),
+  ),
+]
 
-  assert spread(tasks.build_task('digits')) > 50
-  assert spread(tasks.build_task('digits', partition='equal')) == 1
 
-
-def test_digits_alpha_governs_the_classes_of_a_client():
-  def num_classes(alpha):
-    task = tasks.build_task('digits', dirichlet_alpha=alpha)
-    return np.mean([len(np.unique(task.data.y[p])) for p in _positions(task)])
-
-  assert num_classes(0.05) < 5
-  assert num_classes(100.0) > 9
+@pytest.mark.parametrize('split', ['client', 'server'])
+@pytest.mark.parametrize('fraction', [1.0, 0.5])
+def test_the_partition_is_that_of_the_options(split, fraction):
+  for options, describe in _PARTITIONS:
+    task = tasks.build_task(
+      'digits',
+      num_clients=5,
+      seed=7,
+      split=split,
+      data_fraction=fraction,
+      **options,
+    )
+    pool = np.arange(1797) if split == 'client' else task.server.to_deal
+    pool = pooled.draw(pool, fraction, seed=7)
+    expected = describe(task.data.x[pool], task.data.y[pool])
+    for found, part in zip(_positions(task), expected, strict=True):
+      assert np.sort(found).tolist() == pool[part].tolist(), options
 
 
 def test_fractions_reach_the_splits():
@@ -64,25 +150,6 @@ def test_fractions_reach_the_splits():
   assert [len(part.y) for part in task.examples(0)] == [673, 225, 899]
 
 
-def test_balance_cap_reaches_the_partition():
-  def num_overfull(**arguments):
-    task = tasks.build_task('digits', dirichlet_alpha=0.1, **arguments)
-    counts = np.array(
-      [np.bincount(task.data.y[p], minlength=10) for p in _positions(task)]
-    )
-    held_before = np.cumsum(counts, axis=1) - counts
-    # What clients that already hold 1,797 / 20 examples take all the same.
-    return counts[held_before >= 1797 / 20].sum()
-
-  assert num_overfull() > 0
-  assert num_overfull(balance_cap=True) == 0
-
-
-def test_min_samples_reaches_the_partition():
-  task = tasks.build_task('digits', dirichlet_alpha=0.05, min_samples=40)
-  assert min(map(len, _positions(task))) >= 40
-
-
 @pytest.mark.parametrize('partition', rules.POOL_PARTITIONS)
 def test_same_arguments_same_task_and_another_seed_another(partition):
   def build(seed):
@@ -92,17 +159,9 @@ def test_same_arguments_same_task_and_another_seed_another(partition):
   assert not _same(build(3), build(4))
 
 
-def test_client_data_of_a_task():
-  task = tasks.build_task('digits')
-  (train,) = task.client_data(7)['train'].as_numpy_iterator()
-  expected = task.examples(7).train
-  np.testing.assert_array_equal(train['x'], expected.x)
-  np.testing.assert_array_equal(train['y'], expected.y)
-
-
 def test_the_model_may_be_chosen():
   for model, embedding in [
-    (None, 200),
+    (None, 128),
     ('mlp_cffl_mnist', 64),
     ('mlp_cffl_adult', 32),
     ('cnn_cifar_gn', 128),
@@ -112,65 +171,6 @@ def test_the_model_may_be_chosen():
     outputs = task.model_fn()(task.examples(0).train.x[:2])
     assert outputs['embedding'].shape == (2, embedding)
     assert outputs['logits'].shape == (2, 10)
-
-
-def test_num_examples_are_dealt_in_all():
-  for partition in ('equal', 'power_law', 'zipf', 'class'):
-    for split in ('client', 'server'):
-      task = tasks.build_task(
-        'digits',
-        num_clients=5,
-        partition=partition,
-        num_examples=300,
-        split=split,
-      )
-      dealt = np.concatenate(_positions(task))
-      assert len(dealt) == len(np.unique(dealt)) == 300
-
-
-def test_power_law_sizes_of_a_task():
-  task = tasks.build_task(
-    'digits',
-    num_clients=5,
-    partition='power_law',
-    num_examples=600,
-    split='server',
-  )
-  # A fifth of 71, 335, 600, 865, 1129 of 3,000.
-  assert [task.num_train(i) for i in range(5)] == [14, 67, 120, 173, 226]
-
-
-def test_zipf_sizes_of_a_task():
-  task = tasks.build_task(
-    'digits', num_clients=3, partition='zipf', split='server', num_examples=110
-  )
-  assert [task.num_train(i) for i in range(3)] == [60, 30, 20]
-
-
-def test_the_remainder_of_a_dirichlet_partition_may_be_dropped():
-  def num_dealt(**arguments):
-    task = tasks.build_task('digits', num_clients=40, **arguments)
-    return sum(map(len, _positions(task)))
-
-  assert num_dealt() == num_dealt(dirichlet_remainder='use') == 1797
-  # 40 clients lose half an example of each of 10 classes, or there about.
-  assert 1797 - 300 < num_dealt(dirichlet_remainder='drop') < 1797 - 100
-
-
-def test_half_of_the_pool_is_dealt_with_a_covariate_shift():
-  for method in ('importance', 'pc1_sort'):
-    for sizes, expected in [
-      ('equal', [300, 299, 299]),
-      ('zipf', [490, 245, 163]),
-    ]:
-      task = tasks.build_task(
-        'digits',
-        num_clients=3,
-        partition='covariate_shift',
-        shift_sizes=sizes,
-        shift_method=method,
-      )
-      assert [len(positions) for positions in _positions(task)] == expected
 
 
 def test_what_a_client_draws_twice_is_in_one_of_its_parts():
@@ -190,58 +190,6 @@ def test_what_a_client_draws_twice_is_in_one_of_its_parts():
     sizes = np.array([len(np.unique(part)) for part in split])
     # 7:1:2 of the distinct ones, but for rounding.
     np.testing.assert_allclose(sizes / sizes.sum(), [0.7, 0.1, 0.2], atol=0.01)
-
-
-def test_the_options_of_the_shift_reach_the_partition():
-  def build(**arguments):
-    return tasks.build_task(
-      'digits', num_clients=3, partition='covariate_shift', **arguments
-    )
-
-  chosen = {
-    'shift': 5.0,
-    'pca_dim': 10,
-    'shift_weights': 'density',
-    'shift_method': 'importance',
-    'shift_sizes': 'equal',
-  }
-  default = build()
-  assert _same(default, build(**chosen))
-  for name, value in [
-    ('shift', 2.0),
-    ('pca_dim', 3),
-    ('shift_weights', 'ratio'),
-    ('shift_sizes', 'zipf'),
-  ]:
-    assert not _same(default, build(**{name: value}))
-  assert not _same(default, build(shift_method='pc1_sort'))
-
-
-def test_a_server_shifts_what_it_deals():
-  task = tasks.build_task(
-    'digits', num_clients=3, partition='covariate_shift', split='server'
-  )
-  dealt = np.concatenate(_positions(task))
-  assert len(dealt) == 1294 // 2
-  assert np.isin(dealt, task.server.to_deal).all()
-
-
-def test_classes_of_a_task():
-  task = tasks.build_task(
-    'digits', num_clients=5, partition='class', split='server'
-  )
-  labels = [set(task.examples(i).train.y) for i in range(5)]
-  assert labels == [set(range(count)) for count in (1, 3, 5, 7, 10)]
-  assert len({task.num_train(i) for i in range(5)}) == 1
-
-
-def test_classes_of_a_task_may_be_random():
-  task = tasks.build_task(
-    'digits', num_clients=5, partition='class', random_classes=True
-  )
-  labels = [set(task.data.y[positions]) for positions in _positions(task)]
-  assert list(map(len, labels)) == [1, 3, 5, 7, 10]
-  assert labels[1] != {0, 1, 2}
 
 
 def test_a_server_may_deal_an_example_twice_but_keeps_its_own():
@@ -316,8 +264,66 @@ def test_free_riders_do_not_change_the_others(split):
     assert train['x'].shape == (0, 8, 8, 1)
 
 
+def _dealt(**arguments):
+  """The positions of all clients' examples, sorted."""
+  task = tasks.build_task(
+    'digits', **{'num_clients': 5, 'partition': 'equal', **arguments}
+  )
+  return np.sort(np.concatenate(_positions(task)))
+
+
+def test_a_share_of_the_data():
+  for fraction, size in [
+    (0.25, 449),  # 449.25
+    (0.3, 539),  # 539.1
+    (0.015, 27),  # 26.955
+    (0.5, 899),  # 898.5: a half rounds up.
+    (0.9999, 1797),  # 1796.8203
+  ]:
+    dealt = _dealt(data_fraction=fraction)
+    assert len(dealt) == len(np.unique(dealt)) == size
+    assert dealt.min() >= 0 and dealt.max() < 1797
+  assert len(_dealt(data_fraction=1e-6, num_clients=1)) == 1
+  dealt = _dealt(data_fraction=0.5)
+  # Of the first 898; the standard deviation is 10.6.
+  assert abs(np.count_nonzero(dealt < 898) - 449) < 60
+  assert set(np.diff(dealt)) > {1, 2, 3}
+
+
+def test_the_share_depends_on_the_seed_alone():
+  expected = _dealt(data_fraction=0.3)
+  assert not np.array_equal(expected, _dealt(data_fraction=0.3, seed=4))
+  for others in (
+    {'num_clients': 3},
+    {'partition': 'power_law'},
+    {'partition': 'dirichlet', 'dirichlet_alpha': 0.1},
+    {'test_fraction': 0.5, 'holdout_fraction': 0.0},
+  ):
+    assert np.array_equal(_dealt(data_fraction=0.3, **others), expected)
+
+
 def test_refuses():
   rows = [
+    *(
+      (
+        {
+          'partition': partition,
+          'split': split,
+          'data_fraction': 0.5,
+          'num_examples': left + 1,
+        },
+        rf'^num_examples must be in 1\.\.{left}, found {left + 1}\.$',
+      )
+      for partition in ('equal', 'class')
+      for split, left in (('client', 899), ('server', 647))
+    ),
+    *(
+      (
+        {'data_fraction': 0.002, 'partition': partition, 'num_clients': 10},
+        r'found .*\.$',
+      )
+      for partition in ('dirichlet', 'equal', 'power_law', 'class')
+    ),
     (
       {'partition': 'equal', 'num_examples': 1798},
       r'^num_examples must be in 1\.\.1797, found 1798\.$',

@@ -114,31 +114,27 @@ class TestDeals:
         assert part.max() > 50 > part.min()
 
   def test_refuse(self, deal):
+    legal = {'num_examples': 100, 'num_clients': 3, 'seed': 0}
+    call = functools.partial(deal, **legal)
+    refusals.check_values(
+      call,
+      {
+        'num_clients': [0, 1.5, True],
+        'num_examples': [9.0],
+        'seed': [-1],
+        'total': [101, 50.0],
+      },
+    )
     rows = [
       (
         {'num_clients': 101},
-        ValueError,
         r'^101 clients .* need 101 examples, found 100\.$',
       ),
-      ({'num_clients': 0}, ValueError, r'^num_clients must be at least 1, fou'),
-      ({'num_clients': 1.5}, TypeError, r'^num_clients must be an integer, fo'),
-      ({'num_clients': True}, TypeError, r'must be an integer, found True\.$'),
-      ({'num_examples': 9.0}, TypeError, r'^num_examples must be an integer'),
-      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
-      ({'total': 101}, ValueError, r'^total must be in 0\.\.100, found 101\.$'),
-      (
-        {'total': 2},
-        ValueError,
-        r'^3 clients .* need 3 examples, found 2\.$',
-      ),
-      (
-        {'total': 50.0},
-        TypeError,
-        r'^total must be an integer, found 50\.0\.$',
-      ),
+      ({'total': 2}, r'^3 clients .* need 3 examples, found 2\.$'),
     ]
-    legal = {'num_examples': 100, 'num_clients': 3, 'seed': 0}
-    refusals.check(functools.partial(deal, **legal), rows)
+    refusals.check(
+      call, [(arguments, ValueError, message) for arguments, message in rows]
+    )
 
 
 class TestClasses:
@@ -167,15 +163,10 @@ class TestClasses:
           + [0] * (10 - owned)
         )
 
-  def test_is_random_and_repeatable(self):
-    first, same, other = (
-      partitions.classes(self.labels, 5, seed=seed, total=3000)
-      for seed in (1, 1, 2)
-    )
-    assert _same(first, same)
-    assert not _same(first, other)
+  def test_examples_are_random(self):
+    first, *_ = partitions.classes(self.labels, 5, seed=1, total=3000)
     # A random 600 of 5,400 do not all lie in one half.
-    assert first[0].min() < len(self.labels) / 2 < first[0].max()
+    assert first.min() < len(self.labels) / 2 < first.max()
 
   def test_a_total_is_divided_without_the_remainder(self):
     partition = partitions.classes(self.labels, 5, seed=0, total=3004)
@@ -217,14 +208,6 @@ class TestClasses:
     # Clients 3 to 6 own the lowest classes with a chance below 1 % each.
     lowest = np.tri(10, dtype=bool)
     assert not (owned == lowest)[3:7].all(axis=1).any()
-    same, other = (
-      partitions.classes(
-        self.labels, 10, seed=seed, total=6000, random_classes=True
-      )
-      for seed in (0, 1)
-    )
-    assert _same(partition, same)
-    assert not _same(partition, other)
 
   def test_classes_are_the_labels_that_occur(self):
     labels = np.repeat([3, 5, 9], 10)
@@ -236,45 +219,46 @@ class TestClasses:
     ]
 
   def test_refuses(self):
-    rows = [
-      ({'num_clients': 0}, ValueError, r'^num_clients must be at least 1'),
-      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
-      ({'total': 3001}, ValueError, r'^total must be in 0\.\.3000, found 3001'),
-      ({'total': 60.0}, TypeError, r'^total must be an integer, found 60\.0'),
-      (
-        {'total': 49},
-        ValueError,
-        r'^Every client must get at least as many examples as there are '
-        r'classes, 10, found 9\.$',
-      ),
-      (
-        {'num_clients': 2**40},
-        ValueError,
-        r'^Every client must get .* classes, 10, found 0\.$',
-      ),
-      ({'labels': LABELS / 2}, TypeError, r'^labels must be integers'),
-    ]
     legal = {'labels': LABELS, 'num_clients': 5, 'seed': 0}
-    refusals.check(functools.partial(partitions.classes, **legal), rows)
+    call = functools.partial(partitions.classes, **legal)
+    refusals.check_values(
+      call,
+      {
+        'num_clients': [0],
+        'seed': [-1],
+        'total': [3001, 60.0],
+        'labels': [LABELS / 2],
+      },
+    )
+    message = (
+      r'^Every client must get at least as many examples as there are classes, '
+      r'10, found {}\.$'
+    )
+    rows = [
+      ({'total': 49}, ValueError, message.format(9)),
+      ({'num_clients': 2**40}, ValueError, message.format(0)),
+    ]
+    refusals.check(call, rows)
 
 
 class TestDirichlet:
   def test_gives_every_example_to_one_client(self):
     for alpha, num_clients, balance_cap in itertools.product(
-      (1e-6, 0.05, 0.5, 1e6), (1, 2, 20, 200), (False, True)
+      (1e-6, 0.5, 1e6), (1, 20, 200), (False, True)
     ):
-      partition = partitions.dirichlet(
-        LABELS, num_clients, alpha, seed=0, balance_cap=balance_cap
-      )
-      assert len(partition) == num_clients
-      _check_disjoint_and_sorted(partition, len(LABELS))
-      assert _sizes(partition).sum() == len(LABELS)
-      assert _sizes(partition).min() >= 2
-
-  def test_is_repeatable_and_depends_on_the_seed(self):
-    partition = partitions.dirichlet(LABELS, 20, 0.5, seed=3)
-    assert _same(partition, partitions.dirichlet(LABELS, 20, 0.5, seed=3))
-    assert not _same(partition, partitions.dirichlet(LABELS, 20, 0.5, seed=4))
+      for min_samples in (2, 15):
+        partition = partitions.dirichlet(
+          LABELS,
+          num_clients,
+          alpha,
+          seed=0,
+          balance_cap=balance_cap,
+          min_samples=min_samples,
+        )
+        assert len(partition) == num_clients
+        _check_disjoint_and_sorted(partition, len(LABELS))
+        assert _sizes(partition).sum() == len(LABELS)
+        assert _sizes(partition).min() >= min_samples
 
   def test_examples_of_a_class_are_shuffled(self):
     labels = np.zeros(1000, np.int64)
@@ -301,14 +285,6 @@ class TestDirichlet:
     shares = _class_counts(labels, partition) / 100
     # The standard error of a variance from 400 draws is about 7 %.
     np.testing.assert_allclose(shares.var(axis=1), 0.0625, rtol=0.25)
-
-  def test_min_samples(self):
-    for min_samples in (2, 10, 150):
-      partition = partitions.dirichlet(
-        LABELS, 20, 0.05, seed=0, min_samples=min_samples
-      )
-      assert _sizes(partition).min() >= min_samples
-      assert _sizes(partition).sum() == len(LABELS)
 
   def test_without_min_samples_clients_may_be_empty(self):
     # One class cannot reach more than a few clients with so small an alpha.
@@ -379,17 +355,20 @@ class TestDirichlet:
     assert capped.std() < 0.7 * free.std()
 
   def test_refuses(self):
+    legal = {'labels': LABELS, 'num_clients': 10, 'alpha': 0.5, 'seed': 0}
+    call = functools.partial(partitions.dirichlet, **legal)
+    refusals.check_values(
+      call,
+      {
+        'num_clients': [0, 2.0],
+        'alpha': [0, -1, 1e-7, 1e7, np.nan, np.inf, 'a'],
+        'seed': [-1],
+        'min_samples': [-1],
+        'remainder': ['keep'],
+        'labels': [LABELS / 2, LABELS[:0], LABELS.reshape(-1, 2)],
+      },
+    )
     rows = [
-      ({'num_clients': 0}, ValueError, r'^num_clients must be at least 1'),
-      ({'num_clients': 2.0}, TypeError, r'^num_clients must be an integer'),
-      ({'alpha': 0}, ValueError, r'^alpha must be in \[1e-06, .* found 0'),
-      ({'alpha': -1}, ValueError, r'^alpha must be in .* found -1\.$'),
-      ({'alpha': 1e7}, ValueError, r'^alpha must be in .* found 1000'),
-      ({'alpha': np.nan}, ValueError, r'^alpha must be finite, found nan'),
-      ({'alpha': np.inf}, ValueError, r'^alpha must be finite, found inf'),
-      ({'alpha': 'a'}, TypeError, r"^alpha must be a real number.*'a'\.$"),
-      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
-      ({'min_samples': -1}, ValueError, r'^min_samples must be at least 0'),
       (
         {'min_samples': 301},
         ValueError,
@@ -397,30 +376,14 @@ class TestDirichlet:
         r'examples, found 3000\.$',
       ),
       (
-        {'remainder': 'keep'},
-        ValueError,
-        r"^remainder must be one of 'use', 'drop', found 'keep'\.$",
-      ),
-      (
         {'remainder': 'drop', 'min_samples': 300},
         ValueError,
         r"^remainder='drop' must leave .* = 3000 .* found 2\d{3}\.$",
       ),
       (
-        {'labels': LABELS / 2},
-        TypeError,
-        r'^labels must be integers, found dtype float64\.$',
-      ),
-      (
-        {'labels': LABELS[:0]},
+        {'num_clients': 3001, 'min_samples': 0},
         ValueError,
-        r'^labels must be a vector .* found shape \(0,\)\.$',
-      ),
-      (
-        {'labels': LABELS.reshape(-1, 2)},
-        ValueError,
-        r'^labels must be a vector .* found shape \(1500, 2\)\.$',
+        r'^num_clients must be in 1\.\.3000, found 3001\.$',
       ),
     ]
-    legal = {'labels': LABELS, 'num_clients': 10, 'alpha': 0.5, 'seed': 0}
-    refusals.check(functools.partial(partitions.dirichlet, **legal), rows)
+    refusals.check(call, rows)

@@ -1,6 +1,6 @@
 """Tables of wrong arguments, of which one test checks all rows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import re
 from typing import Any
 
@@ -9,7 +9,7 @@ def check(
   call: Callable[..., Any],
   rows: Iterable[tuple[dict[str, Any], type[Exception], str]],
 ) -> None:
-  """Checks that a call raises one of our sentences for each row of a table.
+  """Checks that a call raises a sentence for each row of a table.
 
   Args:
     call: Called with the keyword arguments of each row.
@@ -23,4 +23,19 @@ def check(
       assert re.search(pattern, message), f'{arguments}: {message}'
       assert '\n' not in message, f'{arguments}: {message}'
     else:
-      raise AssertionError(f'{arguments} must raise {error.__name__}.')
+      raise AssertionError(f'{arguments} must raise {error}.')
+
+
+def check_values(
+  call: Callable[..., Any], values: Mapping[str, Iterable[Any]]
+) -> None:
+  """Checks that a call refuses values of single arguments, and names these.
+
+  Args:
+    call: Called with one argument at a time.
+    values: Name of an argument -> wrong values.
+  """
+  for name, wrong in values.items():
+    pattern = rf'^{name} must .*\bfound .'
+    errors = (TypeError, ValueError)
+    check(call, [({name: value}, errors, pattern) for value in wrong])

@@ -7,7 +7,6 @@ import sys
 
 import tasks
 from tasks import options
-from tasks import registry
 from tasks import rules
 from tests.tasks import refusals
 from tff_fair import models
@@ -17,75 +16,30 @@ _OPTIONS = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
 
 class TestTaskOptions:
   def test_refuses_other_values(self):
-    rows = [
-      ({'num_clients': 0}, ValueError, r'^num_clients must be at least 1'),
-      ({'num_clients': '3'}, TypeError, r'^num_clients must be an integer'),
-      (
-        {'dirichlet_remainder': 'keep'},
-        ValueError,
-        r"^dirichlet_remainder must be one of 'use', 'drop', found 'keep'\.$",
-      ),
-      (
-        {'shift_sizes': 'even'},
-        ValueError,
-        r"^shift_sizes must be one of 'equal', 'zipf', found 'even'\.$",
-      ),
-      (
-        {'shift_method': 'sort'},
-        ValueError,
-        r"^shift_method must be one of 'importance', 'pc1_sort', found 'sort'",
-      ),
-      (
-        {'shift_weights': 'exact'},
-        ValueError,
-        r"^shift_weights must be one of 'density', 'ratio', found 'exact'\.$",
-      ),
-      ({'shift': 0}, ValueError, r'^shift must be positive, found 0\.0\.$'),
-      ({'shift': '5'}, TypeError, r"^shift must be a real number, found '5'"),
-      ({'pca_dim': 0}, ValueError, r'^pca_dim must be at least 1, found 0\.$'),
-      ({'pca_dim': 2.5}, TypeError, r'^pca_dim must be an integer, found 2\.5'),
-      ({'ehr_scale': 0.0}, ValueError, r'^ehr_scale must be positive, found 0'),
-      ({'ehr_scale': 1.5}, ValueError, r'^ehr_scale must be at most 1\.0, fou'),
-      ({'max_events': 0}, ValueError, r'^max_events must be at least 1, found'),
-      ({'max_events': 9.0}, TypeError, r'^max_events must be an integer, foun'),
-      (
-        {'balance_cap': 'yes'},
-        ValueError,
-        r"^balance_cap must be one of False, True, found 'yes'\.$",
-      ),
-      (
-        {'random_classes': 'yes'},
-        ValueError,
-        r"^random_classes must be one of False, True, found 'yes'\.$",
-      ),
-      ({'num_examples': 0}, ValueError, r'^num_examples must be at least 1'),
-      ({'num_examples': 9.0}, TypeError, r'^num_examples must be an integer'),
-      ({'free_riders': -1}, ValueError, r'^free_riders must be at least 0'),
-      ({'free_riders': 10**5}, ValueError, r'^free_riders must be at most 100'),
-      ({'free_riders': None}, TypeError, r'^free_riders must be an integer'),
-      ({'data_fraction': 0}, ValueError, r'^data_fraction must be positive'),
-      (
-        {'data_fraction': 1.5},
-        ValueError,
-        r'^data_fraction must be at most 1\.0, found 1\.5\.$',
-      ),
-      (
-        {'data_fraction': float('nan')},
-        ValueError,
-        r'^data_fraction must be finite, found nan\.$',
-      ),
-      (
-        {'validation_fraction': 1.0},
-        ValueError,
-        r'^validation_fraction must be in \[0, 1\), found 1\.0\.$',
-      ),
-      ({'test_fraction': 1}, ValueError, r'^test_fraction must be in \[0, 1'),
-      ({'holdout_fraction': 2}, ValueError, r'^holdout_fraction must be in'),
-      ({'min_samples': -1}, ValueError, r'^min_samples must be at least 0'),
-      ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
-      ({'seed': None}, TypeError, r'^seed must be an integer, found None'),
-    ]
-    refusals.check(options.TaskOptions, rows)
+    refusals.check_values(
+      options.TaskOptions,
+      {
+        'num_clients': [0, '3', 2.0],
+        'data_fraction': [0, -0.5, 1.5, float('nan'), None],
+        'num_examples': [0, 9.0],
+        'dirichlet_remainder': ['keep'],
+        'balance_cap': ['yes', None],
+        'min_samples': [-1, 1.5],
+        'random_classes': ['yes'],
+        'shift_sizes': ['even'],
+        'shift_method': ['sort'],
+        'shift_weights': ['exact'],
+        'shift': [0, '5'],
+        'pca_dim': [0, 2.5],
+        'validation_fraction': [-0.1, 1.0, '10%'],
+        'holdout_fraction': [2],
+        'test_fraction': [1],
+        'ehr_scale': [0.0, 1.5],
+        'max_events': [0, 9.0],
+        'free_riders': [-1, 10**5, None],
+        'seed': [-1, None],
+      },
+    )
 
   def test_defaults_are_filled_in_where_they_have_an_effect(self):
     digits = tasks.get_data_set('digits')
@@ -251,109 +205,67 @@ class TestRegistry:
     subprocess.run([sys.executable, '-c', code], check=True)
 
   def test_wrong_choices_are_refused_before_data_are_looked_for(self, tmp_path):
-    def refusal(setting, value):
-      return (
-        rf'^{setting} must not be set with {value}, which leaves it without '
-        r'effect, found .*\.$'
-      )
-
-    rows = [
-      (
-        'minst',
-        {},
-        r"^The name of a task must be one of 'adult', .*, found 'minst'\.$",
-      ),
+    values = [
+      ('mnist', 'partition', 'iid', "'dirichlet', .*'covariate_shift'"),
+      ('digits', 'partition', 'writer', "'dirichlet', .*'covariate_shift'"),
+      ('adult', 'partition', 'covariate_shift', "'dirichlet', .*'class'"),
+      ('femnist', 'partition', 'dirichlet', "'writer'"),
+      ('ehr', 'partition', 'dirichlet', "'state'"),
+      ('mnist', 'split', 'global', "'client', 'server'"),
+      ('femnist', 'split', 'server', "'client'"),
+      ('ehr', 'split', 'server', "'client'"),
+      ('mnist', 'model', 'mlp', "'mlp_fedaboost', .*"),
+      ('mnist', 'model', 'gru_ehr', "'mlp_fedaboost', .*"),
+      ('femnist', 'model', 'gru_ehr', "'mlp_fedaboost', .*"),
+      ('ehr', 'model', 'mlp_cffl_adult', "'gru_ehr'"),
       *(
-        (
-          name,
-          {'partition': partition},
-          rf"^The partition of the task '{name}' must be one of {choices}, "
-          rf"found '{partition}'\.$",
-        )
-        for name, partition, choices in [
-          ('mnist', 'iid', "'dirichlet', .*'covariate_shift'"),
-          ('digits', 'writer', "'dirichlet', .*'covariate_shift'"),
-          ('adult', 'covariate_shift', "'dirichlet', .*'class'"),
-          ('femnist', 'dirichlet', "'writer'"),
-          ('ehr', 'dirichlet', "'state'"),
-        ]
+        ('adult', 'model', model, "'mlp_fedaboost', .*'mlp_corefed'")
+        for model in ('gru_ehr', 'cnn_femnist', 'cnn_cifar_gn', 'cnn_corefed')
       ),
-      (
-        'mnist',
-        {'split': 'global'},
-        r"^The split of the task 'mnist' must be one of 'client', 'server', "
-        r"found 'global'\.$",
-      ),
-      *(
-        (
-          name,
-          {'split': 'server'},
-          rf"^The split of the task '{name}' must be one of 'client', found",
-        )
-        for name in ('femnist', 'ehr')
-      ),
-      *(
-        (
-          name,
-          {'model': model},
-          rf"^The model of the task '{name}' must be one of .*, found "
-          rf"'{model}'\.$",
-        )
-        for name, model in [
-          ('mnist', 'mlp'),
-          ('mnist', 'gru_ehr'),
-          ('femnist', 'gru_ehr'),
-          ('ehr', 'mlp_cffl_adult'),
-          ('adult', 'gru_ehr'),
-          ('adult', 'cnn_femnist'),
-          ('adult', 'cnn_cifar_gn'),
-          ('adult', 'cnn_corefed'),
-        ]
-      ),
-      (
-        'mnist',
-        {'shift': 2.0},
-        r"^shift must not be set with partition='dirichlet', which leaves it "
-        r'without effect, found 2\.0\.$',
-      ),
-      (
-        'mnist',
-        {'partition': 'equal', 'min_samples': 3},
-        refusal('min_samples', "partition='equal'"),
-      ),
-      (
-        'adult',
-        {'dirichlet_alpha': 0.5},
-        refusal('dirichlet_alpha', "partition='power_law'"),
-      ),
-      (
-        'fmnist',
-        {
-          'partition': 'covariate_shift',
-          'shift_method': 'pc1_sort',
-          'shift': 1,
-        },
-        refusal('shift', "shift_method='pc1_sort'"),
-      ),
-      (
-        'cifar10',
-        {'validation_fraction': 0.0},
-        refusal('validation_fraction', "split='client'"),
-      ),
-      (
-        'cifar10',
-        {'split': 'server', 'test_fraction': 0.5},
-        refusal('test_fraction', "split='server' and task='cifar10'"),
-      ),
-      (
-        'femnist',
-        {'num_examples': 20},
-        refusal('num_examples', "task='femnist'"),
-      ),
-      ('ehr', {'data_fraction': 0.5}, refusal('data_fraction', "task='ehr'")),
-      ('mnist', {'ehr_scale': 0.1}, refusal('ehr_scale', "task='mnist'")),
-      ('femnist', {'max_events': 9}, refusal('max_events', "task='femnist'")),
     ]
-    for name, chosen, message in rows:
-      build = functools.partial(registry.build_task, name, data_dir=tmp_path)
-      refusals.check(build, [(chosen, ValueError, message)])
+    for name, option, value, legal in values:
+      message = (
+        rf"^The {option} of the task '{name}' must be one of {legal}, found "
+        rf"'{value}'\.$"
+      )
+      build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
+      refusals.check(build, [({option: value}, ValueError, message)])
+    refusals.check(
+      tasks.build_task,
+      [
+        (
+          {'name': 'minst'},
+          ValueError,
+          r"^The name of a task must be one of 'adult', .*, found 'minst'\.$",
+        )
+      ],
+    )
+
+  def test_unused_options_are_refused_before_data_are_looked_for(
+    self, tmp_path
+  ):
+    sort = {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}
+    for name, option, value, others, reason in [
+      ('mnist', 'shift', 2.0, {}, "partition='dirichlet'"),
+      ('mnist', 'min_samples', 3, {'partition': 'zipf'}, "partition='zipf'"),
+      ('adult', 'dirichlet_alpha', 0.5, {}, "partition='power_law'"),
+      ('fmnist', 'shift', 1.0, sort, "shift_method='pc1_sort'"),
+      ('cifar10', 'validation_fraction', 0.0, {}, "split='client'"),
+      (
+        'cifar10',
+        'test_fraction',
+        0.5,
+        {'split': 'server'},
+        "split='server' and task='cifar10'",
+      ),
+      ('femnist', 'num_examples', 20, {}, "task='femnist'"),
+      ('ehr', 'data_fraction', 0.5, {}, "task='ehr'"),
+      ('mnist', 'ehr_scale', 0.1, {}, "task='mnist'"),
+      ('femnist', 'max_events', 9, {}, "task='femnist'"),
+    ]:
+      message = (
+        rf'^{option} must not be set with {reason}, which leaves it without '
+        rf'effect, found {value}\.$'
+      )
+      build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
+      refusals.check(build, [({option: value, **others}, ValueError, message)])

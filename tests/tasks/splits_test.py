@@ -49,26 +49,14 @@ def test_training_keeps_an_example_whatever_the_fractions():
 
 
 def test_split_sizes_refuses():
-  rows = [
-    ({'num_examples': -1}, ValueError, r'^num_examples must be at least 0'),
-    ({'num_examples': 2.0}, TypeError, r'^num_examples must be an integer'),
-    (
-      {'test_fraction': 1.0},
-      ValueError,
-      r'^test_fraction must be in \[0, 1\), found 1\.0\.$',
-    ),
-    (
-      {'holdout_fraction': -0.1},
-      ValueError,
-      r'^holdout_fraction must be in \[0, 1\), found -0\.1\.$',
-    ),
-    (
-      {'holdout_fraction': '10%'},
-      TypeError,
-      r"^holdout_fraction must be a real number, found '10%'\.$",
-    ),
-  ]
-  refusals.check(functools.partial(splits.split_sizes, num_examples=10), rows)
+  refusals.check_values(
+    functools.partial(splits.split_sizes, num_examples=10),
+    {
+      'num_examples': [-1, 2.0],
+      'test_fraction': [1.0],
+      'holdout_fraction': [-0.1, '10%'],
+    },
+  )
 
 
 def test_split_client_divides_the_indices():
@@ -130,31 +118,23 @@ def test_split_server_is_not_correlated_with_a_partition_by_the_same_seed():
 
 
 def test_split_server_refuses():
-  rows = [
-    ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
-    ({'num_examples': -1}, ValueError, r'^num_examples must be at least 0'),
-    ({'test_fraction': 1}, ValueError, r'^test_fraction must be in \[0, 1'),
-    (
-      {'validation_fraction': 1.5},
-      ValueError,
-      r'^validation_fraction must be in \[0, 1\), found 1\.5\.$',
-    ),
-    (
-      {'test_start': 11},
-      ValueError,
-      r'^test_start must be in 1\.\.10, found 11\.$',
-    ),
-    (
-      {'test_fraction': 0.0},
-      ValueError,
-      r'^The test set of the server must hold at least one example, found none '
-      r'with test_fraction=0\.0 of 10 examples\.$',
-    ),
-    ({'num_examples': 1}, ValueError, r'^The test set of the server must hold'),
-  ]
-  refusals.check(
-    functools.partial(splits.split_server, num_examples=10, seed=0), rows
+  call = functools.partial(splits.split_server, num_examples=10, seed=0)
+  refusals.check_values(
+    call,
+    {
+      'seed': [-1],
+      'num_examples': [-1],
+      'test_fraction': [1],
+      'validation_fraction': [1.5],
+      'test_start': [0, 11],
+    },
   )
+  message = r'^The test set of the server must hold at least one example, found'
+  rows = [
+    ({'test_fraction': 0.0}, ValueError, message),
+    ({'num_examples': 1}, ValueError, message),
+  ]
+  refusals.check(call, rows)
 
 
 def test_split_clients_splits_each_by_its_id():
