@@ -362,8 +362,8 @@ _FAIR_METHODS = {
 }
 _SCRIPT_METHODS = {
   'cgsv_script': _as_script('cgsv'),
-  'fedave_script': _as_script('fed_ave'),
-  'fedsac_script': _as_script('fed_sac'),
+  'fed_ave_script': _as_script('fed_ave'),
+  'fed_sac_script': _as_script('fed_sac'),
 }
 _FEDAKD_METHODS = {
   **_FAIR_METHODS,

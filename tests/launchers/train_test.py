@@ -1,7 +1,6 @@
 """The launcher of single runs: one run, its resumption, and bad input."""
 
 import json
-import pathlib
 import re
 import shutil
 
@@ -108,10 +107,9 @@ def test_what_the_command_line_refuses():
 def test_bad_input_is_one_sentence_before_anything_is_trained(
   finished, tmp_path, monkeypatch
 ):
-  monkeypatch.setattr(tf.keras.datasets.mnist, 'load_data', _offline)
   monkeypatch.setattr(tf.keras.datasets.cifar10, 'load_data', _offline)
   (tmp_path / 'file').touch()
-  (tmp_path / 'fmnist.npz').write_bytes(b'PK\x03\x04 and no more')
+  (tmp_path / 'mnist.npz').write_bytes(b'PK\x03\x04 and no more')
   whole, _ = finished
   quad = {'preset': 'fedquad_digits', 'model': 'mlp_cffl_mnist'}
   part = {**quad, 'data_fraction': 0.3, 'num_clients': 3}
@@ -134,8 +132,8 @@ def test_bad_input_is_one_sentence_before_anything_is_trained(
       "The data file 'cifar10.npz'",
     ),
     (
-      {'task': 'fmnist', 'data_dir': tmp_path},
-      "The data file '.*fmnist.npz' must hold",
+      {'task': 'mnist', 'data_dir': tmp_path},
+      "The data file '.*mnist.npz' must hold",
     ),
     ({'num_clients': 5000}, '5000 clients'),
     ({'device': 'gpu:77'}, "--device must be 'auto', .* found 'gpu:77'"),
@@ -182,11 +180,14 @@ def test_the_directory_of_a_run_is_named_by_preset_and_method(
   monkeypatch.chdir(tmp_path)
   for values, folder in (
     ({'num_clients': 5000}, 'fedaboost_digits/fedaboost'),
-    ({'preset': None, 'num_clients': 5000}, 'digits/fed_avg'),
+    (
+      {'preset': None, 'num_clients': 5000, 'algorithm': 'ditto'},
+      'digits/ditto',
+    ),
   ):
     with pytest.raises(SystemExit, match='5000 clients'):
       digits_run.main(None, **values)
-    assert (pathlib.Path('runs') / folder).is_dir()
+    assert (tmp_path / 'runs' / folder).is_dir()
 
 
 def _offline():
