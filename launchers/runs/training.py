@@ -24,7 +24,6 @@ from launchers.runs import round_metrics
 from launchers.runs import run_directory
 from launchers.runs import scores as scores_lib
 import tasks
-from tasks import ehr
 from tff_fair import metrics
 from tff_fair import runtime
 
@@ -270,7 +269,7 @@ def describe_data(settings: Mapping[str, Any]) -> str:
     settings: What `launchers.options.settings.resolve` returned.
   """
   name = settings['task']
-  if name == 'ehr' and ehr.is_synthetic(settings['data_dir']):
+  if tasks.is_synthetic(name, settings['data_dir']):
     return f'{name} (synthetic records, of nobody)'
   return name
 

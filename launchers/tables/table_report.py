@@ -17,6 +17,7 @@ from launchers.tables import definitions
 from launchers.tables import published
 from launchers.tables import table_metrics
 from launchers.tables import table_runs
+import tasks
 from tasks import ehr_synthetic
 
 # What differs from the paper is marked with it in a grid.
@@ -121,12 +122,8 @@ def _marks(name, row, rounds, paper_rounds) -> list[str]:
 
 def _data(settings) -> str:
   """The data of a run, and whether they are real."""
-  if settings['task'] != 'ehr':
+  if not tasks.is_synthetic(settings['task'], settings['data_dir']):
     return settings['task']
-  from tasks import ehr
-
-  if not ehr.is_synthetic(settings['data_dir']):
-    return 'ehr'
   scale = settings['ehr_scale'] or ehr_synthetic.DEFAULT_SCALE
   return f'synthetic records (ehr_scale {scale:g})'
 

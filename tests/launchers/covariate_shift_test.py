@@ -230,7 +230,7 @@ def test_a_client_with_too_few_examples_has_no_divergence():
     ),
     (
       ['--task=adult'],
-      r"^Error: The partition 'covariate_shift' must be given with a task of",
+      r"^Error: The partition of the task 'adult' must be one of 'dirichlet', ",
     ),
   ],
 )

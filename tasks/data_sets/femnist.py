@@ -1,4 +1,4 @@
-"""Task 'femnist': handwritten characters, one client for each writer.
+"""Handwritten characters, one client for each writer.
 
 TensorFlow Federated's extended MNIST by writer (LEAF, section 3): 62 classes,
 28 x 28 pixels, 1.0 for the background. A writer's examples of the train and of
@@ -11,38 +11,32 @@ import os
 import pathlib
 import tempfile
 
-import tensorflow_federated as tff
-
 from tasks import options as options_lib
+from tasks import rules
 from tasks import sources
 from tasks import splits
 from tasks import task
-from tasks import writers
-from tff_fair import models
 
 _NUM_CLASSES = 62
 _FILE_NAME = 'emnist_all.sqlite'
 
 
 def build(options: options_lib.TaskOptions) -> task.Task:
-  """Returns the task; by default with all writers there are.
+  """Returns the task.
 
   Args:
-    options: The user's choices. The data folder may hold `emnist_all.sqlite`;
-      `num_clients` takes the first writers in the order of their names; the
-      only partition is 'writer', and `min_samples` has no effect on it; the
-      only split is 'client'.
-
-  Returns:
-    The task.
+    options: Options with the defaults filled in; `num_clients` takes the first
+      writers in the order of their names.
 
   Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
+    DataNotFoundError: If the file is missing and cannot be downloaded.
     DataDamagedError: If the file does not hold what it should.
-    ValueError: If another partition, another split or too many clients are
-      asked for.
+    ValueError: If there are fewer writers than clients.
   """
-  options.check_own_clients('femnist', 'writer', 'its writers')
+  # Take seconds to import.
+  from tasks import writers
+  from tff_fair import models
+
   path = sources.find_file(_FILE_NAME, options.data_dir)
   if path is None:
     path = _fetch(options.data_dir)
@@ -50,12 +44,10 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     path, num_classes=_NUM_CLASSES, num_writers=options.num_clients
   )
   return task.Task(
-    name='femnist',
+    name=DATA_SET.name,
     num_classes=_NUM_CLASSES,
     model_fn=functools.partial(
-      getattr(models, options.model or 'cnn_femnist'),
-      data.x.shape[1:],
-      _NUM_CLASSES,
+      getattr(models, options.model), data.x.shape[1:], _NUM_CLASSES
     ),
     data=data,
     splits=splits.split_clients(
@@ -82,11 +74,25 @@ def _fetch(data_dir: str | os.PathLike | None) -> pathlib.Path:
 
 
 def _download(path: pathlib.Path) -> None:
+  # Takes seconds to import.
+  import tensorflow_federated as tff
+
   path.parent.mkdir(parents=True, exist_ok=True)
-  # A download straight into the cache, once interrupted, would leave a part of
-  # the file that TensorFlow Federated takes for the whole ever after.
+  # An interrupted download straight into the cache would leave a part of the
+  # file there, which TensorFlow Federated would take for the whole.
   with tempfile.TemporaryDirectory(dir=path.parent) as folder:
     tff.simulation.datasets.emnist.load_data(
       only_digits=False, cache_dir=folder
     )
     os.replace(pathlib.Path(folder) / path.name, path)
+
+
+DATA_SET = rules.DataSet(
+  name='femnist',
+  build=build,
+  files=(_FILE_NAME,),
+  partition='writer',
+  partitions=('writer',),
+  model='cnn_femnist',
+  clients='a writer',
+)

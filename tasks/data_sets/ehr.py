@@ -1,28 +1,29 @@
-"""Task 'ehr': will a patient be diagnosed with pancreatic cancer?
+"""Health records: will a patient be diagnosed with pancreatic cancer?
 
-FedAKD's experiment with health records (appendix H), a client for each state of
-the USA. Its claims are not public: the task reads files of the format of
-`tasks.ehr_records`, and without them generates synthetic records, which are
-about nobody (`tasks.ehr_synthetic`). Inputs are float32 [n, 1 + max_events, 4],
-packed as `ehr_records.pack` describes; class 1 is the diagnosis.
+FedAKD's experiment (appendix H), a client for each state of the USA. Its claims
+are not public: the task reads files of the format of `tasks.ehr_records`, and
+without them generates synthetic records (`tasks.ehr_synthetic`). Inputs are
+float32 [n, 1 + max_events, 4], packed as `ehr_records.pack` describes; class 1
+is the diagnosis.
 """
 
 import functools
 import os
 import pathlib
+from typing import TYPE_CHECKING
 import warnings
 
 import numpy as np
-import pandas as pd
 
-from tasks import ehr_records
-from tasks import ehr_synthetic
 from tasks import options as options_lib
+from tasks import rules
 from tasks import sources
 from tasks import splits
 from tasks import streams
 from tasks import task
-from tff_fair import models
+
+if TYPE_CHECKING:
+  from tasks import ehr_records
 
 _FILE_NAMES = ('patients.csv', 'events.csv')
 _NUM_CLASSES = 2
@@ -30,7 +31,7 @@ _DEFAULT_MAX_EVENTS = 128
 
 
 def is_synthetic(data_dir: str | os.PathLike | None = None) -> bool:
-  """Returns whether the task's records are generated, for want of files.
+  """Returns whether the records are generated because there are no files.
 
   Args:
     data_dir: The data folder, which may hold `patients.csv` and `events.csv`;
@@ -45,31 +46,28 @@ def is_synthetic(data_dir: str | os.PathLike | None = None) -> bool:
 def build(options: options_lib.TaskOptions) -> task.Task:
   """Returns the task; a client is a state, in alphabetical order.
 
-  A tenth (`holdout_fraction`) of all records, drawn over all states together,
-  are the holdout parts: pooled they are the server's validation set. Of what a
-  state has left, two ninths (`test_fraction / (1 - holdout_fraction)`) test,
-  and the rest, at least one record, trains.
+  A tenth (`holdout_fraction`) of all records, drawn from all states together,
+  are the holdout parts; pooled they are the server's validation set. Of the
+  rest of a state, two ninths (`test_fraction / (1 - holdout_fraction)`) test,
+  and the others, at least one record, train.
 
   Args:
-    options: The user's choices. The data folder may hold `patients.csv` and
-      `events.csv`; `ehr_scale` says how many records are generated without
-      them. The only partition is 'state', and `min_samples` has no effect on
-      it; the only split is 'client', the only model 'gru_ehr'.
+    options: Options with the defaults filled in; `ehr_scale` is how many
+      records are generated without files.
 
   Returns:
-    The task. States without records are no clients; a warning names them.
+    The task. States without records are not clients; a warning names them.
 
   Raises:
     DataNotFoundError: If only one of the files is there.
     DataDamagedError: If a file does not hold what it should.
-    ValueError: If something else than the above is asked for.
+    ValueError: If the options do not fit the records.
   """
-  options.check_own_clients('ehr', 'state', 'states')
-  if options.model not in (None, 'gru_ehr'):
-    raise ValueError(
-      f"The task 'ehr' must have the model 'gru_ehr', found {options.model!r}."
-    )
-  records = ehr_records.label(*_tables(options))
+  # Take seconds to import.
+  from tasks import ehr_records
+  from tff_fair import models
+
+  records = _records(options)
   _check_states(records, options.num_clients)
   parts = split(
     records.owners,
@@ -83,10 +81,10 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     max_events=options.max_events or _DEFAULT_MAX_EVENTS,
   )
   return task.Task(
-    name='ehr',
+    name=DATA_SET.name,
     num_classes=_NUM_CLASSES,
     model_fn=functools.partial(
-      models.gru_ehr,
+      getattr(models, options.model),
       packed.x.shape[1:],
       _NUM_CLASSES,
       vocabulary_size=packed.num_ids,
@@ -130,7 +128,7 @@ def split(
     )
   rng = streams.generator(seed, streams.EHR_SPLIT)
   shuffled = rng.permutation(len(owners))
-  # The last record of each state is not for the draw: it trains.
+  # The last record of each state is excluded from the draw: it trains.
   _, from_end = np.unique(owners[shuffled[::-1]], return_index=True)
   drawable = np.delete(shuffled, len(owners) - 1 - from_end)
   _, num_held_out, _ = splits.split_sizes(
@@ -164,23 +162,26 @@ def _find_files(
   return found or None
 
 
-def _tables(
-  options: options_lib.TaskOptions,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _records(options: options_lib.TaskOptions) -> 'ehr_records.Records':
+  from tasks import ehr_records
+  from tasks import ehr_synthetic
+
   paths = _find_files(options.data_dir)
   if paths is None:
     scale = options.ehr_scale or ehr_synthetic.DEFAULT_SCALE
-    return ehr_synthetic.generate(scale, options.seed)
-  if options.ehr_scale is not None:
+    tables = ehr_synthetic.generate(scale, options.seed)
+  elif options.ehr_scale is not None:
     raise ValueError(
       'ehr_scale must not be set where records are read and not generated, '
       f"found {options.ehr_scale} with the file '{paths[0]}'."
     )
-  return ehr_records.read(*paths)
+  else:
+    tables = ehr_records.read(*paths)
+  return ehr_records.label(*tables)
 
 
 def _check_states(
-  records: ehr_records.Records, num_clients: int | None
+  records: 'ehr_records.Records', num_clients: int | None
 ) -> None:
   num_states = len(records.states)
   if num_states < 2:
@@ -198,7 +199,21 @@ def _check_states(
     warnings.warn(
       f'{len(records.dropped_states)} of '
       f'{num_states + len(records.dropped_states)} states have no record with '
-      'an event before a diagnosis and are no clients: '
+      'an event before a diagnosis and are not clients: '
       f'{", ".join(records.dropped_states)}.',
       stacklevel=2,
     )
+
+
+DATA_SET = rules.DataSet(
+  name='ehr',
+  build=build,
+  files=_FILE_NAMES,
+  inputs='records',
+  partition='state',
+  partitions=('state',),
+  model='gru_ehr',
+  clients='a state',
+  options=('ehr_scale', 'max_events'),
+  is_synthetic=is_synthetic,
+)
