@@ -42,8 +42,8 @@ _EXEMPT = {
   'tasks.options': 'Its checks are those that the partitions make again.',
   'tasks.task.Examples': _STRUCTURE,
   'tasks.task.ClientExamples': _STRUCTURE,
-  'tff_fair.aggregators.gathered.Served': _STRUCTURE,
-  'tff_fair.aggregators.sparse_rewards.Rating': _STRUCTURE,
+  'tff_fair.aggregators.gathered.ServerOutput': _STRUCTURE,
+  'tff_fair.aggregators.sparse_rewards.RatedRound': _STRUCTURE,
   'tff_fair.client.objectives.Objective': _STRUCTURE,
   'tff_fair.metrics.fairness.Interval': _STRUCTURE,
 }

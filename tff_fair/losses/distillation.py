@@ -36,7 +36,7 @@ def distillation_loss(
     ValueError: If `temperature` is not positive, or the shapes differ.
   """
   checks.check_positive('temperature', temperature)
-  student_logits, teacher_logits = shapes.alike(
+  student_logits, teacher_logits = shapes.check_same_shape(
     student_logits=student_logits, teacher_logits=teacher_logits
   )
   teacher_logits = tf.stop_gradient(teacher_logits)

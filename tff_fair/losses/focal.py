@@ -43,7 +43,7 @@ def focal_loss(
       positive, or the shapes are not as required.
   """
   _check_parameters(gamma, focal_weight)
-  labels, logits = shapes.labelled(labels, logits)
+  labels, logits = shapes.check_labels(labels, logits)
   log_p = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
   fixed = tf.stop_gradient(log_p)
   value, slope = _modulated(fixed, tf.cast(gamma, log_p.dtype))

@@ -43,8 +43,8 @@ def distances(u: Any, v: Any, *, squared: bool = False) -> tf.Tensor:
     TypeError: If the arguments are not of one float type.
     ValueError: If the vectors differ in length.
   """
-  u = shapes.vectors('u', u)
-  squares = tf.reduce_sum((u - shapes.vectors('v', v, u)) ** 2, axis=-1)
+  u = shapes.check_vectors('u', u)
+  squares = tf.reduce_sum((u - shapes.check_vectors('v', v, u)) ** 2, axis=-1)
   if squared:
     return squares
   return tf.sqrt(tf.maximum(squares, tf.constant(_TINY, squares.dtype)))
@@ -75,7 +75,7 @@ def triplet_loss(
     ValueError: If `margin` is negative, or the shapes differ.
   """
   checks.check_real('margin', margin, 0.0)
-  anchor, positive, negative = shapes.alike(
+  anchor, positive, negative = shapes.check_same_shape(
     anchor=anchor, positive=positive, negative=negative
   )
   return _hinge(
@@ -201,7 +201,7 @@ def supervised_contrastive_loss(
       required.
   """
   checks.check_positive('temperature', temperature)
-  labels, embeddings = shapes.labelled(tf.reshape(labels, [-1]), embeddings)
+  labels, embeddings = shapes.check_labels(tf.reshape(labels, [-1]), embeddings)
   z = geometry.normalized(embeddings)
   others = tf.logical_not(tf.eye(tf.size(labels), dtype=tf.bool))
   same = tf.equal(labels[:, tf.newaxis], labels) & others
@@ -239,7 +239,7 @@ def model_contrastive_loss(
     ValueError: If `temperature` is not positive, or the shapes differ.
   """
   checks.check_positive('temperature', temperature)
-  embedding, received, previous = shapes.alike(
+  embedding, received, previous = shapes.check_same_shape(
     embedding=embedding, received=received, previous=previous
   )
   # The embedding is used once, as in `quadruplet_loss`.
@@ -416,7 +416,7 @@ class SupervisedContrastiveLoss(tf.keras.losses.Loss):
 def _quadruplet(anchor, positive, negative_1, negative_2, margins):
   """The four as tensors, if they and the margins are as required."""
   checks.check_margins(margins)
-  return shapes.alike(
+  return shapes.check_same_shape(
     anchor=anchor,
     positive=positive,
     negative_1=negative_1,
