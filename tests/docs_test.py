@@ -153,9 +153,10 @@ def _check_command(words):
 
 
 def test_the_test_command_is_the_one_of_continuous_integration():
-  assert 'pip install uv && uv run pytest\n' in _read(_README)
+  assert '\npip install uv && uv run pytest\n' in _read(_README)
+  assert '\npip install uv && uv run pytest --full\n' in _read(_README)
   ci = (_ROOT / '.ci' / 'run').read_text()
-  assert "'pip install uv && uv run pytest'" in ci
+  assert "'pip install uv && uv run pytest --full'" in ci
 
 
 def test_all_presets_and_tables_are_listed():

@@ -244,7 +244,7 @@ def test_starts_alone_are_written_to_a_file_of_their_own(
   assert 'total' in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize('contender', ['stock', 'device'])
 def test_a_start_has_all_phases(contender):
   phases = startup._time_start(contender, {})

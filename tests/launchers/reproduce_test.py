@@ -364,7 +364,7 @@ def _whole_table(tmp_path_factory):
   return path / 'out'
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_table_goes_on_to_the_same_result(
   tmp_path, number, whole_table

@@ -330,7 +330,7 @@ def test_takes_its_only_partition_and_model():
   assert task.num_clients == 50
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
 def test_a_round_of_federated_averaging_lowers_the_loss(tiny):
   tf.keras.utils.set_random_seed(0)

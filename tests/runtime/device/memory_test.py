@@ -16,7 +16,7 @@ from tff_fair import algorithms
 _MOST_MIB = 32
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
 def test_200_rounds_with_changing_cohorts():
   num_clients = 40

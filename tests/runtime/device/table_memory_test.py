@@ -61,7 +61,7 @@ print(during - before, mib() - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_table_is_held_once_and_gone_with_the_state():
   finished = forked.run(
     code=textwrap.dedent(_SCRIPT), env={'TF_ONEDNN_USE_SYSTEM_ALLOCATOR': '1'}
