@@ -117,7 +117,7 @@ class TestReuse:
     # 4 distinct ones and 2 present: tau = 2. In round 3 client 0, last seen in
     # round 1, is in no round of the window, and counts as if in one.
     values = [(2.0, 0.0), (0.0, 2.0), (0.0, 0.0), (0.0, 0.0)]
-    process = _process(gamma=1.0, sharpness=0.0)
+    process = _process(fairness_exponent=1.0, sharpness=0.0)
     output = _run(process, [[0, 1], [2, 3], [2, 1]], values)
     assert output.measurements['window'] == 2
     _assert_clients(
@@ -130,13 +130,13 @@ class TestReuse:
     np.testing.assert_allclose(output.result, [4 / 7, 4 / 7], rtol=1e-6)
 
   def test_after_the_window(self):
-    process = _process(gamma=0.0, sharpness=0.0)
+    process = _process(fairness_exponent=0.0, sharpness=0.0)
     output = _run(process, [[0, 1], [2, 3], [2, 3], [2, 1]])
     _assert_clients(output, client_id=[1, 2, 3], stale=[0, 0, 1])
 
   def test_stored_gradients_move_at_todays_rate(self):
     process = _process(
-      gamma=0.0,
+      fairness_exponent=0.0,
       sharpness=0.0,
       learning_rate_fn=lambda round_number: tf.gather([0.4, 0.1], round_number),
     )
@@ -146,7 +146,7 @@ class TestReuse:
 
   def test_a_rate_of_0_leaves_nothing_to_reuse(self):
     process = _process(
-      gamma=0.0,
+      fairness_exponent=0.0,
       sharpness=0.0,
       learning_rate_fn=lambda round_number: tf.gather([0.0, 0.1], round_number),
     )
@@ -158,8 +158,13 @@ class TestReuse:
     'options',
     [
       {},
-      {'gamma': 2.0, 'sharpness': 0.5, 'beta': 1.0, 'temperature': 0.5},
-      {'include_positive': True, 'beta': 0.0},
+      {
+        'fairness_exponent': 2.0,
+        'sharpness': 0.5,
+        'distillation_rate': 1.0,
+        'temperature': 0.5,
+      },
+      {'include_positive': True, 'distillation_rate': 0.0},
       {'gradient_reuse': False},
     ],
     ids=str,
@@ -305,7 +310,7 @@ class TestEmbeddings:
   def test_orthogonal_and_wholly_refined_agrees_with_nothing(self):
     # z_g = (1, 0); r_2 = cos((0, 1), z_g) z_g = 0.
     embeddings = [(1.5, -0.5), (1.5, -0.5), (0.0, 1.0)]
-    found = self._clients(embeddings, beta=1.0)
+    found = self._clients(embeddings, distillation_rate=1.0)
     np.testing.assert_allclose(found['alignment'], [1, 1, 0], atol=1e-6)
 
   def test_opposite_is_worth_less(self):
@@ -340,7 +345,7 @@ class TestTypes:
     assert process.is_weighted
 
   def test_any_structure(self):
-    process = _process(4, _STRUCTURE, gamma=0.0, sharpness=0.0)
+    process = _process(4, _STRUCTURE, fairness_exponent=0.0, sharpness=0.0)
 
     def value(x):
       return collections.OrderedDict(
@@ -431,11 +436,19 @@ class TestTypes:
   [
     ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
     ({'num_clients': 2.0}, TypeError, 'num_clients must be an integer, found'),
-    ({'gamma': -1}, ValueError, 'gamma must be at least 0.* found -1'),
-    ({'gamma': None}, TypeError, 'gamma must be a real number, found None'),
+    (
+      {'fairness_exponent': -1},
+      ValueError,
+      'exponent must be at least 0.* found -1',
+    ),
+    (
+      {'fairness_exponent': None},
+      TypeError,
+      'exponent must be a real number, found None',
+    ),
     ({'sharpness': -1}, ValueError, 'sharpness must be at least 0.* found -1'),
-    ({'beta': 2}, ValueError, 'beta must be .*found 2'),
-    ({'beta': -1}, ValueError, 'beta must be .*found -1'),
+    ({'distillation_rate': 2}, ValueError, 'rate must be .*found 2'),
+    ({'distillation_rate': -1}, ValueError, 'rate must be .*found -1'),
     ({'temperature': 0.0}, ValueError, 'temperature must be positive, found 0'),
     ({'temperature': np.nan}, ValueError, 'temperature must be finite, found'),
   ],

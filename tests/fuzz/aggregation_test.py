@@ -646,7 +646,7 @@ class TestGradientReuse:
     expected = _unit(refined) @ _unit(reference)
     _close(rho[far], expected[far], atol=1e-6)
     found = gradient_reuse.contributions(
-      frequencies, rho, gamma=gamma, sharpness=sharpness
+      frequencies, rho, fairness_exponent=gamma, sharpness=sharpness
     ).numpy()
     scores = frequencies**-gamma * special.expit(sharpness * rho)
     _close(found, scores / scores.sum())

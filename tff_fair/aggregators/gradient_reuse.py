@@ -77,7 +77,11 @@ def alignment_scores(
 
 
 def contributions(
-  frequencies: Any, alignments: Any, *, gamma: float, sharpness: float
+  frequencies: Any,
+  alignments: Any,
+  *,
+  fairness_exponent: float,
+  sharpness: float,
 ) -> tf.Tensor:
   """The aggregation weights `w~_i` (equations 11, 13).
 
@@ -86,13 +90,14 @@ def contributions(
   Args:
     frequencies: `float64[k]`, positive.
     alignments: `float64[k]`, rho_i.
-    gamma: How strongly rare participation is favoured.
+    fairness_exponent: The paper's gamma, how strongly rare participation is
+      favoured.
     sharpness: The paper's k, how strongly agreement is favoured.
 
   Returns:
     `float64[k]`, which sum to 1.
   """
-  scores = frequencies**-gamma * tf.sigmoid(sharpness * alignments)
+  scores = frequencies**-fairness_exponent * tf.sigmoid(sharpness * alignments)
   return tf.math.divide_no_nan(scores, tf.reduce_sum(scores))
 
 
@@ -142,9 +147,9 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     self,
     num_clients: int,
     *,
-    gamma: float = 0.5,
+    fairness_exponent: float = 0.5,
     sharpness: float = 2.0,
-    beta: float = 0.5,
+    distillation_rate: float = 0.5,
     temperature: float = 0.07,
     gradient_reuse: bool = True,
     include_positive: bool = False,
@@ -154,10 +159,12 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       num_clients: K; ids are 0..K-1.
-      gamma: How strongly rare participation is favoured, not negative.
-      sharpness: The paper's k, how strongly agreement is favoured, not
+      fairness_exponent: The paper's gamma, how strongly rare participation is
+        favoured; not negative.
+      sharpness: The paper's k, how strongly agreement is favoured; not
         negative.
-      beta: How far embeddings are refined, in [0, 1].
+      distillation_rate: The paper's beta, how far embeddings are refined; in
+        [0, 1].
       temperature: The paper's tau of the contrastive loss, positive.
       gradient_reuse: Whether absent clients are active.
       include_positive: As in `losses.contrastive_loss`.
@@ -168,15 +175,17 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
       TypeError: If an argument is of the wrong kind.
       ValueError: If a number is out of range.
     """
-    checks.check_real('gamma', gamma, 0.0)
+    checks.check_real('fairness_exponent', fairness_exponent, 0.0)
     checks.check_real('sharpness', sharpness, 0.0)
-    checks.check_real('beta', beta, 0.0, 1.0)
+    checks.check_real('distillation_rate', distillation_rate, 0.0, 1.0)
     checks.check_positive('temperature', temperature)
     if learning_rate_fn is not None:
       checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._weighting = dict(gamma=gamma, sharpness=sharpness)
-    self._beta = beta
+    self._weighting = dict(
+      fairness_exponent=fairness_exponent, sharpness=sharpness
+    )
+    self._distillation_rate = distillation_rate
     self._contrast = dict(
       temperature=temperature, include_positive=include_positive
     )
@@ -309,7 +318,9 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
       tf.boolean_mask(state['participation'], active, axis=1), ages, window
     )
     alignments = alignment_scores(
-      tf.boolean_mask(embeddings, active), global_embedding, self._beta
+      tf.boolean_mask(embeddings, active),
+      global_embedding,
+      self._distillation_rate,
     )
     return collections.OrderedDict(
       window=window,

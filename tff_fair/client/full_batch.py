@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_fair import checks
+from tff_fair import losses
 from tff_fair.models import stateless
 
 # Examples in a batch.
@@ -22,6 +23,7 @@ def mean_loss(
   weights: Any,
   examples: Any,
   batch_size: int = _BATCH,
+  focal_gamma: float = 0.0,
 ) -> tf.Tensor:
   """The mean cross-entropy over a client's examples.
 
@@ -30,6 +32,7 @@ def mean_loss(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
     batch_size: Examples in a batch, at least 1.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
     float32, 0 without examples.
@@ -40,7 +43,7 @@ def mean_loss(
   """
 
   def loss_of(batch):
-    return _loss_and_hits(model, weights, batch)[0]
+    return _loss_and_hits(model, weights, batch, focal_gamma)[0]
 
   return mean_over_batches(loss_of, tf.constant(0.0), examples, batch_size)
 
@@ -50,6 +53,7 @@ def mean_gradient(
   weights: Any,
   examples: Any,
   batch_size: int = _BATCH,
+  focal_gamma: float = 0.0,
 ) -> tuple[list[tf.Tensor], collections.OrderedDict]:
   """The gradient of the mean cross-entropy over a client's examples.
 
@@ -58,6 +62,7 @@ def mean_gradient(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
     batch_size: Examples in a batch, at least 1.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
     Tensors like the trainable weights, and `OrderedDict(loss, accuracy)` of
@@ -73,7 +78,10 @@ def mean_gradient(
     with tf.GradientTape() as tape:
       tape.watch(trainable)
       loss, hits = _loss_and_hits(
-        model, stateless.ModelWeights(trainable, weights.non_trainable), batch
+        model,
+        stateless.ModelWeights(trainable, weights.non_trainable),
+        batch,
+        focal_gamma,
       )
     gradient = tape.gradient(
       loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
@@ -277,13 +285,18 @@ def _batch_from(start, examples, batch_size) -> collections.OrderedDict:
   )
 
 
-def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:
-  """Sums over a batch: cross-entropy and correct predictions."""
+def _loss_and_hits(
+  model, weights, batch, focal_gamma
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Sums over a batch: the loss and correct predictions."""
   labels = batch['y']
   outputs, _ = model(weights, batch['x'], training=False)
-  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-    labels, outputs['logits']
-  )
+  if focal_gamma:
+    each = losses.focal_loss(labels, outputs['logits'], focal_gamma)
+  else:
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      labels, outputs['logits']
+    )
   predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
   hits = tf.cast(tf.equal(predicted, labels), tf.float32)
-  return tf.reduce_sum(losses), tf.reduce_sum(hits)
+  return tf.reduce_sum(each), tf.reduce_sum(hits)
