@@ -42,11 +42,6 @@ class TestFunctions:
     found = sparse_rewards.unit_updates(updates, 0.5)
     np.testing.assert_allclose(found, [[0.3, 0.4]] * 2, rtol=1e-6)
 
-  def test_contributions_by_hand(self):
-    aggregate = _ROUNDS[0]['aggregate']
-    found = cosine_shapley.contributions(_UPDATES, np.float32(aggregate))
-    _close(found, _ROUNDS[0]['contribution'])
-
   def test_a_vector_of_zeros_contributes_nothing(self):
     updates = np.float32([[0, 0], [1, 0]])
     zero = np.zeros(2, np.float32)
@@ -244,26 +239,3 @@ class TestFactory:
     _close(output.state['reputation'], expected['reputation'])
     (aggregate,) = output.state['aggregate']
     _close(aggregate, expected['aggregate'])
-
-
-@pytest.mark.parametrize(
-  ('options', 'error', 'message'),
-  [
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
-    ({'update_length': 0.0}, ValueError, 'update_length must be positive, fou'),
-    ({'history_weight': 1.1}, ValueError, 'history_weight must be at most 1.0'),
-    ({'altruism': 0}, ValueError, 'altruism must be positive, found 0'),
-    ({'altruism': 'much'}, TypeError, 'altruism must be a real number, found'),
-    ({'variant': 'fed_akd'}, ValueError, "variant must be one of 'original', "),
-  ],
-)
-def test_bad_arguments(options, error, message):
-  with pytest.raises(error, match=message):
-    _factory(**options)
-
-
-def test_bad_types():
-  with pytest.raises(TypeError, match='requires the weight type .*client_id'):
-    _factory().create(_PAIR, tff.TensorType(np.float32))
-  with pytest.raises(TypeError, match='structures of float32 tensors'):
-    _factory().create(tff.TensorType(np.int32, [2]), cosine_shapley.WEIGHT_TYPE)

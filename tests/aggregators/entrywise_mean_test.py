@@ -90,18 +90,3 @@ def test_types():
     tff.test.assert_types_identical(
       found, tff.FederatedType(expected, tff.SERVER)
     )
-
-
-@pytest.mark.parametrize('name', ['value_sum_factory', 'weight_sum_factory'])
-def test_a_sum_must_be_unweighted(name):
-  with pytest.raises(TypeError, match=f'{name} must be .*found MeanFactory'):
-    aggregators.EntrywiseMeanFactory(**{name: tff.aggregators.MeanFactory()})
-
-
-def test_bad_types():
-  factory = aggregators.EntrywiseMeanFactory()
-  with pytest.raises(TypeError, match='requires a weight of the type of the v'):
-    factory.create(_TRIPLE, tff.TensorType(np.float32))
-  integers = tff.TensorType(np.int32, [3])
-  with pytest.raises(TypeError, match='structures of float32 tensors'):
-    factory.create(integers, integers)

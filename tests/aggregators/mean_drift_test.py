@@ -40,46 +40,6 @@ def test_types():
     )
 
 
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'message'),
-  [
-    (tff.TensorType(np.int32, [2]), _FLOAT, 'MeanDrift.*float32 tensors'),
-    (tff.TensorType(np.float32, [None]), _FLOAT, 'MeanDrift.*known'),
-    (
-      _PAIR,
-      tff.TensorType(np.int32),
-      'MeanDriftFactory requires the weight type float32. Found.*int32',
-    ),
-    (
-      _PAIR,
-      tff.to_type(collections.OrderedDict(weight=np.float32)),
-      'MeanDriftFactory requires the weight type float32. Found.*weight',
-    ),
-  ],
-)
-def test_bad_types(value_type, weight_type, message):
-  with pytest.raises(TypeError, match=message):
-    _FOUR_CLIENTS.create(value_type, weight_type)
-
-
-@pytest.mark.parametrize(
-  ('num_clients', 'error', 'message'),
-  [
-    (0, ValueError, 'num_clients must be at least 1, found 0'),
-    (1.5, TypeError, 'num_clients must be an integer, found 1.5'),
-  ],
-)
-def test_bad_arguments(num_clients, error, message):
-  with pytest.raises(error, match=message):
-    aggregators.MeanDriftFactory(num_clients)
-
-
-@pytest.mark.parametrize('name', ['value_sum_factory', 'count_sum_factory'])
-def test_a_sum_must_be_unweighted(name):
-  with pytest.raises(TypeError, match=f'{name} must be .*found MeanFactory'):
-    aggregators.MeanDriftFactory(4, **{name: tff.aggregators.MeanFactory()})
-
-
 @pytest.mark.usefixtures('default_runtime')
 def test_the_sums_are_those_of_the_factories():
   process = aggregators.MeanDriftFactory(

@@ -145,24 +145,6 @@ def test_types():
   )
 
 
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'message'),
-  [
-    (tff.TensorType(np.int32), _FLOAT, 'float32 tensors of known shape'),
-    (_PAIR, tff.TensorType(np.int32), 'weight type float32. Found type'),
-  ],
-)
-def test_bad_types(value_type, weight_type, message):
-  with pytest.raises(TypeError, match=message):
-    aggregators.MinNormFactory().create(value_type, weight_type)
-
-
-@pytest.mark.parametrize('deviation', [-0.1, 1.1])
-def test_bad_deviation(deviation):
-  with pytest.raises(ValueError, match=f'deviation must .*found {deviation}'):
-    aggregators.MinNormFactory(deviation)
-
-
 @pytest.mark.usefixtures('default_runtime')
 class TestExecution:
   def test_two_clients_in_closed_form(self):
@@ -248,8 +230,3 @@ def test_who_has_infinitely_many_examples_is_left_out():
   output = _aggregate(factory, [[1, 0], [0, 1]], [math.inf, 1])
   np.testing.assert_allclose(output.result, [0, 1])
   assert output.measurements['num_aggregated'] == 1
-
-
-def test_a_rate_that_is_no_function_is_refused():
-  with pytest.raises(TypeError, match='learning_rate_fn must be a function of'):
-    aggregators.MinNormFactory(learning_rate_fn=0.1)

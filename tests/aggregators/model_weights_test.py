@@ -42,16 +42,3 @@ def test_each_part_by_its_rule(statistics):
   output = process.next(process.initialize(), values, weights)
   assert output.result.trainable == [3]  # 1 + 2
   assert output.result.non_trainable == part(17.5)  # (10 + 3 * 20) / 4
-
-
-def test_unweighted_factory_is_refused():
-  with pytest.raises(TypeError, match='must be a .*Weighted.*found SumFactory'):
-    aggregators.ModelWeightsFactory(
-      tff.aggregators.SumFactory(), tff.aggregators.MeanFactory()
-    )
-
-
-@pytest.mark.parametrize('value_type', [_FLOAT, tff.to_type([_FLOAT])])
-def test_values_that_are_no_model_weights_are_refused(value_type):
-  with pytest.raises(TypeError, match='requires values that are tff.*float32'):
-    _factory().create(value_type, _FLOAT)

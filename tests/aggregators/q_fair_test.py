@@ -81,25 +81,6 @@ def test_types():
   assert process.next.type_signature.result.result.member == _PAIR
 
 
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'message'),
-  [
-    (tff.TensorType(np.int32), q_fair.WEIGHT_TYPE, 'float32 tensors of known'),
-    (_PAIR, _FLOAT, 'weight type <loss=float32,learning_rate=float32>. Found'),
-  ],
-)
-def test_bad_types(value_type, weight_type, message):
-  with pytest.raises(TypeError, match=message):
-    aggregators.QFairFactory(1.0).create(value_type, weight_type)
-
-
-def test_bad_arguments():
-  with pytest.raises(ValueError, match='q must be at least 0.0, found -1'):
-    aggregators.QFairFactory(-1)
-  with pytest.raises(TypeError, match='found SumFactory'):
-    aggregators.QFairFactory(1, tff.aggregators.SumFactory())
-
-
 @pytest.mark.usefixtures('default_runtime')
 class TestExecution:
   @pytest.mark.parametrize(

@@ -330,33 +330,3 @@ class TestFactory:
 
 def _whose(weights):
   return tf.argmin(tf.reduce_sum(tf.abs(_UPLOADS - weights), axis=1))
-
-
-@pytest.mark.parametrize(
-  ('options', 'error', 'message'),
-  [
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
-    ({'scenario': 'both'}, ValueError, 'scenario must be one of'),
-    ({'agg_norm': 'mean'}, ValueError, 'agg_norm must be one of'),
-    ({'own_share': 'none'}, ValueError, 'own_share must be one of'),
-    ({'isolation': 'never'}, ValueError, 'isolation must be one of'),
-    ({'ties': 'preclip'}, ValueError, 'ties must be one of'),
-    ({'history_weight': 1.5}, ValueError, 'history_weight must be at most 1.0'),
-    ({'punishment_factor': 1e3}, ValueError, 'punishment_factor must be at mo'),
-    ({'punishment_factor': 0}, ValueError, 'punishment_factor must be positi'),
-    ({'threshold_absolute': -1}, ValueError, 'threshold_absolute must be at'),
-    ({'validation_fn': 0.5}, TypeError, 'validation_fn must be a function of'),
-  ],
-)
-def test_bad_arguments(options, error, message):
-  with pytest.raises(error, match=message):
-    _factory(**options)
-
-
-def test_bad_types():
-  with pytest.raises(TypeError, match='requires the weight type .*client_id'):
-    _factory().create(_VALUE, tff.TensorType(np.float32))
-  with pytest.raises(TypeError, match='requires values like its initial_wei'):
-    _factory().create(tff.TensorType(np.float32, [5]), reputation.WEIGHT_TYPE)
-  with pytest.raises(TypeError, match='structures of float32 tensors'):
-    _factory().create(tff.TensorType(np.int32, [4]), reputation.WEIGHT_TYPE)

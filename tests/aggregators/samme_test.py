@@ -49,11 +49,6 @@ class TestSammeAlpha:
     alpha = aggregators.samme_alpha([0.6, 0.3], tf.constant([10, 1]))
     np.testing.assert_allclose(alpha, [1.791759, 0.0], rtol=1e-6)
 
-  @pytest.mark.parametrize('error_clip', [0.0, -1e-6, 0.5])
-  def test_bad_clip(self, error_clip):
-    with pytest.raises(ValueError, match=r'between 0 and 0\.5, found'):
-      aggregators.samme_alpha(0.1, 10, error_clip=error_clip)
-
 
 def test_types():
   process = aggregators.SammeAlphaFactory().create(_VALUE, _ALPHA)
@@ -86,28 +81,6 @@ def test_types():
       ),
     ),
   )
-
-
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'fallback', 'message'),
-  [
-    (tff.TensorType(np.int32), _ALPHA, 'keep', 'floating-point tensors'),
-    (_VALUE, tff.TensorType(np.int32), 'keep', 'weight type float32'),
-    (_VALUE, _BOTH, 'keep', 'weight type float32'),
-    (_VALUE, _ALPHA, 'fed_avg', 'alpha=float32,num_examples=float32'),
-  ],
-)
-def test_bad_types(value_type, weight_type, fallback, message):
-  factory = aggregators.SammeAlphaFactory(fallback=fallback)
-  with pytest.raises(TypeError, match=message):
-    factory.create(value_type, weight_type)
-
-
-def test_bad_arguments():
-  with pytest.raises(ValueError, match=r"one of \('keep', 'fed_avg'\), found"):
-    aggregators.SammeAlphaFactory(fallback='drop')
-  with pytest.raises(TypeError, match='found SumFactory'):
-    aggregators.SammeAlphaFactory(tff.aggregators.SumFactory())
 
 
 def _values(*numbers):

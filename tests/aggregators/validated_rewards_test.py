@@ -254,35 +254,3 @@ class TestFactory:
       np.testing.assert_allclose(
         output.state['reputation'], first['reputation'], rtol=1e-12
       )
-
-
-@pytest.mark.parametrize(
-  ('options', 'error', 'message'),
-  [
-    ({'validation_fn': 0.5}, TypeError, 'validation_fn must be a function of'),
-    ({'batch_losses_fn': []}, TypeError, 'batch_losses_fn must be a function'),
-    ({'num_clients': 0}, ValueError, 'num_clients must be at least 1, found 0'),
-    ({'update_length': -1.0}, ValueError, 'update_length must be positive, fo'),
-    ({'history_weight': -0.1}, ValueError, 'history_weight must be at least 0'),
-    ({'altruism': 0.0}, ValueError, 'altruism must be positive, found 0.0'),
-    ({'upload_fraction': 0.0}, ValueError, 'upload_fraction must be positive'),
-    ({'upload_fraction': 1.1}, ValueError, 'upload_fraction must be at most 1'),
-    ({'download_base': 1.1}, ValueError, 'download_base must be at most 1.0'),
-    ({'variant': 'mine'}, ValueError, "variant must be one of 'original', "),
-  ],
-)
-def test_bad_arguments(options, error, message):
-  with pytest.raises(error, match=message):
-    _factory(**options)
-
-
-def test_bad_types():
-  factory = _factory()
-  for weight_type in (
-    tff.TensorType(np.float32),
-    _weight_type(tff.TensorType(np.float32, [3])),
-  ):
-    with pytest.raises(TypeError, match='requires a weight with the entries'):
-      factory.create(_PAIR, weight_type)
-  with pytest.raises(TypeError, match='structures of float32 tensors'):
-    factory.create(tff.TensorType(np.int32, [2]), _weight_type())

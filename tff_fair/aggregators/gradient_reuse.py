@@ -60,19 +60,19 @@ def participation_frequencies(
 
 
 def alignment_scores(
-  embeddings: Any, global_embedding: Any, beta: float
+  embeddings: Any, global_embedding: Any, distillation_rate: float
 ) -> tf.Tensor:
   """`rho_i = cos(r_i, z_g)` of the refined embeddings (equations 9, 10).
 
   Args:
     embeddings: `float64[k, p]`, z_i.
     global_embedding: `float64[p]`, z_g.
-    beta: See `geometry.refined`.
+    distillation_rate: beta, see `geometry.refined`.
 
   Returns:
     `float64[k]`.
   """
-  refined = geometry.refined(embeddings, global_embedding, beta)
+  refined = geometry.refined(embeddings, global_embedding, distillation_rate)
   return geometry.cosines(refined, global_embedding)
 
 
