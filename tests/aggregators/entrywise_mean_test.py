@@ -1,4 +1,5 @@
 import collections
+import functools
 
 import numpy as np
 import pytest
@@ -11,15 +12,19 @@ ModelWeights = tff.learning.models.ModelWeights
 _TRIPLE = tff.TensorType(np.float32, [3])
 
 
+@functools.cache
+def _process(value_type=_TRIPLE):
+  return aggregators.EntrywiseMeanFactory().create(value_type, value_type)
+
+
 def _run(values, weights, value_type=_TRIPLE):
-  process = aggregators.EntrywiseMeanFactory().create(value_type, value_type)
-  output = process.next(process.initialize(), values, weights)
-  return output.result
+  process = _process(value_type)
+  return process.next(process.initialize(), values, weights).result
 
 
 @pytest.mark.usefixtures('default_runtime')
 class TestEntrywiseMean:
-  def test_who_does_not_have_an_entry_does_not_count(self):
+  def test_a_client_without_an_entry_is_excluded_from_its_mean(self):
     values = np.float32([[2, 1, 5], [7, 3, 6]])
     masks = np.float32([[1, 1, 0], [0, 1, 0]])
     # 2, not 2 / 2; and 0 where nobody has it.
@@ -39,7 +44,7 @@ class TestEntrywiseMean:
     )
     np.testing.assert_array_equal(found, [2, 3, 2])
 
-  def test_nobody(self):
+  def test_no_client(self):
     np.testing.assert_array_equal(_run([], []), np.zeros(3))
 
   def test_weights_of_a_model_with_statistics(self):
@@ -77,7 +82,7 @@ class TestEntrywiseMean:
 
 
 def test_types():
-  process = aggregators.EntrywiseMeanFactory().create(_TRIPLE, _TRIPLE)
+  process = _process()
   state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
   measurements = collections.OrderedDict(mean_value=(), mean_weight=())
   result = process.next.type_signature.result

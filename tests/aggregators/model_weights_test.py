@@ -18,18 +18,14 @@ def _factory():
   )
 
 
-def test_result_has_the_type_of_the_value():
-  for value_type in (_BOTH, _TRAINABLE):
-    process = _factory().create(value_type, _FLOAT)
-    tff.test.assert_types_identical(
-      process.next.type_signature.result.result.member, value_type
-    )
-
-
 @pytest.mark.usefixtures('default_runtime')
 @pytest.mark.parametrize('statistics', [True, False])
 def test_each_part_by_its_rule(statistics):
-  process = _factory().create(_BOTH if statistics else _TRAINABLE, _FLOAT)
+  value_type = _BOTH if statistics else _TRAINABLE
+  process = _factory().create(value_type, _FLOAT)
+  tff.test.assert_types_identical(
+    process.next.type_signature.result.result.member, value_type
+  )
 
   def part(x):
     return [np.float32(x)] if statistics else []
