@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -20,6 +21,15 @@ def _process(value_type=_TRIPLE):
 def _run(values, weights, value_type=_TRIPLE):
   process = _process(value_type)
   return process.next(process.initialize(), values, weights).result
+
+
+def test_types():
+  type_signatures.check(
+    _process(),
+    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
+    value=_TRIPLE,
+    measurements=collections.OrderedDict(mean_value=(), mean_weight=()),
+  )
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -79,19 +89,3 @@ class TestEntrywiseMean:
     np.testing.assert_allclose(output.result, [1.2, 0.8, 1], rtol=1e-6)
     assert output.measurements['mean_value']['clipped_count'] == 1
     assert output.measurements['mean_weight']['secure_upper_threshold'] == 4
-
-
-def test_types():
-  process = _process()
-  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
-  measurements = collections.OrderedDict(mean_value=(), mean_weight=())
-  result = process.next.type_signature.result
-  for found, expected in (
-    (process.initialize.type_signature.result, state),
-    (result.state, state),
-    (result.result, _TRIPLE),
-    (result.measurements, measurements),
-  ):
-    tff.test.assert_types_identical(
-      found, tff.FederatedType(expected, tff.SERVER)
-    )

@@ -349,16 +349,3 @@ class TestTypes:
       output.result.non_trainable[0], [10 * share[1] / (share[0] + share[1])]
     )
     assert state['updates'].shape == (4, 2)
-
-  def test_within_factories_of_tff(self):
-    inner = aggregators.GradientReuseFactory(4)
-    factory = tff.aggregators.zeroing_factory(
-      100.0, tff.aggregators.clipping_factory(1.0, inner)
-    )
-    process = factory.create(_VALUE, _weight_type())
-    output = _run(process, [[0], [1]], [(30.0, 40.0), (300.0, 400.0)])
-    # Clipped to length 1 and stored so; the other is zeroed.
-    share = 0.488380
-    np.testing.assert_allclose(
-      output.result, [0.6 * share, 0.8 * share], atol=1e-6
-    )

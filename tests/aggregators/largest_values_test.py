@@ -106,32 +106,3 @@ def test_sparsifies_each_value_before_the_mean():
   output = process.next(process.initialize(), [], [])
   for found in output.result:
     assert not np.any(found)
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures('default_runtime')
-def test_drops_into_weighted_fed_avg():
-  def model_fn():
-    dense = tf.keras.layers.Dense(2, kernel_initializer='zeros')
-    model = tf.keras.Sequential([tf.keras.Input([3]), dense])
-    return tff.learning.models.from_keras_model(
-      model,
-      loss=tf.keras.losses.MeanSquaredError(),
-      input_spec=(
-        tf.TensorSpec([None, 3], tf.float32),
-        tf.TensorSpec([None, 2], tf.float32),
-      ),
-    )
-
-  process = tff.learning.algorithms.build_weighted_fed_avg(
-    model_fn,
-    client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.1),
-    model_aggregator=aggregators.LargestValuesFactory(0.25),
-  )
-  x, y = np.float32([[1.0, 2.0, 3.0]]), np.float32([[1.0, -2.0]])
-  data = tf.data.Dataset.from_tensors((x, y))
-  state = process.next(process.initialize(), [data]).state
-  kernel, bias = process.get_model_weights(state).trainable
-  # The gradient of the mean is -x'y; floor(.25 * 8) = 2 entries are sent.
-  np.testing.assert_allclose(kernel, [[0, 0], [0, -0.4], [0, -0.6]], rtol=1e-6)
-  np.testing.assert_array_equal(bias, [0, 0])

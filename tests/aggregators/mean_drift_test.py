@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 _FLOAT = tff.TensorType(np.float32)
@@ -22,22 +23,14 @@ def _assert_close(found, expected):
 
 
 def test_types():
-  process = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
-  assert process.is_weighted
-  state = collections.OrderedDict(
-    drift=_PAIR, value_sum_process=(), count_sum_process=()
+  type_signatures.check(
+    _FOUR_CLIENTS.create(_PAIR, _FLOAT),
+    state=collections.OrderedDict(
+      drift=_PAIR, value_sum_process=(), count_sum_process=()
+    ),
+    value=_PAIR,
+    measurements=collections.OrderedDict(mean_value=(), mean_count=()),
   )
-  measurements = collections.OrderedDict(mean_value=(), mean_count=())
-  result = process.next.type_signature.result
-  for found, expected in (
-    (process.initialize.type_signature.result, state),
-    (result.state, state),
-    (result.result, _PAIR),
-    (result.measurements, measurements),
-  ):
-    tff.test.assert_types_identical(
-      found, tff.FederatedType(expected, tff.SERVER)
-    )
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -60,8 +53,11 @@ def test_the_sums_are_those_of_the_factories():
 class TestExecution:
   _PROCESS = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
 
+  def _first(self, updates, weights=None):
+    return _run(self._PROCESS, self._PROCESS.initialize(), updates, weights)
+
   def _after_one_round(self):
-    return _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]])
+    return self._first([[1, 0], [3, 2]])
 
   def test_two_rounds_by_hand(self):
     np.testing.assert_array_equal(self._PROCESS.initialize()['drift'], [0, 0])
@@ -74,33 +70,18 @@ class TestExecution:
     _assert_close(second.state['drift'], [-1.5, 0.5])
     _assert_close(second.result, [3.5, -4.5])
 
-  def test_an_update_that_is_not_finite_is_excluded(self):
-    expected = _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0]])
-    for bad in (np.nan, np.inf):
-      found = _run(
-        self._PROCESS, self._PROCESS.initialize(), [[1, 0], [bad, 1]]
+  def test_excluded_clients_and_weights(self):
+    expected = self._after_one_round()
+    for found in (
+      # Only the sign of a weight is used.
+      self._first([[1, 0], [3, 2]], [1e-3, 50]),
+      self._first([[9, 9], [1, 0], [np.nan, 0], [3, 2]], [0, 1, 0, 1]),
+      self._first([[1, 0], [np.nan, 1], [np.inf, 1], [3, 2]]),
+    ):
+      np.testing.assert_array_equal(found.result, expected.result)
+      np.testing.assert_array_equal(
+        found.state['drift'], expected.state['drift']
       )
-      _assert_close(found.result, expected.result)
-      _assert_close(found.state['drift'], expected.state['drift'])
-
-  def test_only_the_sign_of_a_weight_matters(self):
-    expected = self._after_one_round()
-    found = _run(
-      self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]], [1e-3, 50]
-    )
-    np.testing.assert_array_equal(found.result, expected.result)
-    np.testing.assert_array_equal(found.state['drift'], expected.state['drift'])
-
-  def test_a_client_with_weight_0_is_excluded(self):
-    expected = self._after_one_round()
-    found = _run(
-      self._PROCESS,
-      self._PROCESS.initialize(),
-      [[9, 9], [1, 0], [np.nan, np.inf], [3, 2]],
-      [0, 1, 0, 1],
-    )
-    np.testing.assert_array_equal(found.result, expected.result)
-    np.testing.assert_array_equal(found.state['drift'], expected.state['drift'])
 
   def test_without_clients_nothing_changes(self):
     before = self._after_one_round().state

@@ -8,6 +8,7 @@ from scipy import optimize
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 from tff_fair.aggregators import min_norm
 
@@ -139,25 +140,15 @@ def _aggregate(deviation, values, weights, rounds=1):
 
 
 def test_types():
-  process = aggregators.MinNormFactory().create(_PAIR, _FLOAT)
-  tff.test.assert_types_identical(
-    process.next.type_signature.result,
-    tff.types.to_type(
-      tff.templates.MeasuredProcessOutput(
-        state=tff.FederatedType(np.int32, tff.SERVER),
-        result=tff.FederatedType(_PAIR, tff.SERVER),
-        measurements=tff.FederatedType(
-          collections.OrderedDict(
-            num_aggregated=np.int32,
-            norm=np.float64,
-            largest_weight=np.float64,
-            smallest_weight=np.float64,
-            descent_violation=np.float64,
-          ),
-          tff.SERVER,
-        ),
-      )
-    ),
+  measurements = collections.OrderedDict(
+    num_aggregated=np.int32,
+    norm=np.float64,
+    largest_weight=np.float64,
+    smallest_weight=np.float64,
+    descent_violation=np.float64,
+  )
+  type_signatures.check(
+    _process(1.0), state=np.int32, value=_PAIR, measurements=measurements
   )
 
 

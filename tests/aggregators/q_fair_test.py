@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 from tff_fair.aggregators import q_fair
 
@@ -70,18 +71,15 @@ def _aggregate(q, updates, weights):
 
 
 def test_types():
-  process = _process(1.0)
   means = collections.OrderedDict(mean_value=(), mean_weight=())
-  tff.test.assert_types_identical(
-    process.next.type_signature.result.measurements,
-    tff.FederatedType(
-      collections.OrderedDict(
-        num_aggregated=np.int32, weight_sum=np.float32, mean=means
-      ),
-      tff.SERVER,
+  type_signatures.check(
+    _process(1.0),
+    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
+    value=_PAIR,
+    measurements=collections.OrderedDict(
+      num_aggregated=np.int32, weight_sum=np.float32, mean=means
     ),
   )
-  assert process.next.type_signature.result.result.member == _PAIR
 
 
 @pytest.mark.usefixtures('default_runtime')

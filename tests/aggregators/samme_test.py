@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
-from tff_fair import models
 
 _VALUE = tff.types.to_type([tff.TensorType(np.float32, [2]), np.float32])
 _ALPHA = tff.TensorType(np.float32)
@@ -48,39 +48,6 @@ class TestSammeAlpha:
     np.testing.assert_allclose(alpha, [1.791759, 0.0], rtol=1e-6)
 
 
-def test_types():
-  process = aggregators.SammeAlphaFactory().create(_VALUE, _ALPHA)
-  assert process.is_weighted
-  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
-  tff.test.assert_types_identical(
-    process.initialize.type_signature,
-    tff.FunctionType(None, tff.FederatedType(state, tff.SERVER)),
-  )
-  measurements = collections.OrderedDict(
-    num_aggregated=np.int32,
-    num_excluded=np.int32,
-    num_non_finite=np.int32,
-    alpha_sum=np.float32,
-    fallback=np.int32,
-    mean=collections.OrderedDict(mean_value=(), mean_weight=()),
-  )
-  tff.test.assert_types_identical(
-    process.next.type_signature,
-    tff.FunctionType(
-      collections.OrderedDict(
-        state=tff.FederatedType(state, tff.SERVER),
-        value=tff.FederatedType(_VALUE, tff.CLIENTS),
-        weight=tff.FederatedType(_ALPHA, tff.CLIENTS),
-      ),
-      tff.templates.MeasuredProcessOutput(
-        state=tff.FederatedType(state, tff.SERVER),
-        result=tff.FederatedType(_VALUE, tff.SERVER),
-        measurements=tff.FederatedType(measurements, tff.SERVER),
-      ),
-    ),
-  )
-
-
 def _values(*numbers):
   """A value for each number x: [[x, 10 x], -x]."""
   return [[np.array([x, 10 * x], np.float32), np.float32(-x)] for x in numbers]
@@ -111,6 +78,21 @@ def _check(output, expected, **measurements):
   np.testing.assert_allclose(output.result[1], -expected, 1e-6)
   found = {name: output.measurements[name] for name in measurements}
   assert found == pytest.approx(measurements)
+
+
+def test_types():
+  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
+  measurements = collections.OrderedDict(
+    num_aggregated=np.int32,
+    num_excluded=np.int32,
+    num_non_finite=np.int32,
+    alpha_sum=np.float32,
+    fallback=np.int32,
+    mean=collections.OrderedDict(mean_value=(), mean_weight=()),
+  )
+  type_signatures.check(
+    _process(), state=state, value=_VALUE, measurements=measurements
+  )
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -158,41 +140,3 @@ class TestExecution:
       norms.append(float(np.linalg.norm([*output.result[0], output.result[1]])))
     # The bound follows the clients' norm upwards by a factor e each round.
     np.testing.assert_allclose(norms, np.exp([0, 1, 2]), rtol=1e-4)
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures('default_runtime')
-def test_within_stock_fed_avg():
-  """TFF's FedAvg, whose clients weigh alike, moves as with its own mean."""
-  x = np.random.default_rng(0).normal(size=[8, 2, 2, 1]).astype(np.float32)
-  data = tf.data.Dataset.from_tensor_slices((x, np.arange(8) % 3)).batch(4)
-
-  def model_fn():
-    tf.keras.utils.set_random_seed(1)
-    keras_model = models.mlp_fedaboost((2, 2, 1), 3)
-    return tff.learning.models.from_keras_model(
-      tf.keras.Model(keras_model.input, keras_model.output['logits']),
-      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-      input_spec=data.element_spec,
-    )
-
-  weights = []
-  for aggregator in (
-    aggregators.SammeAlphaFactory(),
-    tff.aggregators.MeanFactory(),
-  ):
-    process = tff.learning.algorithms.build_weighted_fed_avg(
-      model_fn,
-      client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.1),
-      model_aggregator=aggregator,
-    )
-    state = process.initialize()
-    for _ in range(2):
-      output = process.next(state, [data, data.take(1)])
-      state = output.state
-    weights.append(process.get_model_weights(state).trainable)
-    if isinstance(aggregator, aggregators.SammeAlphaFactory):
-      assert output.metrics['aggregator']['num_aggregated'] == 2
-      assert output.metrics['aggregator']['alpha_sum'] == 12  # Examples.
-  for ours, theirs in zip(*weights, strict=True):
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
