@@ -254,7 +254,7 @@ class TestReference:
     vector = corefed_reference.flatten(weights)
     z_g, *others = np.random.default_rng(0).normal(size=[3, _WIDTH])
     z = corefed_reference.embedding(weights, data.x, activation)
-    target = corefed_reference.refined(z, z_g, options.beta)
+    target = corefed_reference.refined(z, z_g, options.distillation_rate)
 
     def loss(vector):
       weights_now = corefed_reference.unflatten(vector, weights)
@@ -295,9 +295,9 @@ class TestRoundsAgainstNumpy:
     'options',
     [
       {
-        'gamma': 2.0,
+        'fairness_exponent': 2.0,
         'sharpness': 0.5,
-        'beta': 0.25,
+        'distillation_rate': 0.25,
         'temperature': 0.5,
         'include_positive': True,
         'local_epochs': 2,
@@ -430,7 +430,7 @@ class TestLimits:
       ({'variant': 'refed', 'alignment': 'server'}, {}, 0),
       # (1 / f)^0 sigma(0) is the same for all.
       (
-        {'gamma': 0.0, 'sharpness': 0.0, 'gradient_reuse': False},
+        {'fairness_exponent': 0.0, 'sharpness': 0.0, 'gradient_reuse': False},
         {'uniform': True},
         1e-5,
       ),
@@ -599,11 +599,19 @@ class TestAlignedState:
       ValueError,
       "alignment must be .*'server'.*cofed.*found 'client'",
     ),
-    ({'gamma': -0.5}, ValueError, 'gamma must be at least 0.* found -0.5'),
-    ({'gamma': 'high'}, TypeError, "gamma must be a real .*found 'high'"),
+    (
+      {'fairness_exponent': -0.5},
+      ValueError,
+      'exponent must be at least 0.* found -0.5',
+    ),
+    (
+      {'fairness_exponent': 'high'},
+      TypeError,
+      "exponent must be a real .*found 'high'",
+    ),
     ({'sharpness': -1}, ValueError, 'sharpness must be at least 0.*found -1'),
-    ({'beta': -0.1}, ValueError, 'beta must be .*found -0.1'),
-    ({'beta': 1.1}, ValueError, 'beta must be .*found 1.1'),
+    ({'distillation_rate': -0.1}, ValueError, 'rate must be .*found -0.1'),
+    ({'distillation_rate': 1.1}, ValueError, 'rate must be .*found 1.1'),
     ({'temperature': 0}, ValueError, 'temperature must be positive, found 0'),
     (
       {'contrastive_weight': -1},

@@ -48,8 +48,8 @@ _EXEMPT = {
     )
   },
   'tasks.task': _STRUCTURE,
-  'tff_fair.aggregators.gathered.Served': _STRUCTURE,
-  'tff_fair.aggregators.sparse_rewards.Rating': _STRUCTURE,
+  'tff_fair.aggregators.gathered.ServerOutput': _STRUCTURE,
+  'tff_fair.aggregators.sparse_rewards.RatedRound': _STRUCTURE,
   'tff_fair.client.objectives.Objective': _STRUCTURE,
   'tff_fair.metrics.fairness.Interval': _STRUCTURE,
 }

@@ -10,7 +10,7 @@ an option gives the other reading.
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -42,7 +42,7 @@ def build_cffl(
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   focal_gamma: float = 0.0,
-  scenario: str = 'size',
+  scenario: Literal['size', 'class'] = 'size',
   amounts: Sequence[int] | None = None,
   upload_rate: float = 1.0,
   pretrain: bool = False,
@@ -50,14 +50,14 @@ def build_cffl(
   punishment_factor: float = 5.0,
   history_weight: float = 0.5,
   clip_value: float = 0.01,
-  clip_mode: str = 'value',
+  clip_mode: Literal['value', 'norm'] = 'value',
   threshold_absolute: float | None = None,
-  agg_norm: str = 'paper',
-  own_share: str = 'paper',
+  agg_norm: Literal['paper', 'sum', 'max'] = 'paper',
+  own_share: Literal['paper', 'aggregation'] = 'paper',
   normalize_before_mixing: bool = False,
-  isolation: str = 'once',
-  after_isolation: str = 'frozen',
-  ties: str = 'index',
+  isolation: Literal['once', 'cascade'] = 'once',
+  after_isolation: Literal['frozen', 'standalone'] = 'frozen',
+  ties: Literal['index', 'preclip', 'keep'] = 'index',
   free_riders: client.FreeRiders | None = None,
 ) -> composition.PersonalizedLearningProcess:
   """Builds CFFL.

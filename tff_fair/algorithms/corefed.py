@@ -10,7 +10,7 @@ Where it contradicts itself or is silent, the default is named in
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -39,13 +39,14 @@ def build_corefed(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
-  variant: str = 'corefed',
-  alignment: str = 'server',
+  focal_gamma: float = 0.0,
+  variant: Literal['corefed', 'cofed', 'refed'] = 'corefed',
+  alignment: Literal['server', 'client'] = 'server',
   gradient_reuse: bool = True,
   include_positive: bool = False,
-  gamma: float = 0.5,
+  fairness_exponent: float = 0.5,
   sharpness: float = 2.0,
-  beta: float = 0.5,
+  distillation_rate: float = 0.5,
   temperature: float = 0.07,
   contrastive_weight: float = 0.1,
   distillation_weight: float = 0.1,
@@ -76,9 +77,10 @@ def build_corefed(
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None. A reused gradient counts with the rate
       of today.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     variant: The paper's ablations. 'corefed', everything; 'cofed', no
-      contrastive loss and no distillation: beta is 0 and `alignment` 'server';
-      'refed', weights by numbers of examples and no reuse.
+      contrastive loss and no distillation: `distillation_rate` is 0 and
+      `alignment` 'server'; 'refed', weights by numbers of examples and no reuse.
     alignment: Whether embeddings are aligned. 'server', as the formulas say:
       they act through the weights alone, and 'refed' is FedAvg. 'client', as
       the prose says: from the second round on, a client also receives the last
@@ -89,9 +91,11 @@ def build_corefed(
     gradient_reuse: False is equation 13 literally: the sum over S_t alone.
     include_positive: Whether the positive pair is in the denominator of
       equation 6; the paper leaves it out.
-    gamma: How much rare participation counts, not negative.
+    fairness_exponent: The paper's gamma, how much rare participation counts;
+      not negative.
     sharpness: The paper's k, how much agreement counts, not negative.
-    beta: How far embeddings are refined, in [0, 1].
+    distillation_rate: The paper's beta, how far embeddings are refined; in
+      [0, 1].
     temperature: The paper's tau of the contrastive loss, positive.
     contrastive_weight: Not negative; the paper gives no number.
     distillation_weight: Likewise.
@@ -120,12 +124,12 @@ def build_corefed(
         "alignment must be 'server' with the variant 'cofed', which aligns"
         " nothing, found 'client'."
       )
-    beta = 0.0
+    distillation_rate = 0.0
   contribution_rule = aggregators.GradientReuseFactory(
     num_clients,
-    gamma=gamma,
+    fairness_exponent=fairness_exponent,
     sharpness=sharpness,
-    beta=beta,
+    distillation_rate=distillation_rate,
     temperature=temperature,
     gradient_reuse=gradient_reuse,
     include_positive=include_positive,
@@ -136,14 +140,15 @@ def build_corefed(
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_corefed', model)
   aligns = alignment == 'client'
-  objective = client.cross_entropy_objective()
+  objective = client.classification_objective(focal_gamma)
   if aligns:
     objective = _aligned_objective(
-      beta=beta,
+      distillation_rate=distillation_rate,
       temperature=temperature,
       include_positive=include_positive,
       contrastive_weight=contrastive_weight,
       distillation_weight=distillation_weight,
+      focal_gamma=focal_gamma,
     )
   train = client.build_local_training(
     model,
@@ -180,7 +185,7 @@ def build_corefed(
         client_id=examples['key'], embedding=embedding
       ),
       dropped_weight=collections.OrderedDict(
-        client_id=tf.constant(reuse.NOBODY),
+        client_id=tf.constant(reuse.NO_CLIENT_ID),
         embedding=tf.zeros_like(embedding),
       ),
     )
@@ -212,11 +217,12 @@ def build_corefed(
 
 def _aligned_objective(
   *,
-  beta,
+  distillation_rate,
   temperature,
   include_positive,
   contrastive_weight,
   distillation_weight,
+  focal_gamma,
 ) -> client.Objective:
   """Cross-entropy, and the pull of a minibatch's embedding (`alignment`).
 
@@ -227,7 +233,9 @@ def _aligned_objective(
 
   def compute(forward, batch, context):
     outputs = forward(batch['x'])
-    loss, metrics = client.cross_entropy(batch['y'], outputs['logits'])
+    loss, metrics = client.classification(
+      batch['y'], outputs['logits'], focal_gamma
+    )
     target = context['global_embedding']
     embedding = tf.reduce_mean(
       geometry.normalized(outputs['embedding']), axis=0
@@ -240,7 +248,9 @@ def _aligned_objective(
       temperature=temperature,
       include_positive=include_positive,
     )
-    goal = tf.stop_gradient(geometry.refined(embedding, target, beta))
+    goal = tf.stop_gradient(
+      geometry.refined(embedding, target, distillation_rate)
+    )
     distillation = tf.reduce_sum((embedding - goal) ** 2)
     started = tf.cast(context['started'], tf.float32)
     pull = contrastive_weight * contrast + distillation_weight * distillation

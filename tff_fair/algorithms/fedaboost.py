@@ -10,7 +10,7 @@ reading.
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -43,12 +43,12 @@ def build_fedaboost(
   initial_gamma: float = 0.0,
   max_gamma: float = 5.0,
   focal_weight: float = 1.0,
-  class_count: str = 'local',
-  single_class: str = 'exclude',
-  fallback: str = 'keep',
-  weight_sign: int = -1,
-  weight_init: str = 'm0',
-  gamma_mode: str = 'gated',
+  class_count: Literal['local', 'global'] = 'local',
+  single_class: Literal['exclude', 'floor2'] = 'exclude',
+  fallback: Literal['keep', 'fed_avg'] = 'keep',
+  weight_sign: Literal[-1, 1] = -1,
+  weight_init: Literal['m0', 'k'] = 'm0',
+  gamma_mode: Literal['gated', 'always'] = 'gated',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.FairLearningProcess:

@@ -10,7 +10,7 @@ reading.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -43,10 +43,10 @@ def build_fedakd(
   down_weight: float = 1.0,
   up_weight: float = 1.0,
   distillation_temperature: float = 1.0,
-  variant: str = 'full',
-  order: str = 'down_up',
-  granularity: str = 'epochs',
-  evaluate: str = 'local',
+  variant: Literal['full', 'all_data', 'single_dist', 'correct_agg'] = 'full',
+  order: Literal['down_up', 'up_down'] = 'down_up',
+  granularity: Literal['epochs', 'single_step'] = 'epochs',
+  evaluate: Literal['local', 'global'] = 'local',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.FairLearningProcess:

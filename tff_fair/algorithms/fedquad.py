@@ -11,7 +11,7 @@ says "offline"). Its baselines are in `metric_learning.py` and `moon.py`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -32,11 +32,12 @@ def build_fedquad(
   batch_size: int = 128,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   quadruplet_weight: float = 0.5,
   margins: Sequence[float] = (1.0, 0.5),
   squared: bool = False,
   use_ce: bool = True,
-  resample: str = 'epoch',
+  resample: Literal['epoch', 'once'] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.FairLearningProcess:
@@ -69,6 +70,7 @@ def build_fedquad(
     seed: Of the permutations, the quadruplets and the dropout masks.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     quadruplet_weight: beta, not negative; at 0 this is FedAvg bit for bit.
     margins: m1 and m2, not negative.
     squared: Whether d is the squared distance, and not the distance.
@@ -104,6 +106,7 @@ def build_fedquad(
     margins=margins,
     squared=squared,
     use_ce=use_ce,
+    focal_gamma=focal_gamma,
     resample=resample,
   )
   return fed_avg.compose_fed_avg(

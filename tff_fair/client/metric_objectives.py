@@ -30,6 +30,7 @@ def quadruplet_objective(
   squared: bool,
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """FedQuad's objective: `losses.quadruplet_loss` of sampled quadruplets.
 
@@ -59,7 +60,14 @@ def quadruplet_objective(
     )
 
   return _tuple_objective(
-    'quadruplet_loss', metric_loss, 3, num_classes, weight, use_ce, resample
+    'quadruplet_loss',
+    metric_loss,
+    3,
+    num_classes,
+    weight=weight,
+    use_ce=use_ce,
+    resample=resample,
+    focal_gamma=focal_gamma,
   )
 
 
@@ -70,6 +78,7 @@ def classic_quadruplet_objective(
   margins: Sequence[float],
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """QuadrupletFL's: `losses.classic_quadruplet_loss`; see there and above."""
 
@@ -85,7 +94,14 @@ def classic_quadruplet_objective(
     )
 
   return _tuple_objective(
-    'quadruplet_loss', metric_loss, 3, num_classes, weight, use_ce, resample
+    'quadruplet_loss',
+    metric_loss,
+    3,
+    num_classes,
+    weight=weight,
+    use_ce=use_ce,
+    resample=resample,
+    focal_gamma=focal_gamma,
   )
 
 
@@ -96,6 +112,7 @@ def triplet_objective(
   margin: float,
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """TripletFL's: `losses.triplet_loss` with the first negative; see above."""
 
@@ -105,12 +122,23 @@ def triplet_objective(
     )
 
   return _tuple_objective(
-    'triplet_loss', metric_loss, 2, num_classes, weight, use_ce, resample
+    'triplet_loss',
+    metric_loss,
+    2,
+    num_classes,
+    weight=weight,
+    use_ce=use_ce,
+    resample=resample,
+    focal_gamma=focal_gamma,
   )
 
 
 def supervised_contrastive_objective(
-  *, weight: float, temperature: float, use_ce: bool
+  *,
+  weight: float,
+  temperature: float,
+  use_ce: bool,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """SupConFL's: `losses.supervised_contrastive_loss` of the minibatch.
 
@@ -130,7 +158,7 @@ def supervised_contrastive_objective(
   checks.check_real('weight', weight, 0.0)
   checks.check_positive('temperature', temperature)
   if not weight:
-    return objectives.cross_entropy_objective()
+    return objectives.classification_objective(focal_gamma)
 
   def compute(forward, batch, context):
     del context  # Unused.
@@ -138,7 +166,9 @@ def supervised_contrastive_objective(
     metric = losses.supervised_contrastive_loss(
       batch['y'], outputs['embedding'], temperature=temperature
     )
-    loss, metrics = _combined(batch['y'], outputs, weight * metric, use_ce)
+    loss, metrics = _combined(
+      batch['y'], outputs, weight * metric, use_ce, focal_gamma
+    )
     metrics['contrastive_loss'] = metric
     return loss, metrics
 
@@ -148,7 +178,7 @@ def supervised_contrastive_objective(
 
 
 def model_contrastive_objective(
-  *, weight: float, temperature: float
+  *, weight: float, temperature: float, focal_gamma: float = 0.0
 ) -> objectives.Objective:
   """MOON's: `losses.model_contrastive_loss` of each example.
 
@@ -169,7 +199,7 @@ def model_contrastive_objective(
   checks.check_real('weight', weight, 0.0)
   checks.check_positive('temperature', temperature)
   if not weight:
-    return objectives.cross_entropy_objective()
+    return objectives.classification_objective(focal_gamma)
 
   def compute(forward, batch, context):
     outputs = forward(batch['x'])
@@ -181,7 +211,9 @@ def model_contrastive_objective(
     )
     has_previous = tf.cast(context['has_previous'], tf.float32)
     metric = has_previous * tf.reduce_mean(each)
-    loss, metrics = _combined(batch['y'], outputs, weight * metric, True)
+    loss, metrics = _combined(
+      batch['y'], outputs, weight * metric, True, focal_gamma
+    )
     metrics['contrastive_loss'] = metric
     return loss, metrics
 
@@ -205,6 +237,7 @@ def _tuple_objective(
   weight: float,
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """An objective of sampled tuples.
 
@@ -228,7 +261,7 @@ def _tuple_objective(
   checks.check_real('weight', weight, 0.0)
   checks.check_choice('resample', resample, RESAMPLE)
   if not weight:
-    return objectives.cross_entropy_objective()
+    return objectives.classification_objective(focal_gamma)
 
   def prepare(context, examples, seed):
     del context  # None comes.
@@ -245,7 +278,9 @@ def _tuple_objective(
     anchor, *outputs = forward.each([batch['x'], *others])
     embeddings = [output['embedding'] for output in (anchor, *outputs)]
     metric = tf.reduce_mean(metric_loss(*embeddings, drawn))
-    loss, metrics = _combined(batch['y'], anchor, weight * metric, use_ce)
+    loss, metrics = _combined(
+      batch['y'], anchor, weight * metric, use_ce, focal_gamma
+    )
     metrics[name] = metric
     metrics['v1_share'] = tf.reduce_mean(tf.cast(drawn.mask_1, tf.float32))
     metrics['v2_share'] = tf.reduce_mean(tf.cast(drawn.mask_2, tf.float32))
@@ -260,10 +295,12 @@ def _tuple_objective(
 
 
 def _combined(
-  labels, outputs, weighted_metric, use_ce
+  labels, outputs, weighted_metric, use_ce, focal_gamma
 ) -> tuple[tf.Tensor, collections.OrderedDict]:
   """The loss, and the metrics that all these objectives share."""
-  cross_entropy, metrics = objectives.cross_entropy(labels, outputs['logits'])
+  cross_entropy, metrics = objectives.classification(
+    labels, outputs['logits'], focal_gamma
+  )
   metrics['cross_entropy'] = cross_entropy
   loss = cross_entropy + weighted_metric if use_ce else weighted_metric
   return loss, metrics

@@ -6,7 +6,7 @@ value.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -31,7 +31,7 @@ def build_cgsv(
   update_length: float = 0.5,
   history_weight: float = 0.95,
   altruism: float = 1.0,
-  variant: str = 'original',
+  variant: Literal['original', 'fedakd'] = 'original',
 ) -> composition.PersonalizedLearningProcess:
   """Builds CGSV.
 

@@ -27,6 +27,7 @@ def build_ditto(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   personal_optimizer: tff.learning.optimizers.Optimizer | None = None,
   personal_learning_rate_fn: Callable[[Any], Any] | None = None,
   proximal_weight: float = 0.1,
@@ -79,7 +80,7 @@ def build_ditto(
       'personal_learning_rate_fn', personal_learning_rate_fn, 'the round'
     )
   model = models.StatelessModel(model_fn)
-  objective = client.cross_entropy_objective()
+  objective = client.classification_objective(focal_gamma)
   loop = dict(local_epochs=local_epochs, batch_size=batch_size)
   train = client.build_local_training(
     model, objective, client_optimizer, **loop

@@ -34,6 +34,8 @@ def build_fed_as(
   focal_gamma: float = 0.0,
   alignment_learning_rate: float = 0.01,
   alignment_batch_size: int = 16,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.PersonalizedLearningProcess:
   """Builds FedAS.
 
@@ -155,6 +157,8 @@ def build_fed_as(
     model,
     client_work,
     rule=tff.aggregators.MeanFactory(no_nan_division=True),
+    server_optimizer=server_optimizer,
+    model_aggregator=model_aggregator,
   )
   return composition.add_client_models(process)
 

@@ -6,7 +6,7 @@ Federated Learning" (Neurocomputing, 2024).
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -38,7 +38,7 @@ def build_fed_ave(
   altruism: float = 1.0,
   upload_fraction: float = 0.5,
   download_base: float = 0.3,
-  variant: str = 'original',
+  variant: Literal['original', 'fedakd'] = 'original',
 ) -> composition.PersonalizedLearningProcess:
   """Builds FedAVE.
 

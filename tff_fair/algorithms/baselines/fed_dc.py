@@ -7,7 +7,7 @@ https://arxiv.org/abs/2203.11751).
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -38,7 +38,8 @@ def build_fed_dc(
   focal_gamma: float = 0.0,
   drift_weight: float = 1.0,
   grad_correction: bool = True,
-  variant: str = 'original',
+  variant: Literal['original', 'fedakd'] = 'original',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> composition.FairLearningProcess:
   """Builds FedDC.
 
@@ -150,6 +151,7 @@ def build_fed_dc(
     model,
     client_work,
     rule=tff.aggregators.MeanFactory(no_nan_division=True),
+    server_optimizer=server_optimizer,
     model_aggregator=(
       aggregators.MeanDriftFactory(num_clients) if original else None
     ),

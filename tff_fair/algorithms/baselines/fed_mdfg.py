@@ -46,6 +46,7 @@ def build_fed_mdfg(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   angle: float = math.pi / 180,
   line_search_scale: int = 1,
 ) -> composition.FairLearningProcess:
@@ -121,7 +122,7 @@ def build_fed_mdfg(
   def client_update(weights, row, examples, client_seed, learning_rate):
     del client_seed  # Nothing is drawn.
     gradient, metrics = client.mean_gradient(
-      model, weights, examples['train'], batch_size
+      model, weights, examples['train'], batch_size, focal_gamma
     )
     new_row, exceeds = expected_loss(row, metrics['loss'])
     return client.ClientOutput(
@@ -160,7 +161,9 @@ def build_fed_mdfg(
       line_search_scale=line_search_scale,
     )
 
-  return _compose(model, client_work, num_clients, batch_size, plan)
+  return _compose(
+    model, client_work, num_clients, batch_size, focal_gamma, plan
+  )
 
 
 def expected_loss(
@@ -256,7 +259,9 @@ def _remembered(last, client_ids, counts, gradients) -> Any:
   )
 
 
-def _trial_losses(model, weights, trial, examples, batch_size) -> tf.Tensor:
+def _trial_losses(
+  model, weights, trial, examples, batch_size, focal_gamma
+) -> tf.Tensor:
   """Step 4: a client's loss after each step, inf where there is none."""
   direction = flat.unflatten(trial['direction'], weights.trainable)
   steps = trial['steps']
@@ -267,7 +272,11 @@ def _trial_losses(model, weights, trial, examples, batch_size) -> tf.Tensor:
       w - step * d for w, d in zip(weights.trainable, direction, strict=True)
     ]
     return client.mean_loss(
-      model, ModelWeights(moved, weights.non_trainable), examples, batch_size
+      model,
+      ModelWeights(moved, weights.non_trainable),
+      examples,
+      batch_size,
+      focal_gamma,
     )
 
   tried = tf.map_fn(
@@ -312,7 +321,7 @@ def _finish(weights, planned, trials) -> collections.OrderedDict:
   )
 
 
-def _compose(model, client_work, num_clients, batch_size, plan):
+def _compose(model, client_work, num_clients, batch_size, focal_gamma, plan):
   """The process of two exchanges."""
   weights_type = model.weights_type
   work_state_type, _, data_type = client_work.next.type_signature.parameter
@@ -363,7 +372,7 @@ def _compose(model, client_work, num_clients, batch_size, plan):
     return collections.OrderedDict(
       client_id=examples['key'],
       losses=_trial_losses(
-        model, weights, trial, examples['train'], batch_size
+        model, weights, trial, examples['train'], batch_size, focal_gamma
       ),
     )
 

@@ -27,6 +27,7 @@ def build_fed_mgda(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   deviation: float = 1.0,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> composition.FairLearningProcess:
@@ -51,6 +52,7 @@ def build_fed_mgda(
     seed: Of the permutations and dropout masks on clients.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     deviation: The paper's epsilon, in [0, 1]. At 0 this is FedAvg of updates
       of length 1; at 1 the weights are free.
     server_optimizer: Applied to `eta_t d`; None adds it as it is.
@@ -71,7 +73,7 @@ def build_fed_mgda(
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,
-    client.cross_entropy_objective(),
+    client.classification_objective(focal_gamma),
     client_optimizer,
     local_epochs=local_epochs,
     batch_size=batch_size,

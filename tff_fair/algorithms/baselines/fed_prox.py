@@ -28,6 +28,7 @@ def build_fed_prox(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   proximal_weight: float = 0.01,
   uniform: bool = False,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
@@ -49,6 +50,7 @@ def build_fed_prox(
     seed: Of the permutations and dropout masks on clients.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     proximal_weight: mu, not negative; at 0 this is FedAvg bit for bit.
     uniform: Weighs all clients alike instead of by their number of examples.
     server_optimizer: Applied to the mean update; None adds it as it is.
@@ -67,7 +69,7 @@ def build_fed_prox(
   return fed_avg.compose_fed_avg(
     models.StatelessModel(model_fn),
     client.proximal_objective(
-      client.cross_entropy_objective(), proximal_weight
+      client.classification_objective(focal_gamma), proximal_weight
     ),
     num_clients=num_clients,
     client_optimizer=client_optimizer,

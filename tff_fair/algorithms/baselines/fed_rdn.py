@@ -38,6 +38,7 @@ def build_fed_rdn(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   epsilon: float = 1e-6,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
@@ -66,6 +67,7 @@ def build_fed_rdn(
     seed: Of the permutations, the draws of j and the dropout masks.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     epsilon: Positive; keeps the divisor from 0.
     server_optimizer: Applied to the mean update; None adds it as it is.
     model_aggregator: Replaces the weighted mean of the trainable weights.
@@ -91,7 +93,9 @@ def build_fed_rdn(
 
   return fed_avg.compose_fed_avg(
     model,
-    _augmented(client.cross_entropy_objective(), statistics, normalize),
+    _augmented(
+      client.classification_objective(focal_gamma), statistics, normalize
+    ),
     num_clients=num_clients,
     client_optimizer=client_optimizer,
     local_epochs=local_epochs,

@@ -6,7 +6,7 @@ Federated Learning" (KDD 2024, https://arxiv.org/abs/2405.18291).
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -44,7 +44,8 @@ def build_fed_sac(
   contribution_sharpness: float = 2.0,
   importance_every: int = 10,
   mid_round: int = 15,
-  variant: str = 'original',
+  variant: Literal['original', 'fedakd'] = 'original',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> composition.FairLearningProcess:
   """Builds FedSAC.
 
@@ -197,6 +198,7 @@ def build_fed_sac(
       model,
       client_work,
       rule=aggregators.EntrywiseMeanFactory(),
+      server_optimizer=server_optimizer,
       split_statistics=False,
     ),
     download,

@@ -6,7 +6,7 @@ their sources are in `losses.metric_learning`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -27,6 +27,7 @@ def build_supcon_fl(
   batch_size: int = 128,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   metric_weight: float = 0.5,
   temperature: float = 0.07,
   use_ce: bool = True,
@@ -43,6 +44,7 @@ def build_supcon_fl(
     batch_size: See there.
     seed: See there.
     client_learning_rate_fn: See there.
+    focal_gamma: See there.
     metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
       bit for bit.
     temperature: Of the contrastive loss, positive.
@@ -67,7 +69,10 @@ def build_supcon_fl(
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_supcon_fl', model)
   objective = client.supervised_contrastive_objective(
-    weight=metric_weight, temperature=temperature, use_ce=use_ce
+    weight=metric_weight,
+    temperature=temperature,
+    use_ce=use_ce,
+    focal_gamma=focal_gamma,
   )
   return fed_avg.compose_fed_avg(
     model,
@@ -92,10 +97,12 @@ def build_triplet_fl(
   batch_size: int = 128,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   metric_weight: float = 0.5,
   margin: float = 1.0,
+  mining: Literal['sampled', 'semihard', 'hard'] = 'sampled',
   use_ce: bool = True,
-  resample: str = 'epoch',
+  resample: Literal['epoch', 'once'] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.FairLearningProcess:
@@ -113,6 +120,7 @@ def build_triplet_fl(
     batch_size: See there.
     seed: See there.
     client_learning_rate_fn: See there.
+    focal_gamma: See there.
     metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
       bit for bit.
     margin: m, not negative.
@@ -144,6 +152,7 @@ def build_triplet_fl(
     weight=metric_weight,
     margin=margin,
     use_ce=use_ce,
+    focal_gamma=focal_gamma,
     resample=resample,
   )
   return fed_avg.compose_fed_avg(
@@ -169,10 +178,11 @@ def build_quadruplet_fl(
   batch_size: int = 128,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   metric_weight: float = 0.5,
   margins: Sequence[float] = (1.0, 0.5),
   use_ce: bool = True,
-  resample: str = 'epoch',
+  resample: Literal['epoch', 'once'] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.FairLearningProcess:
@@ -189,6 +199,7 @@ def build_quadruplet_fl(
     batch_size: See there.
     seed: See there.
     client_learning_rate_fn: See there.
+    focal_gamma: See there.
     metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
       bit for bit.
     margins: m1 and m2, not negative.
@@ -220,6 +231,7 @@ def build_quadruplet_fl(
     weight=metric_weight,
     margins=margins,
     use_ce=use_ce,
+    focal_gamma=focal_gamma,
     resample=resample,
   )
   return fed_avg.compose_fed_avg(

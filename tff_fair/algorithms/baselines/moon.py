@@ -29,6 +29,7 @@ def build_moon(
   batch_size: int = 128,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   contrastive_weight: float = 5.0,
   temperature: float = 0.5,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
@@ -58,6 +59,7 @@ def build_moon(
     seed: Of the permutations and dropout masks on clients.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     contrastive_weight: mu, not negative; MOON's is 5 for CIFAR-10 and 1 for
       CIFAR-100. At 0 this is FedAvg bit for bit.
     temperature: T, positive.
@@ -80,7 +82,9 @@ def build_moon(
   train = client.build_local_training(
     model,
     client.model_contrastive_objective(
-      weight=contrastive_weight, temperature=temperature
+      weight=contrastive_weight,
+      temperature=temperature,
+      focal_gamma=focal_gamma,
     ),
     client_optimizer,
     local_epochs=local_epochs,

@@ -27,6 +27,7 @@ def build_q_fed_avg(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   q: float = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> composition.FairLearningProcess:
@@ -55,6 +56,7 @@ def build_q_fed_avg(
     seed: Of the permutations and dropout masks on clients.
     client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
       optimiser's learning rate, or None.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     q: Not negative; at 0 this is FedAvg with uniform weights.
     server_optimizer: Applied to the aggregated update; None adds it as it is.
 
@@ -72,7 +74,7 @@ def build_q_fed_avg(
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,
-    client.cross_entropy_objective(),
+    client.classification_objective(focal_gamma),
     client_optimizer,
     local_epochs=local_epochs,
     batch_size=batch_size,
@@ -80,7 +82,9 @@ def build_q_fed_avg(
   trained = fed_avg.build_client_update(train, uniform=True)
 
   def client_update(weights, row, examples, client_seed, learning_rate):
-    loss_before = client.mean_loss(model, weights, examples['train'])
+    loss_before = client.mean_loss(
+      model, weights, examples['train'], focal_gamma=focal_gamma
+    )
     output = trained(weights, row, examples, client_seed, learning_rate)
     return output._replace(
       update_weight=collections.OrderedDict(

@@ -37,6 +37,9 @@ def build_round_robin_fed_avg(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.PersonalizedLearningProcess:
   """Builds FedAvg with clients in turn.
 
@@ -82,8 +85,11 @@ def build_round_robin_fed_avg(
     batch_size=batch_size,
     seed=seed,
     client_learning_rate_fn=client_learning_rate_fn,
+    focal_gamma=focal_gamma,
+    server_optimizer=server_optimizer,
     share=share,
     share_statistics=share,
+    model_aggregator=model_aggregator,
   )
 
 
@@ -96,8 +102,11 @@ def build_dssgd(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   upload_rate: float = 1.0,
   clip_value: float | None = 0.01,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.PersonalizedLearningProcess:
   """Builds distributed selective SGD.
 
@@ -144,10 +153,12 @@ def build_dssgd(
     batch_size=batch_size,
     seed=seed,
     client_learning_rate_fn=client_learning_rate_fn,
+    focal_gamma=focal_gamma,
+    server_optimizer=server_optimizer,
     share=share,
     share_statistics=lambda update, examples: update,
     model_aggregator=aggregators.LargestValuesFactory(
-      upload_rate, _sum_factory(), minimum=0
+      upload_rate, model_aggregator or _sum_factory(), minimum=0
     ),
   )
 
@@ -161,6 +172,8 @@ def _build(
   batch_size,
   seed,
   client_learning_rate_fn,
+  focal_gamma,
+  server_optimizer,
   share,
   share_statistics,
   model_aggregator=None,
@@ -169,7 +182,7 @@ def _build(
   model = models.StatelessModel(model_fn)
   train = client.build_local_training(
     model,
-    client.cross_entropy_objective(),
+    client.classification_objective(focal_gamma),
     client_optimizer,
     local_epochs=local_epochs,
     batch_size=batch_size,
@@ -210,6 +223,7 @@ def _build(
     model,
     client_work,
     rule=_sum_factory(),
+    server_optimizer=server_optimizer,
     model_aggregator=model_aggregator,
   )
   return composition.add_client_models(

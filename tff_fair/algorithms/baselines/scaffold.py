@@ -7,7 +7,7 @@ https://arxiv.org/abs/1910.06378), with its option II.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +33,8 @@ def build_scaffold(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   focal_gamma: float = 0.0,
   server_learning_rate: float = 1.0,
-  variant: str = 'original',
+  variant: Literal['original', 'fedakd'] = 'original',
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.FairLearningProcess:
   """Builds SCAFFOLD.
 
@@ -138,6 +139,7 @@ def build_scaffold(
     client_work,
     rule=tff.aggregators.MeanFactory(no_nan_division=True),
     server_optimizer=tff.learning.optimizers.build_sgdm(server_learning_rate),
+    model_aggregator=model_aggregator,
   )
 
 
