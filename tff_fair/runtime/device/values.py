@@ -3,7 +3,7 @@
 A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a tuple
 (names are in the types), a function a Python function of at most one value. A
 server-placed value is the value itself; a client-placed one is a list with an
-entry a client, or `AllEqual`.
+entry per client, or `AllEqual`.
 """
 
 import collections
@@ -60,7 +60,7 @@ class Mirror:
 
 
 def is_different_at_clients(value_type: tff.Type) -> bool:
-  """Whether values of the type are lists with an entry a client."""
+  """Whether values of the type are lists with an entry per client."""
   return (
     isinstance(value_type, tff.FederatedType)
     and value_type.placement is tff.CLIENTS
@@ -187,7 +187,7 @@ def count_clients(value: Any, value_type: tff.Type | None) -> int:
   numbers = set(_client_counts(value, value_type))
   if len(numbers) > 1:
     raise ValueError(
-      'All client-placed arguments must have one entry a client, found'
+      'All client-placed arguments must have one entry per client, found'
       f' {sorted(numbers)} entries.'
     )
   return numbers.pop() if numbers else 0
@@ -213,7 +213,7 @@ def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
     case tff.FederatedType(placement=tff.CLIENTS):
       if not isinstance(value, list):
         raise TypeError(
-          'A client-placed argument must be a list with an entry a client,'
+          'A client-placed argument must be a list with an entry per client,'
           f' found {type(value).__name__}.'
         )
       return [from_python(v, value_type.member, mirror) for v in value]
