@@ -40,6 +40,7 @@ tf.config.set_logical_device_configuration(
   tf.config.list_physical_devices('CPU')[0],
   [tf.config.LogicalDeviceConfiguration()] * 2,
 )
+tf.debugging.set_log_device_placement(True)
 names = ['auto', 'cpu', 'cpu:0', 'cpu:1']  # TensorFlow starts.
 found = [placement.resolve_device(name) for name in names]
 assert found == ['/device:CPU:0'] * 3 + ['/device:CPU:1'], found
@@ -60,7 +61,6 @@ for _ in range(3):
 assert state[0] == 8
 
 # Blocks run on the device, data sets on the CPU.
-tf.debugging.set_log_device_placement(True)
 sequence = tff.SequenceType(tff.TensorType(np.float32, [2]))
 
 @tff.tensorflow.computation(sequence)
