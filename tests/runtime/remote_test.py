@@ -96,7 +96,7 @@ def test_arguments_of_different_length_are_refused():
     lambda a, b: (tff.federated_sum(a), tff.federated_sum(b)),
     [AT_CLIENTS, AT_CLIENTS],
   )
-  with pytest.raises(ValueError, match=r'as many in all .* found \[1, 2\]'):
+  with pytest.raises(ValueError, match=r'the same number of .* found \[1, 2\]'):
     add([1.0], [1.0, 2.0])
 
 
