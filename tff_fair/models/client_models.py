@@ -186,9 +186,9 @@ def cnn_fedquad(
   Three times [convolution 3x3 SAME, batch norm, ReLU] with 64, 128 and 256
   filters, max-pool 2 after the first two, global average pool, dense 128
   (linear), logits. The first two numbers of filters and the momentum .5 of the
-  moving averages are our choice. The averages must follow the weights in the few
-  steps of a small client: at .9, FedQuad was far ahead only because it calls the
-  model most often in a step.
+  moving averages are our choice. The averages must follow the weights in the
+  few steps of a small client: at .9, FedQuad was far ahead only because it calls
+  the model most often in a step.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
@@ -278,8 +278,8 @@ def _check_corefed_images(input_shape) -> None:
 
 
 def _standardised(x) -> tf.Tensor:
-  # Keras's Normalization holds its mean as an eager tensor, which the graph of a
-  # TFF computation cannot capture.
+  # Keras's Normalization holds its mean as an eager tensor, which the graph of
+  # a TFF computation cannot capture.
   means, deviations = np.array([_CIFAR10_MEANS, _CIFAR10_DEVIATIONS])
   return _layers.Rescaling(1 / deviations, offset=-means / deviations)(x)
 

@@ -13,9 +13,10 @@ _WITH_NEURONS = (_layers.Dense, _layers.Conv1D, _layers.Conv2D, _layers.Conv3D)
 class Neurons:
   """The output units of dense layers, and the channels of convolutions.
 
-  A neuron's weights are its incoming weights, its bias, and its scale and offset
-  in the batch normalisation that follows. The last dense layer or convolution,
-  whose outputs are the logits, and layers of other kinds have no neurons here.
+  A neuron's weights are its incoming weights, its bias, and its scale and
+  offset in the batch normalisation that follows. The last dense layer or
+  convolution, whose outputs are the logits, and layers of other kinds have no
+  neurons here.
 
   Attributes:
     number: H, at least 1.

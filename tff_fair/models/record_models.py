@@ -50,7 +50,7 @@ def gru_ehr(
     num_sexes: Number of sex ids.
     num_postal_buckets: Number of postal buckets.
     embedding_size: Size of a code's embedding.
-    units: Units of a GRU in each direction, and of half an energy `W h_t`.
+    units: Units of a GRU in each direction, and size of `W h_t`.
     dropout_rate: Dropout rate of the first GRUs' outputs.
 
   Returns:

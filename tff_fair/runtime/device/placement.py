@@ -40,9 +40,9 @@ def limit_op_threads() -> None:
   """Gives each TensorFlow operation one thread, unless a number is set already.
 
   Clients run in parallel, with one thread each. With more threads per operation
-  they would compete (measured on two cores: 1.3 to 1.4 times the time). The last
-  bits of some convolution gradients depend on the number of threads, so one
-  thread also makes results the same on machines with any number of cores.
+  they would compete (measured on two cores: 1.3 to 1.4 times the time). The
+  last bits of some convolution gradients depend on the number of threads, so
+  one thread also makes results the same on machines with any number of cores.
 
   For another number, first call
   `tf.config.threading.set_intra_op_parallelism_threads` or set the environment
