@@ -187,8 +187,8 @@ def cnn_fedquad(
   filters, max-pool 2 after the first two, global average pool, dense 128
   (linear), logits. The first two numbers of filters and the momentum .5 of the
   moving averages are our choice. The averages must follow the weights in the
-  few steps of a small client: at .9, FedQuad was far ahead only because it calls
-  the model most often in a step.
+  few steps of a small client: at .9, FedQuad was far ahead only because it
+  calls the model most often in a step.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
