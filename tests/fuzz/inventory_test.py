@@ -11,6 +11,7 @@ import tasks
 from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
+from tff_fair import fairness
 from tff_fair import losses
 from tff_fair import metrics
 from tff_fair import models
@@ -51,13 +52,14 @@ _EXEMPT = {
   'tff_fair.aggregators.gathered.ServerOutput': _STRUCTURE,
   'tff_fair.aggregators.sparse_rewards.RatedRound': _STRUCTURE,
   'tff_fair.client.objectives.Objective': _STRUCTURE,
-  'tff_fair.metrics.fairness.Interval': _STRUCTURE,
+  'tff_fair.fairness.Interval': _STRUCTURE,
 }
 _HERE = pathlib.Path(__file__).parent
 
 
 def _modules():
   yield checks
+  yield fairness
   for package in (losses, metrics, aggregators, client, models, tasks):
     for module in pkgutil.iter_modules(package.__path__):
       yield importlib.import_module(f'{package.__name__}.{module.name}')

@@ -1,9 +1,12 @@
-"""The papers' metrics, as pure functions of NumPy arrays.
+"""Fairness measures and classification scores, as functions of NumPy arrays.
 
-NaN stands for "undefined", never 0: a client without test data has no score,
-and statistics over clients leave it out.
+Nothing here imports TensorFlow, so that reports can use it.
+
+Undefined scores are NaN, never 0. A client without test data has no score:
+every measure over clients leaves NaN out, and is NaN if no score remains.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +50,7 @@ def confusion_matrices(
     _integers(name, values)
     for name, values in zip(names, (groups, labels, predictions), strict=True)
   ]
-  # NumPy would stretch a vector of length 1 to the others.
+  # NumPy would broadcast a vector of length 1.
   if not parts[0].shape == parts[1].shape == parts[2].shape == (len(parts[0]),):
     raise ValueError(
       'groups, labels and predictions must be vectors of one length, found'
@@ -71,8 +74,8 @@ def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
 
   Args:
     confusion: `int[..., C, C]`, rows are true classes.
-    own_labels: Takes the mean over the true labels alone. FeDABoost does not
-      say which; its published medians have the size of this one.
+    own_labels: Takes the mean over the true labels only. FeDABoost does not
+      specify this; its published medians are of this size.
 
   Returns:
     float64, of the leading shape; NaN where there is no example.
@@ -91,7 +94,7 @@ def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
 
 
 def accuracy(confusion: Any) -> np.ndarray:
-  """Share of right predictions.
+  """Share of correct predictions.
 
   Args:
     confusion: `int[..., C, C]`.
@@ -108,46 +111,128 @@ def accuracy(confusion: Any) -> np.ndarray:
   return _divide(hits, confusion.sum(axis=(-2, -1)))
 
 
-def fairness_variance(scores: Any) -> float:
+def minimum(scores: Any) -> float:
+  """The score of the worst client.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+
+  Returns:
+    The smallest score; NaN without any score.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = defined('scores', scores)
+  return float(scores.min()) if scores.size else math.nan
+
+
+def worst_mean(scores: Any, share: float = 0.1) -> float:
+  """Mean of the lowest scores, those of the worst 10 % of the clients.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+    share: Share of the clients that count, in (0, 1]; `share * k` is rounded up
+      to a whole number of clients.
+
+  Returns:
+    The mean of the `ceil(share * k)` lowest scores; NaN without any score.
+
+  Raises:
+    TypeError: If `share` is not a number.
+    ValueError: If the scores are not a vector of numbers, or `share` is out of
+      range.
+  """
+  checks.check_positive('share', share, 1)
+  scores = np.sort(defined('scores', scores))
+  # 0.1 * 70 is 7.000000000000001, of which the ceiling is 8.
+  lowest = scores[: math.ceil(round(share * scores.size, 9))]
+  with np.errstate(invalid='ignore'):  # inf - inf is NaN.
+    return float(lowest.mean()) if lowest.size else math.nan
+
+
+def variance(scores: Any) -> float:
   """FeDABoost, equation 2: `(1/k) sum_i (phi_i - mean)^2`, population form.
 
   Args:
     scores: `float[k]`, a score for each client; NaN is left out.
 
   Returns:
-    The variance, or NaN without any score, or with an infinite one.
+    The variance; NaN without any score, or with an infinite one.
 
   Raises:
     ValueError: If the scores are not a vector of numbers.
   """
   scores = defined('scores', scores)
   finite = scores.size and np.isfinite(scores).all()
-  return float(np.var(scores)) if finite else float('nan')
+  return float(np.var(scores)) if finite else math.nan
+
+
+def entropy(scores: Any) -> float:
+  """Entropy of the clients' shares of the total score, in nats.
+
+      -sum_i p_i ln p_i,  p_i = x_i / sum_j x_j,  0 ln 0 = 0
+
+  Args:
+    scores: x, `float[k]`, not negative; NaN is left out.
+
+  Returns:
+    ln(k) if all scores are equal, 0 if one client has everything; NaN (not
+    defined) without a positive score, or with a negative or infinite one.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = _scaled(defined('scores', scores))
+  if not scores.size:
+    return math.nan
+  shares = scores / scores.sum()
+  logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+  return float(-(shares * logs).sum()) + 0.0  # Not -0.
+
+
+def jain_index(scores: Any) -> float:
+  """Jain's fairness index, `(sum_i x_i)^2 / (k sum_i x_i^2)`.
+
+  Args:
+    scores: x, `float[k]`, not negative; NaN is left out.
+
+  Returns:
+    1 if all scores are equal, 1 / k if one client has everything; NaN (not
+    defined) without a positive score, or with a negative or infinite one.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = _scaled(defined('scores', scores))
+  if not scores.size:
+    return math.nan
+  return float(scores.sum() ** 2 / (scores.size * np.square(scores).sum()))
 
 
 def mean_with_interval(values: Any) -> Interval:
   """Mean over rounds with a 95 % interval, `mean +- 1.96 sd / sqrt(n)`.
 
-  The standard deviation has `ddof=1`. FeDABoost prints such intervals for the
-  fairness variance in a window of rounds and does not say how they are formed;
-  this is our choice.
+  The standard deviation has `ddof=1`. FeDABoost reports such intervals of the
+  fairness variance over a window of rounds, without a formula; this one is our
+  choice.
 
   Args:
     values: `float[n]`, a value for each round; NaN is left out.
 
   Returns:
-    `Interval(mean, low, high)`; the ends are NaN for fewer than two values,
-    or an infinite one.
+    `Interval(mean, low, high)`; `low` and `high` are NaN for fewer than two
+    values, or with an infinite one.
 
   Raises:
     ValueError: If the values are not a vector of numbers.
   """
   values = defined('values', values)
   if not values.size:
-    return Interval(*[float('nan')] * 3)
+    return Interval(*[math.nan] * 3)
   mean = float(values.mean())
   if values.size == 1 or not np.isfinite(values).all():
-    return Interval(mean, float('nan'), float('nan'))
+    return Interval(mean, math.nan, math.nan)
   half = float(1.96 * values.std(ddof=1) / np.sqrt(values.size))
   return Interval(mean, mean - half, mean + half)
 
@@ -167,12 +252,12 @@ def client_statistics(scores: Any) -> dict[str, float]:
   """
   scores = defined('scores', scores)
   if not scores.size:
-    return dict.fromkeys(('mean', 'median', 'max', 'variance'), float('nan'))
+    return dict.fromkeys(('mean', 'median', 'max', 'variance'), math.nan)
   return {
     'mean': float(scores.mean()),
     'median': float(np.median(scores)),
     'max': float(scores.max()),
-    'variance': fairness_variance(scores),
+    'variance': variance(scores),
   }
 
 
@@ -181,10 +266,10 @@ def cf_coefficient(standalone: Any, collaborative: Any) -> float:
 
   Args:
     standalone: `float[k]`, each client's accuracy when it trains alone.
-    collaborative: `float[k]`, its accuracy after the collaboration.
+    collaborative: `float[k]`, each client's accuracy after federated training.
 
   Returns:
-    A value in [-100, 100]; NaN (undefined) for fewer than two clients, a side
+    A value in [-100, 100]; NaN (not defined) for fewer than two clients, a side
     without variance, or infinite accuracies. Clients with a NaN on either side
     are left out.
 
@@ -203,17 +288,17 @@ def cf_coefficient(standalone: Any, collaborative: Any) -> float:
     )
   x, y = (a[~np.isnan(pair).any(axis=0)] for a in pair)
   if x.size < 2 or not np.isfinite([x, y]).all():
-    return float('nan')
+    return math.nan
   if np.ptp(x) == 0 or np.ptp(y) == 0:
-    return float('nan')
+    return math.nan
   return float(100 * np.corrcoef(x, y)[0, 1])
 
 
 def defined(name: str, values: Any) -> np.ndarray:
-  """The values that are defined.
+  """The values other than NaN.
 
   Args:
-    name: What the message calls them.
+    name: Their name in the error message.
     values: `float[k]`; NaN is left out.
 
   Returns:
@@ -224,6 +309,20 @@ def defined(name: str, values: Any) -> np.ndarray:
   """
   values = _vector(name, values)
   return values[~np.isnan(values)]
+
+
+def _scaled(scores) -> np.ndarray:
+  """Scores times a power of 2, so that squares are in range; exact.
+
+  Returns:
+    The scores, the largest in [0.5, 1); empty if shares of their sum are not
+    defined.
+  """
+  if not scores.size or not scores.max() > 0 or scores.min() < 0:
+    return np.zeros(0)
+  if not np.isfinite(scores).all():
+    return np.zeros(0)
+  return np.ldexp(scores, -np.frexp(scores.max())[1])
 
 
 def _vector(name, values) -> np.ndarray:
