@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.runs import scores
+from launchers.runs import evaluation
 import tasks
 from tasks import splits
 from tff_fair import metrics
@@ -24,7 +24,7 @@ def _scores(accuracy):
 
 
 def test_clients_without_data_do_not_count():
-  columns = scores.metric_columns(
+  columns = evaluation.metric_columns(
     {'global': _scores([0.2, 0.4, 0.9])}, has_data=[True, True, False]
   )
   assert columns['global_loss'] == 0.3
@@ -65,13 +65,13 @@ def test_test_data_are_normalised_by_the_client_s_statistics():
   weights = tff.learning.models.ModelWeights(
     [np.array([[0, 1]] * 4, np.float32), np.zeros(2, np.float32)], []
   )
-  plain = scores.build_evaluator(_task(3), None).evaluate_global(weights)
+  plain = evaluation.build_evaluator(_task(3), None).evaluate_global(weights)
   assert plain.accuracy.tolist() == [1, 0, 0]
   statistics = {
     'mean': np.array([[0], [1], [0.5]], np.float32),
     'std': np.ones([3, 1], np.float32),
   }
-  evaluator = scores.build_evaluator(_task(3), statistics)
+  evaluator = evaluation.build_evaluator(_task(3), statistics)
   normalised = evaluator.evaluate_global(weights)
   # Brightness 0, 0 and 1.5.
   assert normalised.accuracy.tolist() == [1, 1, 0]
@@ -114,7 +114,7 @@ def _centroids(num_rejected_clients):
     (
       2,
       [
-        '2 clients are left out of the class centroids, as their embeddings are'
+        '2 clients are left out of the class centroids, because their embeddings are'
         ' not finite.'
       ],
     ),
@@ -124,8 +124,10 @@ def test_clients_without_a_part_in_the_centroids_are_counted(
   number, said, recwarn
 ):
   task = dataclasses.replace(_task(3), model_fn=_with_embedding)
-  evaluator = scores.build_evaluator(task, None)
-  scores.evaluate(evaluator, _Process(), 'state', lambda _: _centroids(number))
+  evaluator = evaluation.build_evaluator(task, None)
+  evaluation.evaluate(
+    evaluator, _Process(), 'state', lambda _: _centroids(number)
+  )
   # Libraries warn, too, of what they will no longer do.
   ours = [w for w in recwarn if w.category is UserWarning]
   assert [str(warning.message) for warning in ours] == said
@@ -138,15 +140,17 @@ def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
     nothing = np.empty(0, np.int64)
     server = splits.ServerSplit(nothing, nothing, np.array([1, 3, 5]))
     task = dataclasses.replace(task, server=server)
-  evaluator = scores.build_evaluator(task, None)
+  evaluator = evaluation.build_evaluator(task, None)
 
   def centroids(weights):
     assert weights is _BRIGHTNESS
     # The means are 0 and 3: the border is at a brightness of 1.5.
     return _centroids(0)
 
-  plain = scores.evaluate(evaluator, _Process(), 'state', None)['global']
-  nearest = scores.evaluate(evaluator, _Process(), 'state', centroids)['global']
+  plain = evaluation.evaluate(evaluator, _Process(), 'state', None)['global']
+  nearest = evaluation.evaluate(evaluator, _Process(), 'state', centroids)[
+    'global'
+  ]
   # All are of class 0, of the brightness 0, 1 and 2.
   expected = [1 / 3] * 3, [2 / 3] * 3
   if not of_server:
@@ -155,17 +159,17 @@ def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
   assert nearest.accuracy.tolist() == pytest.approx(expected[1])
   assert nearest.pooled['accuracy'] == pytest.approx(2 / 3)
   assert np.isfinite(plain.loss).all() and np.isnan(nearest.loss).all()
-  columns = scores.metric_columns({'global': nearest}, has_data=[True] * 3)
+  columns = evaluation.metric_columns({'global': nearest}, has_data=[True] * 3)
   undefined = {name for name, value in columns.items() if np.isnan(value)}
   assert undefined == {'global_loss'}
 
 
 def test_clients_are_judged_by_their_own_models():
   both = {'global': _scores([0.2, 0.4]), 'personal': _scores([0.6, 0.8])}
-  columns = scores.metric_columns(both, has_data=[True, True])
+  columns = evaluation.metric_columns(both, has_data=[True, True])
   assert columns['client_accuracy_max'] == 0.8
   assert {'global_accuracy', 'personal_accuracy'} <= set(columns)
-  rows = scores.client_columns(both)
+  rows = evaluation.client_columns(both)
   assert list(rows['client_id']) == [0, 1]
   assert rows['accuracy'].tolist() == [0.6, 0.8]
   assert rows['f1'].tolist() == [0.3, 0.4]

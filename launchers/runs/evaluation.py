@@ -1,8 +1,8 @@
-"""What a run's evaluations give, in the form of the run's files.
+"""Evaluates the models of a run, and arranges the scores as in its files.
 
 The scores of an evaluation are `metrics.ClientScores` by the name of the model:
-`global`, and `personal` where clients have models of their own. The clients'
-scores are those of their own models where they have them.
+`global`, and `personal` if clients have personal models. The scores of a client
+are those of its personal model, if it has one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +22,16 @@ Scores = Mapping[str, metrics.ClientScores]
 def build_evaluator(
   task: tasks.Task, statistics: Mapping[str, Any] | None
 ) -> metrics.Evaluator | metrics.ServerEvaluator:
-  """An evaluator on the test data of a task, the server's or the clients'.
+  """Builds an evaluator on the test data of a task.
 
   Args:
     task: The task.
-    statistics: What `methods.gather_statistics` returned; if it is not None,
-      each client's test data are normalised by its own.
+    statistics: The channel statistics of the clients; if not None, the test
+      data of each client are normalised by its statistics.
 
   Returns:
-    The evaluator.
+    The evaluator, on the server's test set if there is one, else on the test
+    sets of the clients.
   """
   if task.has_server_test:
     return metrics.ServerEvaluator(
@@ -51,14 +52,14 @@ def evaluate(
   state: Any,
   class_centroids: Callable[[Any], Mapping[str, Any]] | None,
 ) -> dict[str, metrics.ClientScores]:
-  """Scores the global model and, where there are any, the personal ones.
+  """Scores the global model and, if there are any, the personal models.
 
   Args:
-    evaluator: Of the task.
+    evaluator: The evaluator of the task.
     process: The process.
     state: Its state.
-    class_centroids: What `methods.build_class_centroids` returned; if it is not
-      None, the nearest centroid classifies.
+    class_centroids: From global weights to class centroids; if not None, an
+      example is assigned to the class of the nearest centroid.
 
   Returns:
     The scores by the name of the model.
@@ -68,7 +69,7 @@ def evaluate(
   if centroids and centroids['num_rejected_clients']:
     warnings.warn(
       f'{centroids["num_rejected_clients"]} clients are left out of the class'
-      ' centroids, as their embeddings are not finite.',
+      ' centroids because their embeddings are not finite.',
       stacklevel=2,
     )
   scores = {'global': evaluator.evaluate_global(weights, centroids)}
@@ -79,19 +80,19 @@ def evaluate(
 
 
 def of_clients(scores: Scores) -> metrics.ClientScores:
-  """The scores of the models that clients end up with."""
+  """The scores of the personal models if there are any, else the global one."""
   return scores.get('personal', scores['global'])
 
 
 def metric_columns(
   scores: Scores, has_data: Sequence[bool]
 ) -> dict[str, float]:
-  """The evaluation's columns of metrics.csv.
+  """The columns of metrics.csv that hold the scores.
 
   Args:
-    scores: Of the evaluation.
+    scores: The scores of an evaluation.
     has_data: Which clients have training data; the others, free riders, are
-      left out of the statistics over clients.
+      excluded from the statistics over clients.
 
   Returns:
     Column name -> value.
