@@ -145,6 +145,12 @@ DATA = (
     'Partition dirichlet: least number of examples of a client.',
     minimum=0,
   ),
+  flag_types.Switch(
+    'random_classes',
+    False,
+    'Partition class: the classes of a client are drawn at random; otherwise'
+    ' they are the lowest ones.',
+  ),
   flag_types.Choice(
     'shift_sizes',
     None,
@@ -274,7 +280,7 @@ CLIENTS = (
   flag_types.Choice(
     'client_optimizer',
     'sgd',
-    "The clients' optimizer, reset at the start of every local training; adamw"
+    "The clients' optimiser, reset at the start of every local training; adamw"
     ' is Adam with decoupled weight decay.',
     argument='client_optimizer',
     choices=_OPTIMIZERS,
@@ -315,7 +321,7 @@ SERVER = (
   flag_types.Choice(
     'server_optimizer',
     None,
-    'Optimizer that applies the aggregated update to the global model; by'
+    'Optimiser that applies the aggregated update to the global model; by'
     ' default the update is added as it is.',
     argument='server_optimizer',
     choices=SERVER_OPTIMIZERS,
@@ -323,7 +329,7 @@ SERVER = (
   flag_types.Real(
     'server_learning_rate',
     1.0,
-    'Learning rate of the server optimizer.',
+    'Learning rate of the server optimiser.',
     argument='server_optimizer',
     minimum=0,
     unless=({'server_optimizer': None},),
@@ -369,7 +375,7 @@ ARGUMENTS = (
   ),
   entry.Argument(
     'client_optimizer',
-    'A TFF optimizer, reset at the start of every local training.',
+    'A TFF optimiser, reset at the start of every local training.',
   ),
   entry.Argument(
     'seed', 'Seed of the shuffles and dropout masks of the clients.'
@@ -377,11 +383,11 @@ ARGUMENTS = (
   entry.Argument(
     'client_learning_rate_fn',
     'From the round, counted from 0, to the learning rate, which replaces that'
-    ' of the optimizer.',
+    ' of the optimiser.',
   ),
   entry.Argument(
     'server_optimizer',
-    'A TFF optimizer that applies the aggregated update to the global model;'
+    'A TFF optimiser that applies the aggregated update to the global model;'
     ' `None` adds the update as it is.',
   ),
   entry.Argument(

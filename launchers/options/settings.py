@@ -13,8 +13,8 @@ from launchers.options import flag_types
 from launchers.options import methods
 from launchers.options import presets
 from launchers.options import run_flags
-from launchers.options import task_rules
 from launchers.options.methods import entry
+import tasks
 
 FLAGS_FILE = 'flags.txt'
 
@@ -97,7 +97,7 @@ def _resolve(flag_values, names):
       ' it.'
     )
   for name, value in sorted(given.items()):
-    _check_value(known[name], value)
+    _check_value(known[name], value, method)
   defaults = {n: flag.default for n, flag in known.items() if n != 'preset'}
   settings = {**defaults, **{n: v for n, v in chosen.items() if n in known}}
   ineffective = _ineffective(settings)
@@ -219,16 +219,19 @@ def make_writable(output_dir: pathlib.Path) -> None:
     ) from error
 
 
-def _check_value(flag: flag_types.Flag, value: Any) -> None:
+def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
   limits = flag.violated(value)
-  if limits:
-    raise SettingsError(f'--{flag.name} must be {limits}, found {value!r}.')
+  if not limits:
+    return
+  if isinstance(flag, flag_types.Choice):  # absl allows all methods' choices.
+    limits += f' with --algorithm={method.name}'
+  raise SettingsError(f'--{flag.name} must be {limits}, found {value!r}.')
 
 
 def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
   """The flags without effect, and the values of others that cause this."""
   method = methods.METHODS[settings['algorithm']]
-  options = task_rules.unused_options(settings['task'], settings)
+  options = tasks.unused_options(settings['task'], settings)
   found = {name: others for name, others in options.items() if name in settings}
   for flag in run_flags.of_method(method).values():
     for others in flag.unless:

@@ -144,7 +144,7 @@ def validation_examples(
 
 
 def _optimizer(owner: str) -> Callable[[_Run], Any]:
-  """A TFF optimizer with the papers' weight decay, decoupled for 'adamw'."""
+  """A TFF optimiser with the papers' weight decay, decoupled for 'adamw'."""
 
   def build(run):
     kind, learning_rate, weight_decay = (

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launchers.options import run_flags
 from launchers.options import train_flags
 from tests.launchers import digits_run
 
@@ -173,12 +172,6 @@ def test_bad_input_is_one_sentence_before_anything_is_trained(
     assert re.match(f'Error: .*{message}', found), (values, found)
     assert '\n' not in found
     assert not (tmp_path / 'run/metrics.csv').exists(), values
-
-
-def test_the_flag_offers_the_runtimes_that_exist():
-  from tff_fair import runtime
-
-  assert run_flags.RUNTIMES == runtime.RUNTIME_KINDS
 
 
 def test_the_directory_of_a_run_is_named_by_preset_and_method(

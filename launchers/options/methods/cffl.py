@@ -14,7 +14,7 @@ METHOD = entry.Method(
       'scenario',
       'size',
       'What a contribution is: the number of examples (size) or of classes'
-      ' (class). Threshold and normalization depend on it.',
+      ' (class). Threshold and normalisation depend on it.',
       choices=('size', 'class'),
     ),
     flag_types.Real(
@@ -88,7 +88,7 @@ METHOD = entry.Method(
     flag_types.Switch(
       'normalize_before_mixing',
       False,
-      'New reputations are normalized before the old ones are mixed in.',
+      'New reputations are normalised before the old ones are mixed in.',
     ),
     flag_types.Choice(
       'isolation',

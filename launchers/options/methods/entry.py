@@ -6,7 +6,7 @@ from typing import Any
 
 from launchers.options import flag_types
 
-# For `Method.ignores`: the server takes no step of which an optimizer could be
+# For `Method.ignores`: the server takes no step of which an optimiser could be
 # in charge, and a round does not lead from one global model to the next.
 NO_SERVER_STEP = {'server_optimizer': {}, 'server_learning_rate': {}}
 NO_GLOBAL_MODEL = {'distances': {}}

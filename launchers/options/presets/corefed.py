@@ -89,7 +89,7 @@ def _ablation(variant: str, **own: Any) -> preset.Preset:
 
 
 def _with_plain_model(base: preset.Preset) -> preset.Preset:
-  """FedRDN's images reach the model normalized; once is enough."""
+  """FedRDN's images reach the model normalised; once is enough."""
   own = {'fed_rdn': {'model': 'cnn_corefed_plain'}}
   return dataclasses.replace(base, methods={**base.methods, **own})
 

@@ -12,7 +12,7 @@ METHOD = entry.Method(
     flag_types.Choice(
       'personal_optimizer',
       'sgd',
-      'Optimizer of the personal models.',
+      'Optimiser of the personal models.',
       argument='personal_optimizer',
       choices=('sgd', 'adam', 'adamw'),
     ),
@@ -43,7 +43,7 @@ METHOD = entry.Method(
   arguments=(
     entry.Argument(
       'personal_optimizer',
-      "A TFF optimizer for the personal models; `None` is the clients'.",
+      "A TFF optimiser for the personal models; `None` is the clients'.",
     ),
     entry.Argument(
       'personal_learning_rate_fn',

@@ -5,7 +5,7 @@ from launchers.options.methods import entry
 METHOD = entry.Method(
   name='fed_rdn',
   title='FedRDN',
-  summary='images normalized by the statistics of a randomly drawn client',
+  summary='images normalised by the statistics of a randomly drawn client',
   compared_with=('CoRe-Fed',),
   arguments=(
     entry.Argument(
@@ -13,6 +13,6 @@ METHOD = entry.Method(
     ),
     entry.Argument('epsilon', 'Keeps the divisor away from 0.', provided=False),
   ),
-  # Test data are normalized by the statistics of the client that has them.
+  # Test data are normalised by the statistics of the client that has them.
   required={'split': 'client'},
 )
