@@ -50,7 +50,7 @@ def confusion_matrices(
     _integers(name, values)
     for name, values in zip(names, (groups, labels, predictions), strict=True)
   ]
-  # NumPy would stretch a vector of length 1 to the others.
+  # NumPy would broadcast a vector of length 1.
   if not parts[0].shape == parts[1].shape == parts[2].shape == (len(parts[0]),):
     raise ValueError(
       'groups, labels and predictions must be vectors of one length, found'
@@ -74,8 +74,8 @@ def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
 
   Args:
     confusion: `int[..., C, C]`, rows are true classes.
-    own_labels: Takes the mean over the true labels alone. FeDABoost does not
-      say which; its published medians have the size of this one.
+    own_labels: Takes the mean over the true labels only. FeDABoost does not
+      specify this; its published medians are of this size.
 
   Returns:
     float64, of the leading shape; NaN where there is no example.
@@ -94,7 +94,7 @@ def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
 
 
 def accuracy(confusion: Any) -> np.ndarray:
-  """Share of right predictions.
+  """Share of correct predictions.
 
   Args:
     confusion: `int[..., C, C]`.
@@ -213,16 +213,16 @@ def jain_index(scores: Any) -> float:
 def mean_with_interval(values: Any) -> Interval:
   """Mean over rounds with a 95 % interval, `mean +- 1.96 sd / sqrt(n)`.
 
-  The standard deviation has `ddof=1`. FeDABoost prints such intervals for the
-  fairness variance in a window of rounds and does not say how they are formed;
-  this is our choice.
+  The standard deviation has `ddof=1`. FeDABoost reports such intervals of the
+  fairness variance over a window of rounds, without a formula; this one is our
+  choice.
 
   Args:
     values: `float[n]`, a value for each round; NaN is left out.
 
   Returns:
-    `Interval(mean, low, high)`; the ends are NaN for fewer than two values,
-    or an infinite one.
+    `Interval(mean, low, high)`; `low` and `high` are NaN for fewer than two
+    values, or with an infinite one.
 
   Raises:
     ValueError: If the values are not a vector of numbers.
@@ -266,10 +266,10 @@ def cf_coefficient(standalone: Any, collaborative: Any) -> float:
 
   Args:
     standalone: `float[k]`, each client's accuracy when it trains alone.
-    collaborative: `float[k]`, its accuracy after the collaboration.
+    collaborative: `float[k]`, each client's accuracy after federated training.
 
   Returns:
-    A value in [-100, 100]; NaN (undefined) for fewer than two clients, a side
+    A value in [-100, 100]; NaN (not defined) for fewer than two clients, a side
     without variance, or infinite accuracies. Clients with a NaN on either side
     are left out.
 
@@ -295,10 +295,10 @@ def cf_coefficient(standalone: Any, collaborative: Any) -> float:
 
 
 def defined(name: str, values: Any) -> np.ndarray:
-  """The values that are defined.
+  """The values other than NaN.
 
   Args:
-    name: What the message calls them.
+    name: Their name in the error message.
     values: `float[k]`; NaN is left out.
 
   Returns:

@@ -1,4 +1,4 @@
-"""TFF's own local C++ worker, tied to the life of this process."""
+"""TFF's local C++ worker, which ends with this process."""
 
 import atexit
 
@@ -28,7 +28,7 @@ def stop_workers() -> None:
     worker.stop()
 
 
-# The worker would end anyway; this waits until it has.
+# The worker ends in any case; this waits for it.
 atexit.register(stop_workers)
 
 
@@ -39,14 +39,14 @@ def _compile(comp):
 
 
 class _Worker:
-  """One worker and the connection to it; both begin anew if it dies."""
+  """One worker and the connection to it; both are replaced if it dies."""
 
   def __init__(self):
     self._process = None
     self._stub = None
 
   def stub(self) -> tff.framework.RemoteExecutorGrpcStub:
-    """The connection, to a worker that runs."""
+    """The connection to a running worker."""
     if self._stub is None or not self._stub.is_ready:
       self.stop()
       self._start()

@@ -20,14 +20,14 @@ def create_device_context(
 ) -> tff.framework.SyncContext:
   """A context that executes in this process, on one device.
 
-  If TensorFlow has not started yet, its operations get one thread each (see
-  `placement.limit_op_threads`): the clients are what runs in parallel.
+  If TensorFlow has not started yet, each of its operations gets one thread (see
+  `placement.limit_op_threads`), as clients run in parallel.
 
   Args:
     device: 'auto', the first GPU if there is one, else the CPU; 'cpu'; or a
       logical device, such as 'gpu:0'. Data-set operations stay on the CPU.
-    client_threads: How many clients of a round run at once; None for as many
-      as this process has CPU cores. Results do not depend on it.
+    client_threads: How many clients of a round run in parallel; None for the
+      number of CPU cores of this process. Results do not depend on it.
 
   Returns:
     A `tff.framework.SyncContext`.
@@ -44,7 +44,7 @@ def create_device_context(
 
 
 class _DeviceContext(tff.framework.SyncContext):
-  """Compiles each computation once, and interprets it at each call."""
+  """Compiles each computation once and interprets it at each call."""
 
   def __init__(self, device: str, client_threads: int):
     self._device = device

@@ -1,8 +1,8 @@
 """A TensorFlow block of a computation as a function of this process.
 
-TFF serialises a `tff.tensorflow.computation` as a graph with names for its
-inputs and results. Here the graph is imported into the installed TensorFlow,
-which runs it on any device.
+TFF serialises a `tff.tensorflow.computation` as a graph with named inputs and
+results. The graph is imported into the installed TensorFlow, which runs it on
+any device.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ class ImportedGraph:
 
   Attributes:
     has_variables: Whether the block creates variables or tables. They belong to
-      this import and start anew at each call, so calls must not overlap.
+      this import and are initialized at each call, so calls must not overlap.
   """
 
   def __init__(self, block: tff.framework.CompiledComputation):
@@ -61,8 +61,8 @@ def _build_function(
   graph_def, functions, token, inputs=(), results=(), operations=()
 ) -> Callable[..., list[tf.Tensor]]:
   """A function that runs `operations` and computes `results`."""
-  # Not `prune` of the whole graph's function: what it makes runs loops at less
-  # than half the speed.
+  # `prune` of the whole graph's function would run loops at less than half the
+  # speed.
   needed = _sub_graph(graph_def, [*results, *operations])
   present = {node.name for node in needed.node}
 
@@ -83,7 +83,7 @@ def _build_function(
       name='',
     )
     with tf.control_dependencies(elements[len(results) :]):
-      # A result that is an argument would come back as the placeholder.
+      # A result that is an argument would be returned as the placeholder.
       return [
         tf.identity(arguments.get(name, element))
         for name, element in zip(results, elements, strict=False)
@@ -93,7 +93,7 @@ def _build_function(
 
 
 def _sub_graph(graph_def, names):
-  """What the tensors and operations `names` need, as a session would run it."""
+  """The nodes that a session would run for the tensors and operations."""
   nodes = {node.name: node for node in graph_def.node}
   pending, found = [_node_name(name) for name in names], set()
   while pending:

@@ -1,7 +1,7 @@
 """TFF's federated operators on the interpreter's values.
 
-Each is a function `(num_clients, argument) -> result`. What is not here is
-replaced by others when a computation is compiled, or not supported.
+Each is a function `(num_clients, argument) -> result`. Compilation replaces the
+operators that are missing here, or they are not supported.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def build_operator(block: tff.framework.Intrinsic) -> Operator:
   """The function of an intrinsic.
 
   Args:
-    block: The intrinsic, as it stands in a computation.
+    block: The intrinsic in a computation.
 
   Returns:
     A function of the number of clients and the intrinsic's argument.
@@ -109,7 +109,7 @@ def _entry(placed, index):
 
 
 def _select(element_type, num_clients, argument):
-  """Each client gets the sequence of what its keys select."""
+  """Each client gets the sequence of the slices that its keys select."""
   placed_keys, _, value, select = argument
 
   def slices(keys):

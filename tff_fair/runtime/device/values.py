@@ -2,8 +2,8 @@
 
 A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a tuple
 (names are in the types), a function a Python function of at most one value. A
-server-placed value is the value itself; a client-placed one is a list with an
-entry a client, or `AllEqual`.
+server-placed value is the value itself. A client-placed value is a list with an
+entry per client, or `AllEqual`.
 """
 
 import collections
@@ -60,7 +60,7 @@ class Mirror:
 
 
 def is_different_at_clients(value_type: tff.Type) -> bool:
-  """Whether values of the type are lists with an entry a client."""
+  """Whether values of the type are lists with an entry per client."""
   return (
     isinstance(value_type, tff.FederatedType)
     and value_type.placement is tff.CLIENTS
@@ -69,7 +69,7 @@ def is_different_at_clients(value_type: tff.Type) -> bool:
 
 
 def for_each_client(value: Any, num_clients: int) -> list[Any]:
-  """The entries of a client-placed value, one a client."""
+  """The entries of a client-placed value, one per client."""
   if isinstance(value, AllEqual):
     return [value.value] * num_clients
   return value
@@ -89,15 +89,15 @@ def flatten(value: Any) -> list[tf.Tensor]:
 def flatten_for_clients(
   value: Any, value_type: tff.Type, num_clients: int
 ) -> list[list[Any]]:
-  """The leaves of what each client sees of a value.
+  """The leaves of each client's part of a value.
 
   Args:
-    value: A value, all or parts of it placed anywhere.
+    value: A value, placed or with placed parts.
     value_type: Its type.
     num_clients: Size of the cohort.
 
   Returns:
-    A list of leaves for each client, as if it were the only one.
+    For each client, the list of its leaves.
   """
   if is_different_at_clients(value_type):
     return [flatten(v) for v in for_each_client(value, num_clients)]
@@ -114,14 +114,14 @@ def flatten_for_clients(
 
 
 def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
-  """Builds what undoes `flatten`.
+  """Builds the inverse of `flatten`.
 
   Args:
     value_type: A type.
 
   Returns:
-    A function from the leaves of a value of that type, those of client-placed
-    parts for one client, to the value. It takes the leaves that it needs.
+    A function from an iterator of leaves to a value of the type. Client-placed
+    parts are for one client. It consumes only the leaves that it needs.
   """
   match value_type:
     case tff.FederatedType(placement=tff.CLIENTS, all_equal=True):
@@ -146,12 +146,12 @@ def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
 
 
 def tensor_spec(tensor_type: tff.TensorType) -> tf.TensorSpec:
-  """TensorFlow's name for a TFF type."""
+  """The `tf.TensorSpec` of a TFF type."""
   return tf.TensorSpec(tensor_type.shape, tensor_type.dtype)
 
 
 def to_dataset(elements: list[Any], element_type: tff.Type) -> tf.data.Dataset:
-  """The sequence of at least one value."""
+  """A sequence of one or more values."""
   datasets = [
     tf.data.Dataset.from_tensors(_nest(element, element_type))
     for element in elements
@@ -187,7 +187,7 @@ def count_clients(value: Any, value_type: tff.Type | None) -> int:
   numbers = set(_client_counts(value, value_type))
   if len(numbers) > 1:
     raise ValueError(
-      'All client-placed arguments must have one entry a client, found'
+      'All client-placed arguments must have one entry per client, found'
       f' {sorted(numbers)} entries.'
     )
   return numbers.pop() if numbers else 0
@@ -197,7 +197,7 @@ def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
   """Converts an argument of a computation.
 
   Args:
-    value: What the caller passed.
+    value: The caller's argument.
     value_type: The type of the computation's parameter.
     mirror: That of the context; its arrays are not converted again.
 
@@ -213,7 +213,7 @@ def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
     case tff.FederatedType(placement=tff.CLIENTS):
       if not isinstance(value, list):
         raise TypeError(
-          'A client-placed argument must be a list with an entry a client,'
+          'A client-placed argument must be a list with an entry per client,'
           f' found {type(value).__name__}.'
         )
       return [from_python(v, value_type.member, mirror) for v in value]
@@ -241,9 +241,8 @@ def to_python(
 
   Returns:
     NumPy arrays and scalars, `bytes`, `tf.data.Dataset`s, in the Python
-    containers of the type; a list where the value is placed at clients and not
-    the same for all. Arrays are read-only, and passed back as they are they
-    cost no conversion.
+    containers of the type; a list for a value at clients that is not the same
+    for all. Arrays are read-only; passing them back costs no conversion.
   """
 
   def convert(value, value_type):
@@ -319,7 +318,7 @@ def _sequence(value, value_type, mirror) -> tf.data.Dataset:
 
 
 def _zeros(element_type):
-  """A value of a type, of size 0 along unknown axes."""
+  """A value of a type, with size 0 along unknown axes."""
   if isinstance(element_type, tff.StructType):
     return tuple(_zeros(t) for t in element_type)
   shape = [size or 0 for size in element_type.shape]
@@ -351,7 +350,7 @@ def _tensor(value, value_type, mirror) -> tf.Tensor:
   tensor = mirror.tensor(value)
   if tensor is None:
     try:
-      # Arrays keep their dtype, to be refused if it is another.
+      # Arrays keep their dtype, which is checked below.
       typed = isinstance(value, (np.ndarray, np.generic, tf.Tensor))
       tensor = tf.convert_to_tensor(value, None if typed else dtype)
     except (TypeError, ValueError) as error:
