@@ -1,5 +1,7 @@
-"""A module for each data set, named like its task; `DATA_SET` are its facts.
+"""The data sets, one module each.
 
-`tasks.registry` finds the modules by their file names. They import TensorFlow,
-TFF and pandas only where data are read, so that the facts are cheap to read.
+To add a data set, add a module here, with its facts as `DATA_SET`, a
+`tasks.rules.DataSet`. `tasks.registry` finds it by its file name, which is the
+name of the task. A module imports TensorFlow, TFF and pandas only in the
+functions that read data, so that all facts can be read in a moment.
 """

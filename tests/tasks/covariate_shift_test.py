@@ -216,12 +216,6 @@ class TestWeights:
     assert size(np.array([0.0, 1.0, 0.0])) == 1
     assert size(np.array([0.5, 0.25, 0.25])) == pytest.approx(8 / 3)
 
-  def test_effective_sample_size_of_gaussian_examples(self):
-    (p,) = covariate_shift.client_weights(self.y, 1, shift=2.0, seed=0)
-    # .75^(dim / 2) exp(-shift / 6), for Gaussian examples in 2 dimensions.
-    share = covariate_shift.effective_sample_size(p) / len(self.y)
-    assert share == pytest.approx(0.75 * math.exp(-1 / 3), rel=0.02)
-
 
 class TestDivergence:
   def test_by_hand(self):

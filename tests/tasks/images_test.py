@@ -31,24 +31,6 @@ def _load(folder, loader=_no_download, image_shape=(28, 28)):
   )
 
 
-def test_pools_train_and_test_in_order(tmp_path):
-  arrays = _arrays()
-  np.savez(tmp_path / 'file.npz', **arrays)
-  (x, y), test_start = _load(tmp_path)
-  assert test_start == 6
-  assert x.shape == (10, 28, 28, 1)
-  assert (x.dtype, y.dtype) == (np.float32, np.int32)
-  np.testing.assert_allclose(x[:6, ..., 0], arrays['x_train'] / 255, rtol=1e-6)
-  np.testing.assert_allclose(x[6:, ..., 0], arrays['x_test'] / 255, rtol=1e-6)
-  assert y.tolist() == [*arrays['y_train'], *arrays['y_test']]
-
-
-def test_colour_images_keep_their_axes(tmp_path):
-  np.savez(tmp_path / 'file.npz', **_arrays((32, 32, 3)))
-  data, _ = _load(tmp_path, image_shape=(32, 32, 3))
-  assert data.x.shape == (10, 32, 32, 3)
-
-
 def test_takes_what_keras_gives_if_the_file_is_not_there(tmp_path):
   arrays = _arrays((32, 32, 3))
 

@@ -97,11 +97,6 @@ def test_split_server_divides_all_examples():
     assert split.to_deal.max() > 850
 
 
-def test_split_server_takes_the_test_file():
-  split = splits.split_server(20, seed=0, test_start=15)
-  assert split.test.tolist() == [15, 16, 17, 18, 19]
-
-
 def test_split_server_depends_on_the_seed():
   split = splits.split_server(100, seed=5, test_start=80)
   for seed, same in [(5, True), (6, False)]:
