@@ -3,7 +3,7 @@
 "CoRe-Fed: Bridging Collaborative and Representation Fairness via Federated
 Embedding Distillation" (AAAI 2026) weighs clients by how rarely they took part
 and by how well their mean embedding agrees with the global one, and reuses the
-gradients of clients that were here lately. Equation numbers are the paper's.
+gradients of clients that took part recently. Equation numbers are the paper's.
 Where it contradicts itself or is silent, the default is named in
 `build_corefed` and an option gives the other reading.
 """
@@ -22,12 +22,10 @@ from tff_fair import client
 from tff_fair import losses
 from tff_fair import models
 from tff_fair.aggregators import gradient_reuse as reuse
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 from tff_fair.tensors import geometry
-
-VARIANTS = ('corefed', 'cofed', 'refed')
-ALIGNMENTS = ('server', 'client')
 
 
 def build_corefed(
@@ -51,7 +49,7 @@ def build_corefed(
   contrastive_weight: float = 0.1,
   distillation_weight: float = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds CoRe-Fed.
 
   A client i of the round's cohort S_t receives the global model w:
@@ -62,25 +60,19 @@ def build_corefed(
   3. It sends w - w_i, which is `lr_t g_i`, and z_i.
 
   The server (see `aggregators.GradientReuseFactory`) takes
-  `w <- w - lr_t sum_i w~_i g_i` over those present or here lately.
+  `w <- w - lr_t sum_i w~_i g_i` over the clients present or recently present.
+
+  There is no `model_aggregator`: the rule is the method.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
-      an output `embedding`. Its initial weights are those of the process: seed
-      Keras before building.
-    num_clients: K. Clients have ids 0..K-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None. A reused gradient counts with the rate
-      of today.
-    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
+    model_fn: Builds a model with an output `embedding`.
+    client_learning_rate_fn: As there; a reused gradient counts with the rate of
+      the current round.
     variant: The paper's ablations. 'corefed', everything; 'cofed', no
       contrastive loss and no distillation: `distillation_rate` is 0 and
-      `alignment` 'server'; 'refed', weights by numbers of examples and no reuse.
+      `alignment` 'server'; 'refed', weights by numbers of examples and no
+      reuse.
     alignment: Whether embeddings are aligned. 'server', as the formulas say:
       they act through the weights alone, and 'refed' is FedAvg. 'client', as
       the prose says: from the second round on, a client also receives the last
@@ -98,24 +90,20 @@ def build_corefed(
       [0, 1].
     temperature: The paper's tau of the contrastive loss, positive.
     contrastive_weight: Not negative; the paper gives no number.
-    distillation_weight: Likewise.
-    server_optimizer: Applied to the aggregated update; None adds it as it is.
+    distillation_weight: Not negative; the paper gives no number.
 
   Returns:
     A `FairLearningProcess`. Metrics: those of the factory under `aggregator`;
     under `client_work` those of FedAvg, and `contrastive_loss` and
     `distillation_loss` of the minibatches with `alignment='client'`. What
-    clients are then told is in `state.client_work['table']`,
+    clients are then sent is in `state.client_work['table']`,
     `OrderedDict(embedding=float32[K, p], last_round=int32[K])`.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, a choice unknown, the arguments do
-      not fit together, or the model has no embedding.
+    ValueError: Also if the arguments do not fit together, or the model has no
+      embedding.
   """
-  composition.check_arguments(**locals())
-  checks.check_choice('variant', variant, VARIANTS)
-  checks.check_choice('alignment', alignment, ALIGNMENTS)
+  shared = arguments.check_arguments(build_corefed, locals())
   checks.check_real('contrastive_weight', contrastive_weight, 0.0)
   checks.check_real('distillation_weight', distillation_weight, 0.0)
   if variant == 'cofed':
@@ -125,7 +113,9 @@ def build_corefed(
         " nothing, found 'client'."
       )
     distillation_rate = 0.0
-  contribution_rule = aggregators.GradientReuseFactory(
+  model = models.StatelessModel(model_fn)
+  client.check_embedding('build_corefed', model)
+  rule = aggregators.GradientReuseFactory(
     num_clients,
     fairness_exponent=fairness_exponent,
     sharpness=sharpness,
@@ -133,12 +123,10 @@ def build_corefed(
     temperature=temperature,
     gradient_reuse=gradient_reuse,
     include_positive=include_positive,
-    learning_rate_fn=composition.learning_rate_at(
-      client_optimizer, client_learning_rate_fn
-    ),
+    learning_rate_fn=shared.learning_rate_fn(),
   )
-  model = models.StatelessModel(model_fn)
-  client.check_embedding('build_corefed', model)
+  if variant == 'refed':
+    rule = None  # The mean by numbers of examples.
   aligns = alignment == 'client'
   objective = client.classification_objective(focal_gamma)
   if aligns:
@@ -150,13 +138,7 @@ def build_corefed(
       distillation_weight=distillation_weight,
       focal_gamma=focal_gamma,
     )
-  train = client.build_local_training(
-    model,
-    objective,
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
+  train = shared.local_training(model, objective)
 
   def client_update(
     weights, row, examples, client_seed, learning_rate, shared=()
@@ -165,7 +147,7 @@ def build_corefed(
       weights,
       examples['train'],
       client_seed,
-      context=_told(shared, examples['key']) if aligns else (),
+      context=_context(shared, examples['key']) if aligns else (),
       learning_rate=learning_rate,
     )
     embedding = client.mean_embedding(
@@ -175,7 +157,7 @@ def build_corefed(
       row = collections.OrderedDict(
         embedding=embedding, last_round=shared['round'] + 1
       )
-    output = fed_avg.trained_output(
+    output = client_updates.trained_output(
       weights, result, row, examples, uniform=False
     )
     if variant == 'refed':
@@ -196,22 +178,14 @@ def build_corefed(
       embedding=np.zeros([model.embedding_size], np.float32),
       last_round=np.int32(0),
     )
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=row,
-    learning_rate_fn=client_learning_rate_fn,
-    share_fn=_tell if aligns else None,
+    share_fn=_share if aligns else None,
   )
-  by_examples = tff.aggregators.MeanFactory(no_nan_division=True)
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=by_examples if variant == 'refed' else contribution_rule,
-    server_optimizer=server_optimizer,
-    split_statistics=variant == 'refed',
+  return shared.compose(
+    model, client_work, rule=rule, split_statistics=variant == 'refed'
   )
 
 
@@ -263,10 +237,10 @@ def _aligned_objective(
   )
 
 
-def _tell(table, round_number) -> collections.OrderedDict:
+def _share(table, round_number) -> collections.OrderedDict:
   """What the server sends to all: the last z_g, and the embeddings of all."""
   last_round = table['last_round']
-  # Of the last round in which somebody took part; 0 before the first.
+  # Present in the last round with any client; none before the first round.
   present = tf.equal(last_round, tf.reduce_max(last_round)) & (last_round > 0)
   online = tf.boolean_mask(table['embedding'], present)
   number = tf.cast(tf.shape(online)[0], tf.float32)
@@ -280,7 +254,7 @@ def _tell(table, round_number) -> collections.OrderedDict:
   )
 
 
-def _told(shared, client_id) -> collections.OrderedDict:
+def _context(shared, client_id) -> collections.OrderedDict:
   """The objective's context at one client."""
   seen = shared['last_round'] > 0
   everyone = tf.range(tf.size(shared['last_round']))

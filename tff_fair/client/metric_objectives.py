@@ -2,15 +2,16 @@
 
     loss = CE + weight * metric loss        (the CE may be left out)
 
-Both are means over the minibatch. With a weight of 0 every one of them is the
-cross-entropy objective itself, so that the method is FedAvg bit for bit. In
-training mode, the anchors pass through the model first, then the other examples
-of their tuples, each role for itself where the model has batch statistics.
+Both are means over the minibatch. With `focal_gamma`, a focal loss replaces CE;
+its metric is still called `cross_entropy`. With a weight of 0 all of these are
+FedAvg's objective, so that the method is FedAvg bit for bit. In training mode,
+the anchors pass through the model first, then the other examples of their
+tuples, each role separately where the model has batch statistics.
 """
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -41,6 +42,7 @@ def quadruplet_objective(
     squared: Whether distances are squared.
     use_ce: Whether cross-entropy is part of the loss.
     resample: 'epoch' or 'once' a round: how often quadruplets are drawn.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy`,
@@ -133,6 +135,78 @@ def triplet_objective(
   )
 
 
+def mined_triplet_objective(
+  mining: Literal['semihard', 'hard'],
+  *,
+  weight: float,
+  margin: float,
+  use_ce: bool,
+  focal_gamma: float = 0.0,
+) -> objectives.Objective:
+  """TripletFL's, with triplets that are mined within each minibatch.
+
+  The loss is `triplet_semihard_loss` or `triplet_hard_loss` of TensorFlow
+  Addons, with Euclidean distances:
+
+  * 'semihard': the mean over all pairs (a, p) of one class of
+    `[|a - p| - |a - n| + m]_+`, n the nearest example of another class that is
+    farther from a than p, or, if there is none, the farthest one.
+  * 'hard': the mean over all examples a of the same with the farthest p and the
+    nearest n.
+
+  Addons recommends L2-normalised embeddings. They are not normalised here, as
+  in `triplet_objective`, so that the margin has the same meaning; let the model
+  normalise them if they should be. A minibatch without two examples of one
+  class and one of another has a metric loss of 0, where Addons' may be NaN.
+
+  Args:
+    mining: Which loss.
+    weight: beta.
+    margin: m.
+    use_ce: Whether cross-entropy is part of the loss.
+    focal_gamma: As in `classification_objective`.
+
+  Returns:
+    An objective without context. Metrics: `accuracy`, `cross_entropy` and
+    `triplet_loss`.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If one is out of range, or `mining` unknown.
+  """
+  checks.check_choice('mining', mining, ('semihard', 'hard'))
+  checks.check_real('weight', weight, 0.0)
+  checks.check_real('margin', margin, 0.0)
+  if not weight:
+    return objectives.classification_objective(focal_gamma)
+  # Its import takes seconds, and warns that Addons is in maintenance only.
+  from tensorflow_addons import losses as addons_losses
+
+  addons_loss = {
+    'semihard': addons_losses.triplet_semihard_loss,
+    'hard': addons_losses.triplet_hard_loss,
+  }[mining]
+
+  def compute(forward, batch, context):
+    del context  # Unused.
+    labels = batch['y']
+    outputs = forward(batch['x'])
+    metric = tf.cond(
+      _has_triplet(labels),
+      lambda: addons_loss(labels, outputs['embedding'], margin=margin),
+      lambda: 0.0,
+    )
+    loss, metrics = _combined(
+      labels, outputs, weight * metric, use_ce, focal_gamma
+    )
+    metrics['triplet_loss'] = metric
+    return loss, metrics
+
+  return objectives.Objective(
+    compute, ('accuracy', 'cross_entropy', 'triplet_loss')
+  )
+
+
 def supervised_contrastive_objective(
   *,
   weight: float,
@@ -146,6 +220,7 @@ def supervised_contrastive_objective(
     weight: beta.
     temperature: Positive.
     use_ce: Whether cross-entropy is part of the loss.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy` and
@@ -185,6 +260,7 @@ def model_contrastive_objective(
   Args:
     weight: mu.
     temperature: Positive.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     An objective whose context is `OrderedDict(received=float32[n, p],
@@ -244,12 +320,13 @@ def _tuple_objective(
   Args:
     name: Of its metric loss.
     metric_loss: `(anchor, *others, quadruplets) -> float32[?]`, of embeddings.
-    num_others: The examples of a tuple beside its anchor, the first so many of
-      `Quadruplets`.
+    num_others: The number of examples of a tuple besides its anchor, the first
+      ones of `Quadruplets`.
     num_classes: Number of classes.
     weight: Of the metric loss.
     use_ce: Whether cross-entropy is part of the loss.
     resample: 'epoch' or 'once'.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     The objective.
@@ -264,7 +341,7 @@ def _tuple_objective(
     return objectives.classification_objective(focal_gamma)
 
   def prepare(context, examples, seed):
-    del context  # None comes.
+    del context  # There is none.
     labels = examples['y']
     return _Drawn(
       examples['x'], quadruplets.sample_quadruplets(labels, num_classes, seed)
@@ -292,6 +369,12 @@ def _tuple_objective(
     prepare=prepare,
     prepare_each='epoch' if resample == 'epoch' else 'round',
   )
+
+
+def _has_triplet(labels) -> tf.Tensor:
+  """Whether two examples have the same label, and a third another one."""
+  number = tf.size(tf.unique(labels)[0])
+  return (number > 1) & (number < tf.size(labels))
 
 
 def _combined(
