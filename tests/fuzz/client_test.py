@@ -15,8 +15,6 @@ from tests.fuzz.strategies import fuzzes
 from tff_fair import client
 from tff_fair import models
 from tff_fair.client import client_data
-from tff_fair.client import free_riders
-from tff_fair.client import full_batch
 from tff_fair.tensors import client_table
 
 pytestmark = pytest.mark.full
@@ -75,180 +73,7 @@ def _close(found, expected, rtol=1e-4, atol=1e-3):
   np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
 
 
-class TestClientData:
-  @fuzzes(client.build_client_data, client.gather_examples, client.has_examples)
-  @given(_examples(), st.integers(1, 7))
-  def test_examples_come_back_from_any_batching(self, examples, batch_size):
-    x, y = examples.values()
-    data = client.build_client_data(3, (x, y), (x[:1], y[:1]))
-    for part, size in (('train', len(y)), ('holdout', min(len(y), 1))):
-      batched = data[part].unbatch().batch(batch_size)
-      for dataset in (data[part], batched):
-        found = client.gather_examples(dataset)
-        np.testing.assert_array_equal(found['x'], x[:size])
-        np.testing.assert_array_equal(found['y'], y[:size])
-    assert data['client_id'].get_single_element() == 3
-    assert client.has_examples({'train': examples}) == (len(y) > 0)
-
-  @fuzzes(client.ClientDataSource)
-  @given(
-    st.lists(st.integers(0, 99), unique=True, min_size=1, max_size=5),
-    st.integers(0, 2**32 - 1),
-    st.integers(1, 1000),
-    st.data(),
-  )
-  def test_clients_of_a_round(self, ids, seed, round_number, data):
-    def client_data(client_id):
-      nothing = (np.zeros([0, 1]), [])
-      return client.build_client_data(client_id, nothing, nothing)
-
-    k = data.draw(st.integers(1, len(ids)))
-    source = client.ClientDataSource(client_data, ids, seed=seed)
-    drawn, again = (
-      [
-        int(part['client_id'].get_single_element())
-        for part in source.round_data(round_number, k)
-      ]
-      for _ in range(2)
-    )
-    assert len(set(drawn)) == k and set(drawn) <= set(ids)
-    assert drawn == again
-
-
-@st.composite
-def _rows(draw):
-  """A table of four rows, some ids and new rows for them."""
-  ids = draw(st.lists(st.integers(0, 3), unique=True, max_size=4))
-  table = [draw(strategies.arrays([4, 2])), draw(strategies.labels([4], 9))]
-  rows = [
-    draw(strategies.arrays([len(ids), 2])),
-    draw(strategies.labels([len(ids)], 9)),
-  ]
-  return table, np.array(ids, np.int32), rows
-
-
-class TestClientTable:
-  @fuzzes(
-    client_table.write_rows, client_table.read_row, client_table.choose_rows
-  )
-  @given(_rows())
-  def test_rows_are_read_as_they_were_written(self, parts):
-    table, ids, rows = parts
-    written = client_table.write_rows(table, ids, rows)
-    others = np.setdiff1d(range(4), ids)
-    for before, new, after in zip(table, rows, written, strict=True):
-      np.testing.assert_array_equal(tf.gather(after, ids), new)
-      np.testing.assert_array_equal(after.numpy()[others], before[others])
-      mask = np.isin(range(4), others)
-      np.testing.assert_array_equal(
-        client_table.choose_rows(mask, before, after), after
-      )
-    for position, client_id in enumerate(ids):
-      found = client_table.read_row(written, client_id)
-      for part, new in zip(found, rows, strict=True):
-        np.testing.assert_array_equal(part, new[position])
-
-  @fuzzes(
-    client_table.build_table, client_table.zeros, client_table.gathered_type
-  )
-  @given(
-    st.integers(0, 3),
-    strategies.arrays([2], strategies.ANYTHING),
-    strategies.arrays([], st.integers(-9, 9), np.int32),
-  )
-  def test_a_table_has_equal_rows(self, number, first, second):
-    row = collections.OrderedDict(a=first, b=second)
-    table = client_table.build_table(row, number)
-    for name, value in row.items():
-      assert table[name].dtype == value.dtype
-      shape = [number, *value.shape]
-      np.testing.assert_array_equal(table[name], np.broadcast_to(value, shape))
-      zeros = client_table.zeros(shape, value.dtype)
-      np.testing.assert_array_equal(zeros, np.zeros(shape))
-    row_type = tff.types.to_type(
-      tf.nest.map_structure(lambda v: tff.TensorType(v.dtype, v.shape), row)
-    )
-    gathered_type = client_table.gathered_type(row_type)
-    assert gathered_type['a'] == tff.TensorType(np.float32, [None, 2])
-    assert gathered_type['b'] == tff.TensorType(np.int32, [None])
-
-
-class TestFullBatch:
-  @fuzzes(
-    client.mean_loss,
-    client.mean_gradient,
-    client.logits_of_examples,
-    full_batch.mean_over_batches,
-    full_batch.map_over_batches,
-  )
-  @strategies.costly
-  @given(_WEIGHTS, _examples(), st.integers(1, 6))
-  def test_means(self, matrices, examples, batch_size):
-    x, y = examples.values()
-    weights, tensors = _weights(matrices), _tensors(examples)
-    logits = _logits(matrices, x)
-    _close(client.logits_of_examples(_MODEL, weights, tensors['x']), logits)
-    each = _cross_entropies(logits, y)
-    loss = client.mean_loss(_MODEL, weights, tensors, batch_size)
-    _close(loss, _mean(each))
-    gradient, metrics = client.mean_gradient(
-      _MODEL, weights, tensors, batch_size
-    )
-    slope = special.softmax(logits, axis=1) - np.eye(_C)[y]
-    slope /= max(len(y), 1)
-    first, second = map(np.float64, matrices)
-    _close(gradient[0], x.T @ slope @ second.T, 1e-3)
-    _close(gradient[1], (x @ first).T @ slope, 1e-3)
-    _close(metrics['loss'], loss)
-
-  @fuzzes(client.mean_embedding, client.embed_examples, client.class_sums)
-  @strategies.costly
-  @given(_WEIGHTS, _examples())
-  def test_embeddings(self, matrices, examples):
-    weights, tensors = _weights(matrices), _tensors(examples)
-    z = np.float64(examples['x']) @ matrices[0]
-    _close(client.embed_examples(_MODEL, weights, tensors['x']), z)
-    found = client.mean_embedding(
-      _MODEL, weights, tensors['x'], normalize=False
-    )
-    _close(found, _mean(z))
-    unit = client.mean_embedding(_MODEL, weights, tensors['x'], normalize=True)
-    assert np.linalg.norm(unit) <= 1 + 1e-6
-    sums, counts = client.class_sums(_MODEL, weights, tensors)
-    own = np.eye(_C)[examples['y']]
-    _close(sums, own.T @ z)
-    np.testing.assert_array_equal(counts, own.sum(axis=0))
-
-
 _BATCHES = _examples(st.integers(1, 5))
-
-
-class TestOptimizers:
-  @fuzzes(client.with_weight_decay)
-  @given(
-    strategies.arrays([3]),
-    strategies.arrays([3]),
-    st.floats(0, 2),
-    st.floats(0, 2),
-  )
-  def test_a_decayed_step(self, weights, gradient, decay, rate):
-    sgd = tff.learning.optimizers.build_sgdm(rate)
-    optimizer = client.with_weight_decay(sgd, decay)
-    state = optimizer.initialize(tf.TensorSpec([3], tf.float32))
-    _, found = optimizer.next(
-      state, tf.constant(weights), tf.constant(gradient)
-    )
-    _close(found, weights - rate * (gradient + decay * weights))
-
-  @fuzzes(client.initial_optimizer_state)
-  @given(st.lists(strategies.arrays([2]), min_size=1, max_size=3))
-  def test_first_state(self, weights):
-    adam = tff.learning.optimizers.build_adam(0.1)
-    state = client.initial_optimizer_state(adam, ModelWeights(weights, []))
-    assert all(isinstance(t, tf.Tensor) for t in tf.nest.flatten(state))
-    moments = state['accumulator']
-    assert [m.shape for m in moments] == [w.shape for w in weights]
-    assert not np.any(moments)
 
 
 @pytest.fixture(scope='module')
@@ -312,26 +137,6 @@ class TestLocalTraining:
       [np.float32(m) for m in matrices], *examples.values(), np.float32(0.1)
     )
     assert np.isnan(result.metrics['loss'])
-
-
-class TestFreeRiders:
-  @fuzzes(client.FreeRiders)
-  @given(
-    st.sampled_from(free_riders.KINDS),
-    st.floats(1e-6, 1e6),
-    strategies.SEEDS,
-    st.lists(st.integers(0, 9), unique=True, max_size=4),
-  )
-  def test_noise(self, kind, bound, seed, ids):
-    riders = client.FreeRiders(client_ids=tuple(ids), kind=kind, bound=bound)
-    like = [tf.ones([5]), tf.ones([2, 2]), tf.ones([])]
-    noise = riders.noise(like, seed)
-    assert [n.shape for n in noise] == [t.shape for t in like]
-    values = np.concatenate([n.numpy().ravel() for n in noise])
-    assert np.abs(values).max() <= np.float32(bound)
-    assert values.any() == (kind != 'zero')
-    included = [bool(riders.include(i)) for i in range(10)]
-    assert included == [i in ids for i in range(10)]
 
 
 def _update_by_means(weights, row, examples, seed, learning_rate):

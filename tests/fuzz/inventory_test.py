@@ -74,15 +74,26 @@ _EXEMPT = {
   'tff_fair.aggregators.sparse_rewards.RatedRound': _STRUCTURE,
   'tff_fair.aggregators.type_checks': _REFUSALS,
   'tff_fair.checks': _REFUSALS,
-  'tff_fair.client.client_data.client_data_type': _BY_HAND,
-  'tff_fair.client.client_data.count_classes': _BY_HAND,
-  'tff_fair.client.embeddings.check_embedding': _REFUSALS,
-  'tff_fair.client.full_batch.batch_losses': _BY_HAND,
-  'tff_fair.client.full_batch.fisher_trace': _BY_HAND,
+  **{
+    f'tff_fair.client.client_data.{name}': _BY_HAND
+    for name in (
+      'build_client_data',
+      'client_data_type',
+      'count_classes',
+      'gather_examples',
+      'has_examples',
+    )
+  },
+  'tff_fair.client.data_source': _BY_HAND,
+  'tff_fair.client.embeddings': _BY_HAND,
+  'tff_fair.client.free_riders.FreeRiders': _BY_HAND,
+  'tff_fair.client.full_batch': _BY_HAND,
   'tff_fair.client.local_training.client_seed': _BY_HAND,
+  'tff_fair.client.local_training.initial_optimizer_state': _BY_HAND,
   'tff_fair.client.metric_objectives': _BY_HAND,
   'tff_fair.client.objectives': _BY_HAND,
   'tff_fair.client.quadruplets': _BY_HAND,
+  'tff_fair.client.weight_decay': _BY_HAND,
   'tff_fair.fairness.Interval': _STRUCTURE,
   'tff_fair.losses.distillation': _BY_HAND,
   'tff_fair.losses.focal.check_parameters': _REFUSALS,
@@ -94,6 +105,17 @@ _EXEMPT = {
       'quadruplet_loss',
       'supervised_contrastive_loss',
       'triplet_loss',
+    )
+  },
+  **{
+    f'tff_fair.tensors.client_table.{name}': _BY_HAND
+    for name in (
+      'build_table',
+      'choose_rows',
+      'gathered_type',
+      'read_row',
+      'write_rows',
+      'zeros',
     )
   },
   'tff_fair.tensors.flat': _BY_HAND,
