@@ -226,7 +226,7 @@ def test_every_method_has_a_table_of_its_options():
   for page, method in _METHOD_PAGES.items():
     assert f'\n<!-- options of {method} -->\n' in _section(page, 'Options')
   sections = re.findall(
-    r'\n`build_(\w+)`, `--algorithm=(\w+)`\.(?s:.*?)'
+    r'\n`build_(\w+)`, `--algorithm=(\w+)`(?s:.*?)'
     r'\n<!-- own options of (\w+) -->\n',
     _read(_BASELINES),
   )
