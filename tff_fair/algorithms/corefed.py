@@ -167,7 +167,7 @@ def build_corefed(
         client_id=examples['key'], embedding=embedding
       ),
       dropped_weight=collections.OrderedDict(
-        client_id=tf.constant(reuse.NOBODY),
+        client_id=tf.constant(reuse.NO_CLIENT_ID),
         embedding=tf.zeros_like(embedding),
       ),
     )

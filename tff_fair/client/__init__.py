@@ -1,4 +1,4 @@
-"""What happens on a client: data, local training, and its table of state."""
+"""The client side: data, local training, objectives and client updates."""
 
 from tff_fair.client.client_data import build_client_data
 from tff_fair.client.client_data import client_data_type

@@ -1,8 +1,7 @@
-"""A model on all of a client's examples: means of a loss, or all its outputs.
+"""A model on all of a client's examples: mean losses, gradients, or outputs.
 
-The model runs in inference mode, a batch at a time, so that the whole of a
-client's data need not fit beside the activations; the batches change rounding
-errors only.
+The model runs in inference mode, one batch at a time, so that memory holds the
+activations of one batch only. The batch size changes only rounding errors.
 """
 
 import collections
@@ -15,7 +14,7 @@ from tff_fair import checks
 from tff_fair import losses
 from tff_fair.models import stateless
 
-# Examples that go through the model at once.
+# Examples in a batch.
 _BATCH = 200
 
 
@@ -32,7 +31,7 @@ def mean_loss(
     model: The client model.
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
-    batch_size: Examples that go through the model at once, at least 1.
+    batch_size: Examples in a batch, at least 1.
     focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
@@ -62,7 +61,7 @@ def mean_gradient(
     model: The client model.
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
-    batch_size: Examples that go through the model at once, at least 1.
+    batch_size: Examples in a batch, at least 1.
     focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
@@ -87,7 +86,7 @@ def mean_gradient(
     gradient = tape.gradient(
       loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    # Those of embeddings come as indexed slices.
+    # Gradients of embedding layers are indexed slices.
     gradient = [tf.convert_to_tensor(g) for g in gradient]
     return gradient, collections.OrderedDict(loss=loss, accuracy=hits)
 
@@ -132,11 +131,11 @@ def batch_losses(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
       minibatches in their order.
-    batch_size: Examples a minibatch, at least 1; the last, shorter one counts.
-    number: Of minibatches.
+    batch_size: Examples in a minibatch, at least 1; the last may be shorter.
+    number: Number of minibatches.
 
   Returns:
-    `float32[number]`, 0 where the client has no such minibatch.
+    `float32[number]`, 0 where the client has fewer minibatches.
 
   Raises:
     TypeError: If a number is not an integer.
@@ -160,7 +159,7 @@ def batch_losses(
 def fisher_trace(
   model: stateless.StatelessModel, weights: Any, examples: Any, batch_size: int
 ) -> tf.Tensor:
-  """The sum over minibatches of the squared length of their gradient.
+  """The sum over minibatches of the squared norm of the gradient.
 
       F = sum_b || grad mean_(x in b) CE(x) ||^2
 
@@ -169,7 +168,7 @@ def fisher_trace(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
       minibatches in their order.
-    batch_size: Examples a minibatch, at least 1; the last, shorter one counts.
+    batch_size: Examples in a minibatch, at least 1; the last may be shorter.
 
   Returns:
     float32, 0 without examples.
@@ -198,11 +197,11 @@ def mean_over_batches(
   examples: Any,
   batch_size: int = _BATCH,
 ) -> Any:
-  """The mean over examples of something that is computed a batch at a time.
+  """The mean over examples of a function that is computed batch by batch.
 
   Args:
-    sums_of: From a batch to sums over its examples, float32 tensors.
-    zeros: What `sums_of` would give for no examples.
+    sums_of: Maps a batch to sums over its examples, float32 tensors.
+    zeros: The result of `sums_of` for no examples.
     examples: OrderedDict of tensors `[n, ...]`.
     batch_size: Examples in a batch, at least 1.
 
@@ -239,12 +238,12 @@ def map_over_batches(
   output_shape: Any,
   batch_size: int = _BATCH,
 ) -> tf.Tensor:
-  """What a function gives for each example, computed a batch at a time.
+  """A function of each example, computed batch by batch.
 
   Args:
-    fn: From a batch `[b, ...]` to `float32[b, *output_shape]`.
+    fn: Maps a batch `[b, ...]` to `float32[b, *output_shape]`.
     x: `[n, ...]`.
-    output_shape: Of one example's output.
+    output_shape: Shape of one example's output.
     batch_size: Examples in a batch, at least 1.
 
   Returns:
@@ -262,7 +261,7 @@ def map_over_batches(
     infer_shape=False,
     element_shape=[None, *output_shape],
   )
-  # There must be something to concatenate, if only nothing.
+  # An empty first entry, so that there is always one to concatenate.
   outputs = outputs.write(0, tf.zeros([0, *output_shape]))
 
   def write(index, outputs):
@@ -289,7 +288,7 @@ def _batch_from(start, examples, batch_size) -> collections.OrderedDict:
 def _loss_and_hits(
   model, weights, batch, focal_gamma
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Sums over a batch: the loss, and right predictions."""
+  """Sums over a batch: the loss and correct predictions."""
   labels = batch['y']
   outputs, _ = model(weights, batch['x'], training=False)
   if focal_gamma:
