@@ -51,6 +51,7 @@ _EXEMPT = {
   'tasks.task': _STRUCTURE,
   'tff_fair.aggregators.gathered.ServerOutput': _STRUCTURE,
   'tff_fair.aggregators.sparse_rewards.RatedRound': _STRUCTURE,
+  'tff_fair.client.metric_objectives.mined_triplet_objective': _BY_HAND,
   'tff_fair.client.objectives.Objective': _STRUCTURE,
   'tff_fair.fairness.Interval': _STRUCTURE,
 }
