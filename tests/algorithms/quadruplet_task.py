@@ -1,4 +1,4 @@
-"""What tests of methods that learn a metric share."""
+"""Shared by the tests of methods that learn a metric."""
 
 import contextlib
 from unittest import mock
@@ -12,9 +12,9 @@ from tff_fair.client import quadruplets
 
 @contextlib.contextmanager
 def next_quadruplets():
-  """What is built within draws no quadruplets, but takes the next examples.
+  """Processes built in this context take the next examples as quadruplets.
 
-  These are the reference's; whatever is masked stands for example 0.
+  Nothing is drawn, as in the reference. Masked slots refer to example 0.
   """
   with mock.patch.object(
     quadruplets, 'sample_quadruplets', side_effect=_next_quadruplets
