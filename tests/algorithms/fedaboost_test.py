@@ -1,9 +1,9 @@
+import functools
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
@@ -16,18 +16,14 @@ pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _SIZES = (5, 9, 12, 7, 11)
 _START = linear_task.initial_model()
-_SMALL_RATE = linear_task.sgd(1e-4)
 
 
-def _build(model_fn=linear_task.model_fn, **options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(0.1),
-    'local_epochs': 2,
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_fedaboost(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_fedaboost,
+  num_clients=len(_SIZES),
+  local_epochs=2,
+)
 
 
 def _next(process, clients, cohort, state=None):
@@ -139,15 +135,12 @@ def test_without_boosting_equal_alphas_recover_uniform_fed_avg():
     c.holdout_x = clients[0].holdout_x
     c.holdout_y = _START.logits(c.holdout_x).argmax(axis=1)
     c.holdout_y[:2] = (c.holdout_y[:2] + 1) % 3
-  process = _build(
-    boosting=False, class_count='global', client_optimizer=_SMALL_RATE
-  )
-  fed_avg = algorithms.build_fed_avg(
-    linear_task.model_fn,
+  process = _build(boosting=False, class_count='global', learning_rate=1e-4)
+  fed_avg = linear_task.build_process(
+    algorithms.build_fed_avg,
     num_clients=5,
-    client_optimizer=_SMALL_RATE,
+    learning_rate=1e-4,
     local_epochs=2,
-    batch_size=50,
     uniform=True,
   )
   ours = _next(process, clients, range(3))
@@ -181,9 +174,7 @@ def test_no_positive_alpha(fallback):
   for c in clients:
     for x, y in ((c.x, c.y), (c.holdout_x, c.holdout_y)):
       y[:] = (_START.logits(x).argmax(axis=1) + 1) % 3
-  process = _build(
-    client_optimizer=_SMALL_RATE, fallback=fallback, boosting=False
-  )
+  process = _build(learning_rate=1e-4, fallback=fallback, boosting=False)
   output = _next(process, clients, [0, 1])
   assert np.all(linear_task.reports(output)['alpha'] < 0)
   assert output.metrics['aggregator']['fallback'] == 1
@@ -216,15 +207,6 @@ def test_one_class_client(single_class, num_classes):
   assert (reports['weight'][1] == 0.5) == excluded
   if excluded:
     assert reports['aggregated'][1] == 0
-
-
-@pytest.mark.full
-def test_global_class_count():
-  clients = linear_task.make_clients(_SIZES)
-  _one_class(clients[1])
-  output = _next(_build(class_count='global'), clients, [0, 1])
-  reports = linear_task.reports(output)
-  np.testing.assert_array_equal(reports['num_classes'], [3, 3])
 
 
 @pytest.mark.full
@@ -276,15 +258,6 @@ def test_batch_norm_statistics_are_those_of_the_aggregated_clients():
   np.testing.assert_array_equal(reports['aggregated'], [1, 0])
   mean, _ = process.get_model_weights(output.state).non_trainable
   np.testing.assert_allclose(mean, clients[0].x.mean(axis=0) / 2, rtol=1e-4)
-
-
-@pytest.mark.full
-def test_the_rule_can_be_replaced():
-  rule = tff.aggregators.clipping_factory(0.0, tff.aggregators.MeanFactory())
-  output = _next(
-    _build(model_aggregator=rule), linear_task.make_clients((12,)), [0]
-  )
-  linear_task.assert_model(output.state.global_model_weights, _START)
 
 
 def test_bad_arguments():

@@ -3,7 +3,6 @@ import functools
 import numpy as np
 import pytest
 
-from tests.algorithms import fedquad_reference
 from tests.algorithms import linear_task
 from tests.algorithms import metric_task
 from tff_fair import algorithms
@@ -93,42 +92,6 @@ def test_without_cross_entropy_the_classifier_is_not_trained(optimizer):
   metric_task.assert_trains_the_encoder_alone(
     algorithms.build_fedquad, optimizer
   )
-
-
-@pytest.mark.full
-def test_each_role_has_its_own_batch_statistics():
-  with metric_task.next_quadruplets():
-    process = algorithms.build_fedquad(
-      linear_task.embedding_behind_batch_norm_model_fn,
-      num_clients=1,
-      client_optimizer=linear_task.sgd(0.0),
-      local_epochs=1,
-    )
-  data = linear_task.labelled_client([0, 0, 0, 0, 1, 1, 2, 2])
-  output = linear_task.run(process, [data], [[0]])
-  roles = np.transpose(
-    [
-      (anchor, *fedquad_reference.next_quadruplet(data.y, anchor))
-      for anchor in range(len(data.y))
-    ]
-  )
-  mean, variance, embeddings = 0.0, 1.0, []
-  for x in data.x[roles].astype(np.float64):
-    mean, variance = (mean + x.mean(axis=0)) / 2, (variance + x.var(axis=0)) / 2
-    normalized = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-3)
-    embeddings.append(
-      fedquad_reference.embeddings(_reference().weights, normalized)
-    )
-  statistics = process.get_model_weights(output.state).non_trainable
-  linear_task.assert_close(statistics, [mean, variance])
-  anchor, *others = embeddings
-  near, *far = [np.linalg.norm(anchor - other, axis=1) for other in others]
-  q = [
-    np.maximum(near - to_negative + margin, 0)
-    for to_negative, margin in zip(far, (1.0, 0.5), strict=True)
-  ]
-  found = output.metrics['client_work']['quadruplet_loss']
-  np.testing.assert_allclose(found, np.mean(np.sum(q, axis=0)), rtol=1e-5)
 
 
 @functools.cache

@@ -120,6 +120,30 @@ def make_validation(models, right, *, wrong=0):
   return x[rows], y
 
 
+def build_process(
+  build, model_fn=model_fn, *, learning_rate=0.1, decay=1.0, **options
+):
+  """A process for full batches.
+
+  Args:
+    build: The method's builder.
+    model_fn: The model.
+    learning_rate: Of the clients' plain SGD.
+    decay: Factor on the learning rate per round.
+    **options: For the builder.
+  """
+
+  def learning_rate_fn(round_number):
+    return learning_rate * decay ** tf.cast(round_number, tf.float32)
+
+  if decay != 1:
+    options['client_learning_rate_fn'] = learning_rate_fn
+  return build(
+    model_fn,
+    **{'client_optimizer': sgd(learning_rate), 'batch_size': 50, **options},
+  )
+
+
 def client_data(client_id, data):
   """A client's data in the form that processes take."""
   return client.build_client_data(

@@ -2,7 +2,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import linear_task
 from tests.algorithms import reward_reference
@@ -18,14 +17,12 @@ _COHORTS = ([0, 1, 2, 3], [3, 1], [2, 0, 1, 3])
 _VARIANTS = pytest.mark.parametrize('variant', ['original', 'fedakd'])
 
 
-def _build(model_fn=linear_task.model_fn, **options):
-  options = {
-    'num_clients': 4,
-    'client_optimizer': linear_task.sgd(_RATE),
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_cgsv(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_cgsv,
+  learning_rate=_RATE,
+  num_clients=4,
+)
 
 
 _process = functools.cache(_build)
@@ -35,13 +32,10 @@ def _clients(sizes=(5, 9, 12, 7)):
   return dict(enumerate(linear_task.make_clients(sizes)))
 
 
-def _reference(epochs=1, num_clients=4, **options):
-  return reward_reference.Cgsv(
-    reward_reference.Training(_NETWORK, _RATE, epochs),
-    linear_task.initial_model().vector,
-    num_clients,
-    **options,
-  )
+def _reference(epochs=1, **options):
+  training = reward_reference.Training(_NETWORK, _RATE, epochs)
+  start = linear_task.initial_model().vector
+  return reward_reference.Cgsv(training, start, 4, **options)
 
 
 def _assert_rounds(process, expected, rounds):
@@ -112,25 +106,6 @@ def test_options_against_numpy():
 
 
 @pytest.mark.full
-def test_a_decaying_learning_rate():
-  process, clients = (
-    _build(
-      client_learning_rate_fn=lambda r: 0.5 ** (1 + tf.cast(r, tf.float32)),
-      variant='fedakd',
-    ),
-    _clients(),
-  )
-  state = process.initialize()
-  for number in range(2):
-    start = linear_task.weights(process, state)
-    state = linear_task.next_round(process, state, clients).state
-    training = reward_reference.Training(_NETWORK, 0.5 ** (1 + number))
-    updates, _ = training.updates(np.tile(start, (4, 1)), clients.values())
-    moved = linear_task.weights(process, state) - start
-    linear_task.assert_close(moved, updates.mean(axis=0))
-
-
-@pytest.mark.full
 @_VARIANTS
 def test_clients_without_data_or_with_nan(variant):
   process, start = _process(variant=variant), linear_task.initial_model().vector
@@ -153,30 +128,11 @@ def test_clients_without_data_or_with_nan(variant):
 
 
 @pytest.mark.full
-def test_a_large_altruism_gives_every_client_everything():
-  process = _build(altruism=1e7)
-  state = linear_task.run(process, _clients(), [range(4)] * 2).state
-  np.testing.assert_array_equal(state.aggregator['share'], np.ones(4))
-  linear_task.assert_close(
-    linear_task.client_weights(process, state),
-    np.tile(linear_task.weights(process, state), (4, 1)),
-  )
-
-
-@pytest.mark.full
-def test_one_client_alone_walks_steps_of_one_length():
-  process = _build(num_clients=1)
-  first, _ = _assert_rounds(
-    process, _reference(num_clients=1), [_clients((9,))] * 2
-  )
-  step = linear_task.client_weights(process, first.state)[0]
-  step = step - linear_task.initial_model().vector
-  assert np.linalg.norm(step) == pytest.approx(0.5, rel=1e-5)
-
-
-@pytest.mark.full
 def test_statistics_are_the_client_s():
-  process, clients = _build(linear_task.batch_norm_model_fn), _clients()
+  process, clients = (
+    _build(model_fn=linear_task.batch_norm_model_fn),
+    _clients(),
+  )
   state = linear_task.run(process, clients, [[0, 1, 2]]).state
   mean, variance = process.client_model_table(state).non_trainable
   # Momentum .5, from 0 and 1, and one minibatch.

@@ -12,18 +12,14 @@ pytestmark = pytest.mark.usefixtures('default_runtime')
 _SIZES = (5, 9, 12, 7)
 
 
-@functools.cache
-def _build(model_fn=linear_task.model_fn, **options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(0.1),
-    'personal_optimizer': linear_task.sgd(0.2),
-    'local_epochs': 2,
-    'batch_size': 50,
-    'proximal_weight': 0.5,
-    **options,
-  }
-  return algorithms.build_ditto(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_ditto,
+  num_clients=len(_SIZES),
+  personal_optimizer=linear_task.sgd(0.2),
+  local_epochs=2,
+  proximal_weight=0.5,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +58,7 @@ def test_three_rounds_against_numpy(proximal_weight):
 def test_personal_batch_norm_statistics_stay_with_the_client():
   clients = linear_task.make_clients((8, 8))
   process = _build(
-    linear_task.batch_norm_model_fn, num_clients=2, local_epochs=1
+    model_fn=linear_task.batch_norm_model_fn, num_clients=2, local_epochs=1
   )
   state = linear_task.run(process, clients, [[0, 1]]).state
   for i, data in enumerate(clients):

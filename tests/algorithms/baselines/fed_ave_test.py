@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.algorithms import linear_task
-from tests.algorithms import numpy_reference
 from tests.algorithms import reward_reference
 from tff_fair import algorithms
 
@@ -27,15 +26,14 @@ def _validation():
   return data.x, data.y
 
 
-def _build(**options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(_RATE),
-    'batch_size': 200,
-    'validation': _validation(),
-    **options,
-  }
-  return algorithms.build_fed_ave(linear_task.model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_fed_ave,
+  learning_rate=_RATE,
+  num_clients=len(_SIZES),
+  batch_size=200,
+  validation=_validation(),
+)
 
 
 _process = functools.cache(_build)
@@ -138,40 +136,6 @@ def test_clients_without_data_or_with_nan(variant):
   assert outputs[0].metrics['client_work']['num_rejected_clients'] == 1
   found = outputs[0].metrics['aggregator']['clients']
   assert found['validation_accuracy'][1] == 0
-
-
-@pytest.mark.full
-def test_a_client_with_the_validation_set_is_closest_by_far():
-  clients = _clients()
-  x, y = _validation()
-  clients[1] = numpy_reference.Client(x, y, x[:0], y[:0])
-  process = _process(variant='original')
-  state = linear_task.next_round(process, process.initialize(), clients).state
-  output = linear_task.next_round(process, state, clients)
-  found = output.metrics['aggregator']['clients']
-  assert found['divergence'][1] == 1e-12
-  share = output.state.aggregator['share']
-  assert share[1] == 1 and share[[0, 2, 3]].max() < 1e-6
-  gain, aggregate = (
-    get(process, output.state) - get(process, state)
-    for get in (linear_task.client_weights, linear_task.weights)
-  )
-  linear_task.assert_close(gain[1], aggregate)
-  # At most the largest entry of the kernel, and of the bias.
-  assert np.count_nonzero(gain[[0, 2, 3]], axis=1).max() <= 2
-  reputation = output.state.aggregator['reputation']
-  assert np.all(np.isfinite(reputation)) and reputation.argmax() == 1
-
-
-@pytest.mark.full
-def test_a_short_validation_set_makes_all_equally_close():
-  x, y = _validation()
-  process = _build(validation=(x[:64], y[:64]))
-  output = linear_task.run(process, _clients(), [range(4)] * 2)
-  found = output.metrics['aggregator']['clients']
-  np.testing.assert_array_equal(found['divergence'], np.ones(4))
-  shares = np.tanh(found['reputation'])
-  linear_task.assert_close(found['share'], shares / shares.max())
 
 
 @pytest.mark.full

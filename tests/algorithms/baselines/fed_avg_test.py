@@ -15,15 +15,9 @@ _SIZES = (5, 9, 12)
 _START = linear_task.initial_model()
 
 
-@functools.cache
-def _build(model_fn=linear_task.model_fn, **options):
-  options = {
-    'client_optimizer': linear_task.sgd(0.1),
-    'local_epochs': 2,
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_fed_avg(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process, algorithms.build_fed_avg, local_epochs=2
+)
 
 
 def _plain(data, batch_size=4):
@@ -124,9 +118,7 @@ def test_minibatches_repeat_by_seed_and_change_by_round():
 @pytest.mark.full
 def test_learning_rate_by_round():
   (data,) = linear_task.make_clients((6,))
-  process = _build(
-    client_learning_rate_fn=lambda r: 0.1 * 0.5 ** tf.cast(r, tf.float32)
-  )
+  process = _build(decay=0.5)
   state, expected = process.initialize(), _START
   for learning_rate in (0.1, 0.05):
     state = process.next(state, [_plain(data)]).state

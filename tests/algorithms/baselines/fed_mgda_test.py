@@ -1,6 +1,7 @@
+import functools
+
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
@@ -11,15 +12,12 @@ pytestmark = pytest.mark.usefixtures('default_runtime')
 _SIZES = (5, 9, 12)
 
 
-def _build(**options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(0.1),
-    'local_epochs': 2,
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_fed_mgda(linear_task.model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_fed_mgda,
+  num_clients=3,
+  local_epochs=2,
+)
 
 
 def _unit_update(model, data, learning_rate):
@@ -34,9 +32,7 @@ def _unit_update(model, data, learning_rate):
 def test_two_clients_move_along_the_middle():
   """Of two vectors of length 1, the shortest mix is half of each."""
   clients = linear_task.make_clients(_SIZES)
-  process = _build(
-    client_learning_rate_fn=lambda r: 0.1 * 0.5 ** tf.cast(r, tf.float32)
-  )
+  process = _build(decay=0.5)
   output = linear_task.run(process, clients, [[0, 2], [1, 2]])
   model = linear_task.initial_model()
   for cohort, rate in (((0, 2), 0.1), ((1, 2), 0.05)):

@@ -22,17 +22,9 @@ def _clients():
   return clients
 
 
-@functools.cache
-def _process(**options):
-  return algorithms.build_fed_mpr(
-    linear_task.model_fn,
-    **{
-      'num_clients': len(_SIZES),
-      'client_optimizer': linear_task.sgd(0.1),
-      'batch_size': 50,
-      **options,
-    },
-  )
+_process = functools.partial(
+  linear_task.build_process, algorithms.build_fed_mpr, num_clients=len(_SIZES)
+)
 
 
 class TestPrune:
@@ -152,23 +144,6 @@ def test_a_client_that_diverged_is_rejected_and_not_pruned():
   assert outputs[1].metrics['client_work']['num_rejected_clients'] == 2
   one, other = (process.get_model_weights(o.state) for o in outputs)
   linear_task.assert_equal(one, other)
-
-
-@pytest.mark.full
-def test_data_without_ids():
-  with_ids, without = (
-    _process(prune_fraction=0.4, num_clients=number)
-    for number in (len(_SIZES), None)
-  )
-  clients = _clients()[:3]
-  expected = linear_task.run(with_ids, clients, [[0, 1, 2]])
-  data = [linear_task.client_data(0, c)['train'] for c in clients]
-  output = without.next(without.initialize(), data)
-  linear_task.assert_close(
-    linear_task.weights(without, output.state),
-    linear_task.weights(with_ids, expected.state),
-  )
-  assert 'clients' not in output.metrics['client_work']
 
 
 @pytest.mark.full

@@ -2,7 +2,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import fedquad_reference
 from tests.algorithms import linear_task
@@ -74,23 +73,6 @@ def test_an_option_against_numpy():
 
 
 @pytest.mark.full
-def test_a_new_client_trains_as_in_fed_avg():
-  rounds = [metric_task.clients(name) for name in ('several', 'mixed', 'one')]
-  linear_task.assert_rounds(_process(), _reference(weight=0.0), rounds)
-
-
-@pytest.mark.full
-def test_a_row_is_the_client_s_model_independent_of_the_others():
-  process, clients = _process(), metric_task.clients('several', 'mixed', 'one')
-  together = linear_task.run(process, clients, [clients]).state
-  alone = linear_task.run(process, clients, [[_ids('mixed')]]).state
-  weights, _ = _row(alone, 'mixed')
-  linear_task.assert_equal(_row(together, 'mixed')[0], weights)
-  # Alone, the client's model is the global one.
-  linear_task.assert_close(weights, process.get_model_weights(alone).trainable)
-
-
-@pytest.mark.full
 def test_both_fixed_models_have_their_own_moving_statistics():
   """Of batch normalisation; the weights do not change."""
   process = _build(
@@ -123,27 +105,6 @@ def test_both_fixed_models_have_their_own_moving_statistics():
   i = _ids('mixed')
   expected = (received[0] + clients[i].x.mean(axis=0)) / 2
   np.testing.assert_allclose(means[i], expected, rtol=1e-5)
-
-
-@pytest.mark.full
-def test_worked_example():
-  """Cosines of 1 with the received model's embedding, .6 with the previous."""
-  process = _build(client_learning_rate_fn=lambda _: 0.0)
-  client = linear_task.labelled_client([0])
-  client.x[:] = [[1, 0, 0, 0]]
-  state, found = process.initialize(), []
-  for direction in ([0.6, 0.8, 0], [1, 0, 0]):
-    weights = tf.nest.map_structure(np.copy, process.get_model_weights(state))
-    weights.trainable[0][0] = direction
-    state = process.set_model_weights(state, weights)
-    output = process.next(state, [linear_task.client_data(0, client)])
-    state = output.state
-    found.append(output.metrics['client_work'])
-  assert found[0]['contrastive_loss'] == 0
-  # ln(1 + exp((.6 - 1) / .5))
-  assert found[1]['contrastive_loss'] == pytest.approx(0.371101, abs=1e-6)
-  added = found[1]['loss'] - found[1]['cross_entropy']
-  assert added == pytest.approx(5 * 0.371101, abs=1e-5)
 
 
 @pytest.mark.full

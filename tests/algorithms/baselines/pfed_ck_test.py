@@ -21,15 +21,14 @@ _COHORTS = ([0, 1, 2, 3], [3, 1], [2, 0, 1, 3])
 _close = functools.partial(linear_task.assert_close, atol=2e-6)
 
 
-def _build(model_fn=linear_task.embedding_model_fn, **options):
-  options = {
-    'num_clients': 4,
-    'client_optimizer': linear_task.sgd(_RATE),
-    'batch_size': 50,
-    'num_clusters': 2,
-    **options,
-  }
-  return algorithms.build_pfed_ck(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_pfed_ck,
+  model_fn=linear_task.embedding_model_fn,
+  learning_rate=_RATE,
+  num_clients=4,
+  num_clusters=2,
+)
 
 
 _process = functools.cache(_build)
@@ -39,11 +38,11 @@ def _clients(sizes=(5, 9, 12, 7)):
   return dict(enumerate(linear_task.make_clients(sizes)))
 
 
-def _reference(epochs=1, num_clients=4, num_clusters=2, **options):
+def _reference(epochs=1, num_clusters=2, **options):
   return reward_reference.PFedCk(
     reward_reference.Training(_NETWORK, _RATE, epochs),
     linear_task.vector(linear_task.embedding_model_fn().get_weights()),
-    num_clients,
+    4,
     num_clusters=num_clusters,
     **options,
   )
@@ -111,33 +110,6 @@ def test_options_against_numpy():
 
 
 @pytest.mark.full
-def test_both_gradients_are_computed_before_either_step():
-  process, clients, expected = _process(), _clients(), _reference()
-  state = linear_task.run(process, clients, [clients] * 2).state
-  for _ in range(2):
-    expected.next(clients)
-  # The other order would give the second gradient.
-  shared, personal = expected.interactions[0], expected.models[0]
-  data, teaching = clients[0], (1.0, 1.0)
-  values = [_NETWORK.forward(m, data.x) for m in (shared, personal)]
-  slopes = reward_reference.mutual_slopes(*values, data.y, *teaching)
-  moved = shared - _RATE * _NETWORK.gradient(shared, values[0], *slopes)
-  gradients = [
-    _NETWORK.gradient(
-      personal,
-      values[1],
-      *reward_reference.mutual_slopes(
-        values[1], _NETWORK.forward(teacher, data.x), data.y, *teaching
-      ),
-    )
-    for teacher in (shared, moved)
-  ]
-  assert np.abs(gradients[0] - gradients[1]).max() > 1e-2
-  state = linear_task.next_round(process, state, {0: data}).state
-  _close(_models(state)[0][0], personal - _RATE * gradients[0])
-
-
-@pytest.mark.full
 def test_clients_without_data_or_with_nan_keep_both_models():
   broken = _clients()
   broken[1].x[0, 0] = np.nan
@@ -179,15 +151,8 @@ def test_without_teaching_one_cluster_is_fed_avg():
 
 
 @pytest.mark.full
-def test_one_client_against_numpy():
-  _assert_rounds(
-    _build(num_clients=1), _reference(num_clients=1), [_clients((9,))] * 2
-  )
-
-
-@pytest.mark.full
 def test_statistics_are_the_client_s():
-  process = _build(linear_task.embedding_behind_batch_norm_model_fn)
+  process = _build(model_fn=linear_task.embedding_behind_batch_norm_model_fn)
   clients = _clients()
   table = linear_task.run(process, clients, [[0, 1, 2]]).state.client_work[
     'table'

@@ -1,6 +1,7 @@
+import functools
+
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
@@ -12,15 +13,12 @@ _SIZES = (5, 9, 12)
 _START = linear_task.initial_model()
 
 
-def _build(model_fn=linear_task.model_fn, **options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(0.1),
-    'local_epochs': 2,
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_q_fed_avg(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_q_fed_avg,
+  num_clients=3,
+  local_epochs=2,
+)
 
 
 def _loss(model, data):
@@ -44,10 +42,7 @@ def _round(model, clients, *, learning_rate, q):
 
 
 def test_two_rounds_against_numpy():
-  process = _build(
-    q=2.0,
-    client_learning_rate_fn=lambda r: 0.1 * 0.5 ** tf.cast(r, tf.float32),
-  )
+  process = _build(q=2.0, decay=0.5)
   clients = linear_task.make_clients(_SIZES)
   output = linear_task.run(process, clients, [[0, 1, 2], [2, 0]])
   second = _round(_START, clients, learning_rate=0.1, q=2.0)

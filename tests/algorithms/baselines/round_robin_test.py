@@ -2,7 +2,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import cffl_reference
 from tests.algorithms import linear_task
@@ -24,14 +23,8 @@ _BUILDERS = {
 
 @functools.cache
 def _process(name, **options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(0.2),
-    'local_epochs': 2,
-    'batch_size': 50,
-    **options,
-  }
-  return _BUILDERS[name](linear_task.model_fn, **options)
+  options = {'learning_rate': 0.2, 'num_clients': 3, **options}
+  return linear_task.build_process(_BUILDERS[name], local_epochs=2, **options)
 
 
 def _run(process, num_calls):
@@ -103,7 +96,7 @@ def test_fed_avg_against_numpy():
 
 @pytest.mark.full
 def test_a_pass_of_small_steps_is_a_round_of_fed_avg():
-  process = _process('fed_avg', client_optimizer=linear_task.sgd(1e-4))
+  process = _process('fed_avg', learning_rate=1e-4)
   expected = numpy_reference.fed_avg_round(
     _START, _CLIENTS, learning_rate=1e-4, epochs=2
   )
@@ -162,10 +155,7 @@ def test_everything_unclipped_is_local_training_in_turns():
 @pytest.mark.full
 @pytest.mark.parametrize('name', _BUILDERS)
 def test_learning_rate_by_pass(name):
-  process = _process(
-    name,
-    client_learning_rate_fn=lambda p: 0.2 * 0.5 ** tf.cast(p, tf.float32),
-  )
+  process = _process(name, decay=0.5)
   merge = {'fed_avg': _by_size, 'dssgd': _selected(15)}[name]
   expected = _expected(5, merge, learning_rates=(0.2, 0.1))
   _assert_models(process, _run(process, 5).state, expected)

@@ -28,22 +28,12 @@ def _clients():
   return clients
 
 
-@functools.cache
-def _process(decay=1.0, **options):
-  def learning_rate_fn(round_number):
-    return 0.1 * decay ** tf.cast(round_number, tf.float32)
-
-  return algorithms.build_scaffold(
-    linear_task.model_fn,
-    **{
-      'num_clients': len(_SIZES),
-      'client_optimizer': linear_task.sgd(0.1),
-      'client_learning_rate_fn': None if decay == 1.0 else learning_rate_fn,
-      'local_epochs': 2,
-      'batch_size': 50,
-      **options,
-    },
-  )
+_process = functools.partial(
+  linear_task.build_process,
+  algorithms.build_scaffold,
+  num_clients=len(_SIZES),
+  local_epochs=2,
+)
 
 
 def _zero():

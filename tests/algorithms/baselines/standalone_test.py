@@ -2,7 +2,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
@@ -14,24 +13,16 @@ _SIZES = (5, 9, 12)
 _START = linear_task.initial_model()
 
 
-@functools.cache
-def _build(model_fn=linear_task.model_fn, momentum=None, **options):
-  options = {
-    'num_clients': len(_SIZES),
-    'client_optimizer': linear_task.sgd(0.1, momentum=momentum),
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_standalone(model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process, algorithms.build_standalone, num_clients=3
+)
+_MOMENTUM = linear_task.sgd(0.1, momentum=0.9)
 
 
 def test_three_rounds_against_numpy():
   """With a learning rate by round; client 1 is absent in the second."""
   clients = linear_task.make_clients(_SIZES)
-  process = _build(
-    local_epochs=2,
-    client_learning_rate_fn=lambda r: 0.2 * 0.5 ** tf.cast(r, tf.float32),
-  )
+  process = _build(learning_rate=0.2, decay=0.5, local_epochs=2)
   output = linear_task.run(process, clients, ([0, 1, 2], [2, 0], [1, 2]))
   state, rates = output.state, (0.2, 0.1, 0.05)
   table = process.client_model_table(state).trainable
@@ -53,7 +44,10 @@ def test_three_rounds_against_numpy():
 def test_rounds_are_one_continuous_training():
   """The momentum is kept: four rounds of an epoch are a round of four."""
   clients = linear_task.make_clients(_SIZES)
-  many, one = _build(momentum=0.9), _build(momentum=0.9, local_epochs=4)
+  many, one = (
+    _build(client_optimizer=_MOMENTUM),
+    _build(client_optimizer=_MOMENTUM, local_epochs=4),
+  )
   # Client 1 misses a round, and resumes where it was.
   cohorts = ([0, 1, 2], [0, 1, 2], [2, 0], [1, 0, 2], [1])
   after_many = linear_task.run(many, clients, cohorts).state
@@ -83,7 +77,7 @@ def test_a_client_recovers_from_a_bad_round():
   clients = linear_task.make_clients(_SIZES)
   (bad,) = linear_task.make_clients((6,))
   bad.x[0, 0] = np.inf
-  process = _build(momentum=0.9)
+  process = _build(client_optimizer=_MOMENTUM)
   state = process.initialize()
   for data in (clients[0], bad, clients[0]):
     state = linear_task.next_round(process, state, {0: data}).state
