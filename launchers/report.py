@@ -1,28 +1,27 @@
-"""Writes what there is to see of one or more runs into one web page.
+"""Writes a web page on one or more runs.
 
   python -m launchers.report runs/avg runs/boost
 
-The arguments are run directories of `launchers.train`, finished or still going.
-The page holds how fair the runs are to their clients, curves, the scores of all
-clients, what the method says of them, and all settings. It needs nothing else:
-no network, no script, no other file.
+The arguments are run directories of `launchers.train`, finished or in progress.
+The page has fairness measures, learning curves, the scores of all clients, what
+the method reports of them, and all settings. It is self-contained: no network,
+no script, no other file.
 """
 
 from collections.abc import Sequence
 import pathlib
-import sys
 
-from absl import app
 from absl import flags
 import jinja2
 
+from launchers import cli
 from launchers.pages import report_figures
 from launchers.pages import report_runs
 from launchers.pages import report_tables
 
 _FILE = 'report.html'
 _TEMPLATE = 'report_template.html'
-# What a page begins with, so that no other file is overwritten.
+# The start of a page, checked so that no other file is overwritten.
 _MARK = '<!doctype html>\n<!-- Written by launchers.report. -->\n'
 
 
@@ -50,36 +49,29 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   """
   directories = argv[1:]
   if not directories:
-    sys.exit('Error: at least one run directory is required, found none.')
+    cli.fail('at least one run directory is required, found none.')
   given = flag_values['output_file'].value
   path = pathlib.Path(given or pathlib.Path(directories[0]) / _FILE)
-  try:
+  with cli.one_sentence_errors(
+    report_runs.ReportError, interrupted='interrupted; no report was written.'
+  ):
     runs = report_runs.read_runs(directories)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _check_is_report(path)
-    path.write_text(render(runs), newline='')
-  except report_runs.ReportError as error:
-    sys.exit(f'Error: {error}')
-  except OSError as error:
-    sys.exit(
-      f'Error: --output_file={path} must be a file that can be written, found:'
-      f' {error.strerror}.'
-    )
+    _write(path, render(runs))
   print(f'report: {path}')
 
 
 def render(runs: Sequence[report_runs.Run]) -> str:
-  """The page on some runs, the same for the same runs.
+  """Renders the page, the same for the same runs.
 
   Args:
-    runs: What `report_runs.read_runs` returned, at least one.
+    runs: The result of `report_runs.read_runs`, at least one run.
 
   Returns:
     The text of an HTML file.
   """
   environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / 'pages'),
-    # Names and values come from files that anybody may have written.
+    # Names and values come from files, which are not trusted.
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
@@ -96,8 +88,20 @@ def render(runs: Sequence[report_runs.Run]) -> str:
   return f'{_MARK}{body}\n'
 
 
+def _write(path: pathlib.Path, text: str) -> None:
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_is_report(path)
+    path.write_text(text, newline='')
+  except OSError as error:
+    raise report_runs.ReportError(
+      f'--output_file={path} must be a file that can be written, found:'
+      f' {error.strerror}.'
+    ) from error
+
+
 def _check_is_report(path: pathlib.Path) -> None:
-  """Raises unless `path` is free, or a page that this launcher has written."""
+  """Raises an error unless `path` is free or a page of this launcher."""
   if not path.exists():
     return
   with open(path, errors='replace', newline='') as file:
@@ -109,6 +113,4 @@ def _check_is_report(path: pathlib.Path) -> None:
 
 
 if __name__ == '__main__':
-  define_flags(flags.FLAGS)
-  app.define_help_flags()
-  main(app.parse_flags_with_usage(sys.argv))
+  cli.run(main, define_flags)

@@ -1,22 +1,19 @@
-"""Runs the experiments of a published table, and puts ours beside the paper's.
+"""Runs the experiments of a published table, and compares the numbers.
 
   python -m launchers.reproduce --table=cffl_table1 --seeds=3
 
-Every number is of runs of `launchers.train`, whose commands stand beside it in
-table.csv and table.md. Runs that are finished are not repeated, and one that
-was stopped goes on after its last checkpoint: the same command, stopped in
-whatever way, goes on. Tables that share an --output_dir share their runs.
+Every number is of runs of `launchers.train`; their commands are in table.csv
+and table.md. The same command, after any interruption, skips finished runs and
+resumes the interrupted one from its last checkpoint. Tables that share an
+--output_dir share their runs.
 """
 
-import os
 import pathlib
-import signal
-import sys
 import time
 
-from absl import app
 from absl import flags
 
+from launchers import cli
 from launchers.options import settings as settings_lib
 from launchers.tables import definitions
 from launchers.tables import published
@@ -41,13 +38,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_list(
     'cells',
     [],
-    'The cells of the table that are wanted; the default is all.',
+    'The cells of the table to reproduce; the default is all.',
     flag_values=flag_values,
   )
   flags.DEFINE_list(
     'methods',
     [],
-    'The methods of the table that are wanted; the default is all.',
+    'The methods of the table to reproduce; the default is all.',
     flag_values=flag_values,
   )
   flags.DEFINE_integer(
@@ -65,23 +62,23 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_float(
     'scale',
     1.0,
-    'Share of the data that every run uses, above 0 and at most 1; test files'
-    ' stay whole. For tables whose full size takes too long.',
+    'Share of the data that every run uses, above 0 and at most 1, except test'
+    ' files. For tables whose full size takes too long.',
     flag_values=flag_values,
   )
   flags.DEFINE_integer(
     'figure_round',
     None,
     'The round of the models whose embeddings are drawn; the default is the'
-    ' last. The runs keep a checkpoint every few rounds.',
+    ' last. Runs keep a checkpoint only every few rounds.',
     flag_values=flag_values,
   )
   flags.DEFINE_enum(
     'dataset',
     None,
     sorted(set(definitions.STAND_INS.values())),
-    'Data that stand in for those of the same shape, where these are not at'
-    ' hand: MNIST for Fashion-MNIST.',
+    'Data that replace data of the same shape, if those are missing: MNIST for'
+    ' Fashion-MNIST.',
     flag_values=flag_values,
   )
   flags.DEFINE_string(
@@ -105,13 +102,12 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     argv: What is left of the command line: the program's name.
     flag_values: The parsed flags of `define_flags`.
   """
-  if len(argv) > 1:
-    sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
+  cli.check_only_flags(argv)
   name, cells = _table_and_cells(flag_values)
   table = _restricted(flag_values, definitions.TABLES[name], cells)
   dataset = _stand_in(flag_values, name, cells)
   output_dir = pathlib.Path(flag_values['output_dir'].value or f'runs/{name}')
-  try:
+  with cli.one_sentence_errors(settings_lib.SettingsError):
     planner = table_runs.Planner(
       table,
       num_seeds=_at_least_1(flag_values, 'seeds'),
@@ -127,94 +123,84 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     _check_figure_round(planner, cells, runs)
     left = [run for run in runs if not run.is_finished()]
     settings_lib.make_writable(output_dir)
-  except settings_lib.SettingsError as error:
-    sys.exit(f'Error: {error}')
   numbers = published.read()
-  # TensorFlow takes seconds to import: flags were checked before.
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  cli.prepare_for_tensorflow()
   from launchers.runs import training
 
-  # To be told to end is the same as Ctrl-C.
-  signal.signal(signal.SIGTERM, signal.default_int_handler)
-  try:
+  with cli.one_sentence_errors(*training.USER_ERRORS):
     training.set_runtime(runs[0].settings)
     _try_data(left)
     _train_all(runs, left)
     _report(name, planner, rows, cells, numbers, output_dir)
-  except training.MISTAKES as error:
-    sys.exit(f'Error: {error}')
-  except KeyboardInterrupt:
-    sys.exit('Error: stopped; the same command goes on.')
 
 
 def _table_and_cells(flag_values) -> tuple[str, list[str]]:
-  """The table, and its cells that are wanted, each once."""
+  """The name of the table, and the requested cells without repetitions."""
   name = flag_values['table'].value
   if name is None:
     known = ', '.join(definitions.TABLES)
-    sys.exit(f'Error: --table must be one of {known}, found none.')
+    cli.fail(f'--table must be one of {known}, found none.')
   known = list(definitions.TABLES[name].cells)
   cells = list(dict.fromkeys(flag_values['cells'].value)) or known
   for cell in cells:
     if cell not in known:
-      sys.exit(
-        f'Error: --cells must be one or more of {", ".join(known)}, found'
-        f' {cell!r}.'
+      cli.fail(
+        f'--cells must be one or more of {", ".join(known)}, found {cell!r}.'
       )
   return name, cells
 
 
 def _restricted(flag_values, table, cells) -> definitions.Table:
-  """The table, with the methods that are wanted."""
+  """The table with the requested methods."""
   methods = flag_values['methods'].value
   known = list(
     dict.fromkeys(m for cell in cells for m in table.methods_of(cell))
   )
   for method in methods:
     if method not in known:
-      sys.exit(
-        f'Error: --methods must be one or more of {", ".join(known)}, found'
+      cli.fail(
+        f'--methods must be one or more of {", ".join(known)}, found'
         f' {method!r}.'
       )
   return table.restricted_to(methods or known)
 
 
 def _check_figure_round(planner, cells, runs) -> None:
-  """Whether the pictures' models will be there, before hours of training."""
+  """Checks, before hours of training, that the models to draw will exist."""
   wanted = planner.figure_round
   if wanted is None:
     return
   drawn = planner.table.figures.get('embeddings', ())
   methods = {m for cell in cells for m in planner.table.methods_of(cell)}
   if methods.isdisjoint(drawn):
-    sys.exit(
-      'Error: --figure_round must be given with a table that draws embeddings,'
+    cli.fail(
+      '--figure_round must be given with a table that draws embeddings,'
       f' found {wanted} with one that does not.'
     )
   for run in runs:
     kept = _checkpoints(run.settings)
     if wanted not in kept:
-      sys.exit(
-        'Error: --figure_round must be a round whose checkpoint is kept'
+      cli.fail(
+        '--figure_round must be a round whose checkpoint is kept'
         f' ({", ".join(map(str, kept))}), found {wanted}.'
       )
 
 
 def _checkpoints(settings) -> list[int]:
-  """The rounds whose checkpoints a finished run still has."""
+  """The rounds of the checkpoints that a finished run has."""
   rounds, every = settings['rounds'], settings['checkpoint_every']
   written = {*range(every, rounds + 1, every), rounds}
   return sorted(written)[-settings['checkpoints_to_keep'] :]
 
 
 def _stand_in(flag_values, name, cells) -> str | None:
-  """The data that take the place of others, if some are asked for."""
+  """The replacement data, if requested."""
   dataset = flag_values['dataset'].value
   data = [definitions.TABLES[name].cells[cell].data for cell in cells]
   if dataset and dataset not in map(definitions.STAND_INS.get, data):
-    sys.exit(
-      f'Error: --dataset={dataset} must be given with cells whose data it can'
-      f' stand in for, found only {", ".join(dict.fromkeys(data))}.'
+    cli.fail(
+      f'--dataset={dataset} must be given with cells whose data it can'
+      f' replace, found only {", ".join(dict.fromkeys(data))}.'
     )
   return dataset
 
@@ -222,19 +208,19 @@ def _stand_in(flag_values, name, cells) -> str | None:
 def _at_least_1(flag_values, flag) -> int | None:
   value = flag_values[flag].value
   if value is not None and value < 1:
-    sys.exit(f'Error: --{flag} must be at least 1, found {value}.')
+    cli.fail(f'--{flag} must be at least 1, found {value}.')
   return value
 
 
 def _scale(flag_values) -> float:
   value = flag_values['scale'].value
   if not 0 < value <= 1:
-    sys.exit(f'Error: --scale must be above 0 and at most 1, found {value}.')
+    cli.fail(f'--scale must be above 0 and at most 1, found {value}.')
   return value
 
 
 def _try_data(runs) -> None:
-  """Builds the task of each preset once, and drops it."""
+  """Builds the task of each preset once, so that missing files show at once."""
   from launchers.runs import training
 
   for run in {run.preset: run for run in runs}.values():
@@ -245,12 +231,12 @@ def _try_data(runs) -> None:
       if stand_in is None:
         raise
       raise tasks.DataNotFoundError(
-        f'{error} --dataset={stand_in} takes other data in its place.'
+        f'{error} --dataset={stand_in} uses other data instead.'
       ) from error
 
 
 def _train_all(runs, left) -> None:
-  """Trains the runs that are left, one after the other."""
+  """Trains the unfinished runs, one after the other."""
   import tqdm
 
   rounds = {run.output_dir: run.settings['rounds'] for run in runs}
@@ -277,7 +263,7 @@ def _train(run, count_rounds) -> None:
 
   from launchers.runs import training
 
-  tf.keras.backend.clear_session()  # Of the run before.
+  tf.keras.backend.clear_session()  # Frees the previous run.
   run.output_dir.mkdir(parents=True, exist_ok=True)
   training_run = training.Run(run.settings, run.output_dir, run.flags_text)
   count_rounds(training_run.start)
@@ -286,7 +272,7 @@ def _train(run, count_rounds) -> None:
 
 
 def _report(name, planner, rows, cells, numbers, output_dir) -> None:
-  """Writes the table and its pictures, and prints the table."""
+  """Writes the table and its plots, and prints the table."""
   from launchers.tables import table_plots
   from launchers.tables import table_report
 
@@ -306,14 +292,14 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
 
 
 def _published(name, row) -> tuple[str, str, str, str]:
-  """What published.csv calls the number of a row."""
+  """The key in published.csv of the number of a row."""
   method = definitions.TABLES[name].printed_as.get(row.method, row.method)
   metric = table_metrics.METRICS[row.metric].published or row.metric
   return name, row.cell, method, metric
 
 
 def _values(row, percent) -> list[float]:
-  """The number of a row for each seed, in the paper's unit."""
+  """The value of a row for each seed, in the paper's unit."""
   metric = table_metrics.METRICS[row.metric]
   return [
     metric.in_unit(metric.compute(*(r.output_dir for r in compared)), percent)
@@ -322,7 +308,4 @@ def _values(row, percent) -> list[float]:
 
 
 if __name__ == '__main__':
-  # Not `app.run`, for the reason given in `launchers.train`.
-  define_flags(flags.FLAGS)
-  app.define_help_flags()
-  main(app.parse_flags_with_usage(sys.argv))
+  cli.run(main, define_flags)

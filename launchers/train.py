@@ -2,22 +2,33 @@
 
   python -m launchers.train --preset=fedaboost_digits
 
-A preset fills all flags; flags given beside it override it. Run again with the
-same flags, a run goes on after its last checkpoint and ends with the same
-numbers as one that was never stopped. docs/experiments.md describes the files
-it writes.
+A preset fills all flags; flags on the command line override it. The same
+command resumes a run from its last checkpoint, and the resumed run ends with
+the same numbers as an uninterrupted one. docs/experiments.md describes the
+files that a run writes.
 """
 
-import os
+from collections.abc import Mapping
 import pathlib
-import signal
-import sys
+from typing import Any
 
-from absl import app
 from absl import flags
 
+from launchers import cli
+from launchers.options import help_text
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
+
+# Shown while training, and after it.
+_HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
+_RESULTS = (
+  'global_accuracy',
+  'global_f1',
+  'client_accuracy_mean',
+  'client_accuracy_max',
+  'client_f1_median',
+  'client_f1_variance',
+)
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -27,31 +38,28 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     argv: What is left of the command line: the program's name.
     flag_values: The parsed flags of `train_flags.define_flags`.
   """
-  if len(argv) > 1:
-    sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
+  cli.check_only_flags(argv)
   preset = flag_values['preset'].value
-  try:
+  with cli.one_sentence_errors(settings_lib.SettingsError):
     settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
     output_dir = _output_dir(settings, preset)
     text = settings_lib.to_text(settings, preset)
     settings_lib.check_same_run(output_dir, text)
     settings_lib.check_finished(settings['compare_with'])
     settings_lib.make_writable(output_dir)
-  except settings_lib.SettingsError as error:
-    sys.exit(f'Error: {error}')
-  # TensorFlow takes seconds to import: flags were checked before. Level 3
-  # silences what it says of CUDA on machines without a GPU.
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+    notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
+  for note in notes:
+    print(note)
+  cli.prepare_for_tensorflow()
+  from launchers.plots import all_plots
   from launchers.runs import training
 
-  # To be told to end is the same as Ctrl-C.
-  signal.signal(signal.SIGTERM, signal.default_int_handler)
-  try:
-    training.train(settings, output_dir, text)
-  except training.MISTAKES as error:
-    sys.exit(f'Error: {error}')
-  except KeyboardInterrupt:
-    sys.exit('Error: stopped at once; the same command goes on.')
+  with cli.one_sentence_errors(*training.USER_ERRORS):
+    run = training.Run(settings, output_dir, text)
+    _train(run, settings, output_dir)
+    _print_summary(run.finish(), output_dir)
+    for path in all_plots.write(output_dir, settings['compare_with']):
+      print(f'drawn: {path}')
 
 
 def _output_dir(settings, preset) -> pathlib.Path:
@@ -61,10 +69,42 @@ def _output_dir(settings, preset) -> pathlib.Path:
   return pathlib.Path('runs') / name / settings['algorithm']
 
 
+def _train(run, settings, output_dir) -> None:
+  """Trains with a progress bar, if the output is a terminal."""
+  import tqdm
+
+  from launchers.runs import data_description
+
+  print(
+    f'{settings["algorithm"]} on {data_description.describe(settings)}:'
+    f' {run.num_clients} clients, {settings["rounds"]} rounds, all settings in'
+    f' {output_dir / settings_lib.FLAGS_FILE}'
+  )
+  if run.start:
+    print(f'resuming after round {run.start}')
+  with tqdm.tqdm(
+    initial=run.start, total=settings['rounds'], disable=None, unit='round'
+  ) as progress:
+
+    def show(row):
+      headlines = {k: f'{row[k]:.3f}' for k in _HEADLINES if k in row}
+      progress.set_postfix(headlines, refresh=False)
+      progress.update()
+
+    run.train(show)
+
+
+def _print_summary(
+  summary: Mapping[str, Any], output_dir: pathlib.Path
+) -> None:
+  print(f'after {summary["rounds"]} rounds:')
+  for name in _RESULTS:
+    print(f'  {name:22} {summary["final"][name]:.4f}')
+  for name, count in summary['dropped'].items():
+    if count:
+      print(f'  {name:22} {count} in all rounds')
+  print(f'results: {output_dir}')
+
+
 if __name__ == '__main__':
-  # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
-  # the middle of the import, and Keras then takes symbolic tensors for eager.
-  train_flags.define_flags(flags.FLAGS)
-  flags.adopt_module_key_flags(train_flags)  # So that --help shows them.
-  app.define_help_flags()
-  main(app.parse_flags_with_usage(sys.argv))
+  cli.run(main, train_flags.define_flags, define_help=help_text.define_help)

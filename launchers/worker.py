@@ -2,19 +2,18 @@
 
   python -m launchers.worker --port=8000
 
-It serves until it gets Ctrl-C or SIGTERM. **Whoever
-reaches the port may run TensorFlow code in the worker**, and nothing is
-encrypted: open it to a network of your own only, or through a tunnel.
+It serves until Ctrl-C or SIGTERM. **Anyone who can reach the port can run
+TensorFlow code in the worker**, and nothing is encrypted: open the port only to
+a private network, or use a tunnel.
 """
 
 import signal
 import socket
-import sys
 import threading
 
-from absl import app
 from absl import flags
 
+from launchers import cli
 from tff_fair import worker_process
 
 _POLL_SECONDS = 1
@@ -24,7 +23,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   """Defines the flags of this launcher.
 
   Args:
-    flag_values: Where they go.
+    flag_values: Where to define them.
   """
   flags.DEFINE_integer(
     'port',
@@ -37,17 +36,16 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Serves until told to end.
+  """Serves until a signal arrives.
 
   Args:
     argv: What is left of the command line: the program's name.
     flag_values: The parsed flags of `define_flags`.
   """
-  if len(argv) > 1:
-    sys.exit(f'Error: every argument must be a flag, found {argv[1]!r}.')
+  cli.check_only_flags(argv)
   port = flag_values['port'].value
   if not _is_free(port):
-    sys.exit(f'Error: --port must be free, found that {port} is in use.')
+    cli.fail(f'--port must be free, found that {port} is in use.')
   end = threading.Event()
   for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: end.set())
@@ -56,18 +54,16 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
 
 def _serve(port, end) -> None:
   """Runs a worker until it dies or `end` is set."""
-  try:
+  with cli.one_sentence_errors(RuntimeError):
     worker = worker_process.WorkerProcess(port)
-  except RuntimeError as error:
-    sys.exit(f'Error: {error}')
   try:
-    print(f'a worker listens on port {port}; Ctrl-C ends it', flush=True)
+    print(f'a worker listens on port {port}; Ctrl-C stops it', flush=True)
     while worker.is_alive and not end.wait(_POLL_SECONDS):
       pass
   finally:
     worker.stop()
   if not end.is_set():
-    sys.exit('Error: the worker must run until told to end, found it dead.')
+    cli.fail('the worker must run until it is stopped, found it dead.')
 
 
 def _is_free(port) -> bool:
@@ -79,7 +75,4 @@ def _is_free(port) -> bool:
 
 
 if __name__ == '__main__':
-  # Not `app.run`, for the reason given in `launchers.train`.
-  define_flags(flags.FLAGS)
-  app.define_help_flags()
-  main(app.parse_flags_with_usage(sys.argv))
+  cli.run(main, define_flags)

@@ -1,12 +1,16 @@
 """Data sets divided over clients, with the models that learn them."""
 
 from tasks.amounts import stated_amounts
-from tasks.options import MODEL_NAMES
-from tasks.options import PARTITION_NAMES
-from tasks.options import SPLIT_NAMES
 from tasks.options import TaskOptions
+from tasks.registry import PARTITION_NAMES
 from tasks.registry import TASK_NAMES
 from tasks.registry import build_task
+from tasks.registry import get_data_set
+from tasks.registry import is_synthetic
+from tasks.registry import unused_options
+from tasks.rules import MODEL_NAMES
+from tasks.rules import SPLIT_NAMES
+from tasks.rules import DataSet
 from tasks.sources import DataDamagedError
 from tasks.sources import DataNotFoundError
 from tasks.task import ClientExamples
@@ -21,9 +25,13 @@ __all__ = [
   'ClientExamples',
   'DataDamagedError',
   'DataNotFoundError',
+  'DataSet',
   'Examples',
   'Task',
   'TaskOptions',
   'build_task',
+  'get_data_set',
+  'is_synthetic',
   'stated_amounts',
+  'unused_options',
 ]

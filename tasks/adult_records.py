@@ -1,8 +1,8 @@
 """Reads the census records of UCI Adult (Becker and Kohavi, 1996).
 
 The files `adult.data` and `adult.test` are text: a record is a line of 14
-fields and its class, with a comma and a space between; `?` is a missing value,
-a line that begins with `|` is a comment. In `adult.test` a dot follows the
+fields and its class, separated by a comma and a space; `?` is a missing value,
+and a line that begins with `|` is a comment. In `adult.test` a dot follows the
 class.
 """
 
@@ -16,7 +16,7 @@ from tasks import sources
 from tasks import task
 
 # The columns in the order of the file: the documented values of a categorical
-# one, None for a number. A missing value is a value of its own.
+# column, None for a number. A missing value is a category.
 _COLUMNS = {
   'age': None,
   'workclass': (
@@ -157,9 +157,9 @@ def read(path: str | os.PathLike) -> task.Examples:
 
   Returns:
     The examples in the order of the file. Inputs are float32 [n, 108]: the
-    eight categorical columns in the order of the file, each as one feature for
-    each of its documented values, then the six numbers as they are. Labels are
-    1 for an income above 50,000 dollars a year, else 0.
+    eight categorical columns in the order of the file, with one feature for
+    each documented value, then the six numbers as they are. Labels are 1 for
+    an income above 50,000 dollars a year, else 0.
 
   Raises:
     DataDamagedError: If the file does not hold what it should.
@@ -193,7 +193,7 @@ def _read_table(path: str | os.PathLike) -> pd.DataFrame:
     found = f'records of {table.shape[1]}'
     raise sources.DataDamagedError(path, required, found)
   table.columns = names
-  # pandas fills short lines up; no field of a whole one is empty.
+  # pandas pads short lines; a complete line has no empty field.
   empty = np.flatnonzero((table == '').any(axis=1))
   if empty.size:
     found = f'an empty or missing field in record {empty[0] + 1}'

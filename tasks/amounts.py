@@ -7,8 +7,8 @@ import numpy as np
 from tasks import task as task_lib
 from tff_fair import checks
 
-# For each scenario the amount that lies in a client's labels, and what free
-# riders, who have none, make of the amounts of the others.
+# Scenario -> the amount of a client, from its labels, and the one that free
+# riders state, from those of the others.
 _SCENARIOS = {
   'size': (len, np.mean),
   'class': (lambda labels: len(np.unique(labels)), np.median),

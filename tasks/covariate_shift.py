@@ -1,17 +1,15 @@
 """Covariate shift between clients: FedAKD's Algorithm 2, and its theorem 2.2.
 
 The features of all examples are projected on their first principal components.
-Each client gets a point at a fixed Mahalanobis distance from the mean, in a
-direction of its own, and draws its examples with weights that fall off around
-that point. Labels stay those of the examples.
+Each client gets a point at a fixed Mahalanobis distance from the mean, in its
+own random direction, and draws its examples with weights that decrease with the
+distance from that point. Labels do not change.
 """
 
 import math
 import warnings
 
 import numpy as np
-from scipy import linalg
-from scipy import special
 
 from tasks import partitions
 from tasks import streams
@@ -22,7 +20,8 @@ WEIGHTS = ('density', 'ratio')
 METHODS = ('importance', 'pc1_sort')
 FORMS = ('expansion', 'paper')
 
-# Of the mean variance, added to each: a pixel that never changes has none.
+# Share of the mean variance that is added to each variance: that of a constant
+# pixel is 0.
 _RIDGE = 1e-6
 
 
@@ -58,8 +57,8 @@ def covariate_shift(
     total: Number of examples to deal, in `K..N`; None for `floor(N / 2)`.
 
   Returns:
-    `K` sorted int64 index arrays. Under 'importance' an example may be several
-    times a client's, and that of several clients.
+    `K` sorted int64 index arrays. Under 'importance' a client may have an
+    example several times, and several clients may have the same example.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
@@ -77,8 +76,8 @@ def covariate_shift(
   num_examples = len(features)
   total = num_examples // 2 if total is None else total
   checks.check_integer('total', total, 0, num_examples)
-  exponent = 1.0 if sizes == 'zipf' else 0.0
-  counts = partitions.zipf_sizes(total, num_clients, exponent)
+  by_name = {'equal': partitions.equal_sizes, 'zipf': partitions.zipf_sizes}
+  counts = by_name[sizes](total, num_clients)
   if method == 'pc1_sort':
     order = np.argsort(principal_components(features, 1)[:, 0], kind='stable')
     ends = np.cumsum(counts)
@@ -113,7 +112,7 @@ def principal_components(features: np.ndarray, dim: int) -> np.ndarray:
     ValueError: If `dim` is outside its range, or the features are not finite.
   """
   features = _check_features(features)
-  # Imported here because only this partition should wait for it.
+  # Takes seconds to import, as does SciPy below.
   from sklearn import decomposition
 
   features = np.reshape(features, (len(features), -1))
@@ -130,7 +129,7 @@ def client_weights(
   weights: str = 'density',
   seed: int,
 ) -> np.ndarray:
-  """Returns the probability of each example to be drawn by each client.
+  """Returns the probabilities by which each client draws the examples.
 
   With `mu` and `Sigma = L L'` of `fit_gaussian(y)`, client `k` has the shift
 
@@ -181,7 +180,7 @@ def shift_weights(
 
   Drawn by 'density', as Algorithm 2 prints it, examples of `N(mu, Sigma)` are
   distributed as `N(mu + delta / 2, Sigma / 2)`; drawn by 'ratio', the ratio of
-  the densities, as the `N(mu + delta, Sigma)` that the paper speaks of.
+  the densities, as the `N(mu + delta, Sigma)` that the paper mentions.
 
   Args:
     y: float64 [N, M], the examples.
@@ -196,6 +195,9 @@ def shift_weights(
   Raises:
     ValueError: If there is no such form.
   """
+  from scipy import linalg
+  from scipy import special
+
   checks.check_choice('form', form, WEIGHTS)
   factor = linalg.cho_factor(covariance, lower=True)
   if form == 'ratio':
@@ -217,14 +219,14 @@ def effective_sample_size(probabilities: np.ndarray) -> float:
 def fit_gaussian(
   y: np.ndarray, probabilities: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns mean and covariance of examples, the latter positive definite.
+  """Returns the mean and the (positive definite) covariance of examples.
 
   The covariance is that of the examples plus `1e-6` of its mean variance on
   the diagonal.
 
   Args:
     y: float64 [N, M], the examples.
-    probabilities: float64 [N], how much each counts; None for all alike.
+    probabilities: float64 [N], the examples' weights; None for equal ones.
 
   Returns:
     float64 [M] and float64 [M, M].
@@ -233,7 +235,7 @@ def fit_gaussian(
     ValueError: If all examples are equal.
   """
   mean = np.average(y, axis=0, weights=probabilities)
-  # Without weights unbiased, as Algorithm 2's; with them they are exact.
+  # Unbiased without weights, as in Algorithm 2; with them exact.
   covariance = np.atleast_2d(
     np.cov(y.T, aweights=probabilities, ddof=int(probabilities is None))
   )
@@ -265,6 +267,8 @@ def gaussian_kl(
   Returns:
     The divergence in nats, not negative.
   """
+  from scipy import linalg
+
   d_mean = mean - base_mean
   factor = linalg.cho_factor(base_covariance, lower=True)
   log_dets = [np.linalg.slogdet(s)[1] for s in (covariance, base_covariance)]
@@ -293,18 +297,17 @@ def approximate_kl(
       expansion:  1/4 tr(E^2) - 1/6 tr(E^3) + 1/2 d' Sigma^-1 d
                   + M (M + 3) / (4 A)
 
-  up to the fourth order in `d` and `D`: the first two terms are those of
-  `tr(E) - log det(I + E)`, halved, and the third is exact. FedAKD's theorem 2.2
-  prints
+  up to the fourth order in `d` and `D`: the first two terms are half those of
+  `tr(E) - log det(I + E)`, and the third is exact. FedAKD's theorem 2.2 prints
 
       paper:  1/4 ||Sigma^-1 D Sigma^-1||_F^2 - 1/2 tr((D Sigma^-1)^3)
               + 1/2 d' Sigma^-1 (I - D Sigma^-1) d + M (M + 3) / (4 A)
 
-  Its first term changes with the units of the data; it is the expansion's for
-  `Sigma = I` alone. The factor `I - D Sigma^-1` is that of the opposite
-  divergence, of the base from the client. The cubic term is that of neither:
-  the opposite one has `-1/3 tr(E^3)`, of which `-1/2` comes from the trace of
-  `(I + E)^-1` and `1/6`, which is missing, from `log det(I + E)`.
+  Its first term changes with the units of the data; it equals the expansion's
+  only for `Sigma = I`. The factor `I - D Sigma^-1` belongs to the opposite
+  divergence, of the base from the client. The cubic term belongs to neither
+  divergence: the opposite one has `-1/3 tr(E^3)`, of which `-1/2` comes from
+  the trace of `(I + E)^-1` and `1/6`, which is missing, from `log det(I + E)`.
 
   Args:
     d_mean: float64 [M], `d`.
@@ -320,6 +323,8 @@ def approximate_kl(
   Raises:
     ValueError: If there is no such form.
   """
+  from scipy import linalg
+
   checks.check_choice('form', form, FORMS)
   dim = len(d_mean)
   factor = linalg.cho_factor(base_covariance, lower=True)
@@ -361,7 +366,7 @@ def _warn_of_few_effective(
       f'client {k}: {counts[k]} of {effective[k]:.1f}' for k in few
     )
     warnings.warn(
-      'The covariate shift lets clients draw more than ten times as many '
-      f'examples as are effectively there to draw from ({listing}).',
+      'The covariate shift makes clients draw more than ten times as many '
+      f'examples as their effective sample size ({listing}).',
       stacklevel=3,
     )

@@ -3,11 +3,11 @@
 Two files: `patients.csv` with the columns `patient_id`, `state`, `sex` and
 `postal_code`, one row a patient; `events.csv` with `patient_id`, `age` (years),
 `code` and `value` (a number or empty), one row an event. Rows may be in any
-order, further columns are ignored. Codes are compared without dots and case.
+order; other columns are ignored. Codes are compared without dots and case.
 
-The label is 1 where a code of pancreatic cancer occurs (FedAKD, appendix H).
-So that it can only be predicted and not read, the events of that patient at or
-after the age of the first such code are removed.
+The label is 1 if a code of pancreatic cancer occurs (FedAKD, appendix H). To
+prevent leakage, all events of that patient at or after the age of the first
+such code are removed.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ class Records(NamedTuple):
   """Records, sorted by state and patient.
 
   Attributes:
-    states: The states that have records, in alphabetical order.
-    dropped_states: The states of patients that have none.
+    states: The states with records, in alphabetical order.
+    dropped_states: The states of patients without records.
     owners: int64 [n], the state of each record as its place in `states`.
     sexes: int64 [n], places in `SEXES`.
     postal_buckets: int64 [n], 0..NUM_POSTAL_BUCKETS-1.
@@ -72,7 +72,7 @@ class Packed(NamedTuple):
 
   @property
   def num_ids(self) -> int:
-    """Number of code ids: those of the vocabulary, padding and unknown."""
+    """Number of code ids: the vocabulary, padding and unknown."""
     return _NUM_RESERVED_IDS + len(self.vocabulary)
 
 
@@ -123,10 +123,10 @@ def read(
 
 
 def label(patients: pd.DataFrame, events: pd.DataFrame) -> Records:
-  """Labels patients and removes what gives the label away.
+  """Labels patients and removes the events that reveal the label.
 
-  Records that have no event left are dropped, and states without records with
-  them.
+  Records without remaining events are dropped, and so are states without
+  records.
 
   Args:
     patients: The patients, as `read` returns them.
@@ -150,7 +150,7 @@ def label(patients: pd.DataFrame, events: pd.DataFrame) -> Records:
   events = events[events['age'].to_numpy() < diagnosed[record]]
   kept = np.bincount(events['record'], minlength=len(patients)) > 0
   events = events.assign(record=(np.cumsum(kept) - 1)[events['record']])
-  # By code and value, too, so that events of the same age have one order.
+  # By code and value as well, so that the order of the rows has no effect.
   events = events.sort_values(
     ['record', 'age', 'code', 'value'], ignore_index=True
   )
@@ -173,17 +173,17 @@ def pack(
   """Packs each record into one array, as the model `gru_ehr` takes it.
 
   Row 0 is (sex id, postal bucket, number of events, 0). The events follow in
-  order of time as (code id, age, value, 1 if the value is missing), of more
-  than `max_events` the latest; then zeros. Code ids are 0 for padding, 1 for a
-  code outside the vocabulary, 2 and up for those in it. The vocabulary, and
-  mean and deviation that standardise ages and present values, are those of the
-  training records' events that are kept; a missing value is 0, as is a number
-  where the training records have no two different ones.
+  order of time as (code id, age, value, 1 if the value is missing), the latest
+  `max_events` of them; then zeros. Code ids are 0 for padding, 1 for a code
+  outside the vocabulary, and 2 and up for the vocabulary. The vocabulary, and
+  the mean and deviation that standardise ages and present values, are those of
+  the training records' events that are kept. A missing value is 0, and so are
+  all numbers of a kind that is constant in the training records.
 
   Args:
     records: The records.
-    training: int64 [m], the positions of those that train.
-    max_events: Most events of a record, at least 1.
+    training: int64 [m], the positions of the training records.
+    max_events: Maximum number of events of a record, at least 1.
 
   Returns:
     The packed records and their vocabulary.

@@ -1,19 +1,19 @@
-"""Synthetic health records, so that the task 'ehr' runs for everybody.
+"""Synthetic health records, so that the task 'ehr' needs no data files.
 
-Nothing here is about real patients: the claims of FedAKD's experiment are not
-public. Only the numbers of records and the shares of positive ones in each
-state are the published ones (FedAKD, appendix H, in `ehr_states.csv`).
+The claims of FedAKD's experiment are not public, and no record here is of a
+real patient. Only each state's numbers of records and of positive records are
+those published (FedAKD, appendix H, in `ehr_states.csv`).
 
 Patient i of state k has a latent health vector
 
     z_i ~ N(mu_k, I),  |mu_k|^2 = 5
 
-in 8 dimensions: for the identity as covariance that is the Mahalanobis length
-of the shift of each state, as in FedAKD's covariate shift. Codes are drawn from
-softmax(b + W z + v y), where y is the label; values of laboratory results and
-vital signs, which some codes have, depend on z and y likewise. What W, v and
-mu_k are is always the same; the seed draws the patients. A positive record ends
-in a code of pancreatic cancer and its treatment, for the loader to remove.
+in 8 dimensions; with the identity as covariance, |mu_k|^2 is the squared
+Mahalanobis length of each state's shift, as in FedAKD's covariate shift. Codes
+are drawn from softmax(b + W z + v y), where y is the label. Some codes have
+values (laboratory results and vital signs), which also depend on z and y. W, v
+and mu_k are constant; the seed draws the patients. A positive record ends with
+a code of pancreatic cancer and its treatments, which the loader removes.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ from tff_fair import checks
 
 STATES_PATH = pathlib.Path(__file__).with_name('ehr_states.csv')
 
-# Of the published numbers of records.
+# Share of the published numbers of records.
 DEFAULT_SCALE = 0.02
 _MIN_RECORDS = 20
 _LATENT_SIZE = 8
@@ -35,8 +35,7 @@ _NUM_CODES = 200
 # Codes from here on are measurements: they have a value.
 _FIRST_MEASUREMENT = 120
 _MISSING_VALUES = 0.1
-# Chosen so that a model of all records is right about three to four times in
-# five.
+# Chosen so that a model of all records has an accuracy of 0.6 to 0.8.
 _LABEL_EFFECT = 0.35
 _NUM_EVENTS = (5, 40)
 _DIAGNOSES = ('C25.0', 'c25.1', 'C25.2', 'C25.9', 'C259', '157.0', '157.9')
@@ -82,7 +81,7 @@ def generate(scale: float, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 class _World:
-  """How records come about: the same for every seed."""
+  """The parameters of the distribution of records, the same for every seed."""
 
   def __init__(self, num_states: int):
     rng = np.random.default_rng(0)

@@ -31,11 +31,11 @@ def read_folder(folder: str | os.PathLike) -> dict[str, np.ndarray]:
     folder: The folder of the files.
 
   Returns:
-    The arrays `x_train`, `y_train`, `x_test` and `y_test`, as `read` gives
-    them.
+    The arrays `x_train`, `y_train`, `x_test` and `y_test`, as returned by
+    `read`.
 
   Raises:
-    DataDamagedError: If a file is missing or is not a file of this format.
+    DataDamagedError: If a file is missing or has another format.
   """
   folder = pathlib.Path(folder)
   return {key: read(folder / name) for key, name in _FILE_NAMES.items()}
@@ -48,10 +48,10 @@ def read(path: str | os.PathLike) -> np.ndarray:
     path: The file.
 
   Returns:
-    uint8 of the shape that the file states, read-only.
+    uint8 of the shape stated in the file, read-only.
 
   Raises:
-    DataDamagedError: If it is missing or is not a file of this format.
+    DataDamagedError: If the file is missing or has another format.
   """
   required = 'a gzip-compressed idx array of unsigned bytes'
   try:

@@ -1,12 +1,14 @@
 """Reads the image data sets that Keras publishes, a train and a test file.
 
 A data set is the arrays `x_train`, `y_train`, `x_test` and `y_test` of unsigned
-bytes: an `.npz` archive of them, as Keras's own `mnist.npz`, or a folder of idx
-files, as Keras's own `fashion-mnist`.
+bytes, as an `.npz` archive (like Keras's `mnist.npz`) or as a folder of idx
+files (like Keras's `fashion-mnist`).
 """
 
 from collections.abc import Callable
+import functools
 import os
+from typing import Any
 import zipfile
 import zlib
 
@@ -15,6 +17,7 @@ import numpy as np
 from tasks import idx
 from tasks import options as options_lib
 from tasks import pooled
+from tasks import rules
 from tasks import sources
 from tasks import task
 
@@ -23,48 +26,53 @@ _Arrays = dict[str, np.ndarray]
 _Pair = tuple[np.ndarray, np.ndarray]
 
 
-def build(
+def data_set(
   name: str,
-  options: options_lib.TaskOptions,
   *,
   file_name: str,
-  keras_load_data: Callable[[], tuple[_Pair, _Pair]],
+  keras_name: str,
   image_shape: tuple[int, ...],
   num_classes: int,
-) -> task.Task:
-  """Builds the task of one data set.
+  **defaults: Any,
+) -> rules.DataSet:
+  """Describes a data set of images.
 
   Args:
     name: Name of the task.
-    options: Options with the defaults of the task filled in: a wrong choice is
-      refused before the data are read.
     file_name: Name of the archive, or of the folder of idx files, in the data
       folder.
-    keras_load_data: Keras's loader, used if there is none.
+    keras_name: Name of the data set in `tf.keras.datasets`, from which it is
+      loaded if there is no such file.
     image_shape: Shape of one image in the file, without a batch axis.
     num_classes: Number of classes.
+    **defaults: The defaults, attributes of `DataSet`.
 
   Returns:
-    The task.
-
-  Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
-    ValueError: If the data cannot be divided as the options say.
+    The facts, whose `build` returns the task.
   """
-  data, test_start = load(
-    file_name,
-    keras_load_data,
-    data_dir=options.data_dir,
-    image_shape=image_shape,
-    num_classes=num_classes,
-  )
-  return pooled.build(
-    name,
-    data=data,
-    num_classes=num_classes,
-    options=options,
-    test_start=test_start,
+
+  def build(options: options_lib.TaskOptions) -> task.Task:
+    data, test_start = load(
+      file_name,
+      functools.partial(_load_from_keras, keras_name),
+      data_dir=options.data_dir,
+      image_shape=image_shape,
+      num_classes=num_classes,
+    )
+    return pooled.build(
+      name,
+      data=data,
+      num_classes=num_classes,
+      options=options,
+      test_start=test_start,
+    )
+
+  return rules.DataSet(
+    name=name,
+    build=build,
+    files=(file_name,),
+    has_test_file=True,
+    **defaults,
   )
 
 
@@ -81,7 +89,7 @@ def load(
   Args:
     file_name: Name of the archive, or of the folder of idx files, in the data
       folder.
-    keras_load_data: Keras's loader, used if there is none.
+    keras_load_data: Keras's loader, called if there is no such file.
     data_dir: The data folder; None for the environment variable
       TFF_FAIR_DATA_DIR.
     image_shape: Shape of one image in the file, without a batch axis.
@@ -93,7 +101,7 @@ def load(
     without a channel axis get one.
 
   Raises:
-    DataNotFoundError: If the file is nowhere and cannot be downloaded.
+    DataNotFoundError: If the file is missing and cannot be downloaded.
     DataDamagedError: If the file does not hold what it should.
   """
   path = sources.find_file(file_name, data_dir)
@@ -113,6 +121,13 @@ def load(
   return _pool(arrays, image_shape), len(arrays['x_train'])
 
 
+def _load_from_keras(keras_name: str) -> tuple[_Pair, _Pair]:
+  # Takes seconds to import.
+  import tensorflow as tf
+
+  return getattr(tf.keras.datasets, keras_name).load_data()
+
+
 def _read_archive(path: os.PathLike) -> _Arrays:
   required = f'an npz archive of the arrays {", ".join(_KEYS)}'
   try:
@@ -120,8 +135,8 @@ def _read_archive(path: os.PathLike) -> _Arrays:
       return {key: archive[key] for key in _KEYS}
   except KeyError as error:
     raise sources.DataDamagedError(path, required, error.args[0]) from None
-  # NumPy returns a bare array, no archive, for a file of its other format, and
-  # takes a file of unknown format for a pickle.
+  # NumPy returns a bare array for an `.npy` file, and treats a file of unknown
+  # format as a pickle.
   except (AttributeError, TypeError, ValueError):
     found = 'a file of another format'
     raise sources.DataDamagedError(path, required, found) from None
@@ -164,7 +179,7 @@ def _check_part(
 def _pool(arrays: _Arrays, image_shape: tuple[int, ...]) -> task.Examples:
   num_train = len(arrays['x_train'])
   x = np.empty((num_train + len(arrays['x_test']), *image_shape), np.float32)
-  # Straight into place: a whole data set in float32 is four times its file.
+  # In place, because in float32 a data set is four times as large as its file.
   np.divide(arrays['x_train'], 255, out=x[:num_train], dtype=np.float32)
   np.divide(arrays['x_test'], 255, out=x[num_train:], dtype=np.float32)
   y = np.concatenate([arrays['y_train'].ravel(), arrays['y_test'].ravel()])

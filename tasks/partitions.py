@@ -2,8 +2,8 @@
 
 Every partition is a function of (labels or number of examples, number of
 clients, parameters, seed) and returns one sorted int64 index array per client.
-No example belongs to two clients, unless `classes` says so. The partition by
-covariate shift, which also needs the features, is `tasks.covariate_shift`.
+No example belongs to two clients, with an exception in `classes`. The partition
+by covariate shift, which also needs the features, is `tasks.covariate_shift`.
 """
 
 import bisect
@@ -15,13 +15,12 @@ from tff_fair import checks
 
 _MAX_REDRAWS = 100
 
-# Beyond these bounds the partition no longer changes (each class with one
-# client, all shares equal), while NumPy's sampler overflows at one end and
-# never returns at the other.
+# Outside these bounds the partition no longer changes (one client a class, or
+# equal shares), and NumPy's sampler overflows or never returns.
 _MIN_ALPHA = 1e-6
 _MAX_ALPHA = 1e6
 
-# Of the density a * x^(a-1) in `power_law`.
+# `a` of the density in `power_law`.
 _POWER = 1.65911332899
 
 REMAINDERS = ('use', 'drop')
@@ -54,13 +53,13 @@ def power_law(
 ) -> list[np.ndarray]:
   """Deals the examples at random into parts that grow from client to client.
 
-  CFFL says "power law" and no more. Here the shares lie at equal distances
-  between two quantiles, 1 % and 99 %, of the density `a x^(a-1)` on [0, 1]
-  with `a = 1.65911332899`:
+  CFFL only says "power law". Here the shares are equally spaced between two
+  quantiles, 1 % and 99 %, of the density `a x^(a-1)` on [0, 1] with
+  `a = 1.65911332899`:
 
       s_k = q(0.01) + (q(0.99) - q(0.01)) k / (K - 1),  q(p) = p^(1/a)
 
-  for `k = 0..K-1`; `tasks.sizes.largest_remainder` makes sizes of them.
+  for `k = 0..K-1`; `tasks.sizes.largest_remainder` turns them into sizes.
 
   Args:
     num_examples: Number of examples `N`, at least `num_clients`.
@@ -83,12 +82,7 @@ def power_law(
 
 
 def zipf(
-  num_examples: int,
-  num_clients: int,
-  *,
-  seed: int,
-  total: int | None = None,
-  exponent: float = 1.0,
+  num_examples: int, num_clients: int, *, seed: int, total: int | None = None
 ) -> list[np.ndarray]:
   """Deals the examples at random into parts of Zipf's sizes (FedAKD).
 
@@ -97,7 +91,6 @@ def zipf(
     num_clients: Number of clients `K`, at least 1.
     seed: Seed, at least 0.
     total: Number of examples to deal, in `K..N`; None for all.
-    exponent: See `zipf_sizes`.
 
   Returns:
     `K` disjoint sorted int64 index arrays into `0..N-1`, the largest first.
@@ -107,32 +100,47 @@ def zipf(
     ValueError: If an argument is outside its range.
   """
   dealt = _draw(num_examples, num_clients, seed, total)
-  counts = zipf_sizes(len(dealt), num_clients, exponent)
+  counts = zipf_sizes(len(dealt), num_clients)
   return [np.sort(part) for part in np.split(dealt, np.cumsum(counts)[:-1])]
 
 
-def zipf_sizes(
-  total: int, num_clients: int, exponent: float = 1.0
-) -> np.ndarray:
-  """Returns sizes in proportion to `1 / k^exponent` for `k = 1..K`.
+def equal_sizes(total: int, num_clients: int) -> np.ndarray:
+  """Returns sizes that differ by at most 1, the largest first.
 
   Args:
     total: Number of examples, at least `num_clients`.
     num_clients: Number of clients `K`, at least 1.
-    exponent: Not negative; 0 for sizes that differ by at most 1.
+
+  Returns:
+    int64 [K] that sums to `total`.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If an argument is outside its range.
+  """
+  checks.check_integer('num_clients', num_clients, 1)
+  _check_enough_examples(total, num_clients, 1)
+  return sizes.largest_remainder(np.ones(num_clients), total)
+
+
+def zipf_sizes(total: int, num_clients: int) -> np.ndarray:
+  """Returns sizes in proportion to `1 / k` for `k = 1..K`.
+
+  Args:
+    total: Number of examples, at least `num_clients`.
+    num_clients: Number of clients `K`, at least 1.
 
   Returns:
     int64 [K] that sums to `total`, by `tasks.sizes.largest_remainder`.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
+    TypeError: If an argument is not an integer.
     ValueError: If an argument is outside its range.
   """
   checks.check_integer('num_clients', num_clients, 1)
-  checks.check_real('exponent', exponent, 0.0)
   _check_enough_examples(total, num_clients, 1)
   ranks = np.arange(1, num_clients + 1, dtype=np.float64)
-  return sizes.largest_remainder(ranks**-exponent, total)
+  return sizes.largest_remainder(1 / ranks, total)
 
 
 def dirichlet(
@@ -154,8 +162,8 @@ def dirichlet(
 
   where `P_k = p_c1 + ... + p_ck`. If a client holds fewer than `min_samples`
   examples the shares of all classes are drawn again, at most 100 times; then
-  random examples move from the largest clients to those that are short.
-  Clients without some of the classes, or with only one, are legal.
+  random examples move from the largest clients to those that have too few.
+  Clients may lack some of the classes.
 
   Args:
     labels: Integer [N], the class of each example.
@@ -169,7 +177,7 @@ def dirichlet(
     balance_cap: Whether, before each class, the shares of the clients that
       already hold `N / K` examples or more are set to zero and the others
       renormalised (CoRe-Fed); if that leaves no share the draw is kept.
-    min_samples: Least number of examples of a client, at least 0.
+    min_samples: Minimum number of examples of a client, at least 0.
 
   Returns:
     `K` sorted int64 index arrays.
@@ -177,7 +185,7 @@ def dirichlet(
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If an argument is outside its range, or if there are fewer than
-      `num_clients * min_samples` examples to give.
+      `num_clients * min_samples` examples.
   """
   labels = _check_labels(labels)
   checks.check_integer('num_clients', num_clients, 1)
@@ -186,7 +194,7 @@ def dirichlet(
   checks.check_choice('remainder', remainder, REMAINDERS)
   checks.check_integer('min_samples', min_samples, 0)
   _check_enough_examples(len(labels), num_clients, min_samples)
-  # Clients without examples are legal, but not for want of any.
+  # With min_samples=0 clients may be empty, but not more than the examples.
   checks.check_integer('num_clients', num_clients, 1, len(labels))
   rng = np.random.default_rng(seed)
   class_sizes = np.unique(labels, return_counts=True)[1]
@@ -208,16 +216,16 @@ def classes(
   total: int | None = None,
   random_classes: bool = False,
 ) -> list[np.ndarray]:
-  """Deals equally many examples of ever more classes (CFFL).
+  """Deals equal numbers of examples of increasing numbers of classes (CFFL).
 
   With `C` classes and `K` clients, client `k = 0..K-1` owns
 
       class_k = trunc(1 + (C - 1) k / (K - 1))
 
-  classes and gets the same number of examples as every other, in equal parts
-  of its classes, the remainder from the lowest ones. A class is dealt without
-  replacement over all clients; once it runs out, the clients that come last
-  get examples of it drawn anew, with replacement.
+  classes. All clients get the same number of examples, in equal parts of their
+  classes, the remainder from the lowest ones. A class is dealt without
+  replacement over all clients; once it runs out, the last clients get examples
+  of it that are drawn again, with replacement.
 
   Args:
     labels: Integer [N], the class of each example.
@@ -226,11 +234,11 @@ def classes(
     total: Number of examples to deal, at most `N`, of which each client gets
       `floor(total / K)`; None for the largest number, at most `N`, with which
       no class runs out.
-    random_classes: Whether the classes of a client are drawn at random; else
-      they are the `class_k` lowest.
+    random_classes: Whether the classes of a client are drawn at random;
+      otherwise they are the `class_k` lowest.
 
   Returns:
-    `K` sorted int64 index arrays, disjoint but for what was drawn anew.
+    `K` sorted int64 index arrays, disjoint except for examples drawn again.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
@@ -243,7 +251,7 @@ def classes(
   rng = np.random.default_rng(seed)
   class_sizes = np.unique(labels, return_counts=True)[1]
   num_classes = len(class_sizes)
-  if num_clients > len(labels):  # Before so many clients take memory.
+  if num_clients > len(labels):  # Before arrays of that length exhaust memory.
     _check_client_size(0, num_classes)
   # The small term keeps 2.9999999999999996 at its integer.
   owned = np.linspace(1, num_classes, num_clients) + 1e-9
@@ -282,8 +290,8 @@ def _deal_classes(
   for label, quota in zip(np.unique(labels), quotas.T, strict=True):
     members = rng.permutation(np.flatnonzero(labels == label))
     missing = max(0, quota.sum() - len(members))
-    anew = rng.choice(members, missing)
-    dealt = np.concatenate([members, anew])[: quota.sum()]
+    again = rng.choice(members, missing)
+    dealt = np.concatenate([members, again])[: quota.sum()]
     parts.append(np.split(dealt, np.cumsum(quota)[:-1]))
   return [
     np.sort(np.concatenate(of_client)) for of_client in zip(*parts, strict=True)
@@ -327,8 +335,8 @@ def _cut(share: np.ndarray, size: int, remainder: str) -> np.ndarray:
   if remainder == 'drop':
     return np.floor(share / share.sum() * size).astype(np.int64)
   ends = np.cumsum(share)
-  # Dividing by the last sum makes the last cut exact, so no example is lost
-  # and none falls to a client behind it whose share is zero.
+  # Dividing by the last sum makes the last cut exact: no example is lost, and
+  # none goes to a later client whose share is zero.
   ends = np.floor(ends / ends[-1] * size).astype(np.int64)
   return np.diff(ends, prepend=0)
 

@@ -11,7 +11,6 @@ from tasks import splits
 from tasks import streams
 from tasks import task
 from tff_fair import checks
-from tff_fair import models
 
 
 def build(
@@ -25,8 +24,8 @@ def build(
   """Divides a pool of examples over clients and splits each client.
 
   Under the split 'server' the server first takes its validation and test
-  examples, and the clients train on all that they are dealt of the rest. Where
-  a fraction of the data is asked for, it is drawn from what is to be dealt.
+  examples; the rest is dealt to the clients, which only train. A
+  `data_fraction` below 1 is drawn from the examples that are to be dealt.
 
   Args:
     name: Name of the task.
@@ -34,7 +33,7 @@ def build(
     num_classes: Number of classes.
     options: Options with the defaults of the task filled in.
     test_start: Position at which the examples of the test file begin; None if
-      the data set comes without one.
+      there is no test file.
 
   Returns:
     The task.
@@ -42,6 +41,9 @@ def build(
   Raises:
     ValueError: If the pool cannot be divided as the options say.
   """
+  # Takes seconds to import.
+  from tff_fair import models
+
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
   to_deal = draw(to_deal, options.data_fraction, seed=options.seed)
@@ -59,7 +61,7 @@ def build(
 
 
 def draw(positions: np.ndarray, fraction: float, *, seed: int) -> np.ndarray:
-  """Draws the share of the examples that is dealt to clients.
+  """Draws the fraction of the examples that is dealt to clients.
 
   Args:
     positions: int64 [n], the examples that may be dealt, sorted.
@@ -110,7 +112,11 @@ def _partition(
     checks.check_integer('num_examples', total, 1, len(labels))
   if options.partition == 'class':
     return partitions.classes(
-      labels, options.num_clients, seed=options.seed, total=total
+      labels,
+      options.num_clients,
+      seed=options.seed,
+      total=total,
+      random_classes=options.random_classes,
     )
   if options.partition == 'covariate_shift':
     return covariate_shift.covariate_shift(
@@ -148,7 +154,7 @@ def _client_splits(
 def _check_dealt_once(
   partition: list[np.ndarray], options: options_lib.TaskOptions
 ) -> None:
-  # Else a client would be tested on what it, or another, has trained on.
+  # Otherwise a client would be tested on examples that clients have trained on.
   dealt = np.concatenate(partition)
   if len(np.unique(dealt)) < len(dealt):
     raise ValueError(

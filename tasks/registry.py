@@ -1,26 +1,88 @@
-"""The tasks by name."""
+"""The data sets by name: every module of `tasks.data_sets` is one."""
 
+from collections.abc import Mapping
+import dataclasses
+import functools
 import importlib
+import os
+import pkgutil
 from typing import Any
 
+from tasks import data_sets
 from tasks import options
+from tasks import rules
 from tasks import task
 from tff_fair import checks
 
-# The modules are named, not imported: they bring TensorFlow with them, for
-# which a launcher that only prints its flags should not wait.
-_MODULES = {
-  'digits': 'tasks.digits',
-  'mnist': 'tasks.mnist',
-  'fmnist': 'tasks.fmnist',
-  'cifar10': 'tasks.cifar10',
-  'cifar100': 'tasks.cifar100',
-  'femnist': 'tasks.femnist',
-  'adult': 'tasks.adult',
-  'ehr': 'tasks.ehr',
-}
+TASK_NAMES = tuple(
+  sorted(module.name for module in pkgutil.iter_modules(data_sets.__path__))
+)
 
-TASK_NAMES = tuple(_MODULES)
+
+@functools.cache
+def get_data_set(name: str) -> rules.DataSet:
+  """Returns the facts about a data set, without its data.
+
+  Args:
+    name: One of `TASK_NAMES`.
+
+  Raises:
+    ValueError: If there is no such data set.
+  """
+  checks.check_choice('The name of a task', name, TASK_NAMES)
+  return importlib.import_module(f'{data_sets.__name__}.{name}').DATA_SET
+
+
+# The partitions of all data sets, those of a pool first.
+PARTITION_NAMES = tuple(
+  dict.fromkeys(
+    [
+      *rules.POOL_PARTITIONS,
+      *(p for name in TASK_NAMES for p in get_data_set(name).partitions),
+    ]
+  )
+)
+
+
+def unused_options(
+  name: str, chosen: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+  """Returns the options that have no effect, each with the reason.
+
+  Args:
+    name: One of `TASK_NAMES`.
+    chosen: Option -> value; one that is missing or None has the task's default.
+      Keys that are no options are ignored.
+
+  Returns:
+    Option -> the settings that leave it without effect, by their names: options
+    of the task, or 'task' itself.
+
+  Raises:
+    ValueError: If there is no such task.
+  """
+  data_set = get_data_set(name)
+  foreign = {option for n in TASK_NAMES for option in get_data_set(n).options}
+  return {
+    **data_set.unused_options(chosen),
+    **dict.fromkeys(sorted(foreign - {*data_set.options}), {'task': name}),
+  }
+
+
+def is_synthetic(name: str, data_dir: str | os.PathLike | None = None) -> bool:
+  """Returns whether a task generates its data because it finds no files.
+
+  Args:
+    name: One of `TASK_NAMES`.
+    data_dir: The data folder; None for the environment variable
+      TFF_FAIR_DATA_DIR.
+
+  Raises:
+    ValueError: If there is no such task.
+    DataNotFoundError: If only some of the files are there.
+  """
+  data_set = get_data_set(name)
+  return data_set.is_synthetic is not None and data_set.is_synthetic(data_dir)
 
 
 def build_task(name: str, **choices: Any) -> task.Task:
@@ -36,34 +98,31 @@ def build_task(name: str, **choices: Any) -> task.Task:
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If an argument is outside its range or has no effect.
-    DataNotFoundError: If a data file is nowhere and cannot be downloaded.
+    DataNotFoundError: If a data file is missing and cannot be downloaded.
     DataDamagedError: If a data file does not hold what it should.
   """
-  checks.check_choice('The name of a task', name, TASK_NAMES)
+  data_set = get_data_set(name)
   chosen = options.TaskOptions(**choices)
-  _check_fits(name, chosen)
-  built = importlib.import_module(_MODULES[name]).build(chosen)
+  _check_fits(data_set, chosen)
+  built = data_set.build(chosen.with_defaults(data_set))
   return built.with_free_riders(chosen.free_riders)
 
 
-def _check_fits(name: str, chosen: options.TaskOptions) -> None:
-  """Refuses what only another task can have."""
-  if name != 'ehr':
-    for option in ('ehr_scale', 'max_events'):
-      value = getattr(chosen, option)
-      if value is not None:
-        raise ValueError(
-          f"{option} is only used by the task 'ehr', found {option}={value} "
-          f'with the task {name!r}.'
-        )
-    if chosen.model == 'gru_ehr':
-      raise ValueError(
-        f'model must be one for the inputs of the task {name!r}, found '
-        "'gru_ehr', which is for those of the task 'ehr'."
+def _check_fits(data_set: rules.DataSet, chosen: options.TaskOptions) -> None:
+  """Refuses what the data set cannot have, and what has no effect on it."""
+  values = dataclasses.asdict(chosen)
+  for option in ('partition', 'split', 'model'):
+    if values[option] is not None:
+      checks.check_choice(
+        f'The {option} of the task {data_set.name!r}',
+        values[option],
+        getattr(data_set, f'{option}s'),
       )
-  # Its numbers are standardised after the partition, with the training parts.
-  if name == 'adult' and chosen.partition == 'covariate_shift':
-    raise ValueError(
-      "The partition 'covariate_shift' must be given with a task of images, "
-      f'found the task {name!r}.'
-    )
+  unused = unused_options(data_set.name, values)
+  for option in chosen.changed():
+    if option in unused:
+      settings = ' and '.join(f'{n}={v!r}' for n, v in unused[option].items())
+      raise ValueError(
+        f'{option} must not be set with {settings}, which leaves it without '
+        f'effect, found {values[option]!r}.'
+      )

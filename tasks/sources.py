@@ -1,8 +1,8 @@
-"""Where data files come from, and what is said when they do not.
+"""Finds data files, or explains why there is none.
 
-A file is looked for in the data folder (an argument, else the environment
-variable TFF_FAIR_DATA_DIR), then in the cache of the library that publishes
-the data set, then that library's own download is tried.
+The order is: the data folder (an argument, or the environment variable
+TFF_FAIR_DATA_DIR), the cache of the library that publishes the data set, the
+download of that library.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,18 +15,18 @@ from typing import TypeVar
 DATA_DIR_VARIABLE = 'TFF_FAIR_DATA_DIR'
 KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
 
-# Of every single wait for the network, not of the download as a whole.
+# Of each wait for the network, not of the whole download.
 _TIMEOUT_SECONDS = 10.0
 
 _T = TypeVar('_T')
 
 
 class DataNotFoundError(FileNotFoundError):
-  """No source has the data file; the message says which were tried."""
+  """No source has the data file; the message lists those that were tried."""
 
 
 class DataDamagedError(ValueError):
-  """A data file is not what its name promises."""
+  """A data file does not hold what it should."""
 
   def __init__(self, path: str | os.PathLike, required: str, found: str):
     """Initializes the error with its one sentence.
@@ -44,7 +44,7 @@ class DataDamagedError(ValueError):
 def find_file(
   file_name: str, data_dir: str | os.PathLike | None
 ) -> pathlib.Path | None:
-  """Returns the path of a file in the data folder, or None if it is not there.
+  """Returns the path of a file in the data folder, None if it is missing.
 
   Args:
     file_name: Name of the file, or of a folder of files.
@@ -73,24 +73,24 @@ def fetch(
   data_dir: str | os.PathLike | None,
   cache_dir: str | os.PathLike,
 ) -> _T:
-  """Returns what a library's own cache or download gives.
+  """Returns what a library finds in its cache or downloads.
 
   Args:
     file_name: Name of the file that `find_file` did not find.
     fetch_fn: The library's loader.
-    data_dir: The data folder in which the file is not, for the message.
-    cache_dir: The folder in which the loader keeps its files, for the message.
+    data_dir: The data folder, which lacks the file; for the message.
+    cache_dir: The folder in which the loader keeps its files; for the message.
 
   Returns:
     The result of `fetch_fn`.
 
   Raises:
-    DataNotFoundError: If the loader fails, for whichever reason.
+    DataNotFoundError: If the loader fails for any reason.
   """
   try:
     with _network_timeout(_TIMEOUT_SECONDS):
       return fetch_fn()
-  # Loaders report a failed download as anything, Keras as a bare Exception.
+  # A failed download may raise anything; Keras raises a bare Exception.
   except Exception as error:
     message = (
       f"The data file '{file_name}' must lie in a data folder or be "
@@ -127,7 +127,7 @@ def _one_line(text: str) -> str:
 
 @contextlib.contextmanager
 def _network_timeout(seconds: float) -> Iterator[None]:
-  # The loaders take no timeout, and Python's default is to wait for ever.
+  # The loaders take no timeout, and Python's default is to wait forever.
   previous = socket.getdefaulttimeout()
   socket.setdefaulttimeout(seconds)
   try:

@@ -1,9 +1,9 @@
-"""Who keeps which examples back: the clients, or the server for all of them.
+"""Splits examples into training, validation and test parts.
 
-The rule for clients is that of FeDABoost, section 4: 20 % of a client's
-examples test it, 10 % of the rest (at least one) are held out for its own
-validation, the rest trains. The rule for the server is that of CFFL: the test
-file scores, 10 % of the training file validate, the rest is dealt to clients
+Clients are split as in FeDABoost, section 4: 20 % of a client's examples test
+it, 10 % of the rest (at least one) are held out for its own validation, the
+others train. The server's split is that of CFFL: it keeps the test file as test
+set and 10 % of the training file for validation; the rest is dealt to clients
 that only train. Every split is random and not stratified.
 """
 
@@ -59,9 +59,9 @@ def split_sizes(
       holdout = max(1, round(holdout_fraction * (n - test)))
       train = n - test - holdout
 
-  Training never loses its last example: where the formula leaves none, the
-  holdout part gives way first, then the test part. A fraction of 0 means that
-  the part is empty.
+  At least one example trains: if the formula leaves none, it is taken from the
+  holdout part, or else from the test part. A fraction of 0 means that the part
+  is empty.
 
   Args:
     num_examples: The client's number of examples `n`, at least 0.
@@ -96,13 +96,13 @@ def split_client(
 ) -> Split:
   """Splits one client's examples at random.
 
-  A position that the client has several times counts once in `split_sizes` and
-  is whole in one of the parts: else the client would be tested on what it has
-  trained on.
+  A position that the client has several times counts once in `split_sizes`, and
+  all its copies go to the same part. Otherwise the client would be tested on
+  examples that it has trained on.
 
   Args:
     indices: int64 [n], positions of the client's examples in the data set.
-    client_id: The client; together with `seed` it determines the draw.
+    client_id: The client; with `seed` it determines the draw.
     seed: Seed, at least 0.
     test_fraction: See `split_sizes`.
     holdout_fraction: See `split_sizes`.
@@ -171,7 +171,7 @@ def split_server(
 ) -> ServerSplit:
   """Splits a data set between the server and all clients together.
 
-  With a test file that is the server's test set; without one it takes
+  The test file is the server's test set; without one the server takes
   `round(test_fraction * N)` examples at random. Of the `n` other examples it
   takes `max(1, round(validation_fraction * n))` at random for validation.
 
@@ -179,9 +179,9 @@ def split_server(
     num_examples: Number of examples `N` of the data set, at least 1.
     seed: Seed, at least 0.
     test_start: Position at which the examples of the test file begin; None if
-      the data set comes without one.
-    test_fraction: Share in (0, 1) of all examples; without effect if there is
-      a test file.
+      there is no test file.
+    test_fraction: Share in (0, 1) of all examples; ignored if there is a test
+      file.
     validation_fraction: Share in [0, 1) of the examples that are not tests.
 
   Returns:

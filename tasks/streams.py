@@ -1,7 +1,7 @@
 """Independent random streams of one seed.
 
-A partition draws from the seed itself. Every other draw has a stream of its
-own, so that no two choices made with the same seed are correlated.
+A partition draws from the seed itself. Every other draw has its own stream, so
+that no two draws with the same seed are correlated.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ SHIFT_CONTROL = 8
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
-  """Returns the generator of a stream, at its beginning.
+  """Returns a new generator at the beginning of a stream.
 
   Args:
     seed: Seed, at least 0.
-    *stream: One of the streams above, and what tells its draws apart.
+    *stream: One of the streams above, then numbers that distinguish its draws.
   """
   sequence = np.random.SeedSequence(seed, spawn_key=stream)
   return np.random.default_rng(sequence)

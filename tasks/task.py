@@ -34,7 +34,7 @@ class ClientExamples(NamedTuple):
   Attributes:
     train: What the client trains on.
     holdout: What the client validates on during training.
-    test: What the client is judged by; no training ever sees it.
+    test: What the client is evaluated on, never used in training.
   """
 
   train: Examples
@@ -47,17 +47,17 @@ class Task:
   """Federated data with the model that learns it.
 
   The data set is held once; a client is three arrays of positions in it. Test
-  examples belong to the clients or to the server, validation examples beside
-  the clients' holdout parts to the server.
+  examples belong to the clients or to the server. The server may have its own
+  validation examples.
 
   Attributes:
     name: Name of the task.
     num_classes: Number of classes.
     model_fn: Builds a fresh, uncompiled Keras model for the task's inputs.
-    data: All examples, of whichever client or the server.
+    data: All examples, of the clients and of the server.
     splits: For each client the positions of its parts in `data`.
     server: The positions of the server's parts in `data`; None if it has none.
-    free_riders: The ids of clients without data that take part all the same.
+    free_riders: Ids of the clients that take part without data.
   """
 
   name: str
@@ -95,12 +95,12 @@ class Task:
 
   @property
   def num_clients(self) -> int:
-    """Number of clients, with free riders; their ids are 0..num_clients-1."""
+    """Number of clients and free riders; ids are 0..num_clients-1."""
     return len(self.splits)
 
   @property
   def has_server_test(self) -> bool:
-    """Whether the test examples are the server's, and not the clients'."""
+    """Whether the server has the test examples, rather than the clients."""
     return self.server is not None
 
   def with_free_riders(self, count: int) -> 'Task':
@@ -165,7 +165,7 @@ class Task:
       TypeError: If `client_id` is not an integer.
       ValueError: If there is no such client.
     """
-    # Imported here because it takes seconds that a launcher's --help has not.
+    # Takes seconds to import.
     from tff_fair import client
 
     split = self._split(client_id)
@@ -180,8 +180,8 @@ class Task:
   def validation(self) -> Examples:
     """The server's validation examples.
 
-    If it keeps none of its own: the pooled holdout parts of all clients, in the
-    order of client ids, which may be empty.
+    If the server has none, the pooled holdout parts of all clients, in the
+    order of client ids; they may be empty.
     """
     if self.server is not None:
       return self._take(self.server.validation)
@@ -191,7 +191,7 @@ class Task:
   def global_test(self) -> Examples:
     """The server's test examples.
 
-    If it has none: the pooled ones of all clients, in the order of client ids.
+    If the server has none, those of all clients, in the order of client ids.
     """
     if self.server is not None:
       return self._take(self.server.test)

@@ -2,8 +2,8 @@
 
 The SQLite file has a table `examples` (`split_name`, `client_id`,
 `serialized_example_proto`) and a table `client_metadata` (`client_id`,
-`split_name`, `num_examples`). Asking the library for one client after the
-other scans the first table thousands of times; here one scan reads them all.
+`split_name`, `num_examples`). The library would scan the first table once a
+client, thousands of times; here one scan reads all clients.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def read(
   Args:
     path: The database.
     num_classes: Number of classes.
-    num_writers: How many writers, in the order of their names; None for all.
+    num_writers: Number of writers, in the order of their names; None for all.
 
   Returns:
     The examples with x of shape [n, 28, 28, 1], in the order of the file, and
@@ -116,7 +116,7 @@ def _read_examples(
 def _batches(
   connection: sqlite3.Connection, names: list[str]
 ) -> Iterator[tuple[list[int], list[bytes]]]:
-  """Yields the writers and the serialized examples, some thousands a time."""
+  """Yields the writers and the serialized examples, in batches."""
   index = {name: i for i, name in enumerate(names)}
   unknown = len(names)
   cursor = connection.execute(
@@ -138,7 +138,7 @@ def _check(
   counts: np.ndarray,
   num_classes: int,
 ) -> None:
-  """Checks the examples against the table of their numbers and the classes."""
+  """Checks the writers' numbers of examples and the labels."""
   found = np.bincount(owners, minlength=len(counts))
   if not np.array_equal(found, counts):
     raise sources.DataDamagedError(

@@ -1,23 +1,67 @@
-"""Fixtures that all tests share."""
+"""The two tiers of the tests, and fixtures that all tests share.
+
+`pytest` runs the fast tier. `pytest --full` runs everything. A test, or a whole
+file, that belongs to the full tier alone carries the mark `full`. A file that
+is named on the command line runs in either tier.
+"""
 
 import gc
 import os
+import pathlib
+import re
 
 import pytest
 
-# Silences what TensorFlow says of CUDA on machines without a GPU.
+# Hides TensorFlow's messages about CUDA on machines without a GPU.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-# TensorFlow takes this number at its first operation, which in some files comes
-# before a runtime is set; with more threads, sums vary in their last bits.
+# TensorFlow reads this number at its first operation, which in some files runs
+# before a runtime is set. With more threads, the last bits of sums vary.
 os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
+
+_FULL_FILE = re.compile(r'^pytestmark = pytest\.mark\.full$', re.MULTILINE)
+
+
+def pytest_addoption(parser):
+  parser.addoption(
+    '--full',
+    action='store_true',
+    help='Run all tests, also those that take long (as CI does).',
+  )
+
+
+def pytest_ignore_collect(collection_path, config):
+  """Skips files of the full tier unread: importing them takes seconds.
+
+  pytest does not ask about files that are named on the command line.
+  """
+  if config.option.full or not collection_path.name.endswith('_test.py'):
+    return None
+  return bool(_FULL_FILE.search(collection_path.read_text())) or None
+
+
+def pytest_collection_modifyitems(config, items):
+  """Leaves out the tests of the full tier, except in files that are named."""
+  if config.option.full:
+    return
+  named = {
+    pathlib.Path(argument.partition('::')[0]).resolve()
+    for argument in config.args
+  }
+  left_out = [
+    item
+    for item in items
+    if item.get_closest_marker('full') and item.path not in named
+  ]
+  config.hook.pytest_deselected(items=left_out)
+  items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope='module', autouse=True)
-def _what_lives_now_stays():
-  """What was imported or built until now is not looked at again.
+def _freeze_garbage_collector():
+  """Keeps what exists now out of later garbage collections.
 
-  TensorFlow, TFF and the processes of earlier modules are millions of objects,
-  which every full collection visits, and each checkpoint asks for one.
+  TensorFlow, TFF and the processes of earlier modules are millions of objects.
+  A full collection visits each of them, and every checkpoint asks for one.
   """
   gc.collect()
   gc.freeze()

@@ -1,12 +1,12 @@
-"""Tests that the two lists of pinned packages agree, and are complete."""
+"""Declared packages are those imported, and their pins agree."""
 
+import ast
 import importlib.metadata
 import pathlib
 import sys
 
 from packaging import requirements
 from packaging import utils
-import pytest
 
 if sys.version_info >= (3, 11):
   import tomllib
@@ -14,6 +14,15 @@ else:
   import tomli as tomllib
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
+_OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
+# Declared for another reason than an import of ours.
+_NOT_IMPORTED = {
+  'pytest-xdist': 'a plugin of pytest',
+  'ruff': 'a command',
+  'setuptools': 'TensorBoard imports it',
+}
+# Only Python 3.10 installs and imports it.
+_BACKPORT = 'tomli'
 
 
 def _pyproject():
@@ -58,16 +67,55 @@ def _version(requirement):
   return specifier.version
 
 
-def test_both_lists_are_equal():
-  constraints = [str(pin) for pin in _parse(_constraint_lines())]
-  assert constraints == [str(pin) for pin in _parse(_requirements_lines())]
+def _imported(*folders):
+  """The packages that the Python files of some folders import."""
+  modules = set()
+  for folder in folders:
+    for path in (_ROOT / folder).rglob('*.py'):
+      for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+          modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+          modules.add(node.module)
+  modules = {module.partition('.')[0] for module in modules}
+  packages = importlib.metadata.packages_distributions()
+  return {
+    utils.canonicalize_name(packages[module][0])
+    for module in modules - sys.stdlib_module_names - _OURS - {_BACKPORT}
+  }
 
 
-@pytest.mark.parametrize('lines', [_constraint_lines, _requirements_lines])
-def test_pins_name_no_address_and_no_hash(lines):
-  for line in lines():
+def _names(lines):
+  names = {utils.canonicalize_name(need.name) for need in _parse(lines)}
+  return names - set(_NOT_IMPORTED) - {_BACKPORT}
+
+
+def test_what_is_imported_is_declared_and_the_reverse():
+  pyproject = _pyproject()
+  library = _names(pyproject['project']['dependencies'])
+  groups = pyproject['dependency-groups']
+  launchers, dev = _names(groups['launchers']), _names(groups['dev'])
+  programs = _imported('launchers', 'tasks', 'examples')
+  assert library == _imported('tff_fair')
+  assert launchers == programs - library
+  assert dev == _imported('tests') - library - launchers
+
+
+def test_no_range_is_narrower_than_that_of_tensorflow_federated():
+  needs = _parse(importlib.metadata.requires('tensorflow-federated'))
+  theirs = _for_this_python(needs)
+  for need in _parse(_pyproject()['project']['dependencies']):
+    if need.name in theirs:
+      assert need.specifier in ('', theirs[need.name].specifier), need
+
+
+def test_both_lists_of_pins_are_equal_and_name_no_address_and_no_hash():
+  lines = [*_constraint_lines(), *_requirements_lines()]
+  pins = [str(pin) for pin in _parse(lines)]
+  assert pins[: len(pins) // 2] == pins[len(pins) // 2 :]
+  for line in lines:
     assert not any(text in line for text in ('://', '@', '--', '#')), line
-    assert _version(requirements.Requirement(line))
+    assert _version(requirements.Requirement(line)), line
 
 
 def test_default_groups_are_all_groups():
@@ -76,16 +124,13 @@ def test_default_groups_are_all_groups():
   assert set(pyproject['tool']['uv']['default-groups']) == groups
 
 
-@pytest.mark.parametrize('declared', _declared(), ids=lambda need: need.name)
-def test_each_declared_dependency_is_pinned(declared):
-  name = utils.canonicalize_name(declared.name)
-  pins = [
-    pin
-    for pin in _parse(_constraint_lines())
-    if utils.canonicalize_name(pin.name) == name
-  ]
-  assert pins
-  assert all(declared.specifier.contains(_version(pin)) for pin in pins)
+def test_each_declared_dependency_is_pinned_within_its_range():
+  pins = _parse(_constraint_lines())
+  for need in _declared():
+    name = utils.canonicalize_name(need.name)
+    own = [p for p in pins if utils.canonicalize_name(p.name) == name]
+    assert own, need
+    assert all(need.specifier.contains(_version(pin)) for pin in own), need
 
 
 def test_overrides_are_pinned_alike():

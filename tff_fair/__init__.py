@@ -5,6 +5,7 @@ Import the part you need, for example `from tff_fair import aggregators`:
 * `algorithms`: the papers' methods as `tff.learning` processes;
 * `aggregators`: their rules as factories for any TFF pipeline;
 * `client`, `losses`, `models`: what happens on a client;
-* `metrics`: fairness metrics and per-client evaluation;
+* `fairness`: fairness measures, in NumPy alone;
+* `metrics`: per-client evaluation;
 * `runtime`: where computations run.
 """

@@ -1,10 +1,10 @@
-"""Checks of arguments: one sentence says what was required and what found."""
+"""Checks of arguments; messages say what was required and what was found."""
 
 from collections.abc import Sequence
 import numbers
 from typing import Any
 
-# Of the integers and the numbers that graphs here are made of.
+# The limits of the integers and floats in TensorFlow graphs.
 _MAX_INT32 = 2**31 - 1
 _MAX_FLOAT32, _MIN_FLOAT32 = (2 - 2**-23) * 2.0**127, 2.0**-126
 
@@ -39,7 +39,7 @@ def check_integer(
 def check_count(
   name: str, value: int, minimum: int, maximum: int = _MAX_INT32
 ) -> int:
-  """Returns `value` as an `int` if it is a number of things, in int32.
+  """Returns `value` as an `int` if it is a count that fits int32.
 
   Args:
     name: What the message calls the value.
@@ -68,7 +68,7 @@ def check_real(
 ) -> float:
   """Returns `value` as a `float` if it is a finite number of the legal range.
 
-  Numbers that would be infinite as float32 are not finite either.
+  Numbers that overflow float32 are not finite.
 
   Args:
     name: What the message calls the value.
@@ -85,7 +85,7 @@ def check_real(
   """
   if isinstance(value, bool) or not isinstance(value, numbers.Real):
     raise TypeError(f'{name} must be a real number, found {value!r}.')
-  if not abs(value) <= _MAX_FLOAT32:  # NaN neither.
+  if not abs(value) <= _MAX_FLOAT32:  # Also rejects NaN.
     raise ValueError(f'{name} must be finite, found {value}.')
   if minimum is not None and value < minimum:
     raise ValueError(f'{name} must be at least {minimum}, found {value}.')
@@ -99,7 +99,7 @@ def check_positive(
 ) -> float:
   """Returns `value` as a `float` if it is a finite number above 0.
 
-  Numbers that would lose their digits as float32, or be 0, are too small.
+  Numbers that are subnormal or 0 as float32 are too small.
 
   Args:
     name: What the message calls the value.
@@ -151,7 +151,7 @@ def check_margins(margins: Sequence[float]) -> tuple[float, float]:
 
   Raises:
     TypeError: If one of them is not a number.
-    ValueError: If they are not two, or one is negative or not finite.
+    ValueError: If there are not two, or one is negative or not finite.
   """
   if not isinstance(margins, Sequence) or len(margins) != 2:
     raise ValueError(f'margins must be two numbers, found {margins!r}.')

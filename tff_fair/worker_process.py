@@ -1,12 +1,13 @@
 """TFF's C++ worker as a process that ends when this one does.
 
-TFF starts the same worker, but leaves it running when Python ends: the worker
-then holds Python's output open, and whoever reads that through a pipe waits for
-ever. Here the worker is the child of a shell that waits on a pipe from Python;
-the pipe closes when Python ends, by return, exception, signal or `kill -9`, and
-the shell then ends the worker.
+TFF starts the same worker, but leaves it running when Python ends. The worker
+then keeps Python's output open, and a program that reads the output through a
+pipe never returns. Here the worker is the child of a shell that waits on a pipe
+from Python. The pipe closes when Python ends, by return, exception, signal or
+`kill -9`, and the shell then ends the worker.
 
-Nothing here imports TensorFlow: a host that only serves does without.
+This module does not import TensorFlow, which a host that only serves does not
+need.
 """
 
 import contextlib
@@ -22,12 +23,20 @@ _GUARD = """
 exec 3<&0
 "$0" "$@" </dev/null 3<&- &
 worker=$!
-exec 2>/dev/null # The shell would tell how the worker ended.
+exec 2>/dev/null # The shell would print how the worker ended.
 { cat >/dev/null; kill -KILL $worker; } <&3 &
 wait $worker
 """
 _START_SECONDS = 60
 _POLL_SECONDS = 0.05
+
+
+def worker_binary() -> pathlib.Path:
+  """Where TFF's package keeps its worker."""
+  # TFF is not imported, which would take seconds and much memory.
+  package = importlib.util.find_spec('tensorflow_federated')
+  folder = pathlib.Path(package.submodule_search_locations[0])
+  return folder / 'data' / 'worker_binary'
 
 
 class WorkerProcess:
@@ -42,17 +51,14 @@ class WorkerProcess:
     Raises:
       RuntimeError: If it does not start.
     """
-    # Found, not imported: TFF takes seconds and much memory.
-    package = importlib.util.find_spec('tensorflow_federated')
-    folder = pathlib.Path(package.submodule_search_locations[0])
-    binary = folder / 'data' / 'worker_binary'
+    binary = worker_binary()
     self._process = subprocess.Popen(
       ['sh', '-c', _GUARD, str(binary), f'--port={port}'],
       stdin=subprocess.PIPE,
       stdout=subprocess.DEVNULL,
-      # Errors come back through the connection; level 3 leaves fatal ones.
+      # Errors are returned through the connection; level 3 logs fatal ones.
       env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
-      start_new_session=True,  # Ctrl-C is for Python: it may have work to save.
+      start_new_session=True,  # Ctrl-C goes to Python, which may save its work.
     )
     try:
       self._wait(port, binary)

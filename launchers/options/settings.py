@@ -4,20 +4,23 @@ Nothing here imports TensorFlow, so that mistakes show at once.
 """
 
 from collections.abc import Mapping, Sequence
-import math
 import pathlib
 from typing import Any
 
 from absl import flags
 
+from launchers.options import flag_types
 from launchers.options import methods
 from launchers.options import presets
+from launchers.options import run_flags
+from launchers.options.methods import entry
+import tasks
 
 FLAGS_FILE = 'flags.txt'
 
-# What does not change the numbers of a run: where its data and its results are,
-# how many clients train at once, and where; but with another number of workers
-# the last bits of sums are others.
+# Settings that do not change the numbers of a run: where its data and results
+# are, how many clients train at the same time, and where (a different number of
+# workers changes the last bits of sums).
 _IRRELEVANT = (
   'output_dir',
   'data_dir',
@@ -32,51 +35,86 @@ class SettingsError(ValueError):
 
 
 def resolve(
-  run_flags: flags.FlagValues, names: Sequence[str]
+  flag_values: flags.FlagValues, names: Sequence[str]
 ) -> dict[str, Any]:
   """The settings of a run: single flags over the preset over the defaults.
 
   Args:
-    run_flags: Parsed flags.
+    flag_values: Parsed flags.
     names: The flags of `launchers.train`.
 
   Returns:
-    Flag name -> value, without `preset`, and without what only other methods
-    read.
+    Flag name -> value, without `preset` and without flags that only other
+    methods read.
 
   Raises:
-    SettingsError: If a flag was given that would have no effect, or that is no
-      finite number or no line of text, or if the method needs another value of
-      a flag.
+    SettingsError: If a flag was given that would have no effect, if a value is
+      outside the flag's limits, or if the method requires another value.
   """
+  return _resolve(flag_values, names)[0]
+
+
+def preset_notes(
+  flag_values: flags.FlagValues, names: Sequence[str]
+) -> list[str]:
+  """Which values of the preset have no effect, in a sentence each.
+
+  Args:
+    flag_values: Parsed flags.
+    names: The flags of `launchers.train`.
+
+  Returns:
+    Sentences; none without a preset.
+
+  Raises:
+    SettingsError: As for `resolve`.
+  """
+  return [
+    f"The preset's --{name}={value} has no effect with {_as_flags(others)}."
+    for name, (value, others) in _resolve(flag_values, names)[1].items()
+  ]
+
+
+def _resolve(flag_values, names):
+  """The settings, and values of the preset with what makes them useless."""
   given = {
-    n: run_flags[n].value for n in names if not run_flags[n].using_default_value
+    n: flag_values[n].value
+    for n in names
+    if not flag_values[n].using_default_value
   }
-  for name, value in given.items():
-    _check_value(name, value)
-  chosen = {n: v for n, v in given.items() if n != 'preset'}
-  preset = presets.PRESETS.get(run_flags['preset'].value)
-  if preset is not None:
-    chosen = {**preset.flag_values(given.get('algorithm')), **chosen}
-  defaults = _defaults(run_flags, names, chosen.get('algorithm'))
-  values = {**defaults, **chosen}
-  own = methods.METHOD_FLAGS[values['algorithm']]
-  foreign = {n for f in methods.METHOD_FLAGS.values() for n in f} - set(own)
-  for name in sorted(foreign & set(given)):
+  preset_name = given.pop('preset', None)
+  preset = {}
+  if preset_name is not None:
+    preset = presets.PRESETS[preset_name].flag_values(given.get('algorithm'))
+  preset = {n: v for n, v in preset.items() if n not in given}
+  chosen = {**preset, **given}
+  algorithm = chosen.get('algorithm', run_flags.FLAGS['algorithm'].default)
+  method = methods.METHODS[algorithm]
+  known = run_flags.of_method(method)
+  for name in sorted(set(given) - set(known)):
     raise SettingsError(
-      f'--{name} must not be given with --algorithm={values["algorithm"]},'
-      ' which ignores it.'
+      f'--{name} must not be given with --algorithm={algorithm}, which ignores'
+      ' it.'
     )
-  settings = {n: v for n, v in values.items() if n not in foreign}
-  for name, others in _ineffective(settings).items():
+  for name, value in sorted(given.items()):
+    _check_value(known[name], value, method)
+  defaults = {n: flag.default for n, flag in known.items() if n != 'preset'}
+  settings = {**defaults, **{n: v for n, v in chosen.items() if n in known}}
+  ineffective = _ineffective(settings)
+  for name, others in ineffective.items():
     if name in given:
       raise SettingsError(
         f'--{name} must not be given with {_as_flags(others)}, which leaves it'
         ' without effect.'
       )
     settings[name] = defaults[name]  # Not the preset's.
-  _check_required(settings)
-  return settings
+  _check_required(settings, method)
+  dropped = {
+    name: (value, ineffective.get(name, {'algorithm': algorithm}))
+    for name, value in preset.items()
+    if settings.get(name) != value
+  }
+  return settings, dropped
 
 
 def to_text(settings: Mapping[str, Any], preset: str | None) -> str:
@@ -141,7 +179,7 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
 
 
 def check_finished(directories: list[str]) -> None:
-  """Checks the runs that this one is to be drawn beside.
+  """Checks the runs that are drawn together with this one.
 
   Args:
     directories: Values of `--compare_with`.
@@ -162,7 +200,7 @@ def check_finished(directories: list[str]) -> None:
 
 
 def make_writable(output_dir: pathlib.Path) -> None:
-  """Makes the directory if it is missing, and tries to write to it.
+  """Creates the directory if it is missing, and tries to write to it.
 
   Args:
     output_dir: Value of `--output_dir`.
@@ -181,45 +219,36 @@ def make_writable(output_dir: pathlib.Path) -> None:
     ) from error
 
 
-def _check_value(name, value):
-  """Whether it is a number, and can stand in a line of the flags file."""
-  if isinstance(value, float) and not math.isfinite(value):
-    raise SettingsError(f'--{name} must be finite, found {value}.')
-  for text in value if isinstance(value, list) else [value]:
-    if isinstance(text, str) and not _is_a_line(text):
-      raise SettingsError(
-        f'--{name} must be a line of text without blanks at its ends, found'
-        f' {text!r}.'
-      )
-
-
-def _is_a_line(text: str) -> bool:
-  return text.isprintable() and text == text.strip()
-
-
-def _defaults(run_flags, names, algorithm: str | None) -> dict[str, Any]:
-  """The flags' defaults, some of which depend on the method."""
-  defaults = {n: run_flags[n].default for n in names if n != 'preset'}
-  algorithm = algorithm or defaults['algorithm']
-  return {**defaults, **methods.METHOD_DEFAULTS.get(algorithm, {})}
+def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
+  limits = flag.violated(value)
+  if not limits:
+    return
+  if isinstance(flag, flag_types.Choice):  # absl allows all methods' choices.
+    limits += f' with --algorithm={method.name}'
+  raise SettingsError(f'--{flag.name} must be {limits}, found {value!r}.')
 
 
 def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-  """The flags that others leave without effect, and these with their values."""
-  return {
-    name: others
-    for name, others in methods.INEFFECTIVE
-    if name in settings and _agree(settings, others)
-  }
+  """The flags without effect, and the values of others that cause this."""
+  method = methods.METHODS[settings['algorithm']]
+  options = tasks.unused_options(settings['task'], settings)
+  found = {name: others for name, others in options.items() if name in settings}
+  for flag in run_flags.of_method(method).values():
+    for others in flag.unless:
+      if _agree(settings, others):
+        found[flag.name] = others
+  for name, others in method.ignores.items():
+    if _agree(settings, others):
+      found[name] = others or {'algorithm': method.name}
+  return found
 
 
-def _check_required(settings):
-  required = methods.REQUIRED.get(settings['algorithm'], {})
-  if not _agree(settings, required):
-    found = {name: settings[name] for name in required}
+def _check_required(settings, method: entry.Method) -> None:
+  if not _agree(settings, method.required):
+    found = {name: settings[name] for name in method.required}
     raise SettingsError(
-      f'--algorithm={settings["algorithm"]} must be given with'
-      f' {_as_flags(required)}, found {_as_flags(found)}.'
+      f'--algorithm={method.name} must be given with'
+      f' {_as_flags(method.required)}, found {_as_flags(found)}.'
     )
 
 

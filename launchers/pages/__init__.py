@@ -1,1 +1,1 @@
-"""The web page about runs."""
+"""Pages that report on runs and tasks."""

@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG that stands inside a page.
+"""The figures of a report, as SVG inside a page.
 
 Nothing here imports TensorFlow.
 """
@@ -23,12 +23,12 @@ from launchers.plots import plot_parts
 from launchers.plots import run_plots
 from launchers.runs import distances
 
-# Inches of 72 units: a phone shows a unit as about one of its points.
+# In inches of 72 units; on a phone a unit is about a point.
 _WIDTH, _HEIGHT, _ROW_HEIGHT = 4.7, 3.1, 0.85
 _FONT_SIZE = 11
-# Bands of more runs cover each other.
+# More bands would cover each other.
 _MAX_BANDS = 4
-# More clients than there are colours cannot be followed.
+# More lines than colours cannot be told apart.
 _MAX_LINES = 10
 # Characters of a label that fit above a row.
 _LABEL_WIDTH = 44
@@ -50,7 +50,7 @@ _SCORES = {
   'f1': ('Macro-F1 of the clients', 'Macro-F1 on test data (fraction)'),
 }
 
-# What methods say of single clients, in reports.csv: title and unit.
+# Columns of reports.csv about single clients: title and unit.
 _OF_CLIENTS = {
   'reputation': ('Reputation', 'Fraction of all'),
   'contribution': ('Contribution', 'Cosine'),
@@ -81,10 +81,10 @@ class Figure:
   """A figure of a page.
 
   Attributes:
-    title: What it shows.
-    note: How to read it, perhaps nothing.
-    svg: The picture, an `svg` element with a text alternative; it is safe to
-      put into a page, and its ids are its own.
+    title: Its title.
+    note: How to read it; may be empty.
+    svg: An `svg` element with a text alternative, safe to put into a page; its
+      ids are unique in the page.
   """
 
   title: str
@@ -94,7 +94,7 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-  """An entry of a legend: the colour and the dashes of a line."""
+  """A legend entry: the colour and the dashes of a line."""
 
   label: str
   color: str
@@ -102,13 +102,13 @@ class Key:
 
 
 def legend(runs: Sequence[report_runs.Run]) -> list[Key]:
-  """The line of each run, the same in all figures that compare runs.
+  """The line style of each run, the same in all figures that compare runs.
 
   Args:
     runs: The runs.
 
   Returns:
-    A key a run.
+    A key per run.
   """
   return [
     _key(run.label, plot_parts.style(index)) for index, run in enumerate(runs)
@@ -116,13 +116,13 @@ def legend(runs: Sequence[report_runs.Run]) -> list[Key]:
 
 
 def curves(runs: Sequence[report_runs.Run]) -> list[Figure]:
-  """How the runs fare over the rounds.
+  """The metrics of the runs over the rounds.
 
   Args:
     runs: The runs.
 
   Returns:
-    A figure a metric that one of the runs has measured.
+    A figure per metric that at least one run has.
   """
   first, *others = run_plots.PANELS
   panels = [first, run_plots.CLIENT_ACCURACY, _WORST_ACCURACY, *others]
@@ -137,14 +137,14 @@ def curves(runs: Sequence[report_runs.Run]) -> list[Figure]:
 
 
 def distributions(runs: Sequence[report_runs.Run]) -> list[Figure]:
-  """How the last scores of the clients spread.
+  """The distributions of the clients' last scores.
 
   Args:
     runs: The runs.
 
   Returns:
-    A figure a score that one of the runs has; and the accuracy by the amount of
-    data, where clients differ in it.
+    A figure per score that at least one run has; and the accuracy by the amount
+    of data, if this amount varies.
   """
   figures = [
     _distribution(runs, name)
@@ -160,15 +160,15 @@ def distributions(runs: Sequence[report_runs.Run]) -> list[Figure]:
 def of_clients(
   run: report_runs.Run, prefix: str
 ) -> tuple[list[Figure], list[Key]]:
-  """What the method says of single clients over the rounds.
+  """The method's reports of single clients over the rounds.
 
   Args:
     run: The run.
-    prefix: What the ids of these figures begin with, unique in the page.
+    prefix: The start of the ids of these figures, unique in the page.
 
   Returns:
-    A figure a quantity, and the line of each client; no lines where there are
-    so many clients that the figures have bands.
+    A figure per quantity, and the line of each client; no lines if there are so
+    many clients that the figures have bands.
   """
   names = [
     name
@@ -217,9 +217,9 @@ def _points(run, column) -> np.ndarray:
 
 
 def _end(run, column) -> str:
-  """The last value of a curve, in words."""
+  """The last value of a curve in words."""
   values = _points(run, column)
-  last = f'{values[-1]:.4g} in the end' if values.size else 'not measured'
+  last = f'{values[-1]:.4g} at the end' if values.size else 'not measured'
   return f'{run.label}: {last}'
 
 
@@ -252,14 +252,14 @@ def _distribution(runs, name) -> Figure:
     plot_parts.tidy(axes)
     axes.spines['left'].set_visible(False)
 
-  said = [
+  descriptions = [
     run_plots.describe_scores(run.label, run.scores(name)) for run in runs
   ]
   return _figure(
     f'clients-{name}',
     title,
     'A dot is a client, the bar their median, the shape their density.',
-    f'after the last evaluation. {"; ".join(said)}',
+    f'after the last evaluation. {"; ".join(descriptions)}',
     draw,
     height=0.7 + _ROW_HEIGHT * len(runs),
   )
@@ -297,14 +297,14 @@ def _by_amount(runs, amounts) -> Figure:
   return _figure(
     'clients-amount',
     'Accuracy by amount of data',
-    'A dot is a client: do those with little data lag behind?',
+    'A dot is a client: do clients with little data have lower scores?',
     f'after the last evaluation, of {", ".join(run.label for run in runs)}',
     draw,
   )
 
 
 def _described(run) -> pd.DataFrame:
-  """The clients of whom the method says something, with their lines."""
+  """The clients in the method's reports, with their line styles."""
   known = run.clients[run.clients['client_id'].isin(run.reports['client_id'])]
   known = known.reindex(columns=['client_id', 'num_train', 'num_classes'])
   return client_plots.describe_clients(known.astype({'num_train': int}))
@@ -360,7 +360,7 @@ def _client_bands(run, clients, name, figure_id) -> Figure:
     title,
     'Line: the median client. Bands: the middle half, and all.',
     f'of {len(clients)} clients over the rounds; the median is'
-    f' {levels[2].iloc[-1]:.4g} in the end',
+    f' {levels[2].iloc[-1]:.4g} at the end',
     draw,
   )
 
@@ -373,13 +373,13 @@ def _figure(
   draw: Callable[[mpl_axes.Axes], None],
   height: float = _HEIGHT,
 ) -> Figure:
-  """Draws a figure of one axes; the page shows its title.
+  """Draws a figure with a single axes; the page shows the title.
 
   Args:
-    figure_id: What its ids begin with.
-    title: What it shows.
+    figure_id: The start of its ids.
+    title: Its title.
     note: How to read it.
-    words: What the text alternative says beside the title.
+    words: The text alternative after the title.
     draw: Draws into the axes.
     height: In inches.
 
@@ -388,10 +388,10 @@ def _figure(
   """
   style = {
     'font.size': _FONT_SIZE,
-    # Text stays text: it can be searched, and takes the colour of the page.
+    # Text that can be searched, in the colour of the page.
     'svg.fonttype': 'none',
     'svg.hashsalt': figure_id,
-    # A dollar sign in a label is a dollar sign.
+    # Dollar signs in labels are not markup.
     'text.parse_math': False,
   }
   with matplotlib.rc_context(style):
@@ -406,11 +406,11 @@ def _figure(
 
 
 def _inline(svg: str, figure_id: str, label: str) -> str:
-  """An SVG file as an element of a page, with ids that no other one has."""
+  """An SVG file as an element of a page, with unique ids."""
   root = ElementTree.fromstring(svg)
   for parent in list(root.iter()):
     for child in list(parent):
-      # Rules for the whole page, and who wrote the file when.
+      # Styles would apply to the whole page; metadata have the time.
       if _local(child.tag) in ('metadata', 'style'):
         parent.remove(child)
   for element in root.iter():

@@ -1,4 +1,4 @@
-"""Reads the runs of a report from their directories, finished or still going.
+"""Reads the runs of a report from their directories, finished or not.
 
 Nothing here imports TensorFlow.
 """
@@ -16,21 +16,19 @@ import pandas as pd
 
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
-from launchers.plots import plot_parts
+from launchers.runs import data_description
 from launchers.runs import distances
 from launchers.runs import round_metrics
-from tasks import sources
+from launchers.runs import run_files
 
 _REQUIRED_FLAGS = ('algorithm', 'rounds', 'task')
 _PRESET = '# Preset: '
-# The columns that say which row it is, and those that count.
+# The columns that identify a row, and those that are counts.
 _KEYS = ('round', 'client_id')
 _COUNTS = ('num_train', 'num_examples')
 _SCORES = ('accuracy', 'f1', 'loss')
-# What the columns of an evaluation in metrics.csv begin with.
+# Prefixes of the columns of an evaluation in metrics.csv.
 _EVALUATION = ('global_', 'personal_', 'client_')
-# Where the data folder lacks it, the task of health records generates them.
-_RECORDS_FILE = 'patients.csv'
 
 
 class ReportError(ValueError):
@@ -39,7 +37,7 @@ class ReportError(ValueError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-  """What the files of a run say.
+  """The content of the files of a run.
 
   Attributes:
     directory: The run's directory.
@@ -47,18 +45,18 @@ class Run:
     settings: Flag name -> value, as in flags.txt.
     preset: The preset of these settings.
     finished: Whether it has a summary.
-    metrics: metrics.csv, with what client_scores.csv says of the clients with
-      training data: `client_accuracy_min`, and the quartiles
+    metrics: metrics.csv, joined with statistics from client_scores.csv over the
+      clients with training data: `client_accuracy_min`, and the quartiles
       `client_accuracy_low` and `client_accuracy_high`.
-    clients: A row a client with `client_id`, `num_train` and the last scores:
-      clients.csv, or as much of it as is known in a run that is not finished;
-      an unknown number is NaN.
+    clients: A row per client with `client_id`, `num_train` and the last scores:
+      clients.csv, or the part of it that is known in an unfinished run; unknown
+      numbers are NaN.
     reports: reports.csv.
-    final: The numbers of the last evaluation by the names of summary.json.
-    dropped: What did not count, summed over the rounds.
+    final: The scores of the last evaluation by the names of summary.json.
+    dropped: Dropped clients and updates, summed over the rounds.
     window: The mean variance of client F1 over the last `evaluations`, `low`
-      and `high`; empty in a run that is not finished.
-    seconds: The median time of a round; NaN where it is not known.
+      and `high`; empty in an unfinished run.
+    seconds: The median time of a round; NaN if unknown.
   """
 
   directory: pathlib.Path
@@ -92,14 +90,8 @@ class Run:
 
   @property
   def data(self) -> str:
-    """The task, and whether its data are made up."""
-    task = self.settings['task']
-    if task != 'ehr':
-      return task
-    folder = self.settings.get('data_dir')
-    if sources.find_file(_RECORDS_FILE, folder) is not None:
-      return f'{task} (the records in the data folder)'
-    return f'{task} (synthetic records, of nobody)'
+    """The task, and whether its records are synthetic."""
+    return data_description.describe(self.settings)
 
   @property
   def honest(self) -> pd.DataFrame:
@@ -113,14 +105,14 @@ class Run:
 
 
 def read_runs(directories: Sequence[str]) -> list[Run]:
-  """Reads runs, and gives them different labels.
+  """Reads runs, and gives them unique labels.
 
   Args:
     directories: The directories of the runs.
 
   Returns:
-    The runs. Their label is the algorithm, and where several have the same, the
-    part of the directory that they do not share.
+    The runs. Their label is the algorithm; runs of the same algorithm also have
+    their directory, without the part that all runs share.
 
   Raises:
     ReportError: If a directory does not hold a run, is given twice, or has a
@@ -146,7 +138,7 @@ def read_runs(directories: Sequence[str]) -> list[Run]:
 
 
 def data_differences(runs: Sequence[Run]) -> list[str]:
-  """The flags that give runs different data, or deal them differently.
+  """The flags by which the clients of the runs have different data.
 
   Args:
     runs: The runs.
@@ -166,7 +158,7 @@ def _read_run(path: pathlib.Path) -> Run:
   summary = _read_summary(path / 'summary.json')
 
   def read(name, columns):
-    frame = plot_parts.read_whole(
+    frame = run_files.read_whole(
       path / name, list(columns), growing=summary is None
     )
     known = [column for column in (*_KEYS, *_COUNTS) if column in columns]
@@ -230,7 +222,7 @@ def _read_flags(path) -> tuple[dict[str, str], str]:
 
 
 def _read_summary(file) -> dict[str, Any] | None:
-  """What summary.json says by the names of `Run`; None if there is none."""
+  """The content of summary.json by the names of `Run`; None if missing."""
   if not file.exists():
     return None
   try:
@@ -254,7 +246,7 @@ def _number(value) -> float:
 
 
 def _summary_so_far(metrics) -> dict[str, Any]:
-  """What a summary would say, as far as it is known."""
+  """The part of a summary that is known in an unfinished run."""
   names = [
     name
     for name in metrics
@@ -270,14 +262,14 @@ def _summary_so_far(metrics) -> dict[str, Any]:
 
 
 def _evaluations(metrics) -> pd.DataFrame:
-  """The rows of metrics.csv in which clients were scored."""
+  """The rows of metrics.csv with an evaluation."""
   if 'client_accuracy_mean' not in metrics:
     return metrics.head(0)
   return metrics.dropna(subset='client_accuracy_mean')
 
 
 def _clients_so_far(scores, reports) -> pd.DataFrame:
-  """The clients of whom there are scores or reports, without their classes."""
+  """The clients in scores or reports, without their number of classes."""
   amounts = reports.groupby('client_id')['num_examples'].max()
   last = scores[scores['round'] == scores['round'].max()]
   clients = last.drop(columns='round').set_index('client_id')
@@ -288,7 +280,7 @@ def _clients_so_far(scores, reports) -> pd.DataFrame:
 
 
 def _with_spread(run, scores) -> pd.DataFrame:
-  """metrics.csv beside the spread of the honest clients' accuracy."""
+  """metrics.csv with the spread of the honest clients' accuracy."""
   honest = scores[scores['client_id'].isin(run.honest['client_id'])]
   by_round = honest.groupby('round')['accuracy']
   spread = pd.DataFrame(

@@ -3,7 +3,7 @@
 Nothing here imports TensorFlow.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import math
 import shlex
@@ -15,12 +15,14 @@ from launchers.options import settings as settings_lib
 from launchers.pages import report_runs
 from launchers.runs import distances
 from launchers.runs import round_metrics
+from tff_fair import fairness
 
 MISSING = '–'
+DROPPED = 'Dropped clients and updates'
 _HIGHER, _LOWER = 1, -1
 _ARROWS = {_HIGHER: '↑', _LOWER: '↓'}
 _SCORES = {'accuracy': 'Accuracy', 'f1': 'Macro-F1'}
-# Every run has its own, which the report shows elsewhere.
+# Different for every run; the report shows it elsewhere.
 _OWN_FLAGS = ('output_dir',)
 _ROUNDING_ERROR = 1e-15
 
@@ -31,9 +33,9 @@ class Cell:
 
   Attributes:
     value: The number; NaN where there is none.
-    text: How it is shown.
-    detail: What is shown below it.
-    best: Whether no comparable run has a better one, and some have a worse.
+    text: The number as text.
+    detail: Text to show below it.
+    best: Whether no comparable run is better, and some run is worse.
   """
 
   value: float
@@ -44,7 +46,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A measure: what it is called, what it says, and a cell a run."""
+  """A measure: its title, its explanation, and a cell per run."""
 
   title: str
   note: str
@@ -53,23 +55,23 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """A flag with its value in each run, and whether these differ."""
+  """A flag with its value in each run, and whether the values differ."""
 
   name: str
   values: Sequence[str]
   differs: bool
 
 
-def fairness(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
-  """How the runs compare, from their last evaluations.
+def fairness_groups(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
+  """Compares the last evaluations of the runs.
 
-  Best values are marked among finished runs, if all runs have the same data.
+  The best value among finished runs is marked, if all runs have the same data.
 
   Args:
     runs: The runs.
 
   Returns:
-    Heading -> rows, without rows that no run has a number for.
+    Heading -> rows, except rows without any number.
   """
   comparable = not report_runs.data_differences(runs)
   eligible = [comparable and run.finished for run in runs]
@@ -88,11 +90,11 @@ def fairness(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
     ),
     *_distance_rows(runs, eligible),
   ]
-  groups['What did not count'] = _dropped_rows(runs)
+  groups[DROPPED] = _dropped_rows(runs)
   groups['Cost'] = [
     _row(
       'Seconds a round',
-      'Median since the run was last started, whatever else the machine did.',
+      'Median since the last start, including other load on the machine.',
       [run.seconds for run in runs],
       '{:.3g}'.format,
     )
@@ -104,23 +106,8 @@ def fairness(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
   return {title: rows for title, rows in known.items() if rows}
 
 
-def jain_index(scores: Iterable[float]) -> float:
-  """Jain's fairness index, `(sum x)^2 / (k sum x^2)`.
-
-  Args:
-    scores: float [k], not negative.
-
-  Returns:
-    1 if all are equal, 1 / k if one has everything; NaN without a positive
-    score.
-  """
-  scores = np.asarray(scores, np.float64)
-  squares = scores.size * np.square(scores).sum()
-  return float(scores.sum() ** 2 / squares) if squares else math.nan
-
-
 def client_table(run: report_runs.Run) -> tuple[list[str], list[list[str]]]:
-  """All that is known of each client at the end.
+  """The table of the clients and their final scores.
 
   Args:
     run: The run.
@@ -143,7 +130,7 @@ def settings(runs: Sequence[report_runs.Run]) -> list[Setting]:
     runs: The runs.
 
   Returns:
-    The flags; a run without one, which its method does not read, has a dash.
+    The flags; a dash means that the method of a run does not read the flag.
   """
   names = sorted({name for run in runs for name in run.settings})
   rows = {n: [run.settings.get(n, MISSING) for run in runs] for n in names}
@@ -167,13 +154,13 @@ def differences(runs: Sequence[report_runs.Run]) -> list[Setting]:
 
 
 def command(run: report_runs.Run) -> str:
-  """The line for the shell that repeats a run, or goes on with it.
+  """The shell command that repeats a finished run, or resumes another.
 
   Args:
     run: The run.
 
   Returns:
-    The line; a finished run is repeated in a directory beside its own.
+    The command; a repeated run gets a directory with another name.
   """
   output_dir = str(run.directory) + ('_again' if run.finished else '')
   return shlex.join(
@@ -188,7 +175,7 @@ def command(run: report_runs.Run) -> str:
 
 
 def _score_rows(runs, name, eligible) -> list[Row]:
-  """The rows of accuracy, or of F1."""
+  """The rows of the accuracy, or of F1."""
   scores = [run.scores(name) for run in runs]
   variances = _final(runs, f'client_{name}_variance')
 
@@ -204,25 +191,25 @@ def _score_rows(runs, name, eligible) -> list[Row]:
     ),
     row(
       'Mean of the clients',
-      'Every client counts the same, with the model it ends up with.',
+      'All clients have the same weight, each with its final model.',
       _final(runs, f'client_{name}_mean'),
       _HIGHER,
     ),
     row(
       'Median of the clients',
-      'Half of the clients do better.',
+      'Half of the clients have a higher score.',
       _final(runs, f'client_{name}_median'),
       _HIGHER,
     ),
     row(
       'Worst client',
-      'Whom the federation serves least.',
-      [score.min(initial=math.inf) for score in scores],
+      'The client with the lowest score.',
+      [fairness.minimum(score) for score in scores],
       _HIGHER,
     ),
     row(
       'Best client',
-      'Whom it serves most.',
+      'The client with the highest score.',
       _final(runs, f'client_{name}_max'),
       _HIGHER,
     ),
@@ -241,19 +228,19 @@ def _score_rows(runs, name, eligible) -> list[Row]:
     ),
     row(
       'Jain’s index',
-      '(Σx)² / (k Σx²): 1 if all clients are equal, 1/k if one has it all.',
-      [jain_index(score) for score in scores],
+      '(Σx)² / (k Σx²): 1 if all scores are equal, 1/k if all but one are 0.',
+      [fairness.jain_index(score) for score in scores],
       _HIGHER,
     ),
   ]
 
 
 def _collaborative_fairness(runs, eligible) -> list[Row]:
-  """CFFL's coefficient, where clients trained alone in one of the runs."""
+  """CFFL's coefficient, if clients train alone in one of the runs."""
   alone = [run for run in runs if run.algorithm == 'standalone']
   if len(alone) != 1 or not all(eligible):
     return []
-  # NaN for the run itself, which says nothing.
+  # Undefined for the standalone run itself.
   values = [
     math.nan if run is alone[0] else _cf_coefficient(alone[0], run)
     for run in runs
@@ -261,8 +248,8 @@ def _collaborative_fairness(runs, eligible) -> list[Row]:
   return [
     _ranked(
       'CF coefficient',
-      '100 × correlation of what clients reach with what they reach alone:'
-      ' CFFL, equation 4.',
+      '100 × correlation of the accuracies with those of clients that train'
+      ' alone: CFFL, equation 4.',
       values,
       _HIGHER,
       eligible,
@@ -277,10 +264,8 @@ def _cf_coefficient(alone, run) -> float:
       name: r.honest.set_index('client_id')['accuracy']
       for name, r in (('alone', alone), ('run', run))
     }
-  ).dropna()
-  if (accuracies.nunique() < 2).any():
-    return math.nan
-  return 100 * accuracies['alone'].corr(accuracies['run'])
+  )
+  return fairness.cf_coefficient(accuracies['alone'], accuracies['run'])
 
 
 def _window_row(runs) -> Row:
@@ -302,7 +287,7 @@ def _distance_rows(runs, eligible) -> list[Row]:
   return [
     _ranked(
       f'{title} between {between}',
-      f'CoRe-Fed’s distance of the clients from what they share, in {unit}.',
+      f'CoRe-Fed’s distance, in {unit}.',
       _final(runs, f'{space}_{name}'),
       _LOWER,
       eligible,
@@ -314,7 +299,7 @@ def _distance_rows(runs, eligible) -> list[Row]:
 
 
 def _dropped_rows(runs) -> list[Row]:
-  """What was dropped in at least one run."""
+  """The numbers of dropped clients and updates, if positive in some run."""
   names = dict.fromkeys(name for run in runs for name in run.dropped)
   return [
     _row(
@@ -340,7 +325,7 @@ def _row(title, note, values, show='{:.4f}'.format) -> Row:
 
 
 def _ranked(title, note, values, better, eligible, show='{:.4f}'.format) -> Row:
-  """A row with the best of the eligible runs marked, unless all are equal."""
+  """A row with the best eligible run marked, unless all are equal."""
   row = _row(f'{title} {_ARROWS[better]}', note, values, show)
   ranks = [
     better * cell.value if may else math.nan
@@ -361,12 +346,12 @@ def _is_known(row) -> bool:
 
 
 def _small(value) -> str:
-  """A variance; that of equal scores may be a rounding error."""
+  """A variance as text; of equal scores it may be a rounding error."""
   return f'{value:.3g}' if abs(value) > _ROUNDING_ERROR else '0'
 
 
 def _number(value) -> str:
-  """A number of unknown kind: whole ones in full, others rounded."""
+  """A number as text: integers in full, others rounded."""
   if pd.isna(value):
     return MISSING
   return str(int(value)) if float(value).is_integer() else f'{value:.4g}'

@@ -1,1 +1,1 @@
-"""Pictures of runs."""
+"""Plots of runs."""

@@ -1,6 +1,6 @@
-"""Draws how single clients fare over the rounds, from the files of runs.
+"""Draws the scores of single clients over the rounds, from the files of runs.
 
-A client keeps its colour in all panels and pictures of its run.
+A client has the same colour in all panels and plots of its run.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from launchers.plots import plot_parts
+from launchers.runs import run_files
 
-# For more clients than there are colours; its lightest end is hard to see.
+# For more clients than colours. The lightest colours are hard to see.
 _COLOR_MAP = matplotlib.colormaps['viridis'].resampled(256)
 _LIGHTEST = 0.92
-# A legend of more clients would be longer than the picture is high.
+# A longer legend would be higher than the figure.
 _MAX_LEGEND = 24
 _FREE_RIDER = {'color': 'black', 'linestyle': '--'}
 
@@ -28,11 +29,11 @@ _FREE_RIDER = {'color': 'black', 'linestyle': '--'}
 def client_accuracy(
   runs: Mapping[str, str | os.PathLike[str]], path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
-  """Draws each client's test accuracy over the rounds, a panel a run.
+  """Draws the test accuracy of each client over the rounds, a panel per run.
 
   Args:
-    runs: The run directory of each title. The first clients of all of them have
-      the same data.
+    runs: The run directory of each title. Clients with the same id have the
+      same data in all runs.
     path: The PNG file to write.
 
   Returns:
@@ -45,7 +46,7 @@ def client_accuracy(
   clients = max(map(read_clients, runs.values()), key=len)
   figure, panels = _figure(len(runs))
   for (title, run), axes in zip(runs.items(), panels, strict=True):
-    scores = plot_parts.read(
+    scores = run_files.read(
       pathlib.Path(run) / 'client_scores.csv',
       ['round', 'client_id', 'accuracy'],
     )
@@ -60,11 +61,11 @@ def client_accuracy(
 def reputation(
   run: str | os.PathLike[str], path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
-  """Draws each client's reputation over the rounds, and who was isolated when.
+  """Draws the reputation of each client over the rounds, and isolations.
 
   Args:
-    run: The directory of a run of CFFL, or of another method whose server gives
-      reputations, CGSV or FedAVE; these isolate nobody.
+    run: The directory of a run of CFFL, or of CGSV or FedAVE, whose servers
+      compute reputations and isolate no client.
     path: The PNG file to write.
 
   Returns:
@@ -78,12 +79,12 @@ def reputation(
   clients = read_clients(run)
   columns = ['round', 'client_id', 'reputation']
   figure, (axes,) = _figure(1)
-  if not plot_parts.has_columns(run / 'reports.csv', ['reputable']):
-    reports = plot_parts.read(run / 'reports.csv', columns)
+  if not run_files.has_columns(run / 'reports.csv', ['reputable']):
+    reports = run_files.read(run / 'reports.csv', columns)
     draw_lines(axes, clients, reports, 'reputation')
   else:
-    reports = plot_parts.read(run / 'reports.csv', [*columns, 'reputable'])
-    metrics = plot_parts.read(
+    reports = run_files.read(run / 'reports.csv', [*columns, 'reputable'])
+    metrics = run_files.read(
       run / 'metrics.csv', ['round', 'aggregator_threshold']
     )
     draw_isolation(axes, clients, reports, metrics)
@@ -99,14 +100,14 @@ def reputation(
 def write_plots(
   run: str | os.PathLike[str], plots_dir: str | os.PathLike[str]
 ) -> list[pathlib.Path]:
-  """Draws what the run's method has: client models, reputations.
+  """Draws client accuracies and reputations, if the run has them.
 
   Args:
     run: The run directory.
     plots_dir: The folder to write to, which exists.
 
   Returns:
-    The files written, perhaps none.
+    The files written; it may be none.
 
   Raises:
     FileNotFoundError: If the run lacks one of its files.
@@ -114,17 +115,17 @@ def write_plots(
   """
   run, folder = pathlib.Path(run), pathlib.Path(plots_dir)
   written = []
-  if plot_parts.has_columns(run / 'metrics.csv', ['personal_accuracy']):
+  if run_files.has_columns(run / 'metrics.csv', ['personal_accuracy']):
     written.append(folder / 'client_accuracy.png')
     client_accuracy({'Accuracy of each client’s model': run}, written[-1])
-  if plot_parts.has_columns(run / 'reports.csv', ['reputation']):
+  if run_files.has_columns(run / 'reports.csv', ['reputation']):
     written.append(folder / 'reputation.png')
     reputation(run, written[-1])
   return written
 
 
 def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
-  """The clients of a run by how much they have: id, name, line style.
+  """Reads the clients of a run, and gives them labels and line styles.
 
   Args:
     run: The run directory.
@@ -137,23 +138,23 @@ def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
     FileNotFoundError: If the run lacks clients.csv.
     ValueError: If it is not as `launchers.train` writes it.
   """
-  clients = plot_parts.read(
+  clients = run_files.read(
     pathlib.Path(run) / 'clients.csv', ['client_id', 'num_train', 'num_classes']
   )
   return describe_clients(clients)
 
 
 def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
-  """Orders clients by how much they have, and gives them name and line style.
+  """Orders clients by their amount of data, and gives them labels and styles.
 
   Args:
     clients: A frame with `client_id`, `num_train` and `num_classes`, which is
-      NaN where it is not known.
+      NaN where it is unknown.
 
   Returns:
-    What `read_clients` returns.
+    The frame that `read_clients` returns.
   """
-  # Free riders, who have nothing, come last.
+  # Free riders, which have no data, come last.
   honest = clients[clients['num_train'] > 0]
   order = honest.sort_values(
     ['num_train', 'num_classes', 'client_id'], kind='stable'
@@ -175,13 +176,13 @@ def draw_lines(
   values: pd.DataFrame,
   column: str,
 ) -> None:
-  """Draws a line a client over the rounds.
+  """Draws a line per client over the rounds.
 
   Args:
     axes: Where to draw.
-    clients: What `read_clients` returned.
+    clients: The result of `read_clients`.
     values: A frame with `round`, `client_id` and the column.
-    column: What to draw.
+    column: The column to draw.
   """
   by_client = dict(list(values.groupby('client_id')))
   for client in clients.itertuples():
@@ -207,11 +208,11 @@ def draw_isolation(
   reports: pd.DataFrame,
   metrics: pd.DataFrame,
 ) -> None:
-  """Draws the reputations in a run of CFFL, and who was isolated when.
+  """Draws the reputations in a run of CFFL, and when clients are isolated.
 
   Args:
     axes: Where to draw.
-    clients: What `read_clients` returned.
+    clients: The result of `read_clients`.
     reports: A frame with `round`, `client_id`, `reputation` and `reputable`.
     metrics: A frame with `round` and `aggregator_threshold`.
   """
@@ -236,12 +237,12 @@ def draw_legend(
   panels: list[mpl_axes.Axes],
   clients: pd.DataFrame,
 ) -> None:
-  """Says whose line is whose, beside the panels.
+  """Draws the legend of the clients next to the panels.
 
   Args:
     figure: The figure.
-    panels: Its axes, the first of which has a labelled artist for each client.
-    clients: What `read_clients` returned.
+    panels: Its axes, with labelled lines.
+    clients: The result of `read_clients`.
   """
   if len(clients) > _MAX_LEGEND:
     scale = colors.Normalize(0, len(clients) - 1)
@@ -289,7 +290,7 @@ def _mark_isolated(axes, clients, ends):
         zorder=3,
         label=label,
       )
-      label = None  # One entry of the legend for all of them.
+      label = None  # One legend entry for all of them.
 
 
 def _style(rank: int, num_honest: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Draws CoRe-Fed's distances over the rounds, beside the clients' accuracy."""
+"""Draws CoRe-Fed's distances and the clients' accuracy over the rounds."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -12,10 +12,11 @@ import pandas as pd
 from launchers.plots import plot_parts
 from launchers.plots import run_plots
 from launchers.runs import distances
+from launchers.runs import run_files
 
 _Path = str | os.PathLike[str]
 
-# Characters that fit beside the panels.
+# Characters that fit next to the panels.
 _LEGEND_WIDTH = 24
 
 
@@ -24,12 +25,11 @@ def distance_curves(
 ) -> mpl_figure.Figure:
   """Draws the clients' mean accuracy and both distances over the rounds.
 
-  A line is the mean over the runs of a label, with a band of one standard
-  deviation to either side. A label whose runs did not measure distances has an
-  empty line.
+  A line is the mean over the runs of a label, and its band the mean plus and
+  minus one standard deviation. The line is empty if the runs have no distances.
 
   Args:
-    runs: The run directories of each label, which differ by their seeds.
+    runs: The run directories of each label, which differ in their seeds.
     space: One of `distances.MODEL_SPACES`.
     path: The PNG file to write.
 
@@ -61,7 +61,7 @@ def distance_curves(
 
 
 def panels(space: str) -> list[run_plots.Panel]:
-  """What there is to draw of a space.
+  """The panels of a space.
 
   Args:
     space: One of `distances.MODEL_SPACES`.
@@ -81,14 +81,14 @@ def panels(space: str) -> list[run_plots.Panel]:
 def write_plots(
   runs: Mapping[str, _Path], plots_dir: _Path
 ) -> list[pathlib.Path]:
-  """Draws every space in which one of the runs has measured distances.
+  """Draws every space in which a run has distances.
 
   Args:
     runs: The run directory of each label.
     plots_dir: The folder to write to, which exists.
 
   Returns:
-    The files written, perhaps none.
+    The files written; it may be none.
 
   Raises:
     FileNotFoundError: If a run has no `metrics.csv`.
@@ -106,12 +106,12 @@ def write_plots(
 
 
 def _evaluations(directories, columns) -> pd.DataFrame:
-  """The evaluations of some runs; none if one of them lacks a column."""
+  """The evaluations of some runs; no row if one of them lacks a column."""
   files = [pathlib.Path(directory) / 'metrics.csv' for directory in directories]
   columns = ['round', *columns]
-  if not all(plot_parts.has_columns(file, columns) for file in files):
+  if not all(run_files.has_columns(file, columns) for file in files):
     return pd.DataFrame(columns=columns, dtype=float)
-  return pd.concat(plot_parts.read(file, columns) for file in files).dropna()
+  return pd.concat(run_files.read(file, columns) for file in files).dropna()
 
 
 def _draw_curve(axes: mpl_axes.Axes, by_round, label: str, index: int) -> None:
@@ -119,7 +119,7 @@ def _draw_curve(axes: mpl_axes.Axes, by_round, label: str, index: int) -> None:
   style = plot_parts.style(index)
   marker = plot_parts.marker(len(mean))
   axes.plot(mean.index, mean, label=label, marker=marker, markersize=4, **style)
-  if sd.notna().any():  # There are several runs.
+  if sd.notna().any():  # With several runs.
     axes.fill_between(
       mean.index,
       mean - sd,

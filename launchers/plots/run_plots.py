@@ -1,9 +1,8 @@
-"""Draws pictures of one or more runs from the files in their directories.
+"""Draws learning curves and client scores of runs, from their files.
 
-A run directory holds what `launchers.train` writes, finished or still going:
-`metrics.csv` (a row a round) and `clients.csv` (a row a client). Runs are given
-as an ordered mapping from the label to show to the directory. A run keeps its
-colour in all pictures.
+A run directory is written by `launchers.train`. Its `metrics.csv` has a row per
+round and its `clients.csv` a row per client. Runs are an ordered mapping from
+label to directory. A run has the same colour in all plots.
 """
 
 from collections.abc import Mapping
@@ -19,26 +18,27 @@ import numpy as np
 import pandas as pd
 
 from launchers.plots import plot_parts
+from launchers.runs import run_files
 
 Runs = Mapping[str, str | os.PathLike[str]]
 
-# Characters that fit beside the axes, into a panel and below the axes.
+# Characters that fit next to the axes, into a panel, and below the axes.
 _TICK_WIDTH, _PANEL_WIDTH, _LINE_WIDTH = 26, 38, 92
-# Lines of usual size that fit into a panel.
+# Lines of the usual font size that fit into a panel.
 _PANEL_LINES = 9
 
 
 class NoTestDataError(ValueError):
-  """No client of any run has test data, so there is nothing to draw."""
+  """No client of any run has test data."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-  """One of the small pictures of the learning curves.
+  """A panel of the learning curves.
 
   Attributes:
     column: Its column of metrics.csv.
-    title: What it shows.
+    title: Its title.
     unit: The label of its vertical axis.
   """
 
@@ -66,17 +66,17 @@ CLIENT_ACCURACY = Panel(
 def learning_curves(
   runs: Runs, path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
-  """Draws how the global model and the clients fare over the rounds.
+  """Draws the scores of the global model and of the clients over the rounds.
 
-  Rounds without evaluation are left out of the curve.
+  Curves skip rounds without evaluation.
 
   Args:
     runs: The run directory of each label.
     path: The PNG file to write.
 
   Returns:
-    The figure that was written: an axes a metric, a line a run in each, and
-    the legend in a last axes of its own.
+    The figure that was written: axes per metric, with a line per run, and
+    separate axes with the legend.
 
   Raises:
     FileNotFoundError: If a run has no `metrics.csv`.
@@ -99,12 +99,12 @@ def learning_curves(
 def client_f1_distribution(
   runs: Runs, path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
-  """Draws how the clients' F1 of the last evaluation spreads, run by run.
+  """Draws the distribution of the clients' F1 in the last evaluation.
 
   The shape is the estimated density, each dot is a client, and the bar is the
-  median. Clients without test data have no F1 and are left out, and so are free
-  riders, who have no training data. The variance is the population form, as in
-  `metrics.csv`.
+  median. Clients without test data, which have no F1, and free riders, which
+  have no training data, are excluded. The variance is the population variance,
+  as in `metrics.csv`.
 
   Args:
     runs: The run directory of each label.
@@ -127,7 +127,7 @@ def client_f1_distribution(
   if not any(score.size for score in scores.values()):
     raise NoTestDataError(
       'The distribution of client F1 needs a client with test data, found none'
-      f' in clients.csv of {plot_parts.listing(runs.values())}.'
+      f' in clients.csv of {", ".join(map(str, runs.values()))}.'
     )
   figure = _draw_distribution(scores)
   figure.savefig(path, dpi=plot_parts.DPI)
@@ -137,15 +137,15 @@ def client_f1_distribution(
 def write_plots(
   runs: Runs, plots_dir: str | os.PathLike[str]
 ) -> list[pathlib.Path]:
-  """Writes every picture of the runs into one folder.
+  """Writes all plots of this module into one folder.
 
   Args:
     runs: The run directory of each label.
     plots_dir: The folder to write to; made if it is missing.
 
   Returns:
-    The files written. Without test data on any client, the distribution is not
-    among them, and the log says so.
+    The files written. If no client has test data, a warning is logged and the
+    distribution is not drawn.
 
   Raises:
     FileNotFoundError: If a run lacks one of its files.
@@ -159,7 +159,7 @@ def write_plots(
   try:
     client_f1_distribution(runs, clients)
   except NoTestDataError as error:
-    # Training without test data is legitimate: its curves are still of use.
+    # Training without test data is legitimate, and has curves.
     logging.warning('%s', error)
     return [curves]
   return [curves, clients]
@@ -195,7 +195,7 @@ def draw_panel(
 def draw_scores(
   axes: mpl_axes.Axes, index: int, label: str, score: np.ndarray
 ) -> None:
-  """Draws one run's clients: density, dots and median, one above the other.
+  """Draws the clients of a run: density, dots and median.
 
   Args:
     axes: Where to draw; the run is at the height `index`.
@@ -224,14 +224,14 @@ def draw_scores(
 
 
 def describe_scores(label: str, score: np.ndarray) -> str:
-  """What `draw_scores` draws, in words.
+  """Describes in words what `draw_scores` draws.
 
   Args:
     label: The label of the run.
     score: float64 [k], the score of each client, all finite.
 
   Returns:
-    One line: label, median, variance, and the number of clients.
+    One line: label, median, variance, number of clients.
   """
   if not score.size:
     return f'{label}: no client with test data'
@@ -248,7 +248,7 @@ def _read_all(
   if not runs:
     raise ValueError('At least one run is required, found none.')
   return {
-    label: plot_parts.read(pathlib.Path(directory) / name, columns)
+    label: run_files.read(pathlib.Path(directory) / name, columns)
     for label, directory in runs.items()
   }
 
@@ -261,7 +261,7 @@ def _say_not_measured(axes: mpl_axes.Axes) -> None:
 
 
 def _draw_legend(axes: mpl_axes.Axes, drawn: mpl_axes.Axes) -> None:
-  """Puts the legend of one axes into an empty one, clear of all data."""
+  """Draws the legend of `drawn` into separate, empty axes."""
   handles, labels = drawn.get_legend_handles_labels()
   labels = [textwrap.fill(label, _PANEL_WIDTH) for label in labels]
   lines = '\n'.join(labels).count('\n') + 1

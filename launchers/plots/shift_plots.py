@@ -1,4 +1,4 @@
-"""Draws how far the clients' inputs are from those of all, client by client."""
+"""Draws the divergence of each client's inputs from the inputs of all."""
 
 import os
 import pathlib
@@ -8,11 +8,12 @@ from matplotlib import ticker
 import numpy as np
 
 from launchers.plots import plot_parts
+from launchers.runs import run_files
 
 # Column of clients.csv -> label and marker.
 _SERIES = {
   'kl': ('exact', 'o'),
-  'kl_expansion': ('approximation (theorem 2.2, its terms put right)', 'x'),
+  'kl_expansion': ('approximation (theorem 2.2, with corrected terms)', 'x'),
   'control_kl': ('control: as many random examples of all', 's'),
 }
 
@@ -22,8 +23,8 @@ def divergences(
 ) -> mpl_figure.Figure:
   """Draws the divergence of each client, its approximation and its control.
 
-  A value that is not positive, which a logarithmic axis cannot show, and a
-  client without one are left out.
+  The axis is logarithmic: values that are not positive, or undefined, are not
+  drawn.
 
   Args:
     clients_file: The clients.csv of `launchers.covariate_shift`.
@@ -36,7 +37,7 @@ def divergences(
     FileNotFoundError: If there is no such file.
     ValueError: If it is not as `launchers.covariate_shift` writes it.
   """
-  frame = plot_parts.read(pathlib.Path(clients_file), ['client_id', *_SERIES])
+  frame = run_files.read(pathlib.Path(clients_file), ['client_id', *_SERIES])
   figure = mpl_figure.Figure(figsize=(8, 4.8), layout='constrained')
   axes = figure.subplots()
   for index, (column, (label, marker)) in enumerate(_SERIES.items()):

@@ -1,4 +1,4 @@
-"""What clients reach alone, for servers that must know it before they begin."""
+"""The accuracy of clients that train alone, for servers that need it."""
 
 from collections.abc import Mapping
 import json
@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from launchers.options import methods
-from launchers.runs import run_directory
+from launchers.runs import processes
+from launchers.runs import run_files
 import tasks
 from tff_fair import metrics
 
@@ -20,9 +20,9 @@ def of_clients(
 ) -> list[float] | None:
   """The accuracy of each client's model after training alone.
 
-  It has the rounds, the first weights and the optimiser of the run, and is
-  measured on the server's validation set: no test data enter a method. A run
-  that goes on finds it in its directory, where `keep` puts it.
+  This training has the rounds, the initial weights and the optimiser of the
+  run. The accuracy is that on the server's validation set: methods never see
+  test data. A resumed run reads it from its directory, where `keep` saved it.
 
   Args:
     settings: The flag values of the run.
@@ -30,12 +30,12 @@ def of_clients(
     output_dir: The run's directory.
 
   Returns:
-    An accuracy for each client; None if the method needs none.
+    The accuracy of each client; None if the method does not need it.
 
   Raises:
     ValueError: If there is no validation set, or an argument is refused.
   """
-  if not methods.needs_contributions(settings):
+  if not processes.needs(settings, 'contributions'):
     return None
   path = output_dir / FILE
   if path.exists():
@@ -44,22 +44,22 @@ def of_clients(
 
 
 def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
-  """Writes what `of_clients` returned, once the directory is the run's.
+  """Saves the accuracies, once the directory belongs to the run.
 
   Args:
-    accuracies: What it returned.
+    accuracies: The result of `of_clients`.
     output_dir: The run's directory.
   """
   if accuracies is not None:
     text = json.dumps(accuracies)
-    run_directory.write_atomically(output_dir / FILE, text)
+    run_files.write_atomically(output_dir / FILE, text)
 
 
 def _measure(settings, task) -> list[float]:
-  validation = methods.validation_examples(settings, task)
+  validation = processes.validation_examples(settings, task)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = methods.build_process(
-    {**settings, 'algorithm': 'standalone'}, task, None
+  process = processes.build_process(
+    {**settings, 'algorithm': 'standalone'}, task
   )
   data = [task.client_data(i) for i in range(task.num_clients)]
   state = process.initialize()

@@ -1,9 +1,9 @@
-"""CoRe-Fed's distances between clients and what they share, of each evaluation.
+"""CoRe-Fed's distances of the clients from the global model, by evaluation.
 
-CoRe-Fed (AAAI 2026), table 1, does not say between what it measures. So a row
-of metrics.csv has both distances in three spaces: between the parameters and
-between the mean embeddings of the clients' models and the global one, and
-between the clients' accuracies and equal ones.
+Table 1 of CoRe-Fed (AAAI 2026) does not define what its distances are between.
+So a row of metrics.csv has both distances in three spaces: between the
+parameters and between the mean embeddings of the local models and the global
+model, and between the clients' accuracies and equal accuracies.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-# What they are called, and in which unit they are.
+# Name -> title and unit.
 DISTANCES = {
   'd_cosine': ('D_cosine', 'radians'),
   'd_manhattan': ('D_manhattan', 'L1 norm'),
 }
-# In which models differ; a model without embedding has but the first.
+# Spaces of models; a model without embedding has only the first.
 MODEL_SPACES = {'parameters': 'parameters', 'embedding': 'mean embeddings'}
 SPACES = {**MODEL_SPACES, 'accuracy': 'accuracies'}
 COLUMNS = tuple(f'{space}_{name}' for space in SPACES for name in DISTANCES)
@@ -26,16 +26,16 @@ COLUMNS = tuple(f'{space}_{name}' for space in SPACES for name in DISTANCES)
 def of_round(
   process: Any, before: Any, after: Any, data: Sequence[Any]
 ) -> dict[str, float]:
-  """The distances of a round's local models from its global one.
+  """The distances of the local models of a round from its global model.
 
   Args:
     process: A `tff_fair.algorithms` process with `divergence`.
     before: Its state before the round.
-    after: Its state after it.
+    after: Its state after the round.
     data: The client data of the round.
 
   Returns:
-    Column name -> value; NaN if no client's model has moved.
+    Column name -> value; NaN if no local model has changed.
   """
   return {
     name: float(value)
@@ -46,16 +46,16 @@ def of_round(
 def of_accuracies(
   accuracies: np.ndarray, has_data: Sequence[bool]
 ) -> dict[str, float]:
-  """The distances of the clients' accuracies from equal ones.
+  """The distances of the clients' accuracies from equal accuracies.
 
   Args:
     accuracies: `float[k]`; NaN for a client without test data.
-    has_data: Which clients have training data; the others are left out.
+    has_data: Which clients have training data; the others are excluded.
 
   Returns:
     Column name -> value.
   """
-  # Imported here because pictures need this module, and not TensorFlow.
+  # Imported here: the plots import this module, and must not import TensorFlow.
   from tff_fair import metrics
 
   values = np.where(has_data, accuracies, np.nan)
@@ -64,7 +64,7 @@ def of_accuracies(
 
 
 def last(rounds: pd.DataFrame) -> dict[str, float]:
-  """The distances in the last row of metrics.csv, as far as it has them."""
+  """The distances in the last row of metrics.csv, if it has any."""
   return {
     name: float(rounds[name].iloc[-1]) for name in COLUMNS if name in rounds
   }

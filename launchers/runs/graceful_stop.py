@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM end a run after the current round, not within it.
 
-An exception that a signal raises in the middle of TensorFlow's own code comes
-out of it as another one, or not at all.
+An exception that a signal raises inside TensorFlow's code may come out of it as
+another one, or be lost.
 """
 
 import os
@@ -12,9 +12,9 @@ _NOTE = b'\nstopping after this round; press again to stop at once\n'
 
 
 class GracefulStop:
-  """A context in which the first signal is noted and the second one acts.
+  """A context that records the first signal; the second one acts as usual.
 
-  To be entered in the main thread, as Python demands of signal handlers.
+  Enter it in the main thread, as Python requires for signal handlers.
 
   Attributes:
     is_requested: Whether a signal has arrived.
@@ -25,16 +25,16 @@ class GracefulStop:
     self._handlers = {}
 
   def __enter__(self) -> 'GracefulStop':
-    self._handlers = {n: signal.signal(n, self._note) for n in _SIGNALS}
+    self._handlers = {n: signal.signal(n, self._record) for n in _SIGNALS}
     return self
 
   def __exit__(self, *exception):
     self._restore()
 
-  def _note(self, number, frame):
+  def _record(self, number, frame):
     self.is_requested = True
     self._restore()
-    # Not `print`, which fails if it is what the signal has interrupted.
+    # Not `print`, which fails if the signal has interrupted another `print`.
     os.write(2, _NOTE)
 
   def _restore(self):

@@ -1,4 +1,4 @@
-"""A round's metrics in the form of the run's files: a row, and reports."""
+"""The metrics of a round as in the files of a run: a row, and reports."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-# What is counted because it did not count, and what that is.
+# Metrics that count dropped clients and updates, and their titles.
 DROPPED = {
   'num_empty_clients': 'Clients without training data',
   'num_rejected_clients': 'Clients whose update is not finite',
-  'aggregator_num_excluded': 'Clients that the rule leaves out',
+  'aggregator_num_excluded': 'Clients that the aggregation rule excludes',
   'aggregator_num_isolated': 'Clients that the server isolates',
   'aggregator_num_non_finite': 'Clients that the server cannot rate',
   'aggregator_fallback': 'Rounds without a client of positive weight',
@@ -20,14 +20,13 @@ DROPPED = {
 
 
 class RoundMetrics(NamedTuple):
-  """What a round measured.
+  """The metrics of a round.
 
   Attributes:
-    row: Scalars by the names of the columns of metrics.csv. Means over the
-      examples begin with `train_`; everything else is a number of a whole
-      round, of clients, say.
-    reports: A row for each client that took part, with its `client_id`, and for
-      others of whom the aggregator says something.
+    row: Scalars by the names of the columns of metrics.csv. Means over examples
+      begin with `train_`; the others are totals of the round.
+    reports: A row with a `client_id` for each client in the cohort, and for
+      other clients that the aggregator reports on.
   """
 
   row: Mapping[str, Any]
@@ -35,13 +34,13 @@ class RoundMetrics(NamedTuple):
 
 
 def dropped(rounds: pd.DataFrame) -> dict[str, int]:
-  """What did not count: clients, rounds, updates.
+  """The numbers of dropped clients and updates.
 
   Args:
     rounds: metrics.csv.
 
   Returns:
-    Name in `DROPPED` -> sum over the rounds, of those that were counted.
+    Name in `DROPPED` -> sum over the rounds, for the columns of the file.
   """
   return {name: int(rounds[name].sum()) for name in DROPPED if name in rounds}
 
@@ -50,11 +49,11 @@ def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
   """Flattens the metrics of one call of `next`.
 
   Args:
-    metrics: Of a process of `tff_fair.algorithms`, whose clients have ids.
+    metrics: From a process of `tff_fair.algorithms` whose clients have ids.
 
   Returns:
-    `RoundMetrics`; what the aggregator says of single clients stands beside
-    what they say themselves.
+    `RoundMetrics`; a report joins a client's metrics from the client work and
+    from the aggregator.
   """
   row = collections.OrderedDict()
   for name, value in metrics['client_work'].items():
@@ -70,19 +69,18 @@ def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
         row[f'{part}_{name}'] = value
   reports = _frame(metrics['client_work']['clients'])
   if 'clients' in server['aggregator']:
-    said = _frame(server['aggregator']['clients'])
-    reports = _joined(reports, said)
+    reports = _joined(reports, _frame(server['aggregator']['clients']))
   return RoundMetrics(row, reports)
 
 
 def merge(calls: Sequence[RoundMetrics]) -> RoundMetrics:
-  """The metrics of a round that took several calls, each with some clients.
+  """The metrics of a round of several calls, each with some of the clients.
 
   Args:
     calls: The metrics of the calls, at least one.
 
   Returns:
-    Means weighted by the numbers of examples, sums of the rest, and all
+    Means weighted by the numbers of examples, sums of the others, and all
     reports.
   """
   if len(calls) == 1:
@@ -102,9 +100,9 @@ def merge(calls: Sequence[RoundMetrics]) -> RoundMetrics:
   )
 
 
-def _joined(reports, said) -> pd.DataFrame:
-  """By ascending id; of absent clients, numbers of examples and flags are 0."""
-  joined = reports.merge(said, 'outer', 'client_id', validate='1:1')
+def _joined(reports, from_server) -> pd.DataFrame:
+  """Both, by ascending id; absent clients have 0 examples, and flags of 0."""
+  joined = reports.merge(from_server, 'outer', 'client_id', validate='1:1')
   counts = reports.select_dtypes('integer')
   joined[counts.columns] = joined[counts.columns].fillna(0)
   return joined.astype(counts.dtypes)

@@ -1,11 +1,10 @@
-"""The files of one run: metrics, clients' numbers, checkpoints, summary."""
+"""The files of one run: metrics, client scores, checkpoints, summary."""
 
 import asyncio
 from collections.abc import Mapping
 import contextlib
 import gc
 import json
-import os
 import pathlib
 from typing import Any
 import warnings
@@ -15,13 +14,15 @@ import pandas as pd
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from launchers.runs import run_files
+
 _CHECKPOINT_PREFIX = 'round_'
-# The files that grow by rows that begin with the round.
+# Files that every round appends rows to; the first column is the round.
 _TABLES = ('metrics.csv', 'reports.csv', 'client_scores.csv')
 
 
 class RunDirectory:
-  """Writes a run's files, and reads them back to resume it."""
+  """Writes the files of a run, and reads them to resume it."""
 
   def __init__(self, path: pathlib.Path, *, checkpoints_to_keep: int):
     """Opens the directory, which must exist.
@@ -43,13 +44,13 @@ class RunDirectory:
     self._metrics = None
 
   def load_checkpoint(self, structure: Any) -> tuple[Any, int]:
-    """The newest readable state.
+    """Loads the newest readable state.
 
-    A checkpoint that cannot be read is set aside under another name, with a
-    warning, and the one before it is tried.
+    A checkpoint that cannot be read is renamed, with a warning, and the
+    previous one is tried.
 
     Args:
-      structure: A state of the process, for its structure.
+      structure: A state of the process with the expected structure.
 
     Returns:
       The state and its round; `structure` and 0 without any checkpoint.
@@ -61,24 +62,24 @@ class RunDirectory:
         _check_like(structure, state)
         return state, version
       except Exception as error:  # pylint: disable=broad-exception-caught
-        # A damaged SavedModel fails in many ways; any of them means "damaged".
+        # A damaged SavedModel can raise almost any error.
         self._set_aside(version, error)
         if version == versions[0]:
-          warnings.warn('No checkpoint is left: starting anew.', stacklevel=2)
+          warnings.warn('No checkpoint is left: starting over.', stacklevel=2)
     return structure, 0
 
   def save_checkpoint(self, state: Any, round_number: int) -> None:
-    """Saves the state after `round_number` rounds, unless it is saved."""
+    """Saves the state after `round_number` rounds, unless it exists."""
     with contextlib.suppress(tff.program.ProgramStateExistsError):
       asyncio.run(self._states.save(state, round_number))
-    # It leaves copies of the state behind, in reference cycles.
+    # TFF leaves copies of the state in reference cycles.
     gc.collect()
 
   def start_after(self, round_number: int) -> None:
-    """Drops what a killed run wrote after `round_number`, and opens the files.
+    """Removes what a killed run wrote after `round_number`; opens the files.
 
     Args:
-      round_number: The round of the state that the run goes on from.
+      round_number: The round that the run resumes after.
     """
     for name in _TABLES:
       _truncate(self.path / name, round_number)
@@ -89,7 +90,7 @@ class RunDirectory:
   def write_round(
     self, round_number: int, metrics: Mapping[str, Any], seconds: float
   ) -> None:
-    """Adds a round to metrics.csv and to TensorBoard (there with its time)."""
+    """Adds a round to metrics.csv and, with its time, to TensorBoard."""
     asyncio.run(self._metrics.release(metrics, round_number))
     with_time = {**metrics, 'seconds': seconds}
     asyncio.run(self._tensorboard.release(with_time, round_number))
@@ -107,21 +108,21 @@ class RunDirectory:
     self._append('client_scores.csv', round_number, frame)
 
   def write_clients(self, columns: Mapping[str, Any]) -> None:
-    """Writes clients.csv, a row a client."""
+    """Writes clients.csv, one row per client."""
     text = pd.DataFrame(columns).to_csv(index=False)
-    write_atomically(self.path / 'clients.csv', text)
+    run_files.write_atomically(self.path / 'clients.csv', text)
 
   def write_summary(self, summary: Mapping[str, Any]) -> None:
     """Writes summary.json; NaN becomes null."""
     text = json.dumps(_without_nan(summary), indent=2)
-    write_atomically(self.path / 'summary.json', text + '\n')
+    run_files.write_atomically(self.path / 'summary.json', text + '\n')
 
   def read_metrics(self) -> pd.DataFrame:
-    """metrics.csv as a frame."""
+    """Reads metrics.csv."""
     return pd.read_csv(self.path / 'metrics.csv')
 
   def read_last_reports(self) -> pd.DataFrame:
-    """The last row of reports.csv of each client, by `client_id`."""
+    """Reads the last row of each client in reports.csv, by `client_id`."""
     reports = pd.read_csv(self.path / 'reports.csv')
     return reports.drop_duplicates('client_id', keep='last').set_index(
       'client_id'
@@ -143,17 +144,17 @@ class RunDirectory:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     warnings.warn(
       f'The checkpoint of round {version} cannot be read ({reason}); it is'
-      f' kept as {damaged.name}, and the one before it is tried.',
+      f' kept as {damaged.name}, and the previous one is tried.',
       stacklevel=3,
     )
 
 
 def load_state(path: pathlib.Path, structure: Any, round_number: int) -> Any:
-  """The state of a run after a round.
+  """Loads the state of a run after a round.
 
   Args:
     path: The run's directory.
-    structure: A state of the process, for its structure.
+    structure: A state of the process with the expected structure.
     round_number: The round.
 
   Returns:
@@ -174,15 +175,8 @@ def load_state(path: pathlib.Path, structure: Any, round_number: int) -> Any:
   return asyncio.run(states.load(round_number, structure))
 
 
-def write_atomically(path: pathlib.Path, text: str) -> None:
-  """Writes a whole file, or leaves the old one."""
-  temporary = path.with_name(path.name + '.tmp')
-  temporary.write_text(text, newline='')
-  os.replace(temporary, path)
-
-
 def _truncate(path, round_number):
-  """Keeps the rows up to `round_number`, and no half-written row."""
+  """Keeps the complete rows up to `round_number`."""
   if not path.exists():
     return
   with open(path, newline='') as file:
@@ -193,13 +187,13 @@ def _truncate(path, round_number):
     if row.endswith('\n') and int(row.split(',', 1)[0]) <= round_number
   ]
   if kept:
-    write_atomically(path, ''.join(rows[:1] + kept))
+    run_files.write_atomically(path, ''.join(rows[:1] + kept))
   else:
     path.unlink()
 
 
 def _check_like(structure, state):
-  """Raises unless `state` has the shapes of `structure`."""
+  """Raises an error unless `state` has the shapes of `structure`."""
 
   def check(expected, found):
     if np.shape(expected) != np.shape(found):

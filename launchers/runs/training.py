@@ -1,8 +1,7 @@
-"""The loop of a run: sample, train, evaluate, write, and at the end draw."""
+"""The loop of a run: sample, train, evaluate, write."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
-import json
 import pathlib
 import time
 from typing import Any
@@ -10,38 +9,34 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
-import tqdm
 
 from launchers.options import methods
 from launchers.options import settings as settings_lib
-from launchers.plots import client_plots
-from launchers.plots import distance_plots
-from launchers.plots import run_plots
 from launchers.runs import contributions
 from launchers.runs import distances
+from launchers.runs import evaluation
 from launchers.runs import graceful_stop
+from launchers.runs import processes
 from launchers.runs import round_metrics
 from launchers.runs import run_directory
-from launchers.runs import scores as scores_lib
+from launchers.runs import run_files
 import tasks
-from tasks import ehr
 from tff_fair import metrics
 from tff_fair import runtime
 
-# Keras warns of a function that its own batch normalisation uses.
+# Keras warns about a function that its batch normalisation uses.
 tf.get_logger().setLevel('ERROR')
 
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
-_HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
 
 
 class RunError(RuntimeError):
-  """The run cannot start or go on; the message is one sentence."""
+  """The run cannot start or continue; the message is one sentence."""
 
 
-# What is not the program's fault; the message is one sentence.
-MISTAKES = (
+# Errors that the user can fix; each message is one sentence.
+USER_ERRORS = (
   RunError,
   runtime.WorkerError,
   tasks.DataNotFoundError,
@@ -49,49 +44,8 @@ MISTAKES = (
 )
 
 
-def train(
-  settings: Mapping[str, Any], output_dir: pathlib.Path, flags_text: str
-) -> None:
-  """Trains, from the last checkpoint if there is one, prints and draws.
-
-  Args:
-    settings: What `launchers.options.settings.resolve` returned.
-    output_dir: An existing directory.
-    flags_text: What goes into the flags file.
-
-  Raises:
-    RunError: If a setting does not fit the data, or the run is interrupted.
-    runtime.WorkerError: If a worker is gone.
-    tasks.DataNotFoundError: If a data file is nowhere to be found.
-    tasks.DataDamagedError: If a data file is damaged.
-  """
-  run = Run(settings, output_dir, flags_text)
-  print(
-    f'{settings["algorithm"]} on {describe_data(settings)}:'
-    f' {run.num_clients} clients, {settings["rounds"]} rounds, all settings in'
-    f' {output_dir / settings_lib.FLAGS_FILE}'
-  )
-  if run.start:
-    print(f'going on after round {run.start}')
-  with tqdm.tqdm(
-    initial=run.start,
-    total=settings['rounds'],
-    disable=None,  # Quiet when the output is not a terminal.
-    unit='round',
-  ) as progress:
-
-    def show(row):
-      headlines = {k: f'{row[k]:.3f}' for k in _HEADLINES if k in row}
-      progress.set_postfix(headlines, refresh=False)
-      progress.update()
-
-    run.train(show)
-  _print_summary(run.finish(), output_dir)
-  _draw(settings, output_dir)
-
-
 class Run:
-  """One run: what its rounds need, and what its end reports."""
+  """A run: trains its rounds and writes its files."""
 
   def __init__(
     self,
@@ -99,45 +53,43 @@ class Run:
     output_dir: pathlib.Path,
     flags_text: str,
   ):
-    """Builds the process, and goes to the last checkpoint if there is one.
+    """Builds the process, and loads the last checkpoint if there is one.
 
     Args:
-      settings: What `launchers.options.settings.resolve` returned.
+      settings: The result of `launchers.options.settings.resolve`.
       output_dir: An existing directory.
-      flags_text: What goes into the flags file.
+      flags_text: The content of the flags file.
 
     Raises:
       RunError: If a setting does not fit the data.
-      tasks.DataNotFoundError: If a data file is nowhere to be found.
+      tasks.DataNotFoundError: If a data file cannot be found.
       tasks.DataDamagedError: If a data file is damaged.
     """
     set_runtime(settings)
     self._settings = settings
     self._task = build_task(settings)
     self.num_clients = self._task.num_clients
-    # Before the seed is set, which is for the first weights of the process.
-    statistics = _build(methods.gather_statistics, settings, self._task)
+    # Before the seed is set: the seed is that of the initial weights.
+    statistics = _build(processes.gather_statistics, settings, self._task)
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = _build(
-      methods.build_process, settings, self._task, statistics, alone
+      processes.build_process, settings, self._task, statistics, alone
     )
-    run_directory.write_atomically(
-      output_dir / settings_lib.FLAGS_FILE, flags_text
-    )
+    run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
     contributions.keep(alone, output_dir)
     self._directory = run_directory.RunDirectory(
       output_dir, checkpoints_to_keep=settings['checkpoints_to_keep']
     )
     self._cohorts = _build_cohorts(settings, self._task)
-    self._evaluator = scores_lib.build_evaluator(self._task, statistics)
+    self._evaluator = evaluation.build_evaluator(self._task, statistics)
     self._centroids = _build(
-      methods.build_class_centroids, settings, self._task
+      processes.build_class_centroids, settings, self._task
     )
     self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
     self._has_data = np.greater(self._num_train, 0)
     self._seconds = []
-    self._scores = None  # Of the last evaluation.
+    self._scores = None  # The result of the last evaluation.
     self._state, self.start = self._directory.load_checkpoint(
       self._process.initialize()
     )
@@ -150,7 +102,7 @@ class Run:
       on_round: Called after each round with its row of metrics.csv.
 
     Raises:
-      RunError: If it is interrupted, or a worker is gone; the state is saved.
+      RunError: If it is interrupted, or a worker fails; the state is saved.
     """
     rounds = self._settings['rounds']
     done = self.start
@@ -168,13 +120,13 @@ class Run:
       self._directory.save_checkpoint(self._state, done)
       reason = f'{error} The run has ' if str(error) else ''
       raise RunError(
-        f'{reason}stopped after round {done} of {rounds}; the same command goes'
-        ' on.'
+        f'{reason}stopped after round {done} of {rounds}; run the same command'
+        ' again to resume.'
       ) from None
 
   def finish(self) -> dict[str, Any]:
     """Writes clients.csv and summary.json, and returns the latter."""
-    # A run that was complete at the start has evaluated nothing yet.
+    # A run that was complete at the start has not evaluated yet.
     scores = self._scores or self._evaluate(self._state)
     self._directory.write_clients(self._client_columns(scores))
     evaluated = self._directory.read_metrics()
@@ -182,21 +134,21 @@ class Run:
       'algorithm': self._settings['algorithm'],
       'task': self._settings['task'],
       'rounds': self._settings['rounds'],
-      # Distances are of a round, and that may have been before this start.
+      # From the file: the last round may have been before this start.
       'final': {**self._metric_columns(scores), **distances.last(evaluated)},
       **{
         f'{name}_window': _window(evaluated[name])
         for name in ('client_f1_variance', 'client_f1_own_labels_variance')
       },
       'dropped': round_metrics.dropped(evaluated),
-      # Of the rounds since the run was last started.
+      # Only rounds since the last start.
       'median_seconds_per_round': _median(self._seconds),
     }
     self._directory.write_summary(summary)
     return summary
 
   def _round(self, round_number):
-    """One round: the new state, and its row of metrics.csv, already written."""
+    """Runs a round and writes it; the new state, and the row of metrics.csv."""
     began = time.monotonic()
     state, calls = self._state, []
     for cohort in self._cohorts(round_number):
@@ -212,7 +164,7 @@ class Run:
       if self._settings['distances']:
         row.update(self._distances(self._state, state, data))
       self._directory.write_client_scores(
-        round_number, scores_lib.client_columns(self._scores)
+        round_number, evaluation.client_columns(self._scores)
       )
     self._directory.write_reports(round_number, reports)
     self._directory.write_round(round_number, row, self._seconds[-1])
@@ -223,24 +175,24 @@ class Run:
     return last or round_number % self._settings[period] == 0
 
   def _evaluate(self, state):
-    return scores_lib.evaluate(
+    return evaluation.evaluate(
       self._evaluator, self._process, state, self._centroids
     )
 
   def _metric_columns(self, scores):
-    return scores_lib.metric_columns(scores, self._has_data)
+    return evaluation.metric_columns(scores, self._has_data)
 
   def _distances(self, before, after, data):
-    """Of a round that was just evaluated."""
-    accuracies = scores_lib.of_clients(self._scores).accuracy
+    """The distances of the round that was just evaluated."""
+    accuracies = evaluation.of_clients(self._scores).accuracy
     return {
       **distances.of_round(self._process, before, after, data),
       **distances.of_accuracies(accuracies, self._has_data),
     }
 
   def _client_columns(self, scores) -> dict[str, Any]:
-    """The columns of clients.csv; scores are those of `client_` columns."""
-    client_scores = scores_lib.of_clients(scores)
+    """The columns of clients.csv."""
+    client_scores = evaluation.of_clients(scores)
     labels = [self._task.data.y[s.train] for s in self._task.splits]
     columns = {
       'client_id': range(self.num_clients),
@@ -256,30 +208,19 @@ class Run:
     for name, column in table.items():
       if isinstance(column, np.ndarray) and column.ndim == 1:
         columns[name] = column
-    # From the file: a run that was complete at the start has had no round.
+    # From the file: a run that was complete at the start has run no round.
     reports = self._directory.read_last_reports()
-    for name in reports.columns.intersection(_said_of_clients(self._process)):
+    from_server = _names_reported_by_server(self._process)
+    for name in reports.columns.intersection(from_server):
       columns[name] = reports[name].reindex(columns['client_id']).to_numpy()
     return columns
 
 
-def describe_data(settings: Mapping[str, Any]) -> str:
-  """The task of a run, and whether its data are made up.
-
-  Args:
-    settings: What `launchers.options.settings.resolve` returned.
-  """
-  name = settings['task']
-  if name == 'ehr' and ehr.is_synthetic(settings['data_dir']):
-    return f'{name} (synthetic records, of nobody)'
-  return name
-
-
 def set_runtime(settings: Mapping[str, Any]) -> None:
-  """Sets the runtime of a run, and forgets that of the run before.
+  """Sets the runtime of a run in place of the current one.
 
   Args:
-    settings: What `launchers.options.settings.resolve` returned.
+    settings: The result of `launchers.options.settings.resolve`.
 
   Raises:
     RunError: If there is no such device.
@@ -290,8 +231,8 @@ def set_runtime(settings: Mapping[str, Any]) -> None:
     options = {n: settings[n] for n in ('device', 'client_threads')}
   elif kind == 'remote':
     options = {'workers': (settings['workers'] or '').split(',')}
-  # First of all, even if the other fails: TFF's own default context prints an
-  # exception when Python ends, if nobody has used it.
+  # First, even if the other fails: TFF's default context, if it is never used,
+  # prints an exception when Python exits.
   runtime.set_execution_context('native')
   try:
     runtime.set_execution_context(kind, **options)
@@ -303,14 +244,14 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
   """Builds the task of a run.
 
   Args:
-    settings: What `launchers.options.settings.resolve` returned.
+    settings: The result of `launchers.options.settings.resolve`.
 
   Returns:
     The task.
 
   Raises:
     RunError: If a setting does not fit the data.
-    tasks.DataNotFoundError: If a data file is nowhere to be found.
+    tasks.DataNotFoundError: If a data file cannot be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
   names = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
@@ -332,10 +273,10 @@ def load_global_model(
   output_dir: pathlib.Path,
   round_number: int,
 ) -> tff.learning.models.ModelWeights:
-  """The global model of a run after a round of which it kept a checkpoint.
+  """Loads the global model of a run after a round, from its checkpoint.
 
   Args:
-    settings: What `launchers.options.settings.resolve` returned.
+    settings: The result of `launchers.options.settings.resolve`.
     task: The task of the run.
     output_dir: The run's directory.
     round_number: The round.
@@ -346,9 +287,9 @@ def load_global_model(
   Raises:
     FileNotFoundError: If there is no such checkpoint.
   """
-  statistics = methods.gather_statistics(settings, task)
+  statistics = processes.gather_statistics(settings, task)
   alone = contributions.of_clients(settings, task, output_dir)
-  process = methods.build_process(settings, task, statistics, alone)
+  process = processes.build_process(settings, task, statistics, alone)
   state = run_directory.load_state(
     output_dir, process.initialize(), round_number
   )
@@ -356,22 +297,22 @@ def load_global_model(
 
 
 def _build(build_fn, *arguments):
-  """What a builder makes of the settings, which it may refuse."""
+  """Calls a builder, and raises a `RunError` if it rejects the settings."""
   try:
     return build_fn(*arguments)
   except (TypeError, ValueError) as error:
-    # What TensorFlow says of an error within a graph ends with the error.
+    # TensorFlow's message about an error in a graph ends with the error.
     sentence = str(error).strip().splitlines()[-1].strip()
     raise RunError(sentence) from error
 
 
 def _build_cohorts(settings, task):
-  """`round -> the client ids of each call`, a function of seed and round."""
+  """Round -> the client ids of each call, a function of seed and round."""
   clients = range(task.num_clients)
-  if settings['algorithm'] in methods.SEQUENTIAL:
+  if methods.METHODS[settings['algorithm']].takes_turns:
     turns = [[i] for i in clients]
     return lambda round_number: turns
-  # A free rider has no data, and takes part.
+  # A free rider has no data and still takes part.
   server = settings['split'] == 'server'
   eligible = [i for i in clients if server or task.num_train(i) > 0]
   size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
@@ -382,8 +323,8 @@ def _build_cohorts(settings, task):
   return lambda round_number: [sample(round_number, size)]
 
 
-def _said_of_clients(process) -> list[str]:
-  """What the aggregator reports of each client."""
+def _names_reported_by_server(process) -> list[str]:
+  """The names of the numbers that the aggregator reports of each client."""
   measured = process.next.type_signature.result.metrics.member['aggregator']
   if not hasattr(measured, 'clients'):
     return []
@@ -391,7 +332,7 @@ def _said_of_clients(process) -> list[str]:
 
 
 def _window(column) -> dict[str, float]:
-  """The mean of the last evaluations, with its interval."""
+  """The mean of the last evaluations, with its confidence interval."""
   values = column.dropna()[-_WINDOW:]
   interval = metrics.mean_with_interval(values)
   return {'evaluations': len(values), **interval._asdict()}
@@ -399,45 +340,3 @@ def _window(column) -> dict[str, float]:
 
 def _median(seconds) -> float | None:
   return float(np.median(seconds)) if seconds else None
-
-
-def _draw(settings, output_dir) -> None:
-  """Draws this run, beside those it is compared with."""
-  directories = [output_dir, *map(pathlib.Path, settings['compare_with'])]
-  runs = {_label(path, directories): path for path in directories}
-  folder = output_dir / 'plots'
-  paths = run_plots.write_plots(runs, folder)
-  paths += distance_plots.write_plots(runs, folder)
-  paths += client_plots.write_plots(output_dir, folder)
-  for path in paths:
-    print(f'drawn: {path}')
-
-
-def _label(path, others) -> str:
-  """The algorithm of a run, with its directory where that is ambiguous."""
-  algorithms_found = [_algorithm(other) for other in others]
-  name = _algorithm(path)
-  return f'{name} ({path})' if algorithms_found.count(name) > 1 else name
-
-
-def _algorithm(path) -> str:
-  return json.loads((path / 'summary.json').read_text())['algorithm']
-
-
-def _print_summary(summary, output_dir) -> None:
-  """The result in a few lines."""
-  final = summary['final']
-  print(f'after {summary["rounds"]} rounds:')
-  for name in (
-    'global_accuracy',
-    'global_f1',
-    'client_accuracy_mean',
-    'client_accuracy_max',
-    'client_f1_median',
-    'client_f1_variance',
-  ):
-    print(f'  {name:22} {final[name]:.4f}')
-  for name, count in summary['dropped'].items():
-    if count:
-      print(f'  {name:22} {count} in all rounds')
-  print(f'results: {output_dir}')

@@ -1,9 +1,8 @@
-"""The published tables as data: which runs a table needs, and which numbers.
+"""The published tables as data: their runs and their metrics.
 
 A run is a command of `launchers.train`: a preset and flags. A table is a grid
-of runs, a cell (a setting) by a method, and of every run it takes some metrics
-of `table_metrics`. To add a table is to add an entry here, and its numbers to
-`published.csv`.
+of runs, cells (settings) by methods, with some metrics of `table_metrics` for
+each run. To add a table, add an entry here and its numbers to `published.csv`.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,8 +18,8 @@ class Cell:
 
   Attributes:
     preset: Its preset.
-    data: The task whose data the paper used, with or without a preset for it.
-    methods: Those of the table's methods that run in it; None for all.
+    data: The task whose data the paper used, even if the preset has others.
+    methods: The table's methods that run in it; None for all.
   """
 
   preset: str
@@ -30,11 +29,11 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reference:
-  """A run with which those of a table are compared.
+  """A run that runs of a table are compared with.
 
   Attributes:
-    preset: Its preset; None for the cell's.
-    flags: Its flags; None for those of the method that is compared.
+    preset: Its preset; None for that of the cell.
+    flags: Its flags; None for those of the compared method.
   """
 
   preset: str | None = None
@@ -43,19 +42,18 @@ class Reference:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
-  """A published table, or what takes the place of a figure.
+  """A published table, or numbers that a paper shows as a figure.
 
   Attributes:
-    title: What it is, and of which paper.
+    title: Its paper, number and content.
     cells: Name -> setting.
-    methods: Name -> the flags of a run, over those of the cell's preset.
-    printed_as: Name -> the paper's, of methods that it knows by another.
+    methods: Name -> flags, which override the cell's preset.
+    printed_as: Name -> the paper's name, for methods that it names differently.
     metrics: Names in `table_metrics.METRICS`.
-    references: Name -> a run that a metric or a picture compares with.
-    figures: Name in `table_plots.FIGURES` -> the methods that are drawn.
+    references: Name -> a run that a metric or a plot compares with.
+    figures: Name in `table_plots.FIGURES` -> the methods to draw.
     percent: Whether the paper prints shares, such as accuracies, in per cent.
-    seeds: Number of seeds that the paper averages over; None if it says
-      nothing of them.
+    seeds: Number of seeds that the paper averages over; None if unknown.
   """
 
   title: str
@@ -76,7 +74,7 @@ class Table:
     return tuple(self.methods) if own is None else own
 
   def restricted_to(self, methods: Collection[str]) -> 'Table':
-    """The table with the runs and the pictures of these methods alone."""
+    """The table with the runs and the plots of these methods only."""
 
     def wanted(names):
       return tuple(name for name in names if name in methods)
@@ -201,7 +199,7 @@ _COREFED_METHODS = {
   'fed_mgda': {'algorithm': 'fed_mgda'},
   'fed_mdfg': {'algorithm': 'fed_mdfg'},
   'fed_rdn': {'algorithm': 'fed_rdn'},
-  'fed_avg': {'algorithm': 'fed_avg'},  # The paper has no row of it.
+  'fed_avg': {'algorithm': 'fed_avg'},  # Not in the paper's table.
 }
 _COREFED_FMNIST = Cell(preset='corefed_fmnist', data='fmnist')
 
@@ -218,12 +216,12 @@ _COREFED_COMPARISON = Table(
   seeds=3,
 )
 
-# The data are not named in the paper.
+# The paper does not name the data.
 _COREFED_TRADE_OFF = Table(
   title='CoRe-Fed, table 3: contribution against alignment',
   cells={
     'tradeoff_a': Cell(preset='corefed_tradeoff_a', data='fmnist'),
-    # The setting of table 1, with which it shares its runs.
+    # The setting of table 1, whose runs it shares.
     'tradeoff_b': _COREFED_FMNIST,
   },
   methods={'corefed': {'algorithm': 'corefed'}},
@@ -232,7 +230,7 @@ _COREFED_TRADE_OFF = Table(
   seeds=3,
 )
 
-# The data are not named in the paper here, either.
+# Here, too, the paper does not name the data.
 _COREFED_ABLATION = Table(
   title='CoRe-Fed, ablation: the paper has a figure only',
   cells={'fmnist': _COREFED_FMNIST},
@@ -259,8 +257,8 @@ def _fedquad_cell(
   return name, Cell(preset=f'fedquad_{name}', data=data, methods=methods)
 
 
-# The paper does not say whether its baselines also minimise cross-entropy;
-# its numbers look as if they did not. Both are here.
+# The paper does not say whether its baselines also minimise cross-entropy; its
+# numbers suggest that they do not. The tables have both versions.
 _METRIC_FL = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
 _FEDQUAD_METHODS = {
   'fed_avg': {'algorithm': 'fed_avg'},
@@ -351,8 +349,8 @@ def _as_script(algorithm: str) -> dict[str, Any]:
   return {'algorithm': algorithm, 'variant': 'fedakd'}
 
 
-# What the paper prints comes from its authors' scripts, which leave the papers
-# of CGSV, FedAVE and FedSAC in several points; both are here.
+# The paper's numbers come from its authors' scripts, which differ from the
+# papers of CGSV, FedAVE and FedSAC; the tables have both versions.
 _FAIR_METHODS = {
   'standalone': _STANDALONE,
   'fed_avg': {'algorithm': 'fed_avg'},
@@ -364,8 +362,8 @@ _FAIR_METHODS = {
 }
 _SCRIPT_METHODS = {
   'cgsv_script': _as_script('cgsv'),
-  'fedave_script': _as_script('fed_ave'),
-  'fedsac_script': _as_script('fed_sac'),
+  'fed_ave_script': _as_script('fed_ave'),
+  'fed_sac_script': _as_script('fed_sac'),
 }
 _FEDAKD_METHODS = {
   **_FAIR_METHODS,
@@ -399,7 +397,7 @@ _FEDAKD_COVARIATE_SHIFT = Table(
 def _fedakd_ehr(
   number: int, what: str, cell: str, methods: Mapping[str, Mapping[str, Any]]
 ) -> Table:
-  """A table of health records, which are not public."""
+  """A table on health records, which are not public."""
   return Table(
     title=f'FedAKD, table {number}: {what}, health records of 50 states',
     cells={cell: Cell(preset=f'fedakd_{cell}', data='ehr')},
@@ -441,7 +439,7 @@ _FEDAKD_ONE_TEST_SET = Table(
   seeds=3,
 )
 
-# Data -> those that can take their place: images of the same size and number.
+# Data -> replacement with the same size and number of images.
 STAND_INS = {'fmnist': 'mnist'}
 
 TABLES: dict[str, Table] = {

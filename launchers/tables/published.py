@@ -1,8 +1,8 @@
-"""The numbers that the papers print, by the launchers' own names.
+"""The published numbers, under the names that the launchers use.
 
-They are in `published.csv`: a table as in `--table`, a cell and a method of it,
-a metric, and the value with its standard deviation, as printed: accuracies in
-per cent or as fractions, whichever the paper prefers.
+`published.csv` has a row per number: a table as in `--table`, a cell and a
+method of the table, a metric, and the value with its standard deviation as
+printed, accuracies in per cent or as fractions.
 """
 
 import os
@@ -42,8 +42,8 @@ def read(
     (table, cell, method, metric) -> number.
 
   Raises:
-    ValueError: If the file has other columns, a key twice, a name or a value
-      missing, or a value that is no number.
+    ValueError: If the file has other columns, a repeated key, a missing name or
+      value, or a value that is not a number.
   """
   frame = pd.read_csv(path, dtype=str, keep_default_na=False)
   if list(frame) != [*_KEY, *_NUMBERS]:

@@ -1,7 +1,7 @@
-"""What a table takes from finished runs: one number a run, or a comparison.
+"""The metrics of tables: a number per finished run, or a comparison of runs.
 
-A metric reads the files of a run, and of those that it is compared with. Shares
-are fractions here, whatever the paper prints. NaN is undefined.
+A metric reads the files of a run and of its references. Shares are fractions
+here, even if the paper prints per cent. NaN is undefined.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from launchers.runs import distances
+from tff_fair import fairness
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,13 +21,13 @@ class Metric:
   """A number of a run.
 
   Attributes:
-    title: What it is.
+    title: Its title.
     compute: `(run directory, *directories of references) -> float`.
-    references: Names of the references of the table that it compares with.
-    is_share: Whether it is a fraction, which some papers print in per cent.
-    digits: How many are shown after the point, of shares in per cent.
-    undefined: What is shown for NaN.
-    published: Its name in published.csv, if that is another.
+    references: Names of the table's references that it compares with.
+    is_share: Whether it is a share, which some papers print in per cent.
+    digits: Digits after the decimal point, for shares in per cent.
+    undefined: The text for NaN.
+    published: Its name in published.csv, if different.
   """
 
   title: str
@@ -38,31 +39,28 @@ class Metric:
   published: str | None = None
 
   def heading(self, percent: bool) -> str:
-    """The title with the unit, of a paper that prints per cent or not."""
+    """The title with the unit; `percent`: whether the paper prints per cent."""
     if not self.is_share:
       return self.title
     return f'{self.title} ({"per cent" if percent else "fraction"})'
 
   def in_unit(self, value: float, percent: bool) -> float:
-    """A computed value in the unit of such a paper."""
+    """A computed value in the paper's unit."""
     return 100 * value if self.is_share and percent else value
 
   def shown_digits(self, percent: bool) -> int:
-    """The digits after the point in that unit."""
+    """The digits after the decimal point in the paper's unit."""
     return self.digits if percent or not self.is_share else self.digits + 2
 
 
 def cf(run: pathlib.Path, standalone: pathlib.Path) -> float:
-  """CFFL, equation 4, of the final accuracies; free riders are left out."""
-  # Imported here because it takes seconds that a launcher's --help has not.
-  from tff_fair import metrics
-
+  """CFFL, equation 4, of the final accuracies, without free riders."""
   pairs = _pair(run, standalone)
-  return metrics.cf_coefficient(pairs['standalone'], pairs['run'])
+  return fairness.cf_coefficient(pairs['standalone'], pairs['run'])
 
 
 def above_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
-  """Share of the clients that end above what they reach alone."""
+  """The share of clients with a higher accuracy than when training alone."""
   pairs = _pair(run, standalone)
   return float((pairs['run'] > pairs['standalone']).mean())
 
@@ -76,7 +74,7 @@ def isolation_round(run: pathlib.Path) -> float:
 
 
 def free_rider_accuracy(run: pathlib.Path) -> float:
-  """Mean accuracy of the free riders' models."""
+  """The mean accuracy of the free riders' models."""
   return float(_free_riders(run)['accuracy'].mean())
 
 
@@ -91,7 +89,7 @@ def final(name: str) -> Callable[[pathlib.Path], float]:
 
 
 def change(compute: Callable[[pathlib.Path], float]) -> Callable[..., float]:
-  """How much larger a metric is than in a reference."""
+  """The difference of a metric from its value in a reference."""
   return lambda run, reference: compute(run) - compute(reference)
 
 
@@ -99,7 +97,7 @@ _mean_accuracy = final('client_accuracy_mean')
 
 
 def _distances() -> dict[str, Metric]:
-  """CoRe-Fed's distances in all spaces, of which the paper names none."""
+  """CoRe-Fed's distances in all spaces; the paper does not name its space."""
   metrics = {}
   for space, between in distances.SPACES.items():
     for name, (title, unit) in distances.DISTANCES.items():

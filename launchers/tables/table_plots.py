@@ -1,6 +1,6 @@
-"""The pictures of a reproduced table.
+"""The plots of a reproduced table.
 
-Those of single clients are of the runs with the first seed, the others of all.
+Plots of single clients are of the runs with the first seed, others of all runs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +17,8 @@ from launchers.plots import distance_plots
 from launchers.plots import embedding_plots
 from launchers.plots import plot_parts
 from launchers.runs import distances
+from launchers.runs import embeddings
+from launchers.runs import run_files
 from launchers.tables import table_metrics
 from launchers.tables import table_runs
 
@@ -34,9 +36,9 @@ def write_figures(
 
   Args:
     name: The table.
-    planner: Of the runs, all finished.
+    planner: The planner of the table's runs, all finished.
     cells: The cells to draw.
-    plots_dir: The folder to write to; made if it is missing.
+    plots_dir: The folder to write to; created if it is missing.
 
   Returns:
     The files written.
@@ -57,10 +59,10 @@ def scatter(
   runs: Mapping[str, str | os.PathLike[str]],
   path: str | os.PathLike[str],
 ) -> mpl_figure.Figure:
-  """Draws what each client reaches against what it reaches alone.
+  """Draws each client's accuracy against its accuracy when training alone.
 
-  The title of a panel has the CF coefficient. Clients without data are left
-  out.
+  The title of a panel has the CF coefficient. Clients without data are not
+  drawn.
 
   Args:
     standalone: The directory of the standalone run.
@@ -105,12 +107,12 @@ def scatter(
 
 
 def _draw_accuracy(planner, cell, methods, stem) -> list[pathlib.Path]:
-  """The clients over the rounds, alone and in each method."""
+  """The clients over the rounds, training alone and in each method."""
   written = []
   for method in methods:
     run = planner.run(cell, method, _SEED)
     alone = planner.run(cell, method, _SEED, 'standalone')
-    written.append(_beside(stem, f'{method}_client_accuracy'))
+    written.append(_file(stem, f'{method}_client_accuracy'))
     client_plots.client_accuracy(
       {'standalone': alone.output_dir, method: run.output_dir}, written[-1]
     )
@@ -118,12 +120,12 @@ def _draw_accuracy(planner, cell, methods, stem) -> list[pathlib.Path]:
 
 
 def _draw_scatter(planner, cell, methods, stem) -> list[pathlib.Path]:
-  """The clients of all methods against the same clients alone."""
+  """The clients of all methods against the same clients training alone."""
   alone = planner.run(cell, methods[0], _SEED, 'standalone')
   runs = {
     method: planner.run(cell, method, _SEED).output_dir for method in methods
   }
-  path = _beside(stem, 'scatter')
+  path = _file(stem, 'scatter')
   scatter(alone.output_dir, runs, path)
   return [path]
 
@@ -132,7 +134,7 @@ def _draw_reputation(planner, cell, methods, stem) -> list[pathlib.Path]:
   """The clients' reputations in each method."""
   written = []
   for method in methods:
-    written.append(_beside(stem, f'{method}_reputation'))
+    written.append(_file(stem, f'{method}_reputation'))
     run = planner.run(cell, method, _SEED)
     client_plots.reputation(run.output_dir, written[-1])
   return written
@@ -146,18 +148,26 @@ def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
   }
   written = []
   for space in distances.MODEL_SPACES:
-    written.append(_beside(stem, f'{space}_distances'))
+    written.append(_file(stem, f'{space}_distances'))
     distance_plots.distance_curves(runs, space, written[-1])
   return written
 
 
 def _draw_embeddings(planner, cell, methods, stem) -> list[pathlib.Path]:
-  """Test examples as the global model of each method embeds them."""
+  """Test examples, embedded by the global model of each method."""
   runs = {m: planner.run(cell, m, _SEED) for m in methods}
-  path = _beside(stem, 'embeddings')
-  embedding_plots.embeddings(
-    {method: (r.output_dir, r.settings) for method, r in runs.items()},
-    planner.figure_round,
+  path = _file(stem, 'embeddings')
+  embedding_plots.scatter(
+    {
+      method: embeddings.of_run(
+        run.settings,
+        run.output_dir,
+        planner.figure_round,
+        max_classes=embedding_plots.MAX_CLASSES,
+        max_examples=embedding_plots.MAX_EXAMPLES,
+      )
+      for method, run in runs.items()
+    },
     path,
   )
   return [path]
@@ -174,7 +184,7 @@ FIGURES = {
 
 
 def _panels(number: int):
-  """A figure with that many axes of one scale, in rows of equal length."""
+  """A figure with that many axes of the same scale, in rows of equal length."""
   lines = math.ceil(number / _MAX_COLUMNS)
   columns = math.ceil(number / lines)
   size = (2.6 + 3.2 * columns, 0.6 + 3.2 * lines)
@@ -190,13 +200,13 @@ def _panels(number: int):
   return figure, panels
 
 
-def _beside(stem: pathlib.Path, ending: str) -> pathlib.Path:
-  # Not `with_suffix`: names of methods have points.
+def _file(stem: pathlib.Path, ending: str) -> pathlib.Path:
+  # Not `with_suffix`: names of methods contain dots.
   return stem.with_name(f'{stem.name}_{ending}.png')
 
 
 def _accuracies(run) -> pd.Series:
-  clients = plot_parts.read(
+  clients = run_files.read(
     pathlib.Path(run) / 'clients.csv', ['client_id', 'accuracy']
   )
   return clients.set_index('client_id')['accuracy']

@@ -1,7 +1,7 @@
-"""A reproduced table as files: table.csv, and table.md for the eye.
+"""Writes a reproduced table: table.csv, and table.md for people to read.
 
-Tables that share a directory share these files, too: writing one replaces its
-own rows alone. All values of table.csv are text, in the paper's unit.
+Tables that share a directory also share these files: writing a table replaces
+only its rows. All values of table.csv are text, in the paper's unit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ import shlex
 import numpy as np
 import pandas as pd
 
-from launchers.runs import run_directory
+from launchers.runs import data_description
+from launchers.runs import run_files
 from launchers.tables import definitions
 from launchers.tables import published
 from launchers.tables import table_metrics
 from launchers.tables import table_runs
-from tasks import ehr_synthetic
 
-# What differs from the paper is marked with it in a grid.
+# Marks results of a setting that differs from the paper's.
 _MARK = '†'
 # Between the commands of a row.
 _AND = ' && '
@@ -33,17 +33,17 @@ def build_row(
   paper: published.Number | None,
   paper_rounds: int,
 ) -> dict[str, str]:
-  """A row of table.csv.
+  """Builds a row of table.csv.
 
   Args:
     name: The table.
     row: The row of the table.
-    values: Its number for each seed, in the paper's unit; NaN is undefined.
+    values: Its value for each seed, in the paper's unit; NaN is undefined.
     paper: The published number, if there is one.
     paper_rounds: The rounds that the paper trains.
 
   Returns:
-    Column -> text, empty where there is nothing to say.
+    Column -> text, empty if not applicable.
   """
   defined = np.array([value for value in values if not np.isnan(value)])
   mean = defined.mean() if defined.size else np.nan
@@ -66,7 +66,7 @@ def build_row(
     'difference': _text(mean - paper.value),
     'rounds': str(settings['rounds']),
     'paper_rounds': str(paper_rounds),
-    'data': _data(settings),
+    'data': data_description.describe(settings),
     'marks': '; '.join(_marks(name, row, settings['rounds'], paper_rounds)),
     'commands': _AND.join(_commands(row)),
   }
@@ -80,10 +80,10 @@ def write(
   Args:
     output_dir: The folder to write to.
     name: The table.
-    rows: All its rows, as `build_row` makes them.
+    rows: All its rows, from `build_row`.
 
   Returns:
-    What table.md says of this table.
+    The section of table.md on this table.
   """
   frame = pd.DataFrame(rows)
   path = output_dir / 'table.csv'
@@ -92,22 +92,25 @@ def write(
     others = set(there['table']) & set(definitions.TABLES) - {name}
     frame = pd.concat([there[there['table'].isin(others)], frame])
     frame = frame.sort_values('table', kind='stable')
-  run_directory.write_atomically(path, frame.to_csv(index=False))
+  run_files.write_atomically(path, frame.to_csv(index=False))
   sections = {
     n: f'{_grids(n, part)}\n{_all_rows(part)}'
     for n, part in frame.groupby('table')
   }
   text = '\n'.join(sections.values())
-  run_directory.write_atomically(output_dir / 'table.md', text)
+  run_files.write_atomically(output_dir / 'table.md', text)
   return sections[name]
 
 
 def _marks(name, row, rounds, paper_rounds) -> list[str]:
-  """What is not as in the paper."""
+  """The differences from the paper's setting."""
   table = definitions.TABLES[name]
   settings, num_seeds = row.runs[0][0].settings, len(row.runs)
   pairs = {
-    'data': (_data(settings), _paper_data(table.cells[row.cell])),
+    'data': (
+      data_description.describe(settings),
+      _paper_data(table.cells[row.cell]),
+    ),
     'share of the data': (settings['data_fraction'], 1),
     'rounds': (rounds, paper_rounds),
     'seeds': (num_seeds, table.seeds or num_seeds),
@@ -119,24 +122,12 @@ def _marks(name, row, rounds, paper_rounds) -> list[str]:
   ]
 
 
-def _data(settings) -> str:
-  """The data of a run, and whether they are real."""
-  if settings['task'] != 'ehr':
-    return settings['task']
-  from tasks import ehr
-
-  if not ehr.is_synthetic(settings['data_dir']):
-    return 'ehr'
-  scale = settings['ehr_scale'] or ehr_synthetic.DEFAULT_SCALE
-  return f'synthetic records (ehr_scale {scale:g})'
-
-
 def _paper_data(cell) -> str:
   return 'TriNetX' if cell.data == 'ehr' else cell.data
 
 
 def _commands(row) -> list[str]:
-  """Lines for the shell, one for each run of a row, with all its seeds."""
+  """Shell commands, one for each run of a row, with all its seeds."""
   seeds = ' '.join(str(compared[0].seed) for compared in row.runs)
   return [
     f'for seed in {seeds}; do {_train(run)}; done'
@@ -184,7 +175,7 @@ def _grids(name, rows) -> str:
 
 
 def _grid_entry(row, digits: int) -> str:
-  """Ours ± deviation, what is odd about it, and the paper's number."""
+  """Our mean ± standard deviation, its marks, and the paper's number."""
   ours = _rounded(row.ours, digits)
   if row.sd:
     ours += f' ± {_rounded(row.sd, digits)}'
@@ -202,7 +193,7 @@ def _grid_entry(row, digits: int) -> str:
 
 
 def _all_rows(rows) -> str:
-  """Every row with where it comes from; commands by their numbers."""
+  """All rows; the commands are numbered, and listed below."""
   commands = [text.split(_AND) for text in rows['commands']]
   numbers = {}
   for command in itertools.chain(*commands):
@@ -217,7 +208,7 @@ def _all_rows(rows) -> str:
 
 
 def _markdown(header, body) -> list[str]:
-  """A table of equally wide columns."""
+  """A Markdown table with aligned columns."""
   table = np.array([header, *body], dtype=object)
   widths = [max(map(len, column)) for column in table.T]
   lines = [
@@ -231,7 +222,7 @@ def _markdown(header, body) -> list[str]:
 
 
 def _rounded(text: str, digits: int) -> str:
-  """A number with fewer digits, or the word that stands in its place."""
+  """A number with fewer digits; other text unchanged."""
   try:
     return f'{float(text):.{digits}f}'
   except ValueError:

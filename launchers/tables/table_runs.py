@@ -1,4 +1,4 @@
-"""From a table's definition to the runs that it needs, each once."""
+"""Plans the runs that a table needs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
@@ -14,9 +14,9 @@ from tasks import ehr_synthetic
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
 
-# The name that a metric's own run has among its references.
+# The role of the run that a metric is of, next to its references.
 _OWN = 'run'
-# What does not distinguish runs, or has its own place in the name of one.
+# Flags that do not belong to the name of a run.
 _UNNAMED = ('output_dir', 'data_dir', *SEED_FLAGS)
 
 
@@ -26,10 +26,10 @@ class Run:
 
   Attributes:
     preset: The preset.
-    arguments: All flags but the seeds and the output directory.
+    arguments: All flags except the seeds and the output directory.
     seed: The value of all seeds.
-    output_dir: Where the results go, a function of all that matters.
-    settings: What the flags resolve to.
+    output_dir: The directory of the results, a function of the flags.
+    settings: The resolved flags.
   """
 
   preset: str
@@ -40,11 +40,11 @@ class Run:
 
   @property
   def flags_text(self) -> str:
-    """The run's flags file."""
+    """The content of the run's flags file."""
     return settings_lib.to_text(self.settings, self.preset)
 
   def is_finished(self) -> bool:
-    """Whether the directory holds this run, complete.
+    """Whether the directory holds this run, finished.
 
     Raises:
       launchers.options.settings.SettingsError: If it holds another run.
@@ -55,13 +55,13 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-  """A number of a table, to be averaged over seeds.
+  """A number of a table, averaged over seeds.
 
   Attributes:
     cell: The cell.
     method: The method.
     metric: The metric.
-    runs: For each seed the run, then those that the metric compares it with.
+    runs: For each seed the run, then the references of the metric.
   """
 
   cell: str
@@ -71,13 +71,13 @@ class Row:
 
 
 class Planner:
-  """Makes the runs of a table for one call of `launchers.reproduce`.
+  """Plans the runs of a table for one call of `launchers.reproduce`.
 
   Attributes:
     table: The table.
     seeds: The values of all seeds.
-    figure_round: The round whose models pictures of embeddings show; None for
-      the last.
+    figure_round: The round of the models in plots of embeddings; None for the
+      last.
   """
 
   def __init__(
@@ -92,17 +92,17 @@ class Planner:
     output_dir: pathlib.Path,
     figure_round: int | None = None,
   ):
-    """Keeps the choices of the call.
+    """Stores the choices of the call.
 
     Args:
       table: The table.
       num_seeds: The seeds are 0..num_seeds-1.
       rounds: Rounds of all runs; None for those of the presets.
       scale: Share of the data that all runs use.
-      dataset: The task of the runs of cells whose data it can stand in for;
-        None for those of the presets.
+      dataset: A task that replaces the data of cells that it can stand in for;
+        None for the data of the presets.
       data_dir: As in `launchers.train`.
-      output_dir: The folder below which all runs have theirs.
+      output_dir: The folder that contains the directories of all runs.
       figure_round: See above.
     """
     self.table = table
@@ -112,23 +112,23 @@ class Planner:
     self._scale = scale
     self._overrides = {'rounds': rounds, 'data_dir': data_dir}
     self._folder = output_dir / 'runs'
-    # A run is named in many rows, and its flags take a while to resolve.
+    # A run is used in many rows, and its flags take a while to resolve.
     self._runs = {}
 
   def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
-    """The run of a method in a cell, or one that it is compared with.
+    """The run of a method in a cell, or a reference of this run.
 
     Args:
       cell: The cell.
       method: The method.
       seed: The value of all seeds.
-      role: The name of a reference of the table; by default the run itself.
+      role: The name of a reference of the table; the default is the run itself.
 
     Returns:
       The run.
 
     Raises:
-      settings.SettingsError: If the flags do not describe a run.
+      launchers.options.settings.SettingsError: If flags do not describe a run.
     """
     key = cell, method, seed, role
     if key not in self._runs:
@@ -166,10 +166,10 @@ class Planner:
     )
 
   def rows(self, cells: Iterable[str]) -> list[Row]:
-    """The rows of the table, without those that compare a run with itself.
+    """The rows of the table, except those that compare a run with itself.
 
     Args:
-      cells: The cells that are wanted.
+      cells: The requested cells.
 
     Returns:
       Rows, by metric, cell and method in the table's order.
@@ -191,15 +191,15 @@ class Planner:
     return [row for row in rows if _differ(row.runs[0])]
 
   def paper_rounds(self, cell: str, method: str) -> int:
-    """The rounds that the paper trains."""
+    """The number of rounds in the paper."""
     preset, flags = self.table.cells[cell].preset, self.table.methods[method]
     return _resolve(*_arguments({'preset': preset, **flags}))['rounds']
 
   def _share(self, preset) -> dict[str, float]:
-    """The flag that makes a run use a share of its data."""
+    """The flag that reduces the data of a run."""
     if self._scale == 1:
       return {}
-    # Records are generated, as many as are asked for.
+    # The number of records to generate is a flag.
     if presets.PRESETS[preset].shared['task'] == 'ehr':
       return {'ehr_scale': ehr_synthetic.DEFAULT_SCALE * self._scale}
     return {'data_fraction': self._scale}
@@ -214,7 +214,7 @@ class Planner:
 
 
 def distinct(rows: Sequence[Row]) -> list[Run]:
-  """All runs of the rows, each once, those of the first seed first."""
+  """All runs of the rows without repetitions, ordered by seed."""
   runs = [
     run for row in rows for compared in row.runs for run in reversed(compared)
   ]
@@ -236,7 +236,7 @@ def _resolve(*arguments) -> dict[str, Any]:
 
 
 def _name(preset, arguments) -> str:
-  """The method, and its settings that are not those of the preset."""
+  """The method, and the settings that differ from the preset."""
   settings = _resolve(*arguments)
   algorithm = settings['algorithm']
   usual = _resolve(f'--preset={preset}', f'--algorithm={algorithm}')

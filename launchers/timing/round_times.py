@@ -1,4 +1,4 @@
-"""Times the rounds of contenders that take turns, and sums the times up."""
+"""Times the rounds of implementations that take turns, and summarises them."""
 
 from collections.abc import Callable, Mapping, Sequence
 import time
@@ -11,23 +11,23 @@ _NOT_COUNTED = 2
 
 
 def time_rounds(
-  work: str, contenders: Mapping[str, Callable[[], None]], rounds: int
+  workload: str, implementations: Mapping[str, Callable[[], None]], rounds: int
 ) -> dict[str, list[float]]:
-  """Runs the contenders in turn, one round each, again and again.
+  """Runs the implementations in turn, one round each, repeatedly.
 
   Args:
-    work: The work's name, shown on a terminal.
-    contenders: Name -> function that runs one round.
-    rounds: Rounds of each contender.
+    workload: The name of the workload, shown on a terminal.
+    implementations: Name -> function that runs one round.
+    rounds: Rounds of each implementation.
 
   Returns:
     Name -> the seconds of each of its rounds.
   """
-  seconds = {name: [] for name in contenders}
-  turns = [name for _ in range(rounds) for name in contenders]
-  for name in tqdm.tqdm(turns, desc=work, unit='round', disable=None):
+  seconds = {name: [] for name in implementations}
+  turns = [name for _ in range(rounds) for name in implementations]
+  for name in tqdm.tqdm(turns, desc=workload, unit='round', disable=None):
     began = time.perf_counter()
-    contenders[name]()
+    implementations[name]()
     seconds[name].append(time.perf_counter() - began)
   return seconds
 
@@ -35,23 +35,25 @@ def time_rounds(
 def summarize(
   seconds: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> pd.DataFrame:
-  """The table of all works; a work's first contender is its reference.
+  """The table of all workloads.
+
+  The reference of a workload is its first implementation.
 
   Args:
-    seconds: Work -> contender -> the seconds of at least three rounds.
+    seconds: Workload -> implementation -> the seconds of at least three rounds.
 
   Returns:
-    A row a work and contender. `rounds` counts all rounds, the other columns
-    leave out the first two. `ratio` is the reference's median by the
-    contender's: how many times as fast it is.
+    A row per workload and implementation. `rounds` counts all rounds, the other
+    columns exclude the first two. `ratio` is the median of the reference
+    divided by that of the implementation.
   """
   return pd.DataFrame(
-    row for work in seconds for row in _rows(work, seconds[work])
+    row for workload in seconds for row in _rows(workload, seconds[workload])
   )
 
 
 def to_text(table: pd.DataFrame) -> str:
-  """The table of `summarize` to be printed."""
+  """The table of `summarize` for printing."""
   return table.to_string(
     index=False,
     float_format='{:.4f}'.format,
@@ -59,15 +61,15 @@ def to_text(table: pd.DataFrame) -> str:
   )
 
 
-def _rows(work, seconds):
+def _rows(workload, seconds):
   counted = {
     name: pd.Series(times[_NOT_COUNTED:]) for name, times in seconds.items()
   }
   reference = next(iter(counted))
   for name, times in counted.items():
     yield {
-      'work': work,
-      'contender': name,
+      'workload': workload,
+      'implementation': name,
       'reference': reference,
       'median_seconds': times.median(),
       'min_seconds': times.min(),

@@ -17,27 +17,28 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 
 class StartError(RuntimeError):
-  """A contender does not start; the message is one sentence."""
+  """An implementation does not start; the message is one sentence."""
 
 
 def time_starts(
-  contenders: Sequence[str], options: Mapping[str, Any]
+  implementations: Sequence[str], options: Mapping[str, Any]
 ) -> pd.DataFrame:
-  """Starts each contender three times in a process of its own, in turn.
+  """Starts each implementation three times, in turn, in separate processes.
 
   Args:
-    contenders: Names that `launchers.timing.workloads.Setup` knows.
+    implementations: Names, see `launchers.timing.workloads.Setup`.
     options: Options of the device runtime.
 
   Returns:
-    A row a contender and phase: `contender`, `phase`, `seconds`, the median.
-    The last phase, `total`, is the whole. `build process` holds the data as
-    well, and `first round` compiling and, on TFF's worker, its start.
+    A row per implementation and phase: `implementation`, `phase`, and the
+    median `seconds`. The last phase, `total`, is the sum. `build process`
+    includes the data, and `first round` compiling and, on TFF's worker, its
+    start.
 
   Raises:
     StartError: If a start fails.
   """
-  turns = [name for _ in range(_REPEATS) for name in contenders]
+  turns = [name for _ in range(_REPEATS) for name in implementations]
   starts = [
     (name, _time_start(name, options))
     for name in tqdm.tqdm(turns, desc='start', unit='start', disable=None)
@@ -46,16 +47,16 @@ def time_starts(
 
 
 def to_text(table: pd.DataFrame) -> str:
-  """The table of `time_starts` to be printed, a column a contender."""
-  wide = table.pivot(index='phase', columns='contender', values='seconds')
-  wide = wide.loc[table['phase'].unique(), table['contender'].unique()]
+  """The table of `time_starts` for printing, a column per implementation."""
+  wide = table.pivot(index='phase', columns='implementation', values='seconds')
+  wide = wide.loc[table['phase'].unique(), table['implementation'].unique()]
   return wide.rename_axis(index=None, columns=None).to_string(
     float_format='{:.2f}'.format
   )
 
 
 def _time_start(name, options) -> dict[str, float]:
-  """Phase -> seconds, of one start."""
+  """Phase -> seconds, for one start."""
   began = time.time()
   result = subprocess.run(
     [
@@ -71,13 +72,13 @@ def _time_start(name, options) -> dict[str, float]:
     check=False,
   )
   if result.returncode:
-    said = (result.stderr.splitlines() or ['nothing'])[-1]
-    raise StartError(f'A start of {name} must end without error, found: {said}')
+    last = (result.stderr.splitlines() or ['nothing'])[-1]
+    raise StartError(f'A start of {name} must end without error, found: {last}')
   return _durations(began, json.loads(result.stdout.splitlines()[-1]))
 
 
 def _durations(began, ends) -> dict[str, float]:
-  """Phase -> seconds, from the time of the start and the end of each phase."""
+  """Phase -> seconds, from the times of the start and of each phase's end."""
   times = [began, *ends.values()]
   phases = {
     phase: end - start
@@ -88,9 +89,9 @@ def _durations(began, ends) -> dict[str, float]:
 
 def _medians(starts) -> pd.DataFrame:
   rows = pd.DataFrame(
-    {'contender': name, 'phase': phase, 'seconds': seconds}
+    {'implementation': name, 'phase': phase, 'seconds': seconds}
     for name, phases in starts
     for phase, seconds in phases.items()
   )
-  groups = rows.groupby(['contender', 'phase'], sort=False, as_index=False)
+  groups = rows.groupby(['implementation', 'phase'], sort=False, as_index=False)
   return groups.median()

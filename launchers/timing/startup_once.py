@@ -1,9 +1,9 @@
-"""One start of `launchers.timing.startup`, in a process of its own.
+"""One start of `launchers.timing.startup`, in a separate process.
 
-  python -m launchers.timing.startup_once CONTENDER_AND_OPTIONS
+  python -m launchers.timing.startup_once NAME_AND_OPTIONS
 
-The argument is JSON, `[contender, {option: value}]`. Prints JSON, phase -> the
-time at its end, in seconds since the epoch.
+The argument is JSON, `[implementation, {option: value}]`. Prints JSON, phase ->
+time of its end, in seconds since the epoch.
 """
 
 import json
@@ -12,10 +12,10 @@ import time
 
 
 def main(argv: list[str]) -> None:
-  """Builds work A for one contender, and runs its first round."""
+  """Builds workload A for one implementation, and runs its first round."""
   ends = {'start Python': time.time()}
-  contender, options = json.loads(argv[1])
-  # Imports are what is timed: each stands after the end of the last phase.
+  implementation, options = json.loads(argv[1])
+  # The imports are timed: each is a phase.
   import tensorflow  # noqa: F401
 
   ends['import TensorFlow'] = time.time()
@@ -25,8 +25,8 @@ def main(argv: list[str]) -> None:
   from launchers.timing import workloads
 
   ends['import tff_fair'] = time.time()
-  setup = workloads.build_setup([contender], options)
-  run_round = workloads.fed_avg_mlp(setup)[contender]
+  setup = workloads.build_setup([implementation], options)
+  run_round = workloads.fed_avg_mlp(setup)[implementation]
   ends['build process'] = time.time()
   run_round()
   ends['first round'] = time.time()

@@ -1,8 +1,8 @@
-"""The works that `launchers.benchmark` times.
+"""The workloads that `launchers.benchmark` times.
 
-A work is a function of a `Setup`. It returns its contenders, name -> function
-that runs one round; the first is the reference. The first round also makes the
-initial state. The data are random: only their shapes matter for the time.
+A workload is a function of a `Setup`. It returns its implementations, name ->
+function that runs one round; the first is the reference. The first round also
+initialises the state. The data are random: times depend only on their shapes.
 """
 
 import atexit
@@ -24,9 +24,9 @@ from tff_fair import runtime
 from tff_fair import worker_process
 from tff_fair.tensors import client_table as table_lib
 
-Contenders = collections.OrderedDict[str, Callable[[], None]]
+Implementations = collections.OrderedDict[str, Callable[[], None]]
 
-# Contender -> the runtime it runs on. TFF's worker serves its own FedAvg, too.
+# Implementation -> its runtime.
 _RUNTIMES = {
   'device': 'device',
   'native': 'native',
@@ -38,48 +38,48 @@ _NUM_CLASSES = 10
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
 _SMALL_POPULATION, _LARGE_POPULATION = 100, 10_000
-# All labels of CIFAR-100, and as few images as take seconds.
+# All labels of CIFAR-100, and so few images that they take seconds.
 _NUM_LABELS, _NUM_IMAGES = 50_000, 1024
 
-# Work -> what one has to know to read its times.
+# Workload -> explanation of its times.
 NOTES = {
   'quadruplets': (
-    f'the epoch is of {_NUM_IMAGES:,} images; one of {_NUM_LABELS:,}, as many'
-    f' as there are labels, takes {_NUM_LABELS / _NUM_IMAGES:.1f} times as long'
+    f'the epoch is of {_NUM_IMAGES:,} images; one of {_NUM_LABELS:,}, the'
+    f' number of labels, takes {_NUM_LABELS / _NUM_IMAGES:.1f} times as long'
   )
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-  """What a work runs on.
+  """What a workload runs on.
 
   Attributes:
-    names: The contenders to compare, the reference first: 'device', 'native'
-      and 'remote', ours on these runtimes, the last on two workers of this
-      machine; and 'stock', TFF's own on its worker.
-    contexts: Kind of runtime -> context, for those that the names need.
+    names: The implementations to compare, the reference first: 'device',
+      'native' and 'remote' are ours on these runtimes, the last with two
+      workers on this machine; 'stock' is TFF's on TFF's worker.
+    contexts: Kind of runtime -> context, for the runtimes of these names.
   """
 
   names: tuple[str, ...]
   contexts: Mapping[str, tff.framework.SyncContext]
 
   def context(self, name: str) -> tff.framework.SyncContext:
-    """The context of a contender."""
+    """The context of an implementation."""
     return self.contexts[_RUNTIMES[name]]
 
 
 def build_setup(names: Sequence[str], options: Mapping[str, Any]) -> Setup:
-  """Makes the contexts, one for each kind of runtime.
+  """Creates the contexts, one for each kind of runtime.
 
-  The reference's also replaces the default context of TFF.
+  The context of the reference also becomes TFF's default context.
 
   Args:
     names: See `Setup`.
     options: Options of the device runtime.
 
   Returns:
-    The setup of all works.
+    The setup of all workloads.
 
   Raises:
     ValueError: If an option is out of range.
@@ -88,32 +88,32 @@ def build_setup(names: Sequence[str], options: Mapping[str, Any]) -> Setup:
     kind: runtime.create_execution_context(kind, **_options(kind, options))
     for kind in {_RUNTIMES[name] for name in names}
   }
-  # TFF's default context does not end well if nobody uses it.
+  # TFF's default context does not exit well if it is never used.
   tff.framework.set_default_context(contexts[_RUNTIMES[names[0]]])
   return Setup(tuple(names), contexts)
 
 
 def _options(kind, device_options):
-  """The options of a kind of runtime; starts the workers that it needs."""
+  """The options of a kind of runtime; starts its workers."""
   match kind:
     case 'device':
       return device_options
     case 'remote':
       ports = [portpicker.pick_unused_port() for _ in range(_NUM_WORKERS)]
       for port in ports:
-        # It also ends with its last reference.
+        # The reference also keeps the worker alive.
         atexit.register(worker_process.WorkerProcess(port).stop)
       return {'workers': [f'localhost:{port}' for port in ports]}
   return {}
 
 
-def fed_avg_mlp(setup: Setup) -> Contenders:
-  """Work A: a perceptron, 10 clients of 600 examples, 2 epochs."""
+def fed_avg_mlp(setup: Setup) -> Implementations:
+  """Workload A: a perceptron, 10 clients of 600 examples, 2 epochs."""
   return _fed_avg(setup, _mlp_task())
 
 
-def fed_avg_cnn(setup: Setup) -> Contenders:
-  """Work B: a convolutional net, 20 clients of 500 images, 1 epoch."""
+def fed_avg_cnn(setup: Setup) -> Implementations:
+  """Workload B: a convolutional net, 20 clients of 500 images, 1 epoch."""
   shape = [32, 32, 3]
   task = _Task(
     model_fn=lambda: _cnn(shape),
@@ -124,12 +124,11 @@ def fed_avg_cnn(setup: Setup) -> Contenders:
   return _fed_avg(setup, task)
 
 
-def client_table(setup: Setup) -> Contenders:
+def client_table(setup: Setup) -> Implementations:
   """A round that only reads and writes 20 rows of a large client table.
 
-  On TFF's worker it takes some ten seconds a round and several GB. Ours on the
-  native runtime would be the same computation as `stock`, so both are one
-  contender, of that name.
+  On TFF's worker a round takes about ten seconds and several GB. Ours on the
+  native runtime would be the same computation as `stock`, so it is omitted.
   """
   names = ['stock' if name == 'native' else name for name in setup.names]
   return collections.OrderedDict(
@@ -137,8 +136,8 @@ def client_table(setup: Setup) -> Contenders:
   )
 
 
-def fedaboost(setup: Setup) -> Contenders:
-  """FeDABoost beside FedAvg, which trains on the same part of work A's data."""
+def fedaboost(setup: Setup) -> Implementations:
+  """FeDABoost and FedAvg, both trained on the same part of A's data."""
   context, task = setup.context('device'), _mlp_task()
   split = [_split(*examples) for examples in task.examples]
   same = dataclasses.replace(task, examples=[train for train, _ in split])
@@ -148,15 +147,15 @@ def fedaboost(setup: Setup) -> Contenders:
   )
 
 
-def cffl(setup: Setup) -> Contenders:
-  """CFFL beside FedAvg: work A's model and data, 20 clients, 6,000 to validate.
+def cffl(setup: Setup) -> Implementations:
+  """CFFL and FedAvg: the model of A, 20 clients, 6,000 examples to validate.
 
-  With random labels reputations mean nothing: nobody is isolated here.
+  With random labels reputations are meaningless, so no client is isolated.
   """
   context = setup.context('device')
   task = dataclasses.replace(_mlp_task(), examples=_examples(20, 600, [784]))
   validation = _examples(1, 6000, [784])[0]
-  contenders = collections.OrderedDict(fed_avg=_our_fed_avg(context, task))
+  implementations = collections.OrderedDict(fed_avg=_our_fed_avg(context, task))
   for name, upload_rate in (('cffl', 1.0), ('cffl_sparse', 0.1)):
     process = algorithms.build_cffl(
       task.model_fn,
@@ -172,26 +171,26 @@ def cffl(setup: Setup) -> Contenders:
       client.build_client_data(i, examples, (examples[0][:0], examples[1][:0]))
       for i, examples in enumerate(task.examples)
     ]
-    contenders[name] = _training(context, process, data)
-  return contenders
+    implementations[name] = _training(context, process, data)
+  return implementations
 
 
-def corefed_cnn(setup: Setup) -> Contenders:
-  """CoRe-Fed beside FedAvg: its CIFAR-10 model, 20 of 100 clients a round."""
+def corefed_cnn(setup: Setup) -> Implementations:
+  """CoRe-Fed and FedAvg: its CIFAR-10 model, 20 of 100 clients a round."""
   return _reuse(setup, models.cnn_corefed, [32, 32, 3], num_examples=500)
 
 
-def corefed_mlp(setup: Setup) -> Contenders:
-  """CoRe-Fed beside FedAvg: its perceptron, 20 of 100 clients a round."""
+def corefed_mlp(setup: Setup) -> Implementations:
+  """CoRe-Fed and FedAvg: its perceptron, 20 of 100 clients a round."""
   return _reuse(setup, models.mlp_corefed, [28, 28, 1], num_examples=600)
 
 
-def fedquad(setup: Setup) -> Contenders:
-  """FedQuad and its baselines beside FedAvg: its model, 4 clients, 1 epoch.
+def fedquad(setup: Setup) -> Implementations:
+  """FedQuad, its baselines and FedAvg: its model, 4 clients, 1 epoch.
 
-  MOON's first round, which has nothing to compare with, is not counted.
+  MOON's first round, which has no previous model, is not counted.
   """
-  return _beside_fed_avg(
+  return _with_fed_avg(
     setup,
     _fedquad_task(4, 256),
     fedquad=algorithms.build_fedquad,
@@ -201,11 +200,11 @@ def fedquad(setup: Setup) -> Contenders:
   )
 
 
-def fedakd(setup: Setup) -> Contenders:
-  """FedAKD beside FedAvg: its CIFAR-10 model, 10 clients, 1 epoch.
+def fedakd(setup: Setup) -> Implementations:
+  """FedAKD and FedAvg: its CIFAR-10 model, 10 clients, 1 epoch.
 
-  Labels are random, so that hardly any example teaches the global model; with
-  `all_data` all of them do, and a round is as long as it can be.
+  With random labels hardly any example is used for distillation; with
+  `all_data` all of them are, which gives the longest possible round.
   """
   task = _Task(
     model_fn=models.cnn_fedakd,
@@ -213,7 +212,7 @@ def fedakd(setup: Setup) -> Contenders:
     local_epochs=1,
     batch_size=32,
   )
-  return _beside_fed_avg(
+  return _with_fed_avg(
     setup,
     task,
     fedakd=algorithms.build_fedakd,
@@ -224,10 +223,10 @@ def fedakd(setup: Setup) -> Contenders:
   )
 
 
-def quadruplets(setup: Setup) -> Contenders:
-  """The drawing of quadruplets alone, beside an epoch of a smaller data set.
+def quadruplets(setup: Setup) -> Implementations:
+  """Only drawing quadruplets, and an epoch on a smaller data set.
 
-  The epoch is of FedAvg with FedQuad's model, on one client; see `NOTES`.
+  The epoch is FedAvg with FedQuad's model on one client; see `NOTES`.
   """
   context, task = setup.context('device'), _fedquad_task(1, _NUM_IMAGES)
   rng = np.random.default_rng(0)
@@ -245,7 +244,7 @@ def quadruplets(setup: Setup) -> Contenders:
 
   return collections.OrderedDict(
     {
-      f'fedavg_{_NUM_IMAGES}_images': _our_fed_avg(context, task),
+      f'fed_avg_{_NUM_IMAGES}_images': _our_fed_avg(context, task),
       f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
         context, lambda: (0, None), draw_again
       ),
@@ -253,8 +252,8 @@ def quadruplets(setup: Setup) -> Contenders:
   )
 
 
-def population(setup: Setup) -> Contenders:
-  """What absent clients cost: cohorts of 10, of few clients and of many."""
+def population(setup: Setup) -> Implementations:
+  """The cost of absent clients: cohorts of 10 out of few and out of many."""
   shape = [64]
   task = _Task(
     model_fn=lambda: _mlp(shape, 32),
@@ -269,7 +268,7 @@ def population(setup: Setup) -> Contenders:
 
 
 class _Rounds:
-  """Runs a round at each call, and keeps the state in between."""
+  """Runs a round per call, and keeps the state between calls."""
 
   def __init__(
     self,
@@ -319,15 +318,15 @@ def _fedquad_task(num_clients, num_examples) -> _Task:
   )
 
 
-def _beside_fed_avg(setup, task, **builders) -> Contenders:
-  """FedAvg, and methods whose builders need nothing that it does not."""
+def _with_fed_avg(setup, task, **builders) -> Implementations:
+  """FedAvg, and methods whose builders take the same arguments."""
   context = setup.context('device')
   nothing = [a[:0] for a in task.examples[0]]
   data = [
     client.build_client_data(i, examples, nothing)
     for i, examples in enumerate(task.examples)
   ]
-  contenders = collections.OrderedDict()
+  implementations = collections.OrderedDict()
   for name, build in {'fed_avg': algorithms.build_fed_avg, **builders}.items():
     process = build(
       task.model_fn,
@@ -336,17 +335,17 @@ def _beside_fed_avg(setup, task, **builders) -> Contenders:
       local_epochs=task.local_epochs,
       batch_size=task.batch_size,
     )
-    contenders[name] = _training(context, process, data)
-  return contenders
+    implementations[name] = _training(context, process, data)
+  return implementations
 
 
-def _fed_avg(setup, task) -> Contenders:
-  """The contenders that train a task by FedAvg."""
-  contenders = collections.OrderedDict()
+def _fed_avg(setup, task) -> Implementations:
+  """The implementations of FedAvg on a task."""
+  implementations = collections.OrderedDict()
   for name in setup.names:
     build = _stock_fed_avg if name == 'stock' else _our_fed_avg
-    contenders[name] = build(setup.context(name), task)
-  return contenders
+    implementations[name] = build(setup.context(name), task)
+  return implementations
 
 
 def _our_fed_avg(context, task) -> _Rounds:
@@ -363,7 +362,7 @@ def _our_fed_avg(context, task) -> _Rounds:
 
 
 def _stock_fed_avg(context, task) -> _Rounds:
-  """TFF's FedAvg, as its tutorials build it and its data."""
+  """TFF's FedAvg, built as in TFF's tutorials."""
   data = [
     tf.data.Dataset.from_tensor_slices(_element(x, y))
     .shuffle(len(y))
@@ -387,7 +386,7 @@ def _stock_fed_avg(context, task) -> _Rounds:
 
 
 def _fedaboost(context, task, num_clients) -> _Rounds:
-  """FeDABoost; the ids of the cohort are spread over those of the clients."""
+  """FeDABoost; the cohort's ids are spread evenly over all ids."""
   process = algorithms.build_fedaboost(
     task.model_fn,
     num_clients=num_clients,
@@ -403,8 +402,8 @@ def _fedaboost(context, task, num_clients) -> _Rounds:
   return _training(context, process, data)
 
 
-def _reuse(setup, model_fn, shape, num_examples) -> Contenders:
-  """Cohorts change, so CoRe-Fed reuses the updates of absent clients."""
+def _reuse(setup, model_fn, shape, num_examples) -> Implementations:
+  """Cohorts vary, so that CoRe-Fed reuses updates of absent clients."""
   options = dict(
     num_clients=_REUSE_CLIENTS, client_optimizer=_sgd(), batch_size=50
   )
@@ -417,7 +416,7 @@ def _reuse(setup, model_fn, shape, num_examples) -> Contenders:
     tf.data.Dataset.from_tensors(np.int32(i)) for i in range(_REUSE_CLIENTS)
   ]
 
-  def contender(build):
+  def rounds(build):
     process, rng = build(model_fn, **options), np.random.default_rng(0)
 
     def next_round(state):
@@ -431,13 +430,13 @@ def _reuse(setup, model_fn, shape, num_examples) -> Contenders:
     return _Rounds(setup.context('device'), process.initialize, next_round)
 
   return collections.OrderedDict(
-    fed_avg=contender(algorithms.build_fed_avg),
-    corefed=contender(algorithms.build_corefed),
+    fed_avg=rounds(algorithms.build_fed_avg),
+    corefed=rounds(algorithms.build_corefed),
   )
 
 
 def _training(context, process, data) -> _Rounds:
-  """All clients take part in every round."""
+  """Rounds in which all clients take part."""
   return _Rounds(
     context,
     process.initialize,
@@ -457,7 +456,7 @@ def _table_rounds(context) -> _Rounds:
 
 
 def _table_computations() -> tuple[tff.Computation, tff.Computation]:
-  """The first table, and `<table@SERVER, {id}@CLIENTS> -> table@SERVER`."""
+  """The initial table, and `<table@SERVER, {id}@CLIENTS> -> table@SERVER`."""
 
   @tff.tensorflow.computation
   def build():
@@ -493,7 +492,7 @@ def _table_computations() -> tuple[tff.Computation, tff.Computation]:
 
 
 def _examples(num_clients, num_examples, shape):
-  """Random examples of each client."""
+  """Random examples for each client."""
   rng = np.random.default_rng(0)
   return [
     (
@@ -505,7 +504,7 @@ def _examples(num_clients, num_examples, shape):
 
 
 def _split(x, y):
-  """Training and holdout part; the second is a tenth."""
+  """The training part, and the holdout part: a tenth."""
   end = len(y) - len(y) // 10
   return (x[:end], y[:end]), (x[end:], y[end:])
 

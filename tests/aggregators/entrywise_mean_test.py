@@ -1,9 +1,11 @@
 import collections
+import functools
 
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -11,15 +13,28 @@ ModelWeights = tff.learning.models.ModelWeights
 _TRIPLE = tff.TensorType(np.float32, [3])
 
 
+@functools.cache
+def _process(value_type=_TRIPLE):
+  return aggregators.EntrywiseMeanFactory().create(value_type, value_type)
+
+
 def _run(values, weights, value_type=_TRIPLE):
-  process = aggregators.EntrywiseMeanFactory().create(value_type, value_type)
-  output = process.next(process.initialize(), values, weights)
-  return output.result
+  process = _process(value_type)
+  return process.next(process.initialize(), values, weights).result
+
+
+def test_types():
+  type_signatures.check(
+    _process(),
+    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
+    value=_TRIPLE,
+    measurements=collections.OrderedDict(mean_value=(), mean_weight=()),
+  )
 
 
 @pytest.mark.usefixtures('default_runtime')
 class TestEntrywiseMean:
-  def test_who_does_not_have_an_entry_does_not_count(self):
+  def test_a_client_without_an_entry_is_excluded_from_its_mean(self):
     values = np.float32([[2, 1, 5], [7, 3, 6]])
     masks = np.float32([[1, 1, 0], [0, 1, 0]])
     # 2, not 2 / 2; and 0 where nobody has it.
@@ -39,7 +54,7 @@ class TestEntrywiseMean:
     )
     np.testing.assert_array_equal(found, [2, 3, 2])
 
-  def test_nobody(self):
+  def test_no_client(self):
     np.testing.assert_array_equal(_run([], []), np.zeros(3))
 
   def test_weights_of_a_model_with_statistics(self):
@@ -74,34 +89,3 @@ class TestEntrywiseMean:
     np.testing.assert_allclose(output.result, [1.2, 0.8, 1], rtol=1e-6)
     assert output.measurements['mean_value']['clipped_count'] == 1
     assert output.measurements['mean_weight']['secure_upper_threshold'] == 4
-
-
-def test_types():
-  process = aggregators.EntrywiseMeanFactory().create(_TRIPLE, _TRIPLE)
-  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
-  measurements = collections.OrderedDict(mean_value=(), mean_weight=())
-  result = process.next.type_signature.result
-  for found, expected in (
-    (process.initialize.type_signature.result, state),
-    (result.state, state),
-    (result.result, _TRIPLE),
-    (result.measurements, measurements),
-  ):
-    tff.test.assert_types_identical(
-      found, tff.FederatedType(expected, tff.SERVER)
-    )
-
-
-@pytest.mark.parametrize('name', ['value_sum_factory', 'weight_sum_factory'])
-def test_a_sum_must_be_unweighted(name):
-  with pytest.raises(TypeError, match=f'{name} must be .*found MeanFactory'):
-    aggregators.EntrywiseMeanFactory(**{name: tff.aggregators.MeanFactory()})
-
-
-def test_bad_types():
-  factory = aggregators.EntrywiseMeanFactory()
-  with pytest.raises(TypeError, match='requires a weight of the type of the v'):
-    factory.create(_TRIPLE, tff.TensorType(np.float32))
-  integers = tff.TensorType(np.int32, [3])
-  with pytest.raises(TypeError, match='structures of float32 tensors'):
-    factory.create(integers, integers)

@@ -7,14 +7,30 @@ import tensorflow as tf
 from tff_fair.aggregators import fair_descent
 
 _AXES = np.eye(2)
-_NOBODY = np.zeros([0, 2])
+_NO_CLIENT = np.zeros([0, 2])
 _UNEVEN = np.array([3.0, 1.0])
-_direct = tf.function(fair_descent.fair_direction)
+_direct = tf.function(
+  lambda gradients, losses, absent, angle, forced: fair_descent.fair_direction(
+    gradients, losses, absent, angle=angle, forced=forced
+  ),
+  input_signature=[
+    tf.TensorSpec([None, 2], tf.float64),
+    tf.TensorSpec([None], tf.float64),
+    tf.TensorSpec([None, 2], tf.float64),
+    tf.TensorSpec([], tf.float64),
+    tf.TensorSpec([], tf.bool),
+  ],
+)
 
 
-def _direction(gradients=_AXES, losses=_UNEVEN, absent=_NOBODY, **options):
-  options = {'angle': math.pi / 180, 'forced': tf.constant(False), **options}
-  found = _direct(*map(tf.constant, (gradients, losses, absent)), **options)
+def _direction(
+  gradients=_AXES,
+  losses=_UNEVEN,
+  absent=_NO_CLIENT,
+  angle=math.pi / 180,
+  forced=False,
+):
+  found = _direct(gradients, losses, absent, angle, forced)
   return {name: value.numpy() for name, value in found.items()}
 
 
@@ -24,11 +40,11 @@ class TestFairGuidance:
     np.testing.assert_allclose(phi, math.radians(26.565051), rtol=1e-7)
     np.testing.assert_allclose(guide, [0.316228, -0.948683], atol=1e-6)
 
-  @pytest.mark.parametrize('losses', [[0.7, 0.7, 0.7], [0, 0], [0.3], []])
-  def test_equal_losses_need_none(self, losses):
-    phi, guide = fair_descent.fair_guidance(np.array(losses, np.float64))
-    assert phi == 0
-    np.testing.assert_array_equal(guide, np.zeros(len(losses)))
+  def test_equal_losses_need_none(self):
+    for losses in ([0.7, 0.7, 0.7], [0, 0], [0.3], []):
+      phi, guide = fair_descent.fair_guidance(np.array(losses, np.float64))
+      assert phi == 0
+      np.testing.assert_array_equal(guide, np.zeros(len(losses)))
 
 
 class TestFairDirection:
@@ -49,13 +65,13 @@ class TestFairDirection:
     assert found['active']
 
   def test_forced_at_any_angle(self):
-    forced = _direction(angle=math.pi / 2, forced=tf.constant(True))
+    forced = _direction(angle=math.pi / 2, forced=True)
     np.testing.assert_allclose(
       forced['direction'], _direction()['direction'], rtol=1e-12
     )
 
   def test_equal_losses_cannot_be_forced(self):
-    found = _direction(losses=np.ones(2), forced=tf.constant(True))
+    found = _direction(losses=np.ones(2), forced=True)
     assert not found['active']
     np.testing.assert_allclose(found['direction'], [0.5, 0.5], atol=1e-9)
 
@@ -73,35 +89,31 @@ class TestFairDirection:
     found = _direction(np.array([[3.0, 4.0]]), np.ones(1))
     np.testing.assert_allclose(found['direction'], [3, 4])
 
-  @pytest.mark.parametrize(
-    ('gradients', 'losses'),
-    [([[1, 0], [-1, 0]], [2, 2]), (np.zeros([0, 2]), [])],
-  )
-  def test_nothing_descends(self, gradients, losses):
-    found = _direction(np.array(gradients, float), np.array(losses, float))
-    np.testing.assert_array_equal(found['direction'], [0, 0])
-    assert found['scale'] == 0
+  def test_nothing_descends(self):
+    for gradients, losses in (
+      ([[1, 0], [-1, 0]], [2, 2]),
+      (np.zeros([0, 2]), []),
+    ):
+      found = _direction(np.array(gradients, float), np.array(losses, float))
+      np.testing.assert_array_equal(found['direction'], [0, 0])
+      assert found['scale'] == 0
 
-  def test_nobody_but_absent_clients(self):
+  def test_only_absent_clients(self):
     found = _direction(np.zeros([0, 2]), np.zeros(0), np.ones([1, 2]))
     np.testing.assert_array_equal(found['direction'], [0, 0])
 
 
-class TestStepLadder:
-  @pytest.mark.parametrize(
-    ('scale', 'left', 's', 'expected'),
-    [
-      (1.0, False, 1, [2, 1, 0.5]),
-      (1.0, True, 1, [1, 0.5]),
-      (1.0, False, 3, [8, 4, 2, 1, 0.5, 0.25, 0.125]),
-      # Down to .5 / 4.4 = .1136.
-      (4.4, False, 1, [2, 1, 0.5, 0.25, 0.125]),
-      (1e9, True, 0, [1 / 2**k for k in range(8)]),
-      (0.0, False, 1, []),
-    ],
-  )
-  def test_by_hand(self, scale, left, s, expected):
-    rate = tf.constant(0.1, tf.float64)
+def test_step_ladder():
+  rate = tf.constant(0.1, tf.float64)
+  for scale, left, s, expected in (
+    (1.0, False, 1, [2, 1, 0.5]),
+    (1.0, True, 1, [1, 0.5]),
+    (1.0, False, 3, [8, 4, 2, 1, 0.5, 0.25, 0.125]),
+    # Down to .5 / 4.4 = .1136.
+    (4.4, False, 1, [2, 1, 0.5, 0.25, 0.125]),
+    (1e9, True, 0, [1 / 2**k for k in range(8)]),
+    (0.0, False, 1, []),
+  ):
     steps = fair_descent.step_ladder(rate, scale, left, s)
     assert steps.shape == 2 * s + 8
     np.testing.assert_allclose(

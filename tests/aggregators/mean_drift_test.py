@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 _FLOAT = tff.TensorType(np.float32)
@@ -22,62 +23,14 @@ def _assert_close(found, expected):
 
 
 def test_types():
-  process = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
-  assert process.is_weighted
-  state = collections.OrderedDict(
-    drift=_PAIR, value_sum_process=(), count_sum_process=()
+  type_signatures.check(
+    _FOUR_CLIENTS.create(_PAIR, _FLOAT),
+    state=collections.OrderedDict(
+      drift=_PAIR, value_sum_process=(), count_sum_process=()
+    ),
+    value=_PAIR,
+    measurements=collections.OrderedDict(mean_value=(), mean_count=()),
   )
-  measurements = collections.OrderedDict(mean_value=(), mean_count=())
-  result = process.next.type_signature.result
-  for found, expected in (
-    (process.initialize.type_signature.result, state),
-    (result.state, state),
-    (result.result, _PAIR),
-    (result.measurements, measurements),
-  ):
-    tff.test.assert_types_identical(
-      found, tff.FederatedType(expected, tff.SERVER)
-    )
-
-
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'message'),
-  [
-    (tff.TensorType(np.int32, [2]), _FLOAT, 'MeanDrift.*float32 tensors'),
-    (tff.TensorType(np.float32, [None]), _FLOAT, 'MeanDrift.*known'),
-    (
-      _PAIR,
-      tff.TensorType(np.int32),
-      'MeanDriftFactory requires the weight type float32. Found.*int32',
-    ),
-    (
-      _PAIR,
-      tff.to_type(collections.OrderedDict(weight=np.float32)),
-      'MeanDriftFactory requires the weight type float32. Found.*weight',
-    ),
-  ],
-)
-def test_bad_types(value_type, weight_type, message):
-  with pytest.raises(TypeError, match=message):
-    _FOUR_CLIENTS.create(value_type, weight_type)
-
-
-@pytest.mark.parametrize(
-  ('num_clients', 'error', 'message'),
-  [
-    (0, ValueError, 'num_clients must be at least 1, found 0'),
-    (1.5, TypeError, 'num_clients must be an integer, found 1.5'),
-  ],
-)
-def test_bad_arguments(num_clients, error, message):
-  with pytest.raises(error, match=message):
-    aggregators.MeanDriftFactory(num_clients)
-
-
-@pytest.mark.parametrize('name', ['value_sum_factory', 'count_sum_factory'])
-def test_a_sum_must_be_unweighted(name):
-  with pytest.raises(TypeError, match=f'{name} must be .*found MeanFactory'):
-    aggregators.MeanDriftFactory(4, **{name: tff.aggregators.MeanFactory()})
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -100,8 +53,11 @@ def test_the_sums_are_those_of_the_factories():
 class TestExecution:
   _PROCESS = _FOUR_CLIENTS.create(_PAIR, _FLOAT)
 
+  def _first(self, updates, weights=None):
+    return _run(self._PROCESS, self._PROCESS.initialize(), updates, weights)
+
   def _after_one_round(self):
-    return _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]])
+    return self._first([[1, 0], [3, 2]])
 
   def test_two_rounds_by_hand(self):
     np.testing.assert_array_equal(self._PROCESS.initialize()['drift'], [0, 0])
@@ -114,47 +70,25 @@ class TestExecution:
     _assert_close(second.state['drift'], [-1.5, 0.5])
     _assert_close(second.result, [3.5, -4.5])
 
-  def test_example_of_all_clients(self):
-    # Of w = 1, y = (.82, 1.54): h is .18 on average.
-    process = aggregators.MeanDriftFactory(2).create(_FLOAT, _FLOAT)
-    output = _run(process, process.initialize(), [0.18, -0.54])
-    assert output.state['drift'] == pytest.approx(0.18)
-    assert 1 - output.result == pytest.approx(1.36)
-
-  def test_an_update_that_is_not_finite_counts_nowhere(self):
-    expected = _run(self._PROCESS, self._PROCESS.initialize(), [[1, 0]])
-    for bad in (np.nan, np.inf):
-      found = _run(
-        self._PROCESS, self._PROCESS.initialize(), [[1, 0], [bad, 1]]
+  def test_excluded_clients_and_weights(self):
+    expected = self._after_one_round()
+    for found in (
+      # Only the sign of a weight is used.
+      self._first([[1, 0], [3, 2]], [1e-3, 50]),
+      self._first([[9, 9], [1, 0], [np.nan, 0], [3, 2]], [0, 1, 0, 1]),
+      self._first([[1, 0], [np.nan, 1], [np.inf, 1], [3, 2]]),
+    ):
+      np.testing.assert_array_equal(found.result, expected.result)
+      np.testing.assert_array_equal(
+        found.state['drift'], expected.state['drift']
       )
-      _assert_close(found.result, expected.result)
-      _assert_close(found.state['drift'], expected.state['drift'])
 
-  def test_only_the_sign_of_a_weight_matters(self):
-    expected = self._after_one_round()
-    found = _run(
-      self._PROCESS, self._PROCESS.initialize(), [[1, 0], [3, 2]], [1e-3, 50]
-    )
-    np.testing.assert_array_equal(found.result, expected.result)
-    np.testing.assert_array_equal(found.state['drift'], expected.state['drift'])
-
-  def test_who_has_weight_0_counts_in_neither(self):
-    expected = self._after_one_round()
-    found = _run(
-      self._PROCESS,
-      self._PROCESS.initialize(),
-      [[9, 9], [1, 0], [np.nan, np.inf], [3, 2]],
-      [0, 1, 0, 1],
-    )
-    np.testing.assert_array_equal(found.result, expected.result)
-    np.testing.assert_array_equal(found.state['drift'], expected.state['drift'])
-
-  @pytest.mark.parametrize('updates', [[], [[5, 5]]])
-  def test_nobody_leaves_all_as_it_was(self, updates):
+  def test_without_clients_nothing_changes(self):
     before = self._after_one_round().state
-    output = _run(self._PROCESS, before, updates, [0] * len(updates))
-    np.testing.assert_array_equal(output.result, [0, 0])
-    np.testing.assert_array_equal(output.state['drift'], before['drift'])
+    for updates in ([], [[5, 5]]):
+      output = _run(self._PROCESS, before, updates, [0] * len(updates))
+      np.testing.assert_array_equal(output.result, [0, 0])
+      np.testing.assert_array_equal(output.state['drift'], before['drift'])
 
   def test_structures_are_kept(self):
     value_type = tff.to_type([_PAIR, collections.OrderedDict(a=_FLOAT)])

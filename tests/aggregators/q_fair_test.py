@@ -1,10 +1,12 @@
 import collections
+import functools
 import math
 
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
 from tff_fair.aggregators import q_fair
 
@@ -18,16 +20,17 @@ _LOSSES = (1.0, 2.0)
 
 
 class TestWeight:
-  @pytest.mark.parametrize(
-    ('q', 'expected'),
-    # q = 1: h_1 = 1 + 10 and h_2 = 2^2 + 10 * 2.
-    [(1.0, [11, 24]), (0.1, [10.1, 10.932089]), (0.0, [10, 10])],
-  )
-  def test_by_hand(self, q, expected):
-    _, weight = q_fair.q_fair_weight(
-      np.array([0.01, 0.04]), np.array(_LOSSES), 0.1, q
-    )
-    np.testing.assert_allclose(weight, expected, rtol=1e-6)
+  def test_by_hand(self):
+    for q, expected in (
+      # h_1 = 1 + 10 and h_2 = 2^2 + 10 * 2.
+      (1.0, [11, 24]),
+      (0.1, [10.1, 10.932089]),
+      (0.0, [10, 10]),
+    ):
+      _, weight = q_fair.q_fair_weight(
+        np.array([0.01, 0.04]), np.array(_LOSSES), 0.1, q
+      )
+      np.testing.assert_allclose(weight, expected, rtol=1e-6)
 
   def test_the_scaled_update_is_delta_by_h(self):
     squared_norm, loss, rate, q = 0.3, 1.7, 0.02, 2.5
@@ -42,15 +45,11 @@ class TestWeight:
     np.testing.assert_allclose(scale, 1e-8, rtol=1e-6)
     np.testing.assert_allclose(weight, 1e8, rtol=1e-6)
 
-  def test_without_a_rate_there_is_no_weight(self):
-    scale, weight = q_fair.q_fair_weight(0.0, 0.0, 0.0, 1.0)
-    assert (scale, weight) == (1, 0)
-
-  @pytest.mark.parametrize(('loss', 'rate'), [(-1.0, 0.1), (1.0, -0.1)])
-  def test_no_weight_for_a_negative_loss_or_rate(self, loss, rate):
+  def test_no_weight_for_a_negative_loss_or_rate(self):
     # By the formula h = q |u|^2 / eta^2 + F / eta = 20 and 40.
-    scale, weight = q_fair.q_fair_weight(0.3, loss, rate, 1.0)
-    assert (scale, weight) == (1, 0)
+    for loss, rate in ((0.0, 0.0), (-1.0, 0.1), (1.0, -0.1)):
+      scale, weight = q_fair.q_fair_weight(0.3, loss, rate, 1.0)
+      assert (scale, weight) == (1, 0)
 
 
 def _weights(losses, rate=0.1):
@@ -60,62 +59,38 @@ def _weights(losses, rate=0.1):
   ]
 
 
-def _aggregate(q, updates, weights, inner=None):
-  process = aggregators.QFairFactory(q, inner).create(_PAIR, q_fair.WEIGHT_TYPE)
+@functools.cache
+def _process(q):
+  return aggregators.QFairFactory(q).create(_PAIR, q_fair.WEIGHT_TYPE)
+
+
+def _aggregate(q, updates, weights):
+  process = _process(q)
   updates = [np.array(u, np.float32) for u in updates]
   return process.next(process.initialize(), updates, weights)
 
 
 def test_types():
-  process = aggregators.QFairFactory(1.0).create(_PAIR, q_fair.WEIGHT_TYPE)
   means = collections.OrderedDict(mean_value=(), mean_weight=())
-  tff.test.assert_types_identical(
-    process.next.type_signature.result.measurements,
-    tff.FederatedType(
-      collections.OrderedDict(
-        num_aggregated=np.int32, weight_sum=np.float32, mean=means
-      ),
-      tff.SERVER,
+  type_signatures.check(
+    _process(1.0),
+    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
+    value=_PAIR,
+    measurements=collections.OrderedDict(
+      num_aggregated=np.int32, weight_sum=np.float32, mean=means
     ),
   )
-  assert process.next.type_signature.result.result.member == _PAIR
-
-
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'message'),
-  [
-    (tff.TensorType(np.int32), q_fair.WEIGHT_TYPE, 'float32 tensors of known'),
-    (_PAIR, _FLOAT, 'weight type <loss=float32,learning_rate=float32>. Found'),
-  ],
-)
-def test_bad_types(value_type, weight_type, message):
-  with pytest.raises(TypeError, match=message):
-    aggregators.QFairFactory(1.0).create(value_type, weight_type)
-
-
-def test_bad_arguments():
-  with pytest.raises(ValueError, match='q must be at least 0.0, found -1'):
-    aggregators.QFairFactory(-1)
-  with pytest.raises(TypeError, match='found SumFactory'):
-    aggregators.QFairFactory(1, tff.aggregators.SumFactory())
 
 
 @pytest.mark.usefixtures('default_runtime')
 class TestExecution:
-  @pytest.mark.parametrize(
-    ('q', 'expected'),
-    [
-      (1.0, [0.028571, 0.114286]),
-      (0.1, [0.047546, 0.101918]),
-      (0.0, [0.05, 0.1]),
-    ],
-  )
-  def test_worked_example(self, q, expected):
-    output = _aggregate(q, _UPDATES, _weights(_LOSSES))
-    np.testing.assert_allclose(output.result, expected, atol=1e-6)
-    assert output.measurements['num_aggregated'] == 2
+  def test_worked_example(self):
+    for q, expected in ((1.0, [0.028571, 0.114286]), (0.0, [0.05, 0.1])):
+      output = _aggregate(q, _UPDATES, _weights(_LOSSES))
+      np.testing.assert_allclose(output.result, expected, atol=1e-6)
+      assert output.measurements['num_aggregated'] == 2
 
-  def test_who_takes_no_part_does_not_matter(self):
+  def test_excluded_clients_do_not_matter(self):
     alone = _aggregate(1.0, _UPDATES, _weights(_LOSSES))
     together = _aggregate(
       1.0,
@@ -130,20 +105,20 @@ class TestExecution:
     assert together.measurements['num_aggregated'] == 2
     assert together.measurements['weight_sum'] == 35
 
-  def test_nobody_takes_part(self):
+  def test_no_client_remains(self):
     for updates in ([], [[1, 1]]):
       output = _aggregate(1.0, updates, _weights([1], rate=0)[: len(updates)])
       np.testing.assert_array_equal(output.result, [0, 0])
 
-  def test_inner_factory_is_used(self):
-    inner = tff.aggregators.clipping_factory(0.0, tff.aggregators.MeanFactory())
-    output = _aggregate(1.0, _UPDATES, _weights(_LOSSES), inner)
-    np.testing.assert_array_equal(output.result, [0, 0])
-    assert 'clipped_count' in output.measurements['mean']
-
-  def test_statistics_are_only_averaged(self):
+  def test_inner_factory_and_statistics(self):
+    inner = tff.aggregators.add_measurements(
+      tff.aggregators.MeanFactory(),
+      client_measurement_fn=lambda value, weight: collections.OrderedDict(
+        sum_of_h=tff.federated_sum(weight)
+      ),
+    )
     value_type = tff.types.to_type(ModelWeights([_PAIR], [_FLOAT]))
-    process = aggregators.QFairFactory(1.0).create(
+    process = aggregators.QFairFactory(1.0, inner).create(
       value_type, q_fair.WEIGHT_TYPE
     )
     values = [
@@ -154,4 +129,6 @@ class TestExecution:
     np.testing.assert_allclose(
       output.result.trainable[0], [0.028571, 0.114286], atol=1e-6
     )
+    # Statistics are only averaged.
     assert output.result.non_trainable[0] == pytest.approx(11 + 2 * 24)
+    assert output.measurements['mean']['sum_of_h'] == 35

@@ -1,4 +1,5 @@
 import collections
+import functools
 import math
 
 import numpy as np
@@ -6,8 +7,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.aggregators import type_signatures
 from tff_fair import aggregators
-from tff_fair import models
 
 _VALUE = tff.types.to_type([tff.TensorType(np.float32, [2]), np.float32])
 _ALPHA = tff.TensorType(np.float32)
@@ -17,26 +18,23 @@ _BOTH = tff.types.to_type(
 
 
 class TestSammeAlpha:
-  @pytest.mark.parametrize(
-    ('error', 'num_classes', 'expected'),
-    [
+  def test_by_hand(self):
+    for error, num_classes, expected in (
       (0.6, 10, 1.791759),  # ln(.4 / .6) + ln 9
       (0.95, 4, -1.845827),  # ln(.05 / .95) + ln 3
       (0.4, 10, 2.602690),
-      (0.1, 5, 3.583519),
-      (0.85, 4, -0.635989),
       (0.5, 2, 0.0),  # Chance, of two classes.
       (0.0, 2, 13.815510),  # ln(1e6), the clip.
       (1.0, 2, -13.815510),
       (0.0, 10, 16.012735),  # 13.8155 + ln 9
       (0.3, 1, 0.0),  # One class: nothing is better than chance.
       (0.3, 0, 0.0),
-    ],
-  )
-  def test_by_hand(self, error, num_classes, expected):
-    alpha = aggregators.samme_alpha(error, num_classes)
-    assert alpha.dtype == tf.float32
-    np.testing.assert_allclose(alpha, expected, rtol=1e-6, atol=1e-7)
+    ):
+      alpha = aggregators.samme_alpha(error, num_classes)
+      assert alpha.dtype == tf.float32
+      np.testing.assert_allclose(alpha, expected, rtol=1e-6, atol=1e-7)
+    alpha = aggregators.samme_alpha(0.0, 2, error_clip=0.1)
+    np.testing.assert_allclose(alpha, math.log(9), rtol=1e-6)
 
   def test_exact_near_one(self):
     error = np.float32(1 - 2e-5)
@@ -49,83 +47,29 @@ class TestSammeAlpha:
     alpha = aggregators.samme_alpha([0.6, 0.3], tf.constant([10, 1]))
     np.testing.assert_allclose(alpha, [1.791759, 0.0], rtol=1e-6)
 
-  @pytest.mark.parametrize('error_clip', [0.0, -1e-6, 0.5])
-  def test_bad_clip(self, error_clip):
-    with pytest.raises(ValueError, match=r'between 0 and 0\.5, found'):
-      aggregators.samme_alpha(0.1, 10, error_clip=error_clip)
-
-
-def test_types():
-  process = aggregators.SammeAlphaFactory().create(_VALUE, _ALPHA)
-  assert process.is_weighted
-  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
-  tff.test.assert_types_identical(
-    process.initialize.type_signature,
-    tff.FunctionType(None, tff.FederatedType(state, tff.SERVER)),
-  )
-  measurements = collections.OrderedDict(
-    num_aggregated=np.int32,
-    num_excluded=np.int32,
-    num_non_finite=np.int32,
-    alpha_sum=np.float32,
-    fallback=np.int32,
-    mean=collections.OrderedDict(mean_value=(), mean_weight=()),
-  )
-  tff.test.assert_types_identical(
-    process.next.type_signature,
-    tff.FunctionType(
-      collections.OrderedDict(
-        state=tff.FederatedType(state, tff.SERVER),
-        value=tff.FederatedType(_VALUE, tff.CLIENTS),
-        weight=tff.FederatedType(_ALPHA, tff.CLIENTS),
-      ),
-      tff.templates.MeasuredProcessOutput(
-        state=tff.FederatedType(state, tff.SERVER),
-        result=tff.FederatedType(_VALUE, tff.SERVER),
-        measurements=tff.FederatedType(measurements, tff.SERVER),
-      ),
-    ),
-  )
-
-
-@pytest.mark.parametrize(
-  ('value_type', 'weight_type', 'fallback', 'message'),
-  [
-    (tff.TensorType(np.int32), _ALPHA, 'keep', 'floating-point tensors'),
-    (_VALUE, tff.TensorType(np.int32), 'keep', 'weight type float32'),
-    (_VALUE, _BOTH, 'keep', 'weight type float32'),
-    (_VALUE, _ALPHA, 'fed_avg', 'alpha=float32,num_examples=float32'),
-  ],
-)
-def test_bad_types(value_type, weight_type, fallback, message):
-  factory = aggregators.SammeAlphaFactory(fallback=fallback)
-  with pytest.raises(TypeError, match=message):
-    factory.create(value_type, weight_type)
-
-
-def test_bad_arguments():
-  with pytest.raises(ValueError, match=r"one of \('keep', 'fed_avg'\), found"):
-    aggregators.SammeAlphaFactory(fallback='drop')
-  with pytest.raises(TypeError, match='found SumFactory'):
-    aggregators.SammeAlphaFactory(tff.aggregators.SumFactory())
-
 
 def _values(*numbers):
   """A value for each number x: [[x, 10 x], -x]."""
   return [[np.array([x, 10 * x], np.float32), np.float32(-x)] for x in numbers]
 
 
-def _aggregate(factory, values, weights):
-  weight_type = _ALPHA
+@functools.cache
+def _process(fallback='keep'):
+  factory = aggregators.SammeAlphaFactory(fallback=fallback)
+  return factory.create(_VALUE, _ALPHA if fallback == 'keep' else _BOTH)
+
+
+def _aggregate(values, weights):
+  """Pairs of alpha and a number of examples are for `fallback='fed_avg'`."""
+  process = _process()
   if isinstance(weights[0], tuple):
-    weight_type = _BOTH
+    process = _process('fed_avg')
     weights = [
       collections.OrderedDict(alpha=np.float32(a), num_examples=np.float32(n))
       for a, n in weights
     ]
   else:
     weights = [np.float32(w) for w in weights]
-  process = factory.create(_VALUE, weight_type)
   return process.next(process.initialize(), values, weights)
 
 
@@ -136,78 +80,50 @@ def _check(output, expected, **measurements):
   assert found == pytest.approx(measurements)
 
 
+def test_types():
+  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
+  measurements = collections.OrderedDict(
+    num_aggregated=np.int32,
+    num_excluded=np.int32,
+    num_non_finite=np.int32,
+    alpha_sum=np.float32,
+    fallback=np.int32,
+    mean=collections.OrderedDict(mean_value=(), mean_weight=()),
+  )
+  type_signatures.check(
+    _process(), state=state, value=_VALUE, measurements=measurements
+  )
+
+
 @pytest.mark.usefixtures('default_runtime')
 class TestExecution:
-  def test_worked_example(self):
-    factory = aggregators.SammeAlphaFactory()
-    process = factory.create(tff.TensorType(np.float32, [2]), _ALPHA)
-    mu = [np.array(m, np.float32) for m in ([1, 0], [0, 1], [4, 4])]
-    alpha = [np.float32(a) for a in (2.602690, 3.583519, -0.635989)]
-    output = process.next(process.initialize(), mu, alpha)
-    np.testing.assert_allclose(output.result, [0.420725, 0.579275], atol=1e-6)
-
   def test_mean_over_positive_alphas(self):
     # (1 * 2 + 3 * 6) / 4
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(), _values(2, 6, 100), [1, 3, -5]
-    )
+    output = _aggregate(_values(2, 6, 100), [1, 3, -5])
     _check(output, 5, num_aggregated=2, num_excluded=1, alpha_sum=4, fallback=0)
-
-  def test_zero_alpha_is_excluded(self):
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(), _values(2, 100), [1, 0]
-    )
+    output = _aggregate(_values(2, 100), [1, 0])
     _check(output, 2, num_aggregated=1, num_excluded=1)
 
-  @pytest.mark.parametrize('alpha', [math.nan, math.inf, -math.inf])
-  def test_non_finite_alpha_is_excluded(self, alpha):
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(), _values(2, 100), [1, alpha]
-    )
-    _check(output, 2, num_aggregated=1, num_non_finite=1, alpha_sum=1)
+  def test_what_is_not_finite_is_excluded(self):
+    for alpha in (math.nan, math.inf, -math.inf):
+      output = _aggregate(_values(2, 100), [1, alpha])
+      _check(output, 2, num_aggregated=1, num_non_finite=1, alpha_sum=1)
+    for value in (math.nan, math.inf):
+      output = _aggregate(_values(2, value), [1, 7])
+      _check(output, 2, num_aggregated=1, num_non_finite=1, alpha_sum=1)
 
-  @pytest.mark.parametrize('value', [math.nan, math.inf])
-  def test_non_finite_value_is_excluded(self, value):
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(), _values(2, value), [1, 7]
-    )
-    _check(output, 2, num_aggregated=1, num_non_finite=1, alpha_sum=1)
-
-  def test_nobody_keeps(self):
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(), _values(2, 6, math.nan), [-1, 0, 5]
-    )
+  def test_without_a_positive_alpha(self):
+    output = _aggregate(_values(2, 6, math.nan), [-1, 0, 5])
     _check(output, 0, num_aggregated=0, num_excluded=2, fallback=1)
-
-  def test_nobody_falls_back_to_the_mean_by_examples(self):
-    # (1 * 2 + 3 * 6) / 4; the non-finite value stays out.
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(fallback='fed_avg'),
-      _values(2, 6, math.nan),
-      [(-1, 1), (-2, 3), (-3, 50)],
-    )
+    # (1 * 2 + 3 * 6) / 4; the non-finite value is excluded.
+    output = _aggregate(_values(2, 6, math.nan), [(-1, 1), (-2, 3), (-3, 50)])
     _check(output, 5, num_aggregated=0, num_excluded=2, fallback=1)
-
-  def test_fallback_rests_while_somebody_is_positive(self):
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(fallback='fed_avg'),
-      _values(2, 6),
-      [(-1, 1), (2, 3)],
-    )
-    _check(output, 6, num_aggregated=1, num_excluded=1, fallback=0)
-
-  def test_nobody_at_all(self):
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(fallback='fed_avg'), _values(2), [(-1, 0)]
-    )
+    output = _aggregate(_values(2), [(-1, 0)])
     _check(output, 0, num_aggregated=0, fallback=1)
 
-  def test_inner_factory_is_used(self):
-    inner = tff.aggregators.clipping_factory(0.0, tff.aggregators.MeanFactory())
-    output = _aggregate(
-      aggregators.SammeAlphaFactory(inner), _values(2, 6), [1, 3]
-    )
-    _check(output, 0, num_aggregated=2)
+  def test_no_fallback_if_one_alpha_is_positive(self):
+    output = _aggregate(_values(2, 6), [(-1, 1), (2, 3)])
+    _check(output, 6, num_aggregated=1, num_excluded=1, fallback=0)
 
   def test_state_passes_through_the_rounds(self):
     quantile = tff.aggregators.PrivateQuantileEstimationProcess.no_noise(
@@ -224,69 +140,3 @@ class TestExecution:
       norms.append(float(np.linalg.norm([*output.result[0], output.result[1]])))
     # The bound follows the clients' norm upwards by a factor e each round.
     np.testing.assert_allclose(norms, np.exp([0, 1, 2]), rtol=1e-4)
-
-
-_OUTER = {
-  'clipping': lambda inner: tff.aggregators.clipping_factory(1.0, inner),
-  'zeroing': lambda inner: tff.aggregators.zeroing_factory(100.0, inner),
-  'measurements': lambda inner: tff.aggregators.add_measurements(
-    inner, server_measurement_fn=lambda value: collections.OrderedDict()
-  ),
-}
-
-
-@pytest.mark.usefixtures('default_runtime')
-class TestComposition:
-  @pytest.mark.parametrize('fallback', ['keep', 'fed_avg'])
-  @pytest.mark.parametrize(
-    ('outer', 'expected'),
-    # Clipping scales a value to norm 1; zeroing drops the one of norm > 100.
-    [
-      ('clipping', 1.0),
-      ('zeroing', 0.5 * math.sqrt(102)),
-      ('measurements', None),
-    ],
-  )
-  def test_around_it(self, outer, expected, fallback):
-    factory = _OUTER[outer](aggregators.SammeAlphaFactory(fallback=fallback))
-    weights = [1, 1] if fallback == 'keep' else [(1, 5), (1, 9)]
-    output = _aggregate(factory, _values(1, 20), weights)
-    norm = math.hypot(*output.result[0], output.result[1])
-    if expected is None:
-      expected = 10.5 * math.sqrt(102)
-    assert norm == pytest.approx(expected, rel=1e-5)
-
-  def test_within_stock_fed_avg(self):
-    """TFF's FedAvg, whose clients weigh alike, moves as with its own mean."""
-    x = np.random.default_rng(0).normal(size=[8, 2, 2, 1]).astype(np.float32)
-    data = tf.data.Dataset.from_tensor_slices((x, np.arange(8) % 3)).batch(4)
-
-    def model_fn():
-      tf.keras.utils.set_random_seed(1)
-      keras_model = models.mlp_fedaboost((2, 2, 1), 3)
-      return tff.learning.models.from_keras_model(
-        tf.keras.Model(keras_model.input, keras_model.output['logits']),
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        input_spec=data.element_spec,
-      )
-
-    weights = []
-    for aggregator in (
-      aggregators.SammeAlphaFactory(),
-      tff.aggregators.MeanFactory(),
-    ):
-      process = tff.learning.algorithms.build_weighted_fed_avg(
-        model_fn,
-        client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.1),
-        model_aggregator=aggregator,
-      )
-      state = process.initialize()
-      for _ in range(2):
-        output = process.next(state, [data, data.take(1)])
-        state = output.state
-      weights.append(process.get_model_weights(state).trainable)
-      if isinstance(aggregator, aggregators.SammeAlphaFactory):
-        assert output.metrics['aggregator']['num_aggregated'] == 2
-        assert output.metrics['aggregator']['alpha_sum'] == 12  # Examples.
-    for ours, theirs in zip(*weights, strict=True):
-      np.testing.assert_allclose(ours, theirs, atol=1e-6)

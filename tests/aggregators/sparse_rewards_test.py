@@ -1,9 +1,9 @@
 import collections
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
+from tff_fair.aggregators import gathered
 from tff_fair.aggregators import sparse_rewards
 
 # Of a kernel with ties, and of a bias.
@@ -40,24 +40,20 @@ class TestRewards:
     )
     np.testing.assert_array_equal(bias, [[0, 4]] * 3)
 
-  @pytest.mark.parametrize('per_layer', [True, False])
-  def test_nothing_and_everything(self, per_layer):
-    kernel, bias = _rewards(0.0, 1.0, per_layer=per_layer)
-    np.testing.assert_array_equal(kernel, [np.zeros((2, 3)), _KERNEL])
-    np.testing.assert_array_equal(bias, [np.zeros(2), _BIAS])
-
-  @pytest.mark.parametrize('per_layer', [True, False])
-  def test_of_equal_entries_the_first_and_no_more(self, per_layer):
+  def test_limits_and_ties(self):
     equal = np.float32([1, -1, 1, -1, 1, 1, -1, 1, 1, 1])
-    (found,) = _rewards(0.3, per_layer=per_layer, aggregate=[equal])
-    np.testing.assert_array_equal(found, [[1, -1, 1] + 7 * [0]])
-
-  @pytest.mark.parametrize('per_layer', [True, False])
-  def test_whole_products_are_not_rounded_away(self, per_layer):
     values = np.arange(1, 101, dtype=np.float32)
     shares = np.arange(101) / 100  # 0.29 * 100 < 29 and 0.07 * 100 > 7.
-    (found,) = _rewards(*shares, per_layer=per_layer, aggregate=[values])
-    np.testing.assert_array_equal(np.count_nonzero(found, axis=1), range(101))
+    for per_layer in (True, False):
+      kernel, bias = _rewards(0.0, 1.0, per_layer=per_layer)
+      np.testing.assert_array_equal(kernel, [np.zeros((2, 3)), _KERNEL])
+      np.testing.assert_array_equal(bias, [np.zeros(2), _BIAS])
+      # Of equal entries the first and no more.
+      (found,) = _rewards(0.3, per_layer=per_layer, aggregate=[equal])
+      np.testing.assert_array_equal(found, [[1, -1, 1] + 7 * [0]])
+      # Rounding does not lose whole products.
+      (found,) = _rewards(*shares, per_layer=per_layer, aggregate=[values])
+      np.testing.assert_array_equal(np.count_nonzero(found, axis=1), range(101))
 
   def test_the_smallest_share_is_an_entry_of_each_variable(self):
     kernel, bias = _rewards(1e-3, per_layer=True)
@@ -73,9 +69,9 @@ def test_unit_updates():
   np.testing.assert_allclose(found, [[0.3, 0.4], [0, 0], [0, -0.25]], rtol=1e-6)
 
 
-def test_normalized_and_relative():
+def test_divide_by_sum_and_max():
   values = np.array([1.0, 3.0])
-  np.testing.assert_array_equal(sparse_rewards.normalized(values), [0.25, 0.75])
-  np.testing.assert_array_equal(sparse_rewards.relative(values), [1 / 3, 1])
-  for function in (sparse_rewards.normalized, sparse_rewards.relative):
+  np.testing.assert_array_equal(gathered.divide_by_sum(values), [0.25, 0.75])
+  np.testing.assert_array_equal(gathered.divide_by_max(values), [1 / 3, 1])
+  for function in (gathered.divide_by_sum, gathered.divide_by_max):
     np.testing.assert_array_equal(function(np.zeros(2)), [0, 0])

@@ -27,16 +27,16 @@ class Options:
   alignment: str = 'server'
   gradient_reuse: bool = True
   include_positive: bool = False
-  gamma: float = 0.5
+  fairness_exponent: float = 0.5
   sharpness: float = 2.0
-  beta: float = 0.5
+  distillation_rate: float = 0.5
   temperature: float = 0.07
   contrastive_weight: float = 0.1
   distillation_weight: float = 0.1
 
   def __post_init__(self):
     if self.variant == 'cofed':  # No distillation.
-      self.beta = 0.0
+      self.distillation_rate = 0.0
 
 
 def flatten(weights):
@@ -131,7 +131,7 @@ def aligning_loss(z, target, z_g, others, options):
 def aligning_gradient(z, z_g, others, options):
   """Of `aligning_loss` with respect to `z`, with the target computed at `z`."""
   contrast = contrastive_gradient(z, z_g, others, options)
-  distance = z - refined(z, z_g, options.beta)
+  distance = z - refined(z, z_g, options.distillation_rate)
   return (
     options.contrastive_weight * contrast
     + options.distillation_weight * 2 * distance
@@ -262,13 +262,15 @@ class Server:
 
   def _alignment(self, i):
     """`rho_i`."""
-    r = refined(self.embeddings[i], self.global_embedding, self._options.beta)
+    r = refined(
+      self.embeddings[i], self.global_embedding, self._options.distillation_rate
+    )
     return cosine(r, self.global_embedding)
 
   def _shares(self, frequency, alignment):
     """`u_i`."""
     trust = 1 / (1 + np.exp(-self._options.sharpness * alignment))
-    return frequency**-self._options.gamma * trust
+    return frequency**-self._options.fairness_exponent * trust
 
 
 def _joined(upload):

@@ -198,9 +198,9 @@ def test_changing_cohorts_against_numpy():
   'options',
   [
     {
-      'gamma': 2.0,
+      'fairness_exponent': 2.0,
       'sharpness': 0.5,
-      'beta': 0.25,
+      'distillation_rate': 0.25,
       'temperature': 0.5,
       'include_positive': True,
       'local_epochs': 2,
@@ -257,7 +257,7 @@ def test_alignment_in_local_training_against_numpy(options):
     ({'variant': 'refed', 'alignment': 'server'}, {}, 0),
     # (1 / f)^0 sigma(0) is the same for all.
     (
-      {'gamma': 0.0, 'sharpness': 0.0, 'gradient_reuse': False},
+      {'fairness_exponent': 0.0, 'sharpness': 0.0, 'gradient_reuse': False},
       {'uniform': True},
       1e-5,
     ),
@@ -341,11 +341,11 @@ def test_bad_arguments():
     _build,
     ('variant', 'x', "one of .*found 'x'"),
     ('alignment', 'x', "one of .*found 'x'"),
-    ('gamma', -0.5, 'at least 0.* found -0.5'),
-    ('gamma', 'high', "a real .*found 'high'", TypeError),
+    ('fairness_exponent', -0.5, 'at least 0.* found -0.5'),
+    ('fairness_exponent', 'high', "a real .*found 'high'", TypeError),
     ('sharpness', -1, 'at least 0.*found -1'),
-    ('beta', -0.1, 'found -0.1'),
-    ('beta', 1.1, 'found 1.1'),
+    ('distillation_rate', -0.1, 'found -0.1'),
+    ('distillation_rate', 1.1, 'found 1.1'),
     ('temperature', 0, 'positive, found 0'),
     ('contrastive_weight', -1, 'at least 0.* found -1'),
     ('distillation_weight', -1, 'at least 0.* found -1'),

@@ -208,11 +208,11 @@ class TestCosineShapley:
     norms = np.linalg.norm(np.float64(updates), axis=1, keepdims=True)
     _close(found, length * np.float64(updates) / (norms + 1e-7), 1e-5, 1e-6)
 
-  @fuzzes(sparse_rewards.normalized, sparse_rewards.relative)
+  @fuzzes(gathered.divide_by_sum, gathered.divide_by_max)
   @given(_doubles([_K], st.one_of(_SHARE, st.sampled_from([1e-300, 1e300]))))
   def test_by_the_sum_and_by_the_largest(self, values):
-    _close(sparse_rewards.normalized(values), _divided(values, values.sum()))
-    _close(sparse_rewards.relative(values), _divided(values, values.max()))
+    _close(gathered.divide_by_sum(values), _divided(values, values.sum()))
+    _close(gathered.divide_by_max(values), _divided(values, values.max()))
 
   @fuzzes(sparse_rewards.rewards)
   @given(
@@ -300,7 +300,7 @@ class TestLargestValues:
     found = largest_values.num_kept(percent / 100, size, minimum)
     assert found == min(size, max(minimum, percent * size // 100))
 
-  @fuzzes(largest_values.check_float32, largest_values.has_known_entries)
+  @fuzzes(type_checks.check_float32, type_checks.has_known_entries)
   @pytest.mark.parametrize(
     'bad',
     [
@@ -321,7 +321,7 @@ class TestLargestValues:
   )
   def test_other_types(self, bad):
     with refused():
-      largest_values.check_float32('The rule', bad)
+      type_checks.check_float32('The rule', bad)
 
   @fuzzes(type_checks.check_weighted, type_checks.check_unweighted)
   @pytest.mark.parametrize('bad', [None, 1, 'mean', tff.aggregators])
@@ -646,7 +646,7 @@ class TestGradientReuse:
     expected = _unit(refined) @ _unit(reference)
     _close(rho[far], expected[far], atol=1e-6)
     found = gradient_reuse.contributions(
-      frequencies, rho, gamma=gamma, sharpness=sharpness
+      frequencies, rho, fairness_exponent=gamma, sharpness=sharpness
     ).numpy()
     scores = frequencies**-gamma * special.expit(sharpness * rho)
     _close(found, scores / scores.sum())

@@ -53,10 +53,10 @@ class TestDirections:
     np.testing.assert_allclose(found, _unit(vectors), rtol=1e-5, atol=1e-6)
     assert np.isfinite(gradient).all()
 
-  @fuzzes(geometry.shortened)
+  @fuzzes(geometry.scale_down_large)
   @given(_LARGE_VECTORS)
   def test_a_shortened_vector_keeps_its_direction(self, vectors):
-    shorter, scale = map(np.float64, geometry.shortened(vectors))
+    shorter, scale = map(np.float64, geometry.scale_down_large(vectors))
     np.testing.assert_allclose(
       shorter * scale, vectors, rtol=1e-6, atol=1e-30 * scale.max()
     )
@@ -328,7 +328,7 @@ _NUMBERS = [
 
 
 class TestRefusals:
-  @fuzzes(shapes.vectors, shapes.alike)
+  @fuzzes(shapes.check_vectors, shapes.check_same_shape)
   @pytest.mark.parametrize('loss', _LEGAL, ids=lambda loss: loss.__name__)
   @given(
     st.data(),
@@ -358,7 +358,7 @@ class TestRefusals:
         **dict.fromkeys(others, tf.ones([_N, _P], tf.float64)),
       )
 
-  @fuzzes(shapes.labelled)
+  @fuzzes(shapes.check_labels)
   @pytest.mark.parametrize(
     'loss',
     [

@@ -363,7 +363,7 @@ class TestUnfinishedRun:
   def test_is_not_among_the_best(self, unfinished, tmp_path):
     other = _write(tmp_path / 'x', (0.1, 0.2, 0), num_train=(10, 20, 0))
     runs = report_runs.read_runs([str(unfinished), str(other)])
-    rows = sum(report_tables.fairness(runs).values(), [])
+    rows = sum(report_tables.fairness_groups(runs).values(), [])
     assert not [cell for row in rows for cell in row.cells if cell.best]
 
   def test_before_the_first_evaluation(self, tmp_path):
@@ -379,7 +379,9 @@ class TestFairness:
   def test_by_hand(self, tmp_path):
     run = _write(tmp_path / 'x', (0.5, 0.7, 0.9, 0), num_train=(9, 9, 9, 0))
     (run,) = report_runs.read_runs([str(run)])
-    rows = {r.title: r for r in report_tables.fairness([run])['Accuracy']}
+    rows = {
+      r.title: r for r in report_tables.fairness_groups([run])['Accuracy']
+    }
     assert rows['Worst client ↑'].cells[0].value == 0.5
     # (0.04 + 0 + 0.04) / 3, and 2.1^2 / (3 * 1.55).
     sd = rows['Standard deviation ↓'].cells[0].value
@@ -401,7 +403,7 @@ class TestFairness:
       _write(tmp_path / 'c', equal),
     ]
     runs = report_runs.read_runs([str(folder) for folder in folders])
-    row = report_tables.fairness(runs)['Accuracy'][-1]
+    row = report_tables.fairness_groups(runs)['Accuracy'][-1]
     assert row.title == 'CF coefficient ↑'
     expected = 100 * np.corrcoef(alone, run)[0, 1]
     assert row.cells[1].value == pytest.approx(expected)
@@ -411,7 +413,7 @@ class TestFairness:
   def test_runs_on_different_data_are_not_ranked(self, runs, tmp_path):
     other = _write(tmp_path / 'x', (0.1, 0.2, 0.3), data_seed=1)
     both = report_runs.read_runs([str(runs[0]), str(other)])
-    rows = sum(report_tables.fairness(both).values(), [])
+    rows = sum(report_tables.fairness_groups(both).values(), [])
     assert not [cell for row in rows for cell in row.cells if cell.best]
     page = _Page(_render(runs[0], other))
     assert 'they differ in data_seed. No best value is marked.' in page.text

@@ -1,5 +1,8 @@
 """A table of runs of seconds on the embedded digits; runs it as a program."""
 
+import contextlib
+import io
+import pathlib
 import sys
 
 from absl import flags
@@ -7,6 +10,7 @@ from absl import flags
 from launchers import reproduce
 from launchers.tables import definitions
 from launchers.tables import published
+from launchers.tables import table_runs
 
 TABLE = definitions.Table(
   title='a table of the tests',
@@ -39,11 +43,32 @@ NUMBERS = {
 }
 
 
+def planner(table=TABLE, **choices):
+  """A planner of a table, by default of all its data and one seed."""
+  defaults = {
+    'num_seeds': 1,
+    'rounds': None,
+    'scale': 1.0,
+    'dataset': None,
+    'data_dir': None,
+    'output_dir': pathlib.Path('out'),
+  }
+  return table_runs.Planner(table, **{**defaults, **choices})
+
+
 def main(*arguments):
-  """Runs the launcher, which knows this table, with these arguments."""
+  """Runs the launcher with these arguments.
+
+  Returns:
+    What it printed.
+  """
   flag_values = flags.FlagValues()
   reproduce.define_flags(flag_values)
-  reproduce.main(flag_values(['reproduce', *arguments]), flag_values)
+  argv = flag_values(['reproduce', *map(str, arguments)])
+  printed = io.StringIO()
+  with contextlib.redirect_stdout(printed):
+    reproduce.main(argv, flag_values)
+  return printed.getvalue()
 
 
 if __name__ == '__main__':

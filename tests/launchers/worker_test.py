@@ -18,6 +18,8 @@ from launchers.runs import training
 from tff_fair import runtime
 from tff_fair import worker_process
 
+pytestmark = pytest.mark.full
+
 ROUNDS = 4
 _ROOT = pathlib.Path(__file__).parents[2]
 
@@ -49,15 +51,6 @@ def _train(addresses, path, on_round=lambda row: None):
   run.finish()
 
 
-@pytest.fixture
-def _same_signals():
-  """Undoes what the launcher, in this process, does to signals."""
-  handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-  yield
-  for number, handler in handlers.items():
-    signal.signal(number, handler)
-
-
 @contextlib.contextmanager
 def _workers(ports):
   workers = [worker_process.WorkerProcess(port) for port in ports]
@@ -86,7 +79,7 @@ def test_a_killed_worker_is_named_and_the_resumed_run_ends_the_same(tmp_path):
 
     with pytest.raises(
       training.RunError,
-      match=rf'{addresses[1]} .* stopped after round 2 of {ROUNDS}; the same',
+      match=rf'{addresses[1]} .* stopped after round 2 of {ROUNDS}; run the sa',
     ):
       _train(addresses, broken, kill_one)
   with _workers(ports):
@@ -96,40 +89,39 @@ def test_a_killed_worker_is_named_and_the_resumed_run_ends_the_same(tmp_path):
     pd.testing.assert_frame_equal(_read(broken, name), _read(whole, name))
 
 
-def test_a_worker_that_does_not_answer_is_named_before_any_work(
-  tmp_path, monkeypatch
-):
+def test_bad_addresses_are_named_before_any_work(tmp_path, monkeypatch):
   from tff_fair.runtime import workers
 
   monkeypatch.setattr(workers, '_CONNECT_SECONDS', 0.2)
-  address = f'localhost:{portpicker.pick_unused_port()}'
-  with pytest.raises(training.MISTAKES, match=f'{address} must answer'):
-    training.Run(_settings([address]), tmp_path, '')
+  silent = f'localhost:{portpicker.pick_unused_port()}'
+  for addresses, message in (
+    ([silent], f'{silent} must answer'),
+    ([], '^--workers must'),
+    (['localhost'], '^--workers must'),
+    (['a:1', 'a:1'], '^--workers must'),
+  ):
+    with pytest.raises(training.USER_ERRORS, match=message):
+      training.Run(_settings(addresses), tmp_path, '')
   assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize('addresses', [[], ['localhost'], ['a:1', 'a:1']])
-def test_bad_addresses_name_the_flag(addresses, tmp_path):
-  with pytest.raises(training.RunError, match='^--workers must'):
-    training.Run(_settings(addresses), tmp_path, '')
-
-
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_worker_cleanly(number):
+def test_a_signal_stops_the_worker_cleanly(number):
   port = portpicker.pick_unused_port()
-  command = [sys.executable, '-m', 'launchers.worker', f'--port={port}']
   process = subprocess.Popen(
-    command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    [sys.executable, '-m', 'launchers.worker', f'--port={port}'],
+    cwd=_ROOT,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
   )
   assert process.stdout.readline().decode().startswith('a worker listens on')
   process.send_signal(number)
-  # The output ends only when nobody holds it any more.
+  # The output ends when no process holds it any more.
   output, _ = process.communicate(timeout=60)
   assert (process.returncode, output) == (0, b'')
   assert worker._is_free(port)
 
 
-@pytest.mark.usefixtures('_same_signals')
 def test_a_dead_worker_ends_its_launcher(monkeypatch):
   start = worker_process.WorkerProcess
 
@@ -139,17 +131,17 @@ def test_a_dead_worker_ends_its_launcher(monkeypatch):
     return process
 
   monkeypatch.setattr(worker_process, 'WorkerProcess', start_and_kill)
-  with pytest.raises(SystemExit, match='until told to end, found it dead'):
+  handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+  with pytest.raises(SystemExit, match='until it is stopped, found it dead'):
     _launch(f'--port={portpicker.pick_unused_port()}')
+  for number, handler in handlers.items():
+    signal.signal(number, handler)
 
 
-def test_a_port_in_use_is_refused():
+def test_bad_input():
   port = portpicker.pick_unused_port()
   with _workers([port]), pytest.raises(SystemExit, match=f'{port} is in use'):
     _launch(f'--port={port}')
-
-
-def test_what_is_no_flag_is_refused():
   with pytest.raises(SystemExit, match="must be a flag, found 'here'"):
     _launch('here')
 

@@ -69,14 +69,8 @@ def test_batches_do_not_matter():
   assert scores.accuracy == [1] and scores.num_examples == [2500]
 
 
-def test_no_test_data_at_all():
-  scores = metrics.Evaluator(_model(), _EXAMPLES[1:2]).evaluate_global(
-    ModelWeights([_KERNEL], [])
-  )
-  assert math.isnan(scores.accuracy[0]) and math.isnan(scores.pooled['loss'])
-
-
-def test_clients_without_test_data_and_layers_that_fail_on_an_empty_batch():
+def test_clients_without_test_data():
+  # A layer that fails on an empty batch.
   x = tf.keras.Input([4, 4, 1])
   h = tf.keras.layers.Conv2D(32, 3, padding='same')(x)
   h = tf.keras.layers.Flatten()(tf.keras.layers.BatchNormalization()(h))
@@ -89,17 +83,14 @@ def test_clients_without_test_data_and_layers_that_fail_on_an_empty_batch():
   )
   scores = metrics.Evaluator(model, [one, none]).evaluate_clients(table)
   np.testing.assert_array_equal(np.isnan(scores.accuracy), [False, True])
-
-
-def test_label_out_of_range():
-  with pytest.raises(ValueError, match=r'labels must lie in 0\.\.1, found 2'):
-    metrics.score_predictions([[0.0, 1.0]], [2], [0], 1)
+  scores = metrics.Evaluator(model, [none]).evaluate_clients(table)
+  assert math.isnan(scores.accuracy[0]) and math.isnan(scores.pooled['loss'])
 
 
 _SHARED = (np.array(_X, np.float32), np.array([0, 1, 1], np.int32))
 
 
-def test_server_data_global_model_is_every_client_s():
+def test_server_data_with_the_global_model():
   evaluator = metrics.ServerEvaluator(_model(), _SHARED, 2)
   scores = evaluator.evaluate_global(ModelWeights([_KERNEL], []))
   # The tie at 0 is taken for class 0. Confusion [[1, 0], [1, 1]].
@@ -113,7 +104,7 @@ def test_server_data_global_model_is_every_client_s():
   )
 
 
-def test_server_data_each_client_s_own_model():
+def test_server_data_with_personal_models():
   evaluator = metrics.ServerEvaluator(_model(), _SHARED, 3)
   table = ModelWeights([np.stack([_KERNEL, -_KERNEL, 2 * _KERNEL])], [])
   scores = evaluator.evaluate_clients(table)
@@ -140,7 +131,7 @@ def test_server_data_score_as_clients_that_all_hold_them():
 
 
 def _embedding_model():
-  """An embedding `x A`, and a classifier that is always for class 0."""
+  """An embedding `x A`, and a classifier that always predicts class 0."""
   x = tf.keras.Input([2])
   embedding = tf.keras.layers.Dense(3, use_bias=False)(x)
   logits = tf.keras.layers.Dense(4, kernel_initializer='zeros')(embedding)
@@ -170,8 +161,8 @@ def _centroids(means, counts):
 class TestNearestCentroidLogits:
   def test_against_brute_force(self):
     rng = np.random.default_rng(0)
-    # Far from 0, and of unequal lengths: neither the inner product nor the
-    # angle would do.
+    # Far from 0 and of unequal lengths: the inner product or the angle alone
+    # would give other classes.
     z = 5 + rng.normal(size=[500, 3]) * [1, 2, 3]
     means = 5 + rng.normal(size=[6, 3]) * [3, 2, 1]
     counts = np.array([1, 2, 30, 4, 500, 6])
@@ -181,14 +172,14 @@ class TestNearestCentroidLogits:
     assert found.shape == (500, 6) and found.dtype == np.float64
     squares = np.sum((z[:, np.newaxis] - means) ** 2, axis=2)
     np.testing.assert_array_equal(found.argmax(axis=1), squares.argmin(axis=1))
-    # The whole order: what all classes of an example lack is |z|^2.
+    # The whole order: the logits differ from it by |z|^2.
     np.testing.assert_allclose(
       found - np.sum(z**2, axis=1, keepdims=True), -squares, atol=1e-9
     )
     assert set(found.argmax(axis=1)) == set(range(6))
 
   def test_a_class_without_examples_is_never_predicted(self):
-    # Its centroid would be 0, or whatever is left in its sum.
+    # Its centroid would be 0, or what remains in its sum.
     centroids = _centroids([[0, 0], [3, 0], [0, 0]], [0, 1, 0])
     centroids['sums'][2] = [0.1, 0.1]
     logits = metrics.nearest_centroid_logits(
@@ -197,37 +188,27 @@ class TestNearestCentroidLogits:
     np.testing.assert_array_equal(logits.argmax(axis=1), [1, 1, 1])
     assert np.all(np.isneginf(logits[:, [0, 2]]))
     assert np.all(np.isfinite(logits[:, 1]))
-
-  def test_the_mean_and_not_the_sum_counts(self):
-    # Means 1 and 3: 1.9 is nearer to the first, 2.1 to the second.
-    centroids = {'sums': [[100.0], [3.0]], 'counts': [100, 1]}
-    logits = metrics.nearest_centroid_logits([[1.9], [2.1]], centroids)
-    np.testing.assert_array_equal(logits.argmax(axis=1), [0, 1])
+    nothing = metrics.nearest_centroid_logits(
+      [[1.0, 2.0]], _centroids([[0, 0], [0, 0]], [0, 0])
+    )
+    np.testing.assert_array_equal(nothing, [[math.nan, math.nan]])
 
   def test_a_tie_goes_to_the_lowest_class(self):
     centroids = _centroids([[9, 9], [1, 0], [-1, 0]], [1, 2, 2])
     logits = metrics.nearest_centroid_logits([[0.0, 3.0]], centroids)
     assert logits.argmax() == 1
-
-  def test_no_examples(self):
-    centroids = _centroids([[1, 0], [0, 1]], [1, 1])
-    found = metrics.nearest_centroid_logits(np.zeros([0, 2]), centroids)
-    assert found.shape == (0, 2)
-
-  def test_centroids_of_no_class_at_all_leave_nothing_to_compare(self):
-    found = metrics.nearest_centroid_logits(
-      [[1.0, 2.0]], _centroids([[0, 0], [0, 0]], [0, 0])
-    )
-    np.testing.assert_array_equal(found, [[math.nan, math.nan]])
+    logits = metrics.nearest_centroid_logits(np.zeros([0, 2]), centroids)
+    assert logits.shape == (0, 3)
 
 
 class TestEmbeddings:
-  @pytest.mark.parametrize('n', [0, 1, 1000, 2500])
-  def test_each_example_in_its_place(self, n):
-    x = np.random.default_rng(0).normal(size=[n, 2]).astype(np.float32)
-    found = metrics.embeddings(_embedding_model(), _EMBEDDING_WEIGHTS, x)
-    assert found.shape == (n, 3) and found.dtype == np.float32
-    np.testing.assert_allclose(found, x @ _ENCODER, rtol=1e-5, atol=1e-5)
+  def test_each_example_in_its_place(self):
+    model = _embedding_model()
+    for n in (0, 1, 1000, 2500):
+      x = np.random.default_rng(0).normal(size=[n, 2]).astype(np.float32)
+      found = metrics.embeddings(model, _EMBEDDING_WEIGHTS, x)
+      assert found.shape == (n, 3) and found.dtype == np.float32
+      np.testing.assert_allclose(found, x @ _ENCODER, rtol=1e-5, atol=1e-5)
 
   def test_inference_mode(self):
     x = tf.keras.Input([2])
@@ -245,12 +226,6 @@ class TestEmbeddings:
     found = metrics.embeddings(model, weights, np.float32([[3, 5], [1, 2]]))
     np.testing.assert_allclose(found, [[1, 1], [0, 0]])
 
-  def test_a_model_without_embedding_is_refused(self):
-    with pytest.raises(
-      ValueError, match=r"^The model must have an output 'embedding', found "
-    ):
-      metrics.embeddings(_model(), ModelWeights([_KERNEL], []), _X)
-
 
 def _centroid_task():
   """Examples of three clients, one without any, and four centroids.
@@ -265,7 +240,7 @@ def _centroid_task():
 
 
 def _nearest(x, means):
-  """The class, below 3, of the nearest centroid, one pair after the other."""
+  """The class, below 3, of the nearest centroid."""
   z = x.astype(np.float64) @ _ENCODER
   return np.array(
     [min(range(3), key=lambda c: np.linalg.norm(v - means[c])) for v in z]
@@ -297,7 +272,7 @@ def test_nearest_centroids_score_clients_examples():
   assert scores.pooled['accuracy'] == pytest.approx(right.mean())
   assert scores.pooled['f1'] == expected.pooled['f1']
   _assert_no_loss(scores)
-  # The classifier, which is always for class 0, is still there.
+  # The classifier, which always predicts class 0, is still there.
   plain = evaluator.evaluate_global(_EMBEDDING_WEIGHTS)
   assert plain.pooled['accuracy'] == pytest.approx(np.mean(y == 0))
   assert math.isfinite(plain.pooled['loss'])
@@ -323,30 +298,33 @@ def test_nearest_centroids_score_the_server_s_examples():
   assert np.all(np.isfinite(plain.loss))
 
 
-@pytest.mark.parametrize('make', ['client', 'server'])
-def test_centroids_need_a_model_with_an_embedding(make):
-  if make == 'client':
-    evaluator = metrics.Evaluator(_model(), _EXAMPLES)
-  else:
-    evaluator = metrics.ServerEvaluator(_model(), _SHARED, 2)
+def test_refusals():
   weights = ModelWeights([_KERNEL], [])
-  with pytest.raises(
-    ValueError,
-    match=r"^The model must have an output 'embedding', found none\.$",
+  centroids = _centroids([[1], [2]], [1, 1])
+  local = metrics.Evaluator(_model(), _EXAMPLES)
+  server = metrics.ServerEvaluator(_model(), _SHARED, 2)
+  two_inputs = np.ones([2, 1]), np.zeros(1, np.int32)
+  logits, nearest = metrics.score_predictions, metrics.nearest_centroid_logits
+  no_embedding = r"^The model must have an output 'embedding', found none\.$"
+  shapes = r'the shapes \[n, p\], \[C, p\] and \[C\]'
+  for function, arguments, message in (
+    (local.evaluate_global, (weights, centroids), no_embedding),
+    (server.evaluate_global, (weights, centroids), no_embedding),
+    (metrics.embeddings, (_model(), weights, _X), no_embedding),
+    (logits, ([0.5, 0.5], [0], [0], 1), 'logits must have the shape'),
+    (logits, ([[[0.5]]], [0], [0], 1), 'logits must have the shape'),
+    (logits, (np.zeros([1, 0]), [0], [0], 1), 'logits must have the shape'),
+    (logits, ([[0, 1]], [0, 1], [0, 0], 1), 'must be vectors of one length'),
+    (logits, ([[0.0, 1.0]], [2], [0], 1), r'labels must lie in 0\.\.1, found'),
+    (metrics.Evaluator, (_model(), []), 'at least one client, found none'),
+    (metrics.Evaluator, (_model(), [two_inputs]), 'as many inputs as labels'),
+    (metrics.ServerEvaluator, (_model(), two_inputs, 1), 'as many inputs as'),
+    (metrics.ServerEvaluator, (_model(), _SHARED, 0), 'num_clients must be at'),
+    (nearest, ([[1.0, 2.0]], centroids), shapes),
+    (nearest, ([1.0], centroids), shapes),
+    (nearest, ([[1.0]], {'sums': [[1.0]] * 3, 'counts': [1]}), shapes),
   ):
-    evaluator.evaluate_global(weights, _centroids([[1], [2]], [1, 1]))
-  # Its classifier serves as ever.
-  assert not np.isnan(evaluator.evaluate_global(weights).pooled['loss'])
-
-
-def test_what_can_not_be_scored():
-  with pytest.raises(ValueError, match='logits must have the shape'):
-    metrics.score_predictions([0.5, 0.5], [0], [0], 1)
-  with pytest.raises(ValueError, match='at least one client, found none'):
-    metrics.Evaluator(_model(), [])
-  with pytest.raises(ValueError, match='as many inputs as labels, found shape'):
-    metrics.Evaluator(_model(), [(np.ones([2, 1]), np.zeros(1, np.int32))])
-  with pytest.raises(ValueError, match=r'shapes \[n, p\], \[C, p\] and \[C\]'):
-    metrics.nearest_centroid_logits(
-      [[1.0, 2.0]], _centroids([[1], [2]], [1, 1])
-    )
+    with pytest.raises(ValueError, match=message):
+      print(function, arguments, function(*arguments))
+  # Without centroids, the classifier still works.
+  assert not np.isnan(local.evaluate_global(weights).pooled['loss'])

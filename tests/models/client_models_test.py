@@ -6,75 +6,62 @@ import tensorflow as tf
 
 from tff_fair import models
 
-
-def _shapes(model, input_shape):
-  outputs = model(np.zeros((2, *input_shape), np.float32))
-  assert list(outputs) == ['logits', 'embedding']
-  return outputs['logits'].shape, outputs['embedding'].shape
-
-
-@pytest.mark.parametrize(
-  ('name', 'input_shape', 'num_classes', 'embedding', 'num_weights'),
-  [
-    # 784 * 128 + 128 and 128 * 10 + 10.
-    ('mlp_fedaboost', (28, 28, 1), 10, 128, 101770),
-    # 784 * 128 + 128, 128 * 64 + 64 and 64 * 10 + 10.
-    ('mlp_cffl_mnist', (28, 28, 1), 10, 64, 109386),
-    # 108 * 32 + 32 and 32 * 2 + 2.
-    ('mlp_cffl_adult', (108,), 2, 32, 3554),
-    # 784 * 200 + 200, 200 * 200 + 200 and 200 * 10 + 10.
-    ('mlp_corefed', (28, 28, 1), 10, 200, 199210),
-    # 3 * 3 * 32 + 32, 4 * 32 of the batch norm, 14 * 14 * 32 * 62 + 62.
-    ('cnn_femnist', (28, 28, 1), 62, 6272, 389374),
-    # 896 and 18496, 2 * (32 + 64) of the group norms, 4096 * 128 + 128 and
-    # 128 * 10 + 10.
-    ('cnn_cifar_gn', (32, 32, 3), 10, 128, 545290),
-    # 5 * 5 * 3 * 64 + 64, 5 * 5 * 64 * 64 + 64, 1600 * 384 + 384 of the 5 x 5
-    # x 64 features that are left, 384 * 192 + 192 and 192 * 10 + 10.
-    ('cnn_corefed', (32, 32, 3), 10, 192, 797962),
-    ('cnn_corefed_plain', (32, 32, 3), 10, 192, 797962),
-    # 3 * 3 * 3 * 64 + 64, 3 * 3 * 64 * 128 + 128, 3 * 3 * 128 * 256 + 256, the
-    # batch norms' 4 * (64 + 128 + 256), 256 * 128 + 128 behind the average over
-    # pixels and 128 * 10 + 10.
-    ('cnn_fedquad', (32, 32, 3), 10, 128, 406794),
-    # 128 * 90 + 90 more; the size of the images is nothing to it.
-    ('cnn_fedquad', (32, 32, 3), 100, 128, 418404),
-    ('cnn_fedquad', (4, 5, 3), 10, 128, 406794),
-    # Two channels less: 2 * 3 * 3 * 64 fewer.
-    ('cnn_fedquad', (28, 28, 1), 10, 128, 405642),
-  ],
-)
-def test_shapes_and_sizes(
-  name, input_shape, num_classes, embedding, num_weights
-):
-  model = getattr(models, name)(input_shape, num_classes)
-  logits_shape, embedding_shape = _shapes(model, input_shape)
-  assert logits_shape == (2, num_classes)
-  assert embedding_shape == (2, embedding)
-  assert model.count_params() == num_weights
+# Name, shape of an input, classes, size of the embedding, number of weights.
+_SIZES = [
+  # 784 * 128 + 128 and 128 * 10 + 10.
+  ('mlp_fedaboost', (28, 28, 1), 10, 128, 101770),
+  # 784 * 128 + 128, 128 * 64 + 64 and 64 * 10 + 10.
+  ('mlp_cffl_mnist', (28, 28, 1), 10, 64, 109386),
+  # 108 * 32 + 32 and 32 * 2 + 2.
+  ('mlp_cffl_adult', (108,), 2, 32, 3554),
+  # 784 * 200 + 200, 200 * 200 + 200 and 200 * 10 + 10.
+  ('mlp_corefed', (28, 28, 1), 10, 200, 199210),
+  # 3 * 3 * 32 + 32, 4 * 32 of the batch norm, 14 * 14 * 32 * 62 + 62.
+  ('cnn_femnist', (28, 28, 1), 62, 6272, 389374),
+  # 896 and 18496, 2 * (32 + 64) of the group norms, 4096 * 128 + 128 and
+  # 128 * 10 + 10.
+  ('cnn_cifar_gn', (32, 32, 3), 10, 128, 545290),
+  # 5 * 5 * 3 * 64 + 64, 5 * 5 * 64 * 64 + 64, 1600 * 384 + 384 of the 5 x 5
+  # x 64 features that are left, 384 * 192 + 192 and 192 * 10 + 10.
+  ('cnn_corefed', (32, 32, 3), 10, 192, 797962),
+  ('cnn_corefed_plain', (32, 32, 3), 10, 192, 797962),
+  # 3 * 3 * 3 * 64 + 64, 3 * 3 * 64 * 128 + 128, 3 * 3 * 128 * 256 + 256, the
+  # batch norms' 4 * (64 + 128 + 256), 256 * 128 + 128 behind the average over
+  # pixels and 128 * 10 + 10.
+  ('cnn_fedquad', (32, 32, 3), 10, 128, 406794),
+  # 128 * 90 + 90 more weights; the size of the images does not matter.
+  ('cnn_fedquad', (4, 5, 3), 100, 128, 418404),
+]
 
 
-@pytest.mark.parametrize(
-  'name', ['mlp_cffl_mnist', 'mlp_cffl_adult', 'mlp_corefed']
-)
-@pytest.mark.parametrize('input_shape', [(5,), (4, 4, 3)])
-def test_dense_models_take_inputs_of_any_shape(name, input_shape):
-  model = getattr(models, name)(input_shape, 3)
-  assert _shapes(model, input_shape)[0] == (2, 3)
+def test_shapes_and_sizes():
+  for name, input_shape, num_classes, embedding, num_weights in _SIZES:
+    model = getattr(models, name)(input_shape, num_classes)
+    outputs = model(np.zeros((2, *input_shape), np.float32))
+    assert {key: value.shape[1] for key, value in outputs.items()} == {
+      'logits': num_classes,
+      'embedding': embedding,
+    }, name
+    assert model.count_params() == num_weights, name
 
 
-@pytest.mark.parametrize(
-  'name', ['mlp_cffl_mnist', 'mlp_cffl_adult', 'mlp_corefed']
-)
-def test_the_embedding_is_behind_its_activation(name):
-  model = getattr(models, name)((5,), 3)
-  x = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
-  embedding = model(x)['embedding'].numpy()
-  assert embedding.min() == 0
-  kernel, bias = model.layers[-1].get_weights()
-  np.testing.assert_allclose(
-    model(x)['logits'], embedding @ kernel + bias, rtol=1e-4, atol=1e-5
-  )
+def test_the_embedding_comes_after_its_activation():
+  for name, input_shape in (
+    ('mlp_fedaboost', (5,)),
+    ('mlp_cffl_mnist', (4, 4, 3)),
+    ('mlp_cffl_adult', (5,)),
+    ('mlp_corefed', (5,)),
+    ('cnn_corefed', (16, 16, 3)),
+  ):
+    model = getattr(models, name)(input_shape, 3)
+    x = np.random.default_rng(0).normal(size=(50, *input_shape))
+    outputs = model(x.astype(np.float32))
+    embedding = outputs['embedding'].numpy()
+    assert embedding.min() == 0, name
+    kernel, bias = model.layers[-1].get_weights()
+    np.testing.assert_allclose(
+      outputs['logits'], embedding @ kernel + bias, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_defaults_are_the_papers():
@@ -115,21 +102,7 @@ def test_cnn_corefed_plain_is_the_same_for_standardised_images():
   )
 
 
-def test_the_embedding_of_cnn_corefed_is_behind_its_activation():
-  model = models.cnn_corefed((16, 16, 3), 4)
-  x = np.random.default_rng(0).uniform(size=(50, 16, 16, 3))
-  outputs = model(x.astype(np.float32))
-  assert outputs['embedding'].numpy().min() == 0
-  kernel, bias = model.layers[-1].get_weights()
-  np.testing.assert_allclose(
-    outputs['logits'],
-    outputs['embedding'].numpy() @ kernel + bias,
-    rtol=1e-4,
-    atol=1e-5,
-  )
-
-
-def test_cnn_corefed_drops_out_behind_both_hidden_layers():
+def test_cnn_corefed_drops_out_after_both_hidden_layers():
   layers = models.cnn_corefed().layers
   dropped = [
     (before.units, layer.rate)
@@ -139,22 +112,20 @@ def test_cnn_corefed_drops_out_behind_both_hidden_layers():
   assert dropped == [(384, 0.2), (192, 0.5)]
 
 
-@pytest.mark.parametrize(
-  'input_shape', [(28, 28, 1), (15, 16, 3), (16, 15, 3), (768,)]
-)
-def test_cnn_corefed_refuses_other_inputs(input_shape):
-  with pytest.raises(
-    ValueError,
-    match=(
-      r'^input_shape must be \(height, width, 3\) with at least 16 x 16 '
-      rf'pixels, found {re.escape(str(input_shape))}\.$'
-    ),
-  ):
-    models.cnn_corefed(input_shape, 10)
+def test_cnn_corefed_refuses_other_inputs():
+  for shape in ((28, 28, 1), (15, 16, 3), (16, 15, 3), (768,)):
+    with pytest.raises(
+      ValueError,
+      match=(
+        r'^input_shape must be \(height, width, 3\) with at least 16 x 16 '
+        rf'pixels, found {re.escape(str(shape))}\.$'
+      ),
+    ):
+      models.cnn_corefed(shape, 10)
 
 
 def test_the_embedding_of_cnn_fedquad_is_linear():
-  """Behind the average over pixels, and without an activation."""
+  """It follows the average over pixels and has no activation."""
   model = models.cnn_fedquad((8, 8, 3), 4)
   x = np.random.default_rng(0).random((20, 8, 8, 3)).astype(np.float32)
   outputs = model(x)

@@ -26,7 +26,7 @@ def _mlp():
 
 
 def _with_batch_norm():
-  """Behind the input, behind a convolution without bias, and before the end."""
+  """After the input, after a convolution without bias, and before the end."""
   return _chain(
     [4, 4, 3],
     _layers.BatchNormalization(),
@@ -45,25 +45,14 @@ def _masks(model, mask):
   return [m.numpy() for m in masks]
 
 
-@pytest.mark.parametrize(
-  ('model_fn', 'number'),
-  [
-    (lambda: models.mlp_fedaboost((6, 6, 1), 4), None),
+def test_number_of_neurons():
+  for build, number in (
+    (lambda: models.mlp_fedaboost((6, 6, 1), 4), 128),
     (lambda: models.cnn_fedakd((8, 8, 3), 4), 32 + 64),
     (lambda: models.cnn_fedakd_deep((8, 8, 3), 4), 32 + 64 + 64),
     (lambda: models.cnn_corefed((16, 16, 3), 4), 64 + 64 + 384 + 192),
-  ],
-  ids=['mlp_fedaboost', 'cnn_fedakd', 'cnn_fedakd_deep', 'cnn_corefed'],
-)
-def test_numbers_of_the_papers_models(model_fn, number):
-  model = models.StatelessModel(model_fn)
-  if number is None:
-    biases = [w for w in model.initial_weights.trainable if w.ndim == 1]
-    number = sum(len(b) for b in biases[:-1])
-  assert models.Neurons(model).number == number
-
-
-def test_number_of_a_small_model():
+  ):
+    assert models.Neurons(models.StatelessModel(build)).number == number
   assert models.Neurons(_mlp()).number == 3
   assert models.Neurons(_with_batch_norm()).number == 5
 
@@ -80,7 +69,7 @@ def test_masks_with_batch_norm():
   of_input, more, kernel, scale, offset, *rest = _masks(
     _with_batch_norm(), [0, 1, 1, 1, 0]
   )
-  # As wide as the convolution, but of no neuron.
+  # As wide as the convolution, but belongs to no neuron.
   np.testing.assert_array_equal([of_input, more], np.ones((2, 3)))
   np.testing.assert_array_equal(
     kernel, np.broadcast_to([0, 1, 1], [3, 3, 3, 3])
@@ -96,8 +85,8 @@ def test_masks_with_batch_norm():
 def test_each_weight_is_of_one_neuron_or_of_none():
   model = _with_batch_norm()
   each = [_masks(model, row) for row in np.eye(5)]
-  nobody = _masks(model, np.zeros(5))
-  for masks in zip(nobody, *each, strict=True):
+  empty = _masks(model, np.zeros(5))
+  for masks in zip(empty, *each, strict=True):
     none, *of_neurons = masks
     others = np.sum(np.stack(of_neurons) > none, axis=0)
     np.testing.assert_array_equal(none + others, np.ones_like(none))
@@ -116,7 +105,7 @@ def test_masked_weights_silence_the_neuron():
     np.testing.assert_allclose(outputs['logits'], [[logit, logit]])
 
 
-def test_a_masked_channel_is_0_behind_batch_norm():
+def test_a_masked_channel_is_0_after_batch_norm():
   model = _with_batch_norm()
   rng = np.random.default_rng(0)
   weights = tff.learning.models.ModelWeights(
@@ -138,22 +127,13 @@ def test_a_masked_channel_is_0_behind_batch_norm():
   np.testing.assert_allclose(outputs['logits'], [bias] * 2, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-  'layers',
-  [
-    (_layers.Dense(2),),
-    (_layers.BatchNormalization(), _layers.Dense(2)),
-  ],
-  ids=['linear', 'batch_norm'],
-)
-def test_without_hidden_layers(layers):
-  with pytest.raises(ValueError, match='model_fn must build a model with a hi'):
-    models.Neurons(_chain([2], *layers))
-
-
-@pytest.mark.parametrize('size', [2, 4])
-def test_a_mask_has_an_entry_for_each_neuron(size):
-  with pytest.raises(
-    ValueError, match=r'mask must have the shape \[3\], found'
+def test_refusals():
+  for layers in (
+    [_layers.Dense(2)],
+    [_layers.BatchNormalization(), _layers.Dense(2)],
   ):
-    models.Neurons(_mlp()).masks(np.ones(size))
+    with pytest.raises(ValueError, match='must build a model with a hidden'):
+      models.Neurons(_chain([2], *layers))
+  for size in (2, 4):
+    with pytest.raises(ValueError, match=r'mask must have the shape \[3\], fo'):
+      models.Neurons(_mlp()).masks(np.ones(size))

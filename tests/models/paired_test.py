@@ -77,19 +77,12 @@ def test_the_first_copy_has_the_dropout_that_it_would_have_alone(model):
   )
   alone, _ = model(weights, _x(), training=True, seed=_SEED)
   linear_task.assert_equal(outputs['first'], alone)
-  # The second has masks of its own.
+  # The second copy has different masks.
   gap = outputs['first']['logits'] - outputs['second']['logits']
   assert np.abs(gap).max() > 0.1
 
 
-def test_says_whether_it_has_batch_norm(model):
+def test_batch_norm_is_that_of_the_model(model):
   assert models.PairedModel(model).has_batch_norm
   linear = models.StatelessModel(linear_task.model_fn)
   assert not models.PairedModel(linear).has_batch_norm
-
-
-def test_dropout_needs_a_seed(model):
-  pair = models.PairedModel(model)
-  weights = _weights(model, 0)
-  with pytest.raises(ValueError, match='stateless seed of shape .2.'):
-    pair(pair.joined(weights, weights), _x(), training=True)

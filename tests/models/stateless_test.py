@@ -40,33 +40,41 @@ def _inputs(model, size=5):
 
 
 @pytest.mark.parametrize('name', _MODELS)
-def test_equals_the_stateful_call(name):
+def test_a_model_of_the_papers(name):
   stateless = models.StatelessModel(_MODELS[name])
+  weights, x = stateless.initial_weights, _inputs(stateless)
   keras_model = _keras_model(_MODELS[name], stateless)
-  x = _inputs(stateless)
-  outputs, _ = stateless(stateless.initial_weights, x, training=False)
+  outputs, _ = stateless(weights, x, training=False)
   expected = keras_model(x, training=False)
   for key in ('logits', 'embedding'):
     np.testing.assert_allclose(outputs[key], expected[key], atol=1e-6)
+  assert stateless.has_batch_norm == (name == 'cnn_femnist')
+  assert bool(weights.non_trainable) == stateless.has_batch_norm
+  # As in a TFF computation: an eager tensor in a layer would be refused.
+  with tf.Graph().as_default():
+    outputs, _ = stateless(
+      weights, _inputs(stateless), training=True, seed=[1, 2]
+    )
+  assert outputs['logits'].shape == (5, 4)
+
+  def call(seed):
+    outputs, _ = stateless(weights, x, training=True, seed=seed)
+    return outputs['logits'].numpy()
+
+  # Dropout is a function of the seed.
+  np.testing.assert_array_equal(call([1, 2]), call([1, 2]))
+  assert np.any(call([1, 2]) != call([1, 3])) == (not name.startswith('mlp'))
 
 
-@pytest.mark.parametrize(
-  'layer',
-  [
-    lambda: tf.keras.layers.BatchNormalization(),
-    lambda: tf.keras.Sequential(
-      [
-        tf.keras.layers.Reshape([2, 1]),
-        tf.keras.layers.Bidirectional(tf.keras.layers.GRU(3)),
-      ]
-    ),
-  ],
-  ids=['batch_norm', 'bidirectional_gru'],
-)
-def test_training_call_gives_outputs_and_statistics(layer):
+@pytest.mark.parametrize('kind', ['batch_norm', 'bidirectional_gru'])
+def test_training_call_gives_outputs_and_statistics(kind):
+  layers = tf.keras.layers
 
   def model_fn():
-    return _dense_model(layer())
+    if kind == 'batch_norm':
+      return _dense_model(layers.BatchNormalization())
+    gru = layers.Bidirectional(layers.GRU(3))
+    return _dense_model(layers.Reshape([2, 1]), gru)
 
   stateless = models.StatelessModel(model_fn)
   keras_model = _keras_model(model_fn, stateless)
@@ -104,56 +112,6 @@ def test_calls_leave_the_model_as_it_was():
   np.testing.assert_array_equal(before['logits'], after['logits'])
 
 
-@pytest.mark.parametrize('name', _MODELS)
-def test_is_called_in_a_graph_that_captures_nothing(name):
-  stateless = models.StatelessModel(_MODELS[name])
-  # As in a TFF computation: an eager tensor in a layer would be refused.
-  with tf.Graph().as_default():
-    outputs, _ = stateless(
-      stateless.initial_weights,
-      _inputs(stateless),
-      training=True,
-      seed=[1, 2],
-    )
-  assert outputs['logits'].shape == (5, 4)
-
-
-@pytest.mark.parametrize('name', ['mlp_corefed', 'cnn_corefed'])
-def test_models_without_batch_norm_have_no_statistics(name):
-  stateless = models.StatelessModel(_MODELS[name])
-  assert not stateless.initial_weights.non_trainable
-  assert not stateless.has_batch_norm
-
-
-@pytest.mark.parametrize('name', ['cnn_femnist', 'cnn_cifar_gn', 'cnn_corefed'])
-def test_dropout_of_a_model_is_a_function_of_the_seed(name):
-  stateless = models.StatelessModel(_MODELS[name])
-  x = _inputs(stateless)
-
-  def call(seed):
-    weights = stateless.initial_weights
-    return stateless(weights, x, training=True, seed=seed)[0]['logits'].numpy()
-
-  np.testing.assert_array_equal(call([1, 2]), call([1, 2]))
-  assert np.any(call([1, 2]) != call([1, 3]))
-
-
-def test_dropout_is_a_function_of_the_seed():
-  stateless = models.StatelessModel(
-    lambda: _dense_model(
-      tf.keras.layers.Dropout(0.5), tf.keras.layers.Dropout(0.5), features=64
-    )
-  )
-  x = tf.ones([1, 64])
-
-  def call(seed):
-    weights = stateless.initial_weights
-    return stateless(weights, x, training=True, seed=seed)[0]['logits'].numpy()
-
-  np.testing.assert_array_equal(call([1, 2]), call([1, 2]))
-  assert np.any(call([1, 2]) != call([1, 3]))
-
-
 def test_dropout_layers_do_not_share_a_mask():
   layer = tf.keras.layers.Dropout
   x = tf.keras.Input([1000])
@@ -189,7 +147,7 @@ def test_vectorises_over_weights():
     return outputs['logits'], statistics
 
   # Without dropout: stateless draws fall back to a loop in `vectorized_map`.
-  stateless._random_layers.clear()
+  stateless._random.clear()
   for layer in stateless._layers:
     if isinstance(layer, tf.keras.layers.Dropout):
       layer.rate = 0
@@ -223,42 +181,25 @@ class _HiddenVariable(tf.keras.layers.Layer):
     return x * self.hidden['kernel']
 
 
-@pytest.mark.parametrize(
-  ('model_fn', 'error', 'message'),
-  [
-    (_dense_model(), TypeError, 'must be a function that builds a fresh'),
+def test_bad_models():
+  unbuilt = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+  x = tf.keras.Input([2])
+  unnamed = tf.keras.Model(x, collections.OrderedDict(output=x))
+  double = _dense_model(tf.keras.layers.Dense(2, dtype='float64'))
+  hidden = _dense_model(_HiddenVariable())
+  for model_fn, error, message in (
+    (double, TypeError, 'must be a function that builds a fresh'),
     (lambda: 3, TypeError, 'must build a tf.keras.Model.*, found int'),
-    (
-      lambda: tf.keras.Sequential([tf.keras.layers.Dense(2)]),
-      TypeError,
-      'found a model whose inputs are',
-    ),
-    (
-      lambda: tf.keras.Model(
-        x := tf.keras.Input([2]), collections.OrderedDict(output=x)
-      ),
-      TypeError,
-      r"found outputs named \['output'\]",
-    ),
-    (
-      lambda: _dense_model(tf.keras.layers.Dense(2, dtype='float64')),
-      TypeError,
-      'Every weight of the model must be float32',
-    ),
-    (
-      lambda: _dense_model(_HiddenVariable()),
-      ValueError,
-      'must be an attribute of one of its layers, found .*kernel',
-    ),
-  ],
-  ids=['model', 'number', 'unbuilt', 'no_logits', 'float64', 'hidden'],
-)
-def test_bad_models(model_fn, error, message):
-  with pytest.raises(error, match=message):
-    models.StatelessModel(model_fn)
+    (lambda: unbuilt, TypeError, 'found a model whose inputs are'),
+    (lambda: unnamed, TypeError, r"found outputs named \['output'\]"),
+    (lambda: double, TypeError, 'Every weight of the model must be float32'),
+    (lambda: hidden, ValueError, 'must be an attribute of one of its layers'),
+  ):
+    with pytest.raises(error, match=message):
+      models.StatelessModel(model_fn)
 
 
-def test_a_bias_of_length_1_is_not_stretched():
+def test_a_bias_of_length_1_is_not_broadcast():
   model = models.StatelessModel(lambda: _dense_model(tf.keras.layers.Dense(3)))
   kernel, bias, *others = model.initial_weights.trainable
   weights = tff.learning.models.ModelWeights([kernel, bias[:1], *others], [])

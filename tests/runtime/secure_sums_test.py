@@ -1,4 +1,4 @@
-"""Secure sums on the two runtimes of one machine: plain ones."""
+"""Secure sums on the local runtimes, which make them ordinary sums."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,10 @@ def _modulo_10(numbers):
   return tff.backends.mapreduce.federated_secure_modular_sum(numbers, 10)
 
 
-@pytest.fixture(scope='module', params=['device', 'native'])
+@pytest.fixture(
+  scope='module',
+  params=['device', pytest.param('native', marks=pytest.mark.full)],
+)
 def context(request):
   with tff.framework.get_context_stack().install(
     runtime.create_execution_context(request.param)
@@ -34,20 +37,9 @@ def context(request):
 
 
 @pytest.mark.usefixtures('context')
-class TestSecureSums:
-  @pytest.mark.parametrize(
-    ('total', 'expected'), [(_below_256, 205), (_up_to_200, 205)]
-  )
-  def test_they_are_sums(self, total, expected):
-    assert total([2, 200, 3]) == expected
-
-  def test_a_modular_one_wraps_around(self):
-    assert _modulo_10([4, 5, 3]) == 2
-
-  @pytest.mark.parametrize(
-    ('total', 'number'), [(_below_256, 256), (_up_to_200, 201)]
-  )
-  def test_a_value_above_the_bound_is_an_error(self, total, number):
-    assert total([number - 1]) == number - 1
+def test_secure_sums_are_sums_within_bounds():
+  for total, bound in ((_below_256, 255), (_up_to_200, 200)):
+    assert total([2, bound, 3]) == bound + 5
     with pytest.raises(RuntimeError, match='larger than maximum'):
-      total([1, number])
+      total([1, bound + 1])
+  assert _modulo_10([4, 5, 3]) == 2

@@ -1,9 +1,9 @@
 import numpy as np
-import pytest
 
 from tasks import adult_records
 from tasks import sources
 from tests.tasks import adult_file
+from tests.tasks import refusals
 
 
 def _read(tmp_path, *lines):
@@ -53,41 +53,31 @@ def test_a_missing_value_is_a_value(tmp_path):
   assert missing[8] == 1
 
 
-def _wide(text):
-  return [text, text + ', 1']
-
-
-def _narrow(text):
-  return [text, text.rpartition(',')[0]]
-
-
-@pytest.mark.parametrize(
-  ('lines', 'message'),
-  [
+def test_says_what_is_wrong_with_a_file(tmp_path):
+  path = tmp_path / 'adult.data'
+  line = adult_file.line()
+  rows = [
     ([], r'records of 15 fields, found an unreadable file \(No columns'),
     (
       ['|1x3 Cross validator'],
       r'records of 15 fields, found an unreadable file \(No columns',
     ),
     (['1, 2', '3, 4'], r'records of 15 fields, found records of 2\.$'),
+    ([line + ', 1'], r'records of 15 fields, found records of 16\.$'),
     (
-      [adult_file.line() + ', 1'],
-      r'records of 15 fields, found records of 16\.$',
-    ),
-    (
-      _wide(adult_file.line()),
+      [line, line + ', 1'],
       r'15 fields, found an unreadable file \(.* line 2, saw 16\)\.$',
     ),
     (
-      _narrow(adult_file.line()),
+      [line, line.rpartition(',')[0]],
       r'15 fields, found an empty or missing field in record 2\.$',
     ),
     (
-      [adult_file.line(), adult_file.line(race='')],
+      [line, adult_file.line(race='')],
       r'15 fields, found an empty or missing field in record 2\.$',
     ),
     (
-      [adult_file.line(), adult_file.line(race='Purple')],
+      [line, adult_file.line(race='Purple')],
       r"documented values in the column 'race', found 'Purple'\.$",
     ),
     (
@@ -100,7 +90,7 @@ def _narrow(text):
       r"documented values in the column 'class', found '>100K'\.$",
     ),
     (
-      [adult_file.line(), adult_file.line(age='old')],
+      [line, adult_file.line(age='old')],
       r"numbers in the column 'age', found 'old'\.$",
     ),
     (
@@ -111,20 +101,12 @@ def _narrow(text):
       [adult_file.line(capital_gain='1e39')],
       r"numbers in the column 'capital-gain', found '1e39'\.$",
     ),
-  ],
-)
-def test_says_what_is_wrong_with_a_file(lines, message, tmp_path):
-  path = tmp_path / 'adult.data'
-  with pytest.raises(
-    sources.DataDamagedError,
-    match=rf"^The data file '{path}' must hold .*{message}",
-  ) as caught:
-    _read(tmp_path, *lines)
-  assert '\n' not in str(caught.value)
-
-
-def test_refuses_bytes_that_are_no_text(tmp_path):
-  path = tmp_path / 'adult.data'
-  path.write_bytes(bytes(range(128, 256)) * 100)
-  with pytest.raises(sources.DataDamagedError, match='an unreadable file'):
-    adult_records.read(path)
+  ]
+  contents = [('\n'.join(lines).encode() + b'\n', text) for lines, text in rows]
+  no_text = bytes(range(128, 256)) * 100
+  for content, message in [*contents, (no_text, 'an unreadable file')]:
+    path.write_bytes(content)
+    message = rf"^The data file '{path}' must hold .*{message}"
+    refusals.check(
+      adult_records.read, [({'path': path}, sources.DataDamagedError, message)]
+    )

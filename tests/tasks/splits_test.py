@@ -1,13 +1,14 @@
+import functools
+
 import numpy as np
-import pytest
 
 from tasks import partitions
 from tasks import splits
+from tests.tasks import refusals
 
 
-@pytest.mark.parametrize(
-  ('num_examples', 'expected'),
-  [
+def test_split_sizes_by_hand():
+  for num_examples, expected in [
     (0, (0, 0, 0)),
     (1, (1, 0, 0)),  # Holding out the last example would end training.
     (2, (1, 1, 0)),  # test .4 -> 0; holdout .2 -> 0, at least 1.
@@ -16,30 +17,23 @@ from tasks import splits
     (100, (72, 8, 20)),
     (103, (74, 8, 21)),  # test 20.6 -> 21; holdout 8.2 -> 8.
     (1393, (1003, 111, 279)),  # test 278.6; holdout 111.4.
-  ],
-)
-def test_split_sizes_by_hand(num_examples, expected):
-  assert splits.split_sizes(num_examples) == expected
+  ]:
+    assert splits.split_sizes(num_examples) == expected
 
 
-@pytest.mark.parametrize(
-  ('num_examples', 'test', 'holdout', 'expected'),
-  [
+def test_split_sizes_of_other_fractions():
+  for num_examples, test, holdout, expected in [
     (50, 0.29, 0.0, (35, 0, 15)),  # 14.499999999999998 on a computer.
     (10, 0.0, 0.0, (10, 0, 0)),
     (10, 0.0, 0.1, (9, 1, 0)),
     (2, 0.9, 0.9, (1, 0, 1)),
     (3, 0.5, 0.9, (1, 0, 2)),  # Holdout gives way to training.
     (8, 1 / 7, 0.5, (3, 4, 1)),
-  ],
-)
-def test_split_sizes_of_other_fractions(num_examples, test, holdout, expected):
-  assert (
-    splits.split_sizes(
+  ]:
+    found = splits.split_sizes(
       num_examples, test_fraction=test, holdout_fraction=holdout
     )
-    == expected
-  )
+    assert found == expected
 
 
 def test_training_keeps_an_example_whatever_the_fractions():
@@ -54,31 +48,15 @@ def test_training_keeps_an_example_whatever_the_fractions():
         assert min(sizes) >= 0
 
 
-@pytest.mark.parametrize(
-  ('arguments', 'error', 'message'),
-  [
-    ({'num_examples': -1}, ValueError, r'^num_examples must be at least 0'),
-    ({'num_examples': 2.0}, TypeError, r'^num_examples must be an integer'),
-    (
-      {'test_fraction': 1.0},
-      ValueError,
-      r'^test_fraction must be in \[0, 1\), found 1\.0\.$',
-    ),
-    (
-      {'holdout_fraction': -0.1},
-      ValueError,
-      r'^holdout_fraction must be in \[0, 1\), found -0\.1\.$',
-    ),
-    (
-      {'holdout_fraction': '10%'},
-      TypeError,
-      r"^holdout_fraction must be a real number, found '10%'\.$",
-    ),
-  ],
-)
-def test_split_sizes_refuses(arguments, error, message):
-  with pytest.raises(error, match=message):
-    splits.split_sizes(**{'num_examples': 10, **arguments})
+def test_split_sizes_refuses():
+  refusals.check_values(
+    functools.partial(splits.split_sizes, num_examples=10),
+    {
+      'num_examples': [-1, 2.0],
+      'test_fraction': [1.0],
+      'holdout_fraction': [-0.1, '10%'],
+    },
+  )
 
 
 def test_split_client_divides_the_indices():
@@ -100,31 +78,23 @@ def test_split_client_depends_on_seed_and_client_only():
     assert np.array_equal(split.train, other.train) == same
 
 
-@pytest.mark.parametrize(
-  ('changes', 'expected'),
-  [
+def test_split_server_divides_all_examples():
+  for changes, expected in [
     # 100 in the file; a tenth of 900 validates.
     ({'test_start': 900}, (810, 90, 100)),
     ({}, (720, 80, 200)),
     ({'test_fraction': 0.5, 'validation_fraction': 0.0}, (500, 0, 500)),
     ({'test_start': 900, 'test_fraction': 0.0}, (810, 90, 100)),
-  ],
-)
-def test_split_server_divides_all_examples(changes, expected):
-  split = splits.split_server(1000, seed=0, **changes)
-  assert tuple(map(len, split)) == expected
-  assert sorted(np.concatenate(split)) == list(range(1000))
-  for part in split:
-    assert part.dtype == np.int64
-    assert (np.diff(part) > 0).all()
-  # A random part does not lie at one end.
-  assert split.to_deal.min() < 50
-  assert split.to_deal.max() > 850
-
-
-def test_split_server_takes_the_test_file():
-  split = splits.split_server(20, seed=0, test_start=15)
-  assert split.test.tolist() == [15, 16, 17, 18, 19]
+  ]:
+    split = splits.split_server(1000, seed=0, **changes)
+    assert tuple(map(len, split)) == expected
+    assert sorted(np.concatenate(split)) == list(range(1000))
+    for part in split:
+      assert part.dtype == np.int64
+      assert (np.diff(part) > 0).all()
+    # A random part does not lie at one end.
+    assert split.to_deal.min() < 50
+    assert split.to_deal.max() > 850
 
 
 def test_split_server_depends_on_the_seed():
@@ -142,34 +112,24 @@ def test_split_server_is_not_correlated_with_a_partition_by_the_same_seed():
     assert abs(len(np.intersect1d(test, part)) - 2000) < 200
 
 
-@pytest.mark.parametrize(
-  ('arguments', 'error', 'message'),
-  [
-    ({'seed': -1}, ValueError, r'^seed must be at least 0, found -1\.$'),
-    ({'num_examples': -1}, ValueError, r'^num_examples must be at least 0'),
-    ({'test_fraction': 1}, ValueError, r'^test_fraction must be in \[0, 1'),
-    (
-      {'validation_fraction': 1.5},
-      ValueError,
-      r'^validation_fraction must be in \[0, 1\), found 1\.5\.$',
-    ),
-    (
-      {'test_start': 11},
-      ValueError,
-      r'^test_start must be in 1\.\.10, found 11\.$',
-    ),
-    (
-      {'test_fraction': 0.0},
-      ValueError,
-      r'^The test set of the server must hold at least one example, found none '
-      r'with test_fraction=0\.0 of 10 examples\.$',
-    ),
-    ({'num_examples': 1}, ValueError, r'^The test set of the server must hold'),
-  ],
-)
-def test_split_server_refuses(arguments, error, message):
-  with pytest.raises(error, match=message):
-    splits.split_server(**{'num_examples': 10, 'seed': 0, **arguments})
+def test_split_server_refuses():
+  call = functools.partial(splits.split_server, num_examples=10, seed=0)
+  refusals.check_values(
+    call,
+    {
+      'seed': [-1],
+      'num_examples': [-1],
+      'test_fraction': [1],
+      'validation_fraction': [1.5],
+      'test_start': [0, 11],
+    },
+  )
+  message = r'^The test set of the server must hold at least one example, found'
+  rows = [
+    ({'test_fraction': 0.0}, ValueError, message),
+    ({'num_examples': 1}, ValueError, message),
+  ]
+  refusals.check(call, rows)
 
 
 def test_split_clients_splits_each_by_its_id():

@@ -1,4 +1,4 @@
-"""pFedCK's server: a mean of the models of each cluster of clients.
+"""pFedCK's server: the mean model of each cluster of clients.
 
 Clients are clustered by the cosine distances of their updates.
 """
@@ -12,8 +12,7 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair.aggregators import clustering
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import largest_values
-from tff_fair.aggregators import sparse_rewards
+from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
@@ -21,28 +20,29 @@ from tff_fair.tensors import flat
 class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
   """Averages within clusters, and over all clients.
 
-  Values are `v_i = w - s_i'`, the difference of a reference w that all clients
-  share, the global model, and the client's trained model; the weight tells what
-  the training changed, `D_i = s_i' - s_i`. With `n_i` examples:
+  Values are `v_i = w - s_i'`, the difference between the global model w and
+  the client's trained model; the weight holds the change by training,
+  `D_i = s_i' - s_i`. With `n_i` examples:
 
-  1. Clusters by average linkage of `1 - cos(D_i, D_j)` (see
-     `clustering.average_linkage`), at most `num_clusters`. A client whose D_i
-     is 0 is in none. Who sends something that is not finite counts as one
-     without examples whose values are 0.
-  2. Of each cluster c the mean `v_c = sum_c n_i v_i / sum_c n_i`; the result is
-     the mean v over all clients.
+  1. At most `num_clusters` clusters by average linkage of `1 - cos(D_i, D_j)`
+     (see `clustering.average_linkage`). A client whose D_i is 0 is in no
+     cluster. A client that sends a non-finite value is treated as one without
+     examples whose values are 0.
+  2. For each cluster c the mean `v_c = sum_c n_i v_i / sum_c n_i`; the result
+     is the mean v over all clients.
 
   So the global model moves to the mean of all s_i', and the model of cluster c
   is the new global model minus `v_c - v`.
 
   The created process:
 
-  * `initialize`: `OrderedDict(cluster=int32[N], offset=[N, ...])`: a client's
-    cluster in the last round, as the smallest id in it, -1 for none; and
-    `v_c - v` in the row of that id, zeros in other rows; its trainable part.
+  * `initialize`: `OrderedDict(cluster=int32[N], offset=[N, ...])`. `cluster` is
+    each client's cluster in the last round, named by the smallest id in it, or
+    -1. `offset` has the trainable part of `v_c - v` in the row of that id and
+    zeros in all other rows.
   * the weight `<client_id=int32, num_examples=float32, change=<trainable
-    part>>`; measurements: `num_clusters`, and `clients` with `client_id` and
-    `cluster`.
+    part>>`.
+  * measurements: `num_clusters`, and `clients` with `client_id` and `cluster`.
   """
 
   def __init__(self, num_clients: int, num_clusters: int = 3):
@@ -74,8 +74,16 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('ClusteredMeanFactory', value_type)
-    _check_weight(weight_type)
+    type_checks.check_float32('ClusteredMeanFactory', value_type)
+    type_checks.check_weight_type(
+      'ClusteredMeanFactory',
+      collections.OrderedDict(
+        client_id=np.int32,
+        num_examples=np.float32,
+        change=gathered.trainable_type(value_type),
+      ),
+      weight_type,
+    )
 
     def initial_state():
       zeros = tff.types.structure_from_tensor_type_tree(
@@ -90,11 +98,11 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
       value_type,
       weight_type,
       initial_state,
-      self._serve,
+      self._server_round,
       prepare=gathered.finite_or_zeros,
     )
 
-  def _serve(self, state, uploads) -> gathered.Served:
+  def _server_round(self, state, uploads) -> gathered.ServerOutput:
     uploads = gathered.by_client(uploads, self._num_clients)
     value, weight = uploads['value'], uploads['weight']
     ids, counts = weight['client_id'], weight['num_examples']
@@ -103,7 +111,7 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
     labels = clustering.average_linkage(
       clustering.cosine_distances(changes), self._num_clusters, changed
     )
-    shares = sparse_rewards.normalized(counts)
+    shares = gathered.divide_by_sum(counts)
     result = gathered.weighted_sum(value, shares, shares)
     offsets = _cluster_offsets(
       gathered.trainable_part(value),
@@ -113,14 +121,14 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
     )
     # Ids ascend, so the smallest position is that of the smallest id.
     cluster = tf.where(labels < 0, -1, tf.gather(ids, tf.maximum(labels, 0)))
-    everyone = tf.fill([self._num_clients], -1)
-    nobody = tf.nest.map_structure(
+    no_cluster = tf.fill([self._num_clients], -1)
+    no_offset = tf.nest.map_structure(
       lambda t: client_table.zeros(t.shape), state['offset']
     )
-    return gathered.Served(
+    return gathered.ServerOutput(
       state=collections.OrderedDict(
-        cluster=client_table.write_rows(everyone, ids, cluster),
-        offset=client_table.write_rows(nobody, ids, offsets),
+        cluster=client_table.write_rows(no_cluster, ids, cluster),
+        offset=client_table.write_rows(no_offset, ids, offsets),
       ),
       result=result,
       measurements=collections.OrderedDict(
@@ -133,7 +141,7 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 def _cluster_offsets(value, mean, labels, counts):
-  """`v_c - v` in the row that names the cluster, zeros in other rows."""
+  """`v_c - v` in the row of the cluster's smallest id, zeros elsewhere."""
   number = tf.size(labels)
   members = tf.cast(
     tf.equal(tf.range(number)[:, tf.newaxis], labels[tf.newaxis]), tf.float32
@@ -150,15 +158,3 @@ def _cluster_offsets(value, mean, labels, counts):
     )
 
   return tf.nest.map_structure(offset, value, mean)
-
-
-def _check_weight(weight_type) -> None:
-  names = ('client_id', 'num_examples', 'change')
-  found = ()
-  if isinstance(weight_type, tff.StructType):
-    found = tuple(tff.structure.name_list(weight_type))
-  if found != names or weight_type.client_id != tff.TensorType(np.int32):
-    raise TypeError(
-      f'ClusteredMeanFactory requires a weight with the entries {names}, an'
-      f' int32, a float32 and an update. Found type: {weight_type!r}.'
-    )

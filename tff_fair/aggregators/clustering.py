@@ -1,4 +1,4 @@
-"""Clusters of clients, in a graph.
+"""Agglomerative clustering of clients, as TensorFlow operations.
 
 SciPy has the same algorithm, but TFF's workers run graphs without Python; the
 tests compare the two.
@@ -25,28 +25,28 @@ def cosine_distances(vectors: Any) -> tf.Tensor:
 
 
 def average_linkage(
-  distances: Any, num_clusters: int, counted: Any
+  distances: Any, num_clusters: int, included: Any
 ) -> tf.Tensor:
   """Agglomerative clustering with average linkage.
 
-  The two clusters with the smallest mean distance between their members become
-  one, until `num_clusters` are left; of equally near pairs the one with the
-  smallest positions.
+  The two clusters with the smallest mean distance between their members are
+  merged until `num_clusters` are left. Ties go to the pair with the smallest
+  positions.
 
   Args:
-    distances: `float64[m, m]`, symmetric; what is not finite is the farthest.
-    num_clusters: How many clusters, at least 1; with fewer counted rows each of
-      these is a cluster.
-    counted: `bool[m]`, which rows are clustered.
+    distances: `float64[m, m]`, symmetric; non-finite distances are the largest.
+    num_clusters: Number of clusters, at least 1; if fewer rows are clustered,
+      each of them is a cluster.
+    included: `bool[m]`, which rows are clustered.
 
   Returns:
-    `int32[m]`: the smallest position in a row's cluster; -1 where it is not
-    counted.
+    `int32[m]`: the smallest position in the row's cluster; -1 for rows that are
+    not clustered.
   """
   number = tf.shape(distances)[0]
   positions = tf.range(number)
   infinity = tf.constant(float('inf'), tf.float64)
-  # Less than infinite: pairs of clusters stand before what is no pair.
+  # Below infinity, so that every pair of clusters precedes the masked entries.
   farthest = tf.constant(1e200, tf.float64)
   later = positions[:, tf.newaxis] < positions[tf.newaxis]
 
@@ -71,7 +71,7 @@ def average_linkage(
     del distances, labels  # Unused.
     return tf.math.count_nonzero(sizes, dtype=tf.int32) > num_clusters
 
-  counted = tf.convert_to_tensor(counted)
+  included = tf.convert_to_tensor(included)
   distances = tf.cast(distances, tf.float64)
   distances = tf.where(tf.math.is_finite(distances), distances, farthest)
   _, _, labels = tf.while_loop(
@@ -79,8 +79,8 @@ def average_linkage(
     merge,
     (
       distances,
-      tf.cast(counted, tf.float64),
-      tf.where(counted, positions, -1),
+      tf.cast(included, tf.float64),
+      tf.where(included, positions, -1),
     ),
   )
   return labels

@@ -7,24 +7,26 @@ value.
 
 import collections
 import functools
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import gathered
 from tff_fair.aggregators import sparse_rewards
+from tff_fair.aggregators import type_checks
 from tff_fair.tensors import geometry
 
-VARIANTS = ('original', 'fedakd')
+Variant = Literal['original', 'fedakd']
+VARIANTS = get_args(Variant)
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(client_id=np.int32, num_examples=np.float32)
 )
 
-# The least reputation that a client falls to.
+# The lowest reputation of a client.
 _FLOOR = 1e-3
 
 
@@ -45,10 +47,10 @@ def contributions(updates: Any, aggregate: Any) -> tf.Tensor:
 def reputations(
   history: Any, contribution: Any, history_weight: float
 ) -> tf.Tensor:
-  """`r_i = max(alpha r_i + (1 - alpha) phi_i, 1e-3)`, not yet normalised.
+  """`r_i = max(alpha r_i + (1 - alpha) phi_i, 1e-3)`, before normalisation.
 
   Args:
-    history: r of the round before, `float64[m]`.
+    history: r of the previous round, `float64[m]`.
     contribution: phi, `float64[m]`.
     history_weight: alpha.
 
@@ -64,12 +66,12 @@ def reward_shares(reputation: Any, altruism: float) -> tf.Tensor:
 
   Args:
     reputation: r, `float64[m]`, normalised.
-    altruism: b; the larger, the more everybody gets.
+    altruism: b; the larger, the more each client receives.
 
   Returns:
-    `float64[m]`, the largest 1.
+    `float64[m]`; the largest share is 1.
   """
-  return sparse_rewards.relative(tf.tanh(altruism * reputation))
+  return gathered.divide_by_max(tf.tanh(altruism * reputation))
 
 
 class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
@@ -78,15 +80,16 @@ class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
   With `D_i` the update that client i would add to its weights:
 
   1. `u_i = Gamma D_i / (||D_i|| + 1e-7)`.
-  2. `u = sum_i a_i u_i`, with `a` the shares of examples as long as nobody has
-     a reputation, then the reputations of those present by their sum.
+  2. `u = sum_i a_i u_i`, with `a` the reputations of the present clients
+     divided by their sum, or, while none of them has a reputation, their shares
+     of the examples.
   3. `phi_i` by `contributions`, `r_i` by `reputations`, then `r <- r / sum r`
      over all clients.
-  4. Shares `q_i` by `reward_shares`: what part of u the client is due.
+  4. Shares `q_i` by `reward_shares`: the fraction of u that the client gets.
 
-  The variant 'fedakd' is what that paper's script does: equal reputations at
-  first, no normalisation (`u_i = D_i`), the plain mean as aggregate, and no
-  negative contributions.
+  The variant 'fedakd' follows that paper's script: equal initial reputations,
+  no normalisation (`u_i = D_i`), the plain mean as aggregate, and no negative
+  contributions.
 
   The created process is that of `sparse_rewards.build_process` with the weight
   `<client_id=int32,num_examples=float32>` and `contribution` among the
@@ -100,7 +103,7 @@ class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
     update_length: float = 0.5,
     history_weight: float = 0.95,
     altruism: float = 1.0,
-    variant: str = 'original',
+    variant: Variant = 'original',
   ):
     """Keeps the parameters.
 
@@ -139,12 +142,10 @@ class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('CosineShapleyFactory', value_type)
-    if not WEIGHT_TYPE.is_equivalent_to(weight_type):
-      raise TypeError(
-        f'CosineShapleyFactory requires the weight type {WEIGHT_TYPE}. Found'
-        f' type: {weight_type!r}.'
-      )
+    type_checks.check_float32('CosineShapleyFactory', value_type)
+    type_checks.check_weight_type(
+      'CosineShapleyFactory', WEIGHT_TYPE, weight_type
+    )
     return sparse_rewards.build_process(
       value_type,
       weight_type,
@@ -153,22 +154,22 @@ class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
       rate=self._rate,
     )
 
-  def _rate(self, updates, uploads, reputation) -> sparse_rewards.Rating:
+  def _rate(self, updates, uploads, reputation) -> sparse_rewards.RatedRound:
     num_examples = uploads['weight']['num_examples']
     if self._original:
       updates = sparse_rewards.unit_updates(updates, self._length)
       counts = tf.cast(num_examples, tf.float64)
       known = tf.reduce_sum(reputation) > 0
-      factors = sparse_rewards.normalized(tf.where(known, reputation, counts))
+      factors = gathered.divide_by_sum(tf.where(known, reputation, counts))
     else:
       present = tf.cast(num_examples > 0, tf.float64)
-      factors = sparse_rewards.normalized(present)
+      factors = gathered.divide_by_sum(present)
     aggregate = tf.tensordot(tf.cast(factors, tf.float32), updates, axes=1)
     contribution = contributions(updates, aggregate)
     if not self._original:
       contribution = tf.maximum(contribution, 0.0)
     mixed = reputations(reputation, contribution, self._history_weight)
-    return sparse_rewards.Rating(
+    return sparse_rewards.RatedRound(
       aggregate=aggregate,
       reputation=mixed,
       share_fn=functools.partial(reward_shares, altruism=self._altruism),

@@ -1,7 +1,7 @@
-"""A weighted mean in which every entry has weights of its own.
+"""A weighted mean with a separate weight for every entry.
 
-For clients that train a part of a model each: an entry becomes the mean over
-those that trained it.
+For clients that each train a part of the model: an entry becomes the mean over
+the clients that trained it.
 """
 
 import collections
@@ -9,17 +9,16 @@ import collections
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import type_checks
 
 
 class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
   """`sum_i m_i * v_i / sum_i m_i` for each entry, 0 where no client has it.
 
-  The weight has the type of the value, not negative. FedSAC's server, with
-  masks as weights.
+  The weight has the type of the value and must not be negative. This is
+  FedSAC's server, with masks as weights.
 
-  As in `tff.aggregators.MeanFactory`, two inner processes do the sums. The
+  As in `tff.aggregators.MeanFactory`, two inner processes compute the sums. The
   created process has their states, `OrderedDict(value_sum_process,
   weight_sum_process)`, and their measurements, `OrderedDict(mean_value,
   mean_weight)`.
@@ -37,9 +36,9 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
     """Keeps the factories.
 
     Args:
-      value_sum_factory: Sums up `m_i * v_i`; `tff.aggregators.SumFactory()` if
+      value_sum_factory: Sums `m_i * v_i`; `tff.aggregators.SumFactory()` if
         None.
-      weight_sum_factory: Sums up `m_i`, likewise.
+      weight_sum_factory: Sums `m_i`; `tff.aggregators.SumFactory()` if None.
 
     Raises:
       TypeError: If either is not an unweighted aggregation factory.
@@ -58,7 +57,7 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       value_type: Structure of float32 tensors of known shape.
-      weight_type: The same type.
+      weight_type: The same type as `value_type`.
 
     Returns:
       A weighted `tff.templates.AggregationProcess`.
@@ -66,18 +65,16 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('EntrywiseMeanFactory', value_type)
-    if not value_type.is_equivalent_to(weight_type):
-      raise TypeError(
-        'EntrywiseMeanFactory requires a weight of the type of the value,'
-        f' {value_type}. Found type: {weight_type!r}.'
-      )
+    type_checks.check_float32('EntrywiseMeanFactory', value_type)
+    type_checks.check_weight_type(
+      'EntrywiseMeanFactory', value_type, weight_type
+    )
     value_sum = self._value_sum_factory.create(value_type)
     weight_sum = self._weight_sum_factory.create(weight_type)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def product(value, weight):
-      # A weight of 0 also silences what is not finite.
+      # A weight of 0 also removes non-finite values.
       return tf.nest.map_structure(tf.math.multiply_no_nan, value, weight)
 
     @tff.tensorflow.computation(value_type, weight_type)

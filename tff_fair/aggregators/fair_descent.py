@@ -1,9 +1,9 @@
-"""FedMDFG's server: a fair direction of descent, and how far to follow it.
+"""FedMDFG's server: a fair direction of descent and a line search along it.
 
 Pan, Wang, Li, Wang, Tang and Zhao, "FedMDFG: Federated Learning with
 Multi-Gradient Descent and Fair Guidance" (AAAI 2023,
 https://doi.org/10.1609/aaai.v37i8.26122). Pure functions of float64, with an
-entry or a row for each client that counts.
+entry or a row for each client that is not excluded.
 """
 
 import collections
@@ -13,15 +13,15 @@ import tensorflow as tf
 
 from tff_fair.aggregators import min_norm
 
-# How much of the promised descent a step must keep (Armijo).
+# The fraction of the linear descent that a step must reach (Armijo).
 _KEPT_DESCENT = 1e-4
-# A direction may climb for somebody by this much, for rounding's sake.
-_CLIMB = 1e-6
+# A larger increase along a row is not rounding.
+_INCREASE = 1e-6
 _TINY = 1e-12
 
 
 def fair_guidance(losses: Any) -> tuple[tf.Tensor, tf.Tensor]:
-  """How unequal losses are, and the mix of clients that evens them.
+  """How unequal losses are, and the combination of clients that evens them.
 
   With `l^ = l / |l|` and `p = (1, ..., 1) / sqrt(k)`:
 
@@ -31,8 +31,8 @@ def fair_guidance(losses: Any) -> tuple[tf.Tensor, tf.Tensor]:
     losses: `float64[k]`, not negative.
 
   Returns:
-    phi in radians, and h, `float64[k]`. Equal losses, all of them 0, or none at
-    all, need no guidance: h is 0.
+    phi in radians, and h, `float64[k]`. If the losses are equal, all 0, or
+    there are none, no guidance is needed: h is 0.
   """
   number = tf.cast(tf.size(losses), tf.float64)
   unit = tf.math.divide_no_nan(losses, tf.norm(losses))
@@ -52,21 +52,21 @@ def fair_direction(
 ) -> collections.OrderedDict:
   """The common direction of descent, with the fair guidance if it is active.
 
-  The rows Q of which d is the mix of least norm are the gradients, those of
-  absent clients, and, if phi exceeds the angle or somebody forces it,
-  `h^T gradients`. Its length is brought to that of the mean gradient, `d'`,
-  unless d' climbs along a row of Q.
+  d is the convex combination of least norm of the rows Q: the gradients, those
+  of absent clients, and, if phi exceeds the angle or `forced` is true,
+  `h^T gradients`. d' is d rescaled to the length of the mean gradient, or d
+  itself if the rescaled vector increases the loss along a row of Q.
 
   Args:
     gradients: `float64[k, d]`, all of the same length.
     losses: `float64[k]`.
     absent: `float64[m, d]`.
     angle: The paper's theta, radians.
-    forced: bool, whether guidance is active at any phi.
+    forced: bool, whether guidance is active at every phi.
 
   Returns:
-    OrderedDict: `direction`, `d'`, `float64[d]`; `scale`, `|d'| / |d|`, 0 where
-    nothing descends; `phi`; `active`, bool. Without gradients d' is 0.
+    OrderedDict: `direction`, `d'`, `float64[d]`; `scale`, `|d'| / |d|`, 0 if no
+    direction descends; `phi`; `active`, bool. Without gradients d' is 0.
   """
   phi, guide = fair_guidance(losses)
   active = ((phi > angle) | forced) & tf.reduce_any(tf.not_equal(guide, 0.0))
@@ -74,16 +74,16 @@ def fair_direction(
   rows = tf.concat(
     [gradients, fair[tf.newaxis][: tf.cast(active, tf.int32)], absent], axis=0
   )
-  shortest = _shortest_mix(rows)
-  length = tf.norm(shortest)
+  least = _least_norm(rows)
+  length = tf.norm(least)
   mean = tf.math.divide_no_nan(
     tf.reduce_sum(gradients, axis=0), tf.cast(tf.size(losses), tf.float64)
   )
   direction = tf.where(
-    length > _TINY, tf.norm(mean) / length * shortest, tf.zeros_like(shortest)
+    length > _TINY, tf.norm(mean) / length * least, tf.zeros_like(least)
   )
-  climbs = tf.reduce_min(tf.linalg.matvec(rows, direction)) < -_CLIMB
-  direction = tf.where(climbs, shortest, direction)
+  increases = tf.reduce_min(tf.linalg.matvec(rows, direction)) < -_INCREASE
+  direction = tf.where(increases, least, direction)
   return collections.OrderedDict(
     direction=direction,
     scale=tf.math.divide_no_nan(tf.norm(direction), length),
@@ -93,44 +93,44 @@ def fair_direction(
 
 
 def step_ladder(
-  rate: Any, scale: Any, somebody_left: Any, line_search_scale: int
+  rate: Any, scale: Any, client_left: Any, line_search_scale: int
 ) -> tf.Tensor:
   """The steps to try, each half of the one before.
 
-  They start at `2^s rate`, or at `rate` if somebody left since the last round,
-  and end at `rate / (2^s scale)`, at the latest after `2 s + 8` of them.
+  They start at `2^s rate`, or at `rate` if a client left since the last round,
+  and end at `rate / (2^s scale)`, or after `2 s + 8` steps.
 
   Args:
     rate: The clients' learning rate.
     scale: As `fair_direction` returns it.
-    somebody_left: bool.
+    client_left: bool.
     line_search_scale: s.
 
   Returns:
     `float64[2 s + 8]`, the steps, then zeros.
   """
   halvings = tf.range(2 * line_search_scale + 8, dtype=tf.float64)
-  start = tf.where(somebody_left, rate, rate * 2.0**line_search_scale)
+  start = tf.where(client_left, rate, rate * 2.0**line_search_scale)
   steps = start * 0.5**halvings
   lowest = rate * 0.5**line_search_scale / scale
-  # Rounding must not take the last step away.
+  # Rounding must not drop the last step.
   return tf.where(steps >= lowest * (1 - 1e-9), steps, tf.zeros_like(steps))
 
 
 def choose_step(
   losses: Any, trials: Any, steps: Any, slopes: Any, active: Any
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """The step that the line search ends with.
+  """The step that the line search chooses.
 
-  Accepted is the first step a with `l_i(a) <= l_i - 1e-4 a slope_i` for all
-  clients, and, if guidance is active, with losses closer to equal than before.
-  If there is none, it is the first with a lower sum of losses; if there is none
-  either, the one with the lowest sum.
+  It accepts the first step a with `l_i(a) <= l_i - 1e-4 a slope_i` for all
+  clients and, if guidance is active, with losses closer to equal than before.
+  If no step is accepted, it chooses the first with a lower sum of losses, or
+  else the one with the lowest sum.
 
   Args:
     losses: `float64[k]`, l_i.
     trials: `float64[k, n]`, l_i(a).
-    steps: `float64[n]`, a, descending, then zeros, which do not count.
+    steps: `float64[n]`, a, descending, then zeros, which are ignored.
     slopes: `float64[k]`, `<g_i, d'>`.
     active: bool, whether guidance is active.
 
@@ -147,13 +147,13 @@ def choose_step(
   lowest = tf.equal(totals, tf.reduce_min(tf.boolean_mask(totals, usable)))
   step = tf.constant(0.0, tf.float64)
   for choice in (usable & lowest, lower, accepted):
-    # The steps descend, so the first is the largest.
+    # The steps are descending, so the first is the largest.
     largest = tf.reduce_max(tf.where(choice, steps, 0.0))
     step = tf.where(largest > 0, largest, step)
   return step, tf.reduce_any(accepted)
 
 
-def _shortest_mix(rows) -> tf.Tensor:
+def _least_norm(rows) -> tf.Tensor:
   number = tf.shape(rows)[0]
   equal = tf.fill([number], 1 / tf.cast(number, tf.float64))
   weights = min_norm.min_norm(
@@ -166,7 +166,7 @@ def _shortest_mix(rows) -> tf.Tensor:
 
 
 def _evenness(losses) -> tf.Tensor:
-  """The cosine with equal losses, but for a factor: `[k, n] -> [n]`."""
+  """The cosine with equal losses up to a factor: `[k, n] -> [n]`."""
   return tf.math.divide_no_nan(
     tf.reduce_sum(losses, axis=0), tf.norm(losses, axis=0)
   )

@@ -1,8 +1,8 @@
-"""Aggregation by a server that sees every upload: gather, then decide.
+"""Aggregation by a server that sees every client's upload.
 
-A rule that compares clients with each other is no sum over clients. Its server
-receives the uploads as the rows of one structure, with what tells whose they
-are among the weights, and computes the result from all of them.
+A rule that compares clients with each other is not a sum over clients. Its
+server receives the uploads as the rows of one structure, with the client ids
+among the weights, and computes the result from all of them.
 """
 
 import collections
@@ -16,8 +16,8 @@ from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
 
-class Served(NamedTuple):
-  """What the server's round gives.
+class ServerOutput(NamedTuple):
+  """The output of a server's round.
 
   Attributes:
     state: The new state.
@@ -34,18 +34,18 @@ def build_process(
   value_type: tff.Type,
   weight_type: tff.Type,
   initial_state: Callable[[], Any],
-  serve: Callable[[Any, Any], Served],
+  server_round: Callable[[Any, Any], ServerOutput],
   prepare: Callable[[Any, Any], Any] | None = None,
 ) -> tff.templates.AggregationProcess:
   """Builds the process of a rule that is a function of all uploads.
 
   Args:
     value_type: Unplaced type of a client's value, tensors of known shape.
-    weight_type: Unplaced type of a client's weight, likewise.
-    initial_state: Makes the first state, of tensors.
-    serve: `(state, uploads) -> Served`, a pure function of tensors: `uploads`
-      has a leading axis of the clients that are present, in no particular
-      order.
+    weight_type: Unplaced type of a client's weight, tensors of known shape.
+    initial_state: Returns the initial state, a structure of tensors.
+    server_round: `(state, uploads) -> ServerOutput`, a pure function of
+      tensors. The leading axis of `uploads` is the clients of the round, in no
+      particular order.
     prepare: `(value, weight) -> upload`, a pure function of tensors that each
       client applies; None for `OrderedDict(value, weight)`.
 
@@ -63,19 +63,20 @@ def build_process(
   gather = client_table.build_gather(upload_type)
 
   @tff.tensorflow.computation
-  def first_state():
+  def make_initial_state():
     return initial_state()
 
   @tff.tensorflow.computation(
-    first_state.type_signature.result, client_table.gathered_type(upload_type)
+    make_initial_state.type_signature.result,
+    client_table.gathered_type(upload_type),
   )
   @tf.function(autograph=False)
-  def serve_all(state, uploads):
-    return serve(state, uploads)
+  def run_server_round(state, uploads):
+    return server_round(state, uploads)
 
   @tff.federated_computation
   def init_fn():
-    return tff.federated_eval(first_state, tff.SERVER)
+    return tff.federated_eval(make_initial_state, tff.SERVER)
 
   @tff.federated_computation(
     init_fn.type_signature.result,
@@ -84,23 +85,36 @@ def build_process(
   )
   def next_fn(state, value, weight):
     uploads = gather(tff.federated_map(upload, (value, weight)))
-    served = tff.federated_map(serve_all, (state, uploads))
+    output = tff.federated_map(run_server_round, (state, uploads))
     return tff.templates.MeasuredProcessOutput(
-      served.state, served.result, served.measurements
+      output.state, output.result, output.measurements
     )
 
   return tff.templates.AggregationProcess(init_fn, next_fn)
 
 
 def trainable_part(value: Any) -> Any:
-  """What rules compare, clip and select in: all but batch-norm statistics.
+  """The part that rules compare, clip and mask: no batch-norm statistics.
 
   Args:
-    value: A structure; of `ModelWeights` the trainable part is meant.
+    value: Any structure.
+
+  Returns:
+    The trainable part of `ModelWeights`; any other structure as it is.
   """
   if isinstance(value, tff.learning.models.ModelWeights):
     return value.trainable
   return value
+
+
+def trainable_type(value_type: tff.Type) -> tff.Type:
+  """The type of the `trainable_part` of values.
+
+  Args:
+    value_type: Unplaced type of a client's value.
+  """
+  types = tff.types.structure_from_tensor_type_tree(lambda t: t, value_type)
+  return tff.types.to_type(trainable_part(types))
 
 
 def finite_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
@@ -108,7 +122,7 @@ def finite_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
 
   Args:
     value: The client's value.
-    weight: Its weight; integers, which tell who it is, stay.
+    weight: Its weight; integers, such as the client id, are kept.
 
   Returns:
     `OrderedDict(value, weight)`.
@@ -117,26 +131,26 @@ def finite_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
   floats = [t for t in tf.nest.flatten(upload) if t.dtype.is_floating]
   finite = tf.reduce_all(tf.math.is_finite(flat.flatten(floats)))
 
-  def silenced(tensor):
+  def finite_or_zero(tensor):
     if not tensor.dtype.is_floating:
       return tensor
     return tf.where(finite, tensor, tf.zeros_like(tensor))
 
-  return tf.nest.map_structure(silenced, upload)
+  return tf.nest.map_structure(finite_or_zero, upload)
 
 
 def by_client(uploads: Any, num_clients: int) -> Any:
-  """The rows by ascending `client_id`, for runtimes gather in any order.
+  """The rows sorted by `client_id`, because runtimes gather in any order.
 
   Args:
     uploads: `OrderedDict(value, weight)` with an entry `client_id` in `weight`.
     num_clients: Ids must lie in 0..num_clients-1.
 
   Returns:
-    The uploads. Fails with one sentence if an id is out of range.
+    The sorted uploads. At run time an id out of range is an error.
   """
   ids = uploads['weight']['client_id']
-  # Outside a table, a GPU reads zeros and writes nothing, without a word.
+  # Without this check a GPU silently reads zeros and skips the write.
   check = tf.debugging.Assert(
     tf.reduce_all((ids >= 0) & (ids < num_clients)),
     [f'Client ids must lie in 0..{num_clients - 1}, found', ids],
@@ -177,3 +191,13 @@ def weighted_sum(value: Any, weights: Any, statistics_weights: Any) -> Any:
     [sum_rows(rows, weights) for rows in value.trainable],
     [sum_rows(rows, statistics_weights) for rows in value.non_trainable],
   )
+
+
+def divide_by_sum(values: Any) -> tf.Tensor:
+  """`values / sum(values)`, 0 if the sum is 0."""
+  return tf.math.divide_no_nan(values, tf.reduce_sum(values))
+
+
+def divide_by_max(values: Any) -> tf.Tensor:
+  """`values / max(values)`, 0 if the maximum is 0."""
+  return tf.math.divide_no_nan(values, tf.reduce_max(values))

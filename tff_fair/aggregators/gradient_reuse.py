@@ -16,21 +16,22 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import losses
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
 
-# The id of a client that takes no part in the round.
-NOBODY = -1
+# The id that a client sends if it takes no part in the round.
+NO_CLIENT_ID = -1
 
 
 def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
   """`tau = max(1, floor(M_t / |S_t|))`, rounds (equation 7).
 
   Args:
-    num_seen: int32, M_t, clients that ever took part, this round included.
-    num_online: int32, |S_t|.
+    num_seen: int32, M_t, number of clients that took part in any round so far,
+      including this one.
+    num_online: int32, |S_t|, number of clients in this round.
 
   Returns:
     int32.
@@ -41,12 +42,12 @@ def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
 def participation_frequencies(
   participation: Any, ages: Any, window: Any
 ) -> tf.Tensor:
-  """`f_i`, the share of the last `window` rounds with client i (equation 8).
+  """`f_i`, the fraction of the last `window` rounds with client i (equation 8).
 
-  The count is at least 1; the divisor is the window also in the first rounds.
+  The count is at least 1; the divisor is the window in the first rounds too.
 
   Args:
-    participation: `bool[rounds, k]`, who took part.
+    participation: `bool[rounds, k]`, which clients took part.
     ages: `int32[rounds]`, how many rounds ago each of them was; 0 is now.
     window: int32, tau.
 
@@ -59,24 +60,28 @@ def participation_frequencies(
 
 
 def alignment_scores(
-  embeddings: Any, global_embedding: Any, beta: float
+  embeddings: Any, global_embedding: Any, distillation_rate: float
 ) -> tf.Tensor:
   """`rho_i = cos(r_i, z_g)` of the refined embeddings (equations 9, 10).
 
   Args:
     embeddings: `float64[k, p]`, z_i.
     global_embedding: `float64[p]`, z_g.
-    beta: See `geometry.refined`.
+    distillation_rate: beta, see `geometry.refined`.
 
   Returns:
     `float64[k]`.
   """
-  refined = geometry.refined(embeddings, global_embedding, beta)
+  refined = geometry.refined(embeddings, global_embedding, distillation_rate)
   return geometry.cosines(refined, global_embedding)
 
 
 def contributions(
-  frequencies: Any, alignments: Any, *, gamma: float, sharpness: float
+  frequencies: Any,
+  alignments: Any,
+  *,
+  fairness_exponent: float,
+  sharpness: float,
 ) -> tf.Tensor:
   """The aggregation weights `w~_i` (equations 11, 13).
 
@@ -85,13 +90,14 @@ def contributions(
   Args:
     frequencies: `float64[k]`, positive.
     alignments: `float64[k]`, rho_i.
-    gamma: How much rare participation counts.
-    sharpness: The paper's k, how much agreement counts.
+    fairness_exponent: The paper's gamma, how strongly rare participation is
+      favoured.
+    sharpness: The paper's k, how strongly agreement is favoured.
 
   Returns:
     `float64[k]`, which sum to 1.
   """
-  scores = frequencies**-gamma * tf.sigmoid(sharpness * alignments)
+  scores = frequencies**-fairness_exponent * tf.sigmoid(sharpness * alignments)
   return tf.math.divide_no_nan(scores, tf.reduce_sum(scores))
 
 
@@ -99,50 +105,51 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
   """The server side of CoRe-Fed.
 
   Values are updates, the received weights minus the trained ones: `lr_t g_i`.
-  In round t, of the clients S_t that take part and all that took part before:
+  Round t, with S_t the clients that take part:
 
   1. `z_g`, the mean of the embeddings of S_t; the contrastive loss L_i of each
-     of S_t against the others' (equation 6), which is only reported.
+     client of S_t against the others (equation 6), which is only reported.
   2. `tau = participation_window(...)`; the active clients are
-     `A_t = S_t + {i: t - t_i <= tau}`, t_i the last round with i (equation 12).
+     `A_t = S_t + {i: t - t_i <= tau}`, where t_i is the last round with client
+     i (equation 12).
   3. `w~_i = contributions(f_i, rho_i)` over A_t, with the stored `z_i`.
   4. The result is `lr_t sum_A w~_i g_i`, with the stored `g_i` of clients that
-     are active and absent. If nobody is, it is a mean of updates.
+     are active but absent. Without such clients it is a mean of updates.
 
   Equation 13 sums over S_t alone, which would leave equation 12 without effect;
   `gradient_reuse=False` is that reading, A_t = S_t.
 
-  A client takes no part if its id is -1, or its value or embedding not finite.
-  If nobody does, the result is zero and nobody's gradient is reused. Of values
-  that are `tff.learning.models.ModelWeights` the trainable part is stored and
-  reused; the other part, batch-norm statistics, is averaged over S_t by `w~_i`.
+  A client takes no part if its id is -1, or its value or embedding is not
+  finite. If no client takes part, the result is zero and no gradient is reused.
+  If values are `tff.learning.models.ModelWeights`, the trainable part is stored
+  and reused; batch-norm statistics are averaged over S_t with weights `w~_i`.
 
   The created process:
 
   * `initialize`: `OrderedDict(round=int32, updates=float32[K, d],
     embeddings=float32[K, p], last_round=int32[K], learning_rate=float32[K],
-    participation=bool[K, K])`: t; the last update of each client, and nothing
-    of this size beside it; z_i; t_i, or 0; the lr of that round, which times
-    g_i is the update; who took part in the last K rounds (no window is longer),
-    round r in row r modulo K.
+    participation=bool[K, K])`: t; the last update of each client, the only
+    entry of this size; z_i; t_i, or 0; lr of that round, so that the update is
+    this times g_i; which clients took part in the last K rounds (no window is
+    longer), with round r in row r modulo K.
   * `next`: `<state@SERVER, {value}@CLIENTS, {weight}@CLIENTS> -> <state,
     result=value@SERVER, measurements@SERVER>` with the weight
-    `<client_id=int32,embedding=float32[p]>`. It fails with one sentence if an
-    id is out of range or occurs twice.
+    `<client_id=int32,embedding=float32[p]>`. An id that is out of range or
+    occurs twice is an error at run time.
   * measurements: `window` (tau), `contrastive_loss` (the mean L_i over S_t, NaN
     if it is empty), `num_stale` (active and absent), `num_not_taking_part`, and
-    `clients`, vectors with an entry an active client, by ascending `client_id`:
-    `frequency` (f_i), `alignment` (rho_i), `weight` (w~_i), `stale` (1 if
-    absent).
+    `clients`, vectors with an entry for each active client, by ascending
+    `client_id`: `frequency` (f_i), `alignment` (rho_i), `weight` (w~_i),
+    `stale` (1 if absent).
   """
 
   def __init__(
     self,
     num_clients: int,
     *,
-    gamma: float = 0.5,
+    fairness_exponent: float = 0.5,
     sharpness: float = 2.0,
-    beta: float = 0.5,
+    distillation_rate: float = 0.5,
     temperature: float = 0.07,
     gradient_reuse: bool = True,
     include_positive: bool = False,
@@ -152,28 +159,33 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       num_clients: K; ids are 0..K-1.
-      gamma: How much rare participation counts, not negative.
-      sharpness: The paper's k, how much agreement counts, not negative.
-      beta: How far embeddings are refined, in [0, 1].
+      fairness_exponent: The paper's gamma, how strongly rare participation is
+        favoured; not negative.
+      sharpness: The paper's k, how strongly agreement is favoured; not
+        negative.
+      distillation_rate: The paper's beta, how far embeddings are refined; in
+        [0, 1].
       temperature: The paper's tau of the contrastive loss, positive.
       gradient_reuse: Whether absent clients are active.
       include_positive: As in `losses.contrastive_loss`.
       learning_rate_fn: `round (int32, from 0) -> float32`, the clients' lr_t:
-        a reused gradient counts with today's. None takes it as constant.
+        a reused gradient is scaled by the current one. None means constant.
 
     Raises:
       TypeError: If an argument is of the wrong kind.
       ValueError: If a number is out of range.
     """
-    checks.check_real('gamma', gamma, 0.0)
+    checks.check_real('fairness_exponent', fairness_exponent, 0.0)
     checks.check_real('sharpness', sharpness, 0.0)
-    checks.check_real('beta', beta, 0.0, 1.0)
+    checks.check_real('distillation_rate', distillation_rate, 0.0, 1.0)
     checks.check_positive('temperature', temperature)
     if learning_rate_fn is not None:
       checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._weighting = dict(gamma=gamma, sharpness=sharpness)
-    self._beta = beta
+    self._weighting = dict(
+      fairness_exponent=fairness_exponent, sharpness=sharpness
+    )
+    self._distillation_rate = distillation_rate
     self._contrast = dict(
       temperature=temperature, include_positive=include_positive
     )
@@ -195,8 +207,14 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('GradientReuseFactory', value_type)
-    _check_weight_type(weight_type)
+    type_checks.check_float32('GradientReuseFactory', value_type)
+    type_checks.check_weight_type(
+      'GradientReuseFactory',
+      collections.OrderedDict(
+        client_id=np.int32, embedding=tff.TensorType(np.float32, [None])
+      ),
+      weight_type,
+    )
     specs = tff.types.structure_from_tensor_type_tree(
       lambda t: tf.TensorSpec(t.shape, t.dtype), value_type
     )
@@ -221,11 +239,11 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
       value_type,
       weight_type,
       initial_state,
-      lambda state, uploads: self._serve(state, uploads, specs),
+      lambda state, uploads: self._server_round(state, uploads, specs),
       prepare=_prepare,
     )
 
-  def _serve(self, state, uploads, specs) -> gathered.Served:
+  def _server_round(self, state, uploads, specs) -> gathered.ServerOutput:
     """The server's round."""
     num_sent = tf.size(uploads['client_id'])
     uploads = _taking_part(uploads, self._num_clients)
@@ -234,19 +252,18 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     weighed = self._weigh(state, tf.size(ids))
     rates = tf.gather(state['learning_rate'], weighed['client_id'])
     scales = tf.math.divide_no_nan(self._learning_rate(state['round']), rates)
-    everyone = tf.scatter_nd(
+    factors = tf.scatter_nd(
       weighed['client_id'][:, tf.newaxis],
       tf.cast(weighed['weight'], tf.float32) * scales,
       [self._num_clients],
     )
-    update = tf.tensordot(everyone, state['updates'], axes=1)
-    own = tf.gather(everyone, ids)
-    own = tf.math.divide_no_nan(own, tf.reduce_sum(own))
+    update = tf.tensordot(factors, state['updates'], axes=1)
+    shares = gathered.divide_by_sum(tf.gather(factors, ids))
     statistics = [
-      tf.tensordot(own, rows, axes=1) for rows in uploads['statistics']
+      tf.tensordot(shares, rows, axes=1) for rows in uploads['statistics']
     ]
     stale = weighed['stale']
-    return gathered.Served(
+    return gathered.ServerOutput(
       state=state,
       result=_result(update, statistics, specs),
       measurements=collections.OrderedDict(
@@ -259,7 +276,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     )
 
   def _store(self, state, uploads) -> collections.OrderedDict:
-    """Step 7 of the round: what the clients that take part leave behind."""
+    """Step 7 of the round: stores what the clients that take part sent."""
     ids, now = uploads['client_id'], state['round'] + 1
     rows = collections.OrderedDict(
       updates=uploads['update'],
@@ -280,7 +297,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     )
 
   def _weigh(self, state, num_online) -> collections.OrderedDict:
-    """Who is active and how much each of them counts, by ascending id."""
+    """The active clients and their weights, by ascending id."""
     now, last_round = state['round'], state['last_round']
     present = tf.equal(last_round, now)
     seen = last_round > 0
@@ -301,7 +318,9 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
       tf.boolean_mask(state['participation'], active, axis=1), ages, window
     )
     alignments = alignment_scores(
-      tf.boolean_mask(embeddings, active), global_embedding, self._beta
+      tf.boolean_mask(embeddings, active),
+      global_embedding,
+      self._distillation_rate,
     )
     return collections.OrderedDict(
       window=window,
@@ -314,7 +333,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     )
 
   def _contrastive_loss(self, online, global_embedding) -> tf.Tensor:
-    """The mean loss over S_t, each against all others."""
+    """The mean loss over S_t, each client against all others."""
     number = tf.shape(online)[0]
 
     def loss(index):
@@ -339,7 +358,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 def _prepare(value, weight) -> collections.OrderedDict:
-  """What a client uploads: its update as a row of the server's table."""
+  """A client's upload: its update as a row of the server's table."""
   update = flat.flatten(gathered.trainable_part(value))
   statistics = []
   if isinstance(value, tff.learning.models.ModelWeights):
@@ -351,7 +370,7 @@ def _prepare(value, weight) -> collections.OrderedDict:
     ]
   )
   return collections.OrderedDict(
-    client_id=tf.where(finite, weight['client_id'], NOBODY),
+    client_id=tf.where(finite, weight['client_id'], NO_CLIENT_ID),
     embedding=weight['embedding'],
     update=update,
     statistics=statistics,
@@ -359,15 +378,15 @@ def _prepare(value, weight) -> collections.OrderedDict:
 
 
 def _taking_part(uploads, num_clients) -> collections.OrderedDict:
-  """The rows of those who take part; most often all, which needs no copy."""
+  """The rows of the clients that take part; usually all, without a copy."""
   ids = uploads['client_id']
   check = tf.debugging.Assert(
-    tf.reduce_all((ids >= NOBODY) & (ids < num_clients)),
+    tf.reduce_all((ids >= NO_CLIENT_ID) & (ids < num_clients)),
     [f'Client ids must lie in 0..{num_clients - 1}, found', ids],
     summarize=20,
   )
   with tf.control_dependencies([] if check is None else [check]):
-    takes_part = tf.not_equal(ids, NOBODY)
+    takes_part = tf.not_equal(ids, NO_CLIENT_ID)
 
   def select(rows):
     return tf.boolean_mask(rows, takes_part)
@@ -380,23 +399,8 @@ def _taking_part(uploads, num_clients) -> collections.OrderedDict:
 
 
 def _result(update, statistics, specs) -> Any:
-  """The flat update, and the statistics if there are any, as a value."""
+  """The flat update and the statistics, if any, as a value."""
   trainable = flat.unflatten(update, gathered.trainable_part(specs))
   if isinstance(specs, tff.learning.models.ModelWeights):
     return tff.learning.models.ModelWeights(trainable, statistics)
   return trainable
-
-
-def _check_weight_type(weight_type) -> None:
-  required = tff.types.to_type(
-    collections.OrderedDict(
-      client_id=np.int32, embedding=tff.TensorType(np.float32, [None])
-    )
-  )
-  good = required.is_assignable_from(weight_type)
-  if not good or weight_type['embedding'].shape[0] is None:
-    raise TypeError(
-      'GradientReuseFactory requires the weight type'
-      ' <client_id=int32,embedding=float32[p]> with a known p. Found type:'
-      f' {weight_type!r}.'
-    )

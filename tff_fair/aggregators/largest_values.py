@@ -1,10 +1,10 @@
-"""Sparse updates: only the entries of largest magnitude are sent.
+"""Sparse updates: clients send only the entries of largest magnitude.
 
 The "largest values" criterion of Shokri and Shmatikov, "Privacy-Preserving Deep
 Learning" (CCS 2015), which CFFL uses for uploads and for allocations.
 """
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +14,8 @@ from tff_fair import checks
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
 
-TIES = ('index', 'keep')
+Ties = Literal['index', 'keep']
+TIES = get_args(Ties)
 
 
 def num_kept(fraction: float, size: int, minimum: int = 1) -> int:
@@ -24,7 +25,7 @@ def num_kept(fraction: float, size: int, minimum: int = 1) -> int:
 
 
 def keep_largest(
-  vector: Any, count: Any, *, ties: str = 'index', ranking: Any = None
+  vector: Any, count: Any, *, ties: Ties = 'index', ranking: Any = None
 ) -> tf.Tensor:
   """The `count` entries of largest magnitude, and 0 elsewhere.
 
@@ -32,14 +33,15 @@ def keep_largest(
   sorted.
 
   Args:
-    vector: `float[d]`, d at least 1; NaN counts as infinite, so that whoever
-      comes next can see it.
+    vector: `float[d]`, d at least 1; NaN counts as infinite, so that it is
+      kept and the next step can detect it.
     count: int32 scalar; below 0 counts as 0 and above `d` as `d`.
-    ties: Of equal magnitudes at the cut-off, 'index' keeps those of lowest
-      index, so that exactly `count` entries are kept; 'keep' keeps all of them,
-      hence perhaps more, and nothing if `count` is 0.
-    ranking: `float[d]` whose magnitudes decide instead of those of `vector`, or
-      None.
+    ties: Which entries to keep if several magnitudes equal the cut-off:
+      'index' keeps those of lowest index, so that exactly `count` entries are
+      kept; 'keep' keeps all of them, so possibly more than `count`, but nothing
+      if `count` is 0.
+    ranking: `float[d]`, ranks the entries by its magnitudes instead of those of
+      `vector`; or None.
 
   Returns:
     Like `vector`.
@@ -63,9 +65,9 @@ def keep_largest(
 
 
 def keep_largest_of_each(
-  vector: Any, counts: Any, *, ties: str = 'index'
+  vector: Any, counts: Any, *, ties: Ties = 'index'
 ) -> tf.Tensor:
-  """`keep_largest` of one vector for many counts, by one sort.
+  """`keep_largest` of one vector for several counts, with a single sort.
 
   Args:
     vector: `float[d]`, as in `keep_largest`.
@@ -91,14 +93,13 @@ def keep_largest_of_each(
 
 
 class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
-  """Clients send the largest entries of their values only.
+  """Clients send only the largest entries of their values.
 
-  A client's value, flattened to one vector of `d` entries (variables in their
-  order, each row-major), keeps its
-  `max(minimum, floor(fraction * d + 1e-9))` entries of largest magnitude; the
-  others become 0. The sparse values go to the inner process. In a pipeline,
-  whatever wraps this factory (clipping, say) acts before the selection, and the
-  inner factory after it.
+  A client's value is flattened to one vector of `d` entries (variables in their
+  order, each row-major). The `max(minimum, floor(fraction * d + 1e-9))` entries
+  of largest magnitude are kept, the others become 0, and the inner process
+  aggregates the sparse values. In a pipeline, factories around this one (such
+  as clipping) act before the selection, the inner factory after it.
 
   The created process has the state, the result and the measurements of the
   inner process, and its weight type is the inner one's.
@@ -110,16 +111,16 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
     *,
     minimum: int = 1,
-    ties: str = 'index',
+    ties: Ties = 'index',
   ):
     """Keeps the parameters.
 
     Args:
-      fraction: theta_u, the share of entries to send, in (0, 1].
+      fraction: theta_u, the fraction of entries to send, in (0, 1].
       inner_agg_factory: Aggregates the sparse values;
-        `tff.aggregators.MeanFactory(no_nan_division=True)` if None, which is 0
-        without clients.
-      minimum: Least number of entries to send.
+        `tff.aggregators.MeanFactory(no_nan_division=True)` if None, whose
+        result is 0 without clients.
+      minimum: Smallest number of entries to send.
       ties: As in `keep_largest`.
 
     Raises:
@@ -150,7 +151,7 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If `value_type` is not as required.
     """
-    check_float32('LargestValuesFactory', value_type)
+    type_checks.check_float32('LargestValuesFactory', value_type)
     inner = self._inner_agg_factory.create(value_type, weight_type)
 
     @tff.tensorflow.computation(value_type)
@@ -173,45 +174,6 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
 
 def _magnitudes(vector) -> tf.Tensor:
   magnitudes = tf.abs(vector)
-  # Comparisons with NaN are false: it would be among the smallest.
+  # Comparisons with NaN are false, so it would rank among the smallest.
   infinity = tf.constant(np.inf, magnitudes.dtype)
   return tf.where(tf.math.is_nan(magnitudes), infinity, magnitudes)
-
-
-def has_known_entries(value_type: tff.Type) -> bool:
-  """Whether a type is of tensors of known shape, with one entry at least.
-
-  Args:
-    value_type: Any type.
-  """
-  shapes = [tf.TensorShape(t.shape) for t in _tensor_types(value_type)]
-  known = all(shape.is_fully_defined() for shape in shapes)
-  return known and any(shape.num_elements() for shape in shapes)
-
-
-def check_float32(who: str, value_type: tff.Type) -> None:
-  """Raises TypeError unless the type is of float32 tensors of known shape.
-
-  Args:
-    who: The name of the factory, for the message.
-    value_type: The type of a client's value, with one entry at least.
-
-  Raises:
-    TypeError: See above.
-  """
-  good = has_known_entries(value_type) and all(
-    t.dtype == np.float32 for t in _tensor_types(value_type)
-  )
-  if not good:
-    raise TypeError(
-      f'{who} requires values that are structures of float32 tensors of known'
-      f' shape, with one entry at least. Found type: {value_type!r}.'
-    )
-
-
-def _tensor_types(value_type) -> list[tff.TensorType]:
-  """Those of a structure of tensors; none of another type."""
-  tensor_types = []
-  if tff.types.is_structure_of_tensors(value_type):
-    tff.types.structure_from_tensor_type_tree(tensor_types.append, value_type)
-  return tensor_types

@@ -1,4 +1,4 @@
-"""FedDC's server: the mean of the models, and the mean drift of all clients.
+"""FedDC's server: the mean of the models and the mean drift of all clients.
 
 Gao et al., "FedDC: Federated Learning with Non-IID Data via Local Drift
 Decoupling and Correction" (CVPR 2022, https://arxiv.org/abs/2203.11751).
@@ -11,30 +11,28 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
-
-_WEIGHT_TYPE = tff.TensorType(np.float32)
 
 
 class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
   """`w <- mean_S y + mean_i h_i`, as an aggregate of updates.
 
-  Values are updates in TFF's sign, `w - y`. The drift `h_i` of client i adds up
-  its `y - w`; the server needs only their mean over all N clients:
+  Values are updates with TFF's sign, `w - y`. The drift `h_i` of client i is
+  the sum of its `y - w`; the server only needs the mean over all N clients:
 
       h <- h - (1/N) sum_S (w - y),    result = mean_S (w - y) - h
 
-  Clients with weight 0, or a value that is not finite, count in neither; with
-  nobody left, the result is 0 and h stays. Of the weights, float32, only the
-  sign matters.
+  Clients with weight 0 or a non-finite value are excluded from both. If no
+  client remains, the result is 0 and h is unchanged. Weights are float32; only
+  their sign is used.
 
-  Two inner processes do the sums, of values and of clients. The created process
-  has the state `OrderedDict(drift, value_sum_process, count_sum_process)`, h, a
-  structure like the value, and theirs; and their measurements,
-  `OrderedDict(mean_value, mean_count)`.
+  Two inner processes compute the sums, of values and of clients. The state of
+  the created process is `OrderedDict(drift, value_sum_process,
+  count_sum_process)`: h, a structure like the value, and the inner states. The
+  measurements are those of the inner processes, `OrderedDict(mean_value,
+  mean_count)`.
   """
 
   def __init__(
@@ -51,10 +49,10 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       num_clients: N.
-      value_sum_factory: Sums up the updates; `tff.aggregators.SumFactory()` if
+      value_sum_factory: Sums the updates; `tff.aggregators.SumFactory()` if
         None.
-      count_sum_factory: Sums up a 1 for each client that counts, int32,
-        likewise.
+      count_sum_factory: Sums an int32 1 for each client that is not excluded;
+        `tff.aggregators.SumFactory()` if None.
 
     Raises:
       TypeError: If `num_clients` is not an integer, or a factory not an
@@ -82,12 +80,8 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('MeanDriftFactory', value_type)
-    if not _WEIGHT_TYPE.is_equivalent_to(weight_type):
-      raise TypeError(
-        'MeanDriftFactory requires the weight type float32. Found type:'
-        f' {weight_type!r}.'
-      )
+    type_checks.check_float32('MeanDriftFactory', value_type)
+    type_checks.check_weight_type('MeanDriftFactory', np.float32, weight_type)
     value_sum = self._value_sum_factory.create(value_type)
     count_sum = self._count_sum_factory.create(tff.TensorType(np.int32))
 
@@ -98,7 +92,7 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
     @tff.tensorflow.computation(value_type, np.float32)
-    def counted(value, weight):
+    def zero_if_excluded(value, weight):
       finite = tf.reduce_all(tf.math.is_finite(flat.flatten(value)))
       present = finite & (weight > 0)
       return collections.OrderedDict(
@@ -109,7 +103,7 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
       )
 
     @tff.tensorflow.computation(value_type, value_type, np.int32)
-    def decide(drift, total, count):
+    def update_drift(drift, total, count):
       number = tf.cast(count, tf.float32)
       drift = tf.nest.map_structure(
         lambda h, t: h - t / self._num_clients, drift, total
@@ -137,21 +131,21 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
       tff.FederatedType(np.float32, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      clients = tff.federated_map(counted, (value, weight))
+      clients = tff.federated_map(zero_if_excluded, (value, weight))
       total = value_sum.next(state.value_sum_process, clients.value)
       count = count_sum.next(state.count_sum_process, clients.present)
-      decided = tff.federated_map(
-        decide, (state.drift, total.result, count.result)
+      updated = tff.federated_map(
+        update_drift, (state.drift, total.result, count.result)
       )
       return tff.templates.MeasuredProcessOutput(
         tff.federated_zip(
           collections.OrderedDict(
-            drift=decided.drift,
+            drift=updated.drift,
             value_sum_process=total.state,
             count_sum_process=count.state,
           )
         ),
-        decided.result,
+        updated.result,
         tff.federated_zip(
           collections.OrderedDict(
             mean_value=total.measurements, mean_count=count.measurements

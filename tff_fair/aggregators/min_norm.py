@@ -1,10 +1,10 @@
-"""FedMGDA+'s server: the shortest mix of the clients' unit updates.
+"""FedMGDA+'s server: the convex combination of unit updates of least norm.
 
 Hu, Shaloudegi, Zhang and Yu, "Federated Learning Meets Multi-objective
 Optimization" (IEEE Transactions on Network Science and Engineering, 2022,
-https://arxiv.org/abs/2006.11489; FedMGDA+). The point of least norm in a convex
-hull has a product with every point of the hull that is at least its own squared
-norm: as a direction of descent, it is one for all clients.
+https://arxiv.org/abs/2006.11489; FedMGDA+). The inner product of the point of
+least norm in a convex hull with every point of the hull is at least its squared
+norm: it is a direction of descent for all clients.
 """
 
 import collections
@@ -17,22 +17,22 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
 
 # With momentum and restart, enough for gaps of 1e-15 with 40 clients.
 _STEPS = 2000
 _TOLERANCE = 1e-12
-# The bits of a float64, and some that the bracket costs.
+# The bits of a float64, and a few more for the initial bracket.
 _BISECTIONS = 60
-# A shorter update has no direction.
+# Shorter updates are excluded.
 _SHORTEST = 1e-12
 
 
 def project(vector: Any, lower: Any, upper: Any) -> tf.Tensor:
   """The nearest point of `{x: lower <= x <= upper, sum x = 1}`.
 
-  It is `clip(vector - tau, lower, upper)`, tau found by 60 bisections.
+  It is `clip(vector - tau, lower, upper)`; 60 bisections find tau.
 
   Args:
     vector: `float64[k]`, k > 0.
@@ -57,21 +57,22 @@ def project(vector: Any, lower: Any, upper: Any) -> tf.Tensor:
 def min_norm(gram: Any, lower: Any, upper: Any, start: Any) -> tf.Tensor:
   """The weights lambda that minimise `|sum_i lambda_i q_i|^2`.
 
-  Subject to `lower <= lambda <= upper` and `sum lambda = 1`, by accelerated
-  projected gradient descent that restarts its momentum where it points uphill.
+  Subject to `lower <= lambda <= upper` and `sum lambda = 1`. Computed by
+  accelerated projected gradient descent whose momentum restarts where it points
+  uphill.
 
   Args:
     gram: `float64[k, k]`, the products `<q_i, q_j>`.
     lower: `float64[k]`, with a sum of at most 1.
     upper: `float64[k]`, not below `lower`, with a sum of at least 1.
-    start: `float64[k]`, where to start; the result if all q_i are 0.
+    start: `float64[k]`, initial weights; the result if all q_i are 0.
 
   Returns:
-    `float64[k]`; nothing for k = 0, and NaN if a product is not finite.
+    `float64[k]`; empty for k = 0, and NaN if a product is not finite.
   """
-  # Many small steps, one after the other: nothing for a GPU.
+  # Many small sequential steps, which are slow on a GPU.
   with tf.device('/device:CPU:0'):
-    # Eigenvalues of what is not finite are an error that stops the round.
+    # Eigenvalues of a non-finite matrix would raise an error.
     finite = tf.reduce_all(tf.math.is_finite(gram))
     gram = tf.where(finite, gram, tf.zeros_like(gram))
     length = tf.reduce_max(tf.linalg.eigvalsh(gram))
@@ -86,18 +87,18 @@ def min_norm(gram: Any, lower: Any, upper: Any, start: Any) -> tf.Tensor:
 class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
   """The server side of FedMGDA+.
 
-  Values are updates, old weights minus new, with weights n_i, numbers of
+  Values are updates, old weights minus new; their weights n_i are numbers of
   examples. With `u_i = value_i / |value_i|` and `lambda0_i = n_i / sum n`:
 
       lambda = min_norm(u, max(0, lambda0 - epsilon), min(1, lambda0 + epsilon))
       d = sum_i lambda_i u_i,  result = rate * d
 
-  Left out are clients with a weight that is not positive and finite, a value
-  that is not finite, or one shorter than 1e-12. If nobody is left, the result
-  is zero.
+  Excluded are clients with a weight that is not positive and finite, with a
+  non-finite value, or with a value of norm below 1e-12. If no client remains,
+  the result is zero.
 
-  Of values that are `tff.learning.models.ModelWeights` the trainable part is
-  meant; the other part, batch-norm statistics, is averaged by lambda.
+  If values are `tff.learning.models.ModelWeights`, this applies to the
+  trainable part; batch-norm statistics are averaged with weights lambda.
 
   The created process:
 
@@ -105,9 +106,10 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
   * `next`: `<state@SERVER, {value}@CLIENTS, {float32}@CLIENTS> -> <state,
     result=value@SERVER, measurements@SERVER>`.
   * measurements: `num_aggregated`, `norm` (|d|), `largest_weight` and
-    `smallest_weight` (of lambda; NaN if nobody is left), and
-    `descent_violation`, `max(|d|^2 - min_i <u_i, d>, 0)`: 0, but for rounding,
-    where no bound binds, and d is a direction of descent for all.
+    `smallest_weight` (of lambda; NaN if no client remains), and
+    `descent_violation`, `max(|d|^2 - min_i <u_i, d>, 0)`. It is 0 up to
+    rounding where no bound is active; then d is a direction of descent for all
+    clients.
   """
 
   def __init__(
@@ -118,8 +120,9 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
     """Keeps the parameters.
 
     Args:
-      deviation: The paper's epsilon, how far lambda may be from lambda0, in [0,
-        1]. At 0, d is the weighted mean of unit updates; at 1, lambda is free.
+      deviation: The paper's epsilon, the largest difference between lambda and
+        lambda0, in [0, 1]. At 0, d is the weighted mean of unit updates; at 1,
+        lambda is unconstrained.
       learning_rate_fn: `round (int32, from 0) -> rate`; None is 1.
 
     Raises:
@@ -146,18 +149,13 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('MinNormFactory', value_type)
-    if not tff.TensorType(np.float32).is_equivalent_to(weight_type):
-      raise TypeError(
-        'MinNormFactory requires the weight type float32. Found type:'
-        f' {weight_type!r}.'
-      )
+    type_checks.check_float32('MinNormFactory', value_type)
+    type_checks.check_weight_type('MinNormFactory', np.float32, weight_type)
     return gathered.build_process(
-      value_type, weight_type, lambda: tf.constant(0), self._serve
+      value_type, weight_type, lambda: tf.constant(0), self._server_round
     )
 
-  def _serve(self, state, uploads) -> gathered.Served:
-    """The server's round."""
+  def _server_round(self, state, uploads) -> gathered.ServerOutput:
     updates, norms, uploads = _usable(uploads)
     units = updates / norms[:, tf.newaxis]
     weights = self._weights(units, uploads['weight'])
@@ -165,9 +163,9 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
     rate = tf.cast(self._learning_rate_fn(state), tf.float64)
     squared_norm = tf.reduce_sum(direction**2)
     products = tf.linalg.matvec(units, direction)
-    anybody = tf.size(weights) > 0
+    any_left = tf.size(weights) > 0
     nan = tf.constant(np.nan, tf.float64)
-    return gathered.Served(
+    return gathered.ServerOutput(
       state=state + 1,
       result=gathered.weighted_sum(
         uploads['value'], rate * weights / norms, weights
@@ -175,8 +173,8 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
       measurements=collections.OrderedDict(
         num_aggregated=tf.size(weights),
         norm=tf.sqrt(squared_norm),
-        largest_weight=tf.where(anybody, tf.reduce_max(weights), nan),
-        smallest_weight=tf.where(anybody, tf.reduce_min(weights), nan),
+        largest_weight=tf.where(any_left, tf.reduce_max(weights), nan),
+        smallest_weight=tf.where(any_left, tf.reduce_min(weights), nan),
         descent_violation=tf.maximum(
           squared_norm - tf.reduce_min(products), 0.0
         ),
@@ -207,17 +205,17 @@ def _descend(scaled, lower, upper, start) -> tf.Tensor:
     y = new + (momentum - 1) / next_momentum * moved
     return number + 1, new, y, next_momentum, tf.reduce_max(tf.abs(moved))
 
-  def goes_on(number, x, y, momentum, moved):
+  def not_converged(number, x, y, momentum, moved):
     del x, y, momentum  # Unused.
     return (number < _STEPS) & (moved >= _TOLERANCE)
 
   x = project(start, lower, upper)
   one = tf.ones([], tf.float64)
-  return tf.while_loop(goes_on, step, (0, x, x, one, one))[1]
+  return tf.while_loop(not_converged, step, (0, x, x, one, one))[1]
 
 
 def _usable(uploads) -> tuple[tf.Tensor, tf.Tensor, Any]:
-  """The clients that count: updates `float64[m, d]`, norms, uploads."""
+  """The clients not excluded: updates `float64[m, d]`, norms, uploads."""
   updates = tf.cast(
     flat.flatten_rows(gathered.trainable_part(uploads['value'])), tf.float64
   )

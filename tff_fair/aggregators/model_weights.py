@@ -1,8 +1,8 @@
-"""Aggregates trainable and non-trainable weights by a rule each.
+"""Aggregates trainable and non-trainable weights by separate rules.
 
 Batch-norm statistics are averaged with the weights of the round, but take no
 part in clipping, distances or selection. So a method's rule, which may do any
-of these, sees the trainable weights only, exactly as in
+of these, receives only the trainable weights, exactly as in
 `tff.learning.algorithms.build_weighted_fed_avg`.
 """
 
@@ -14,12 +14,12 @@ ModelWeights = tff.learning.models.ModelWeights
 
 
 class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
-  """Aggregates `ModelWeights` by a factory for each of its two parts.
+  """Aggregates `ModelWeights` by one factory for each of its two parts.
 
-  The created process has the state of both processes, as
-  `(trainable, non_trainable)`, and the measurements of the first alone: the
-  second does the same to the statistics. A model without non-trainable weights
-  needs no second process; its state is `()`.
+  The created process has the states of both processes, as
+  `(trainable, non_trainable)`, and the measurements of the first only. For a
+  model without non-trainable weights there is no second process; the state is
+  that of the first.
   """
 
   def __init__(
@@ -55,7 +55,7 @@ class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
       A weighted `tff.templates.AggregationProcess`.
 
     Raises:
-      TypeError: If `value_type` is another.
+      TypeError: If `value_type` is another type.
     """
     _check_model_weights(value_type)
     first = self._trainable.create(value_type.trainable, weight_type)

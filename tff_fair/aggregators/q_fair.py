@@ -1,4 +1,4 @@
-"""q-FedAvg's server: updates weighed by a power of the clients' losses.
+"""q-FedAvg's server: updates weighted by a power of the clients' losses.
 
 Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning"
 (ICLR 2020, https://arxiv.org/abs/1905.10497; q-FFL), algorithm 2.
@@ -13,27 +13,26 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(loss=np.float32, learning_rate=np.float32)
 )
-# Keeps F^(q - 1) finite where a client has no loss left.
+# Keeps F^(q - 1) finite where a client's loss is 0.
 _LOWEST_LOSS = 1e-10
 
 
 def q_fair_weight(
   squared_norm: Any, loss: Any, learning_rate: Any, q: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """What q-FedAvg makes of one client's update `u = w - w_i`.
+  """The scale and the weight of one client's update `u = w - w_i`.
 
   The paper divides `sum_i Delta_i` by `sum_i h_i`, with `L = 1 / eta`:
 
       Delta_i = F^q L u,  h_i = q F^(q - 1) |L u|^2 + L F^q
 
-  That is the mean of `Delta_i / h_i = u / s_i` with weights `h_i`:
+  This is the mean of `Delta_i / h_i = u / s_i` with weights `h_i`:
 
       s_i = 1 + q |u|^2 / (eta F),  h_i = s_i F^q / eta
 
@@ -41,10 +40,12 @@ def q_fair_weight(
 
   Args:
     squared_norm: `|u|^2`, a scalar or a tensor.
-    loss: The client's loss before its training, 1e-10 less than F; of the same
-      shape, like all that follows. A negative one has the weight 0.
-    learning_rate: eta, with which u was made; unless positive, the weight is 0.
-    q: How much high losses count, not negative; at 0 all clients weigh alike.
+    loss: The client's loss before training; F is this plus 1e-10. Of the same
+      shape as `squared_norm`. A negative loss gives the weight 0.
+    learning_rate: eta of the training that produced u, of the same shape; if it
+      is not positive, the weight is 0.
+    q: How strongly high losses are favoured, not negative; at 0 all clients
+      have equal weights.
 
   Returns:
     `1 / s_i` and `h_i`, float32.
@@ -63,13 +64,14 @@ def q_fair_weight(
 class QFairFactory(tff.aggregators.WeightedAggregationFactory):
   """The server side of q-FedAvg: `sum_i Delta_i / sum_i h_i`.
 
-  Values are updates, old weights minus new, `u_i`. Each client scales its own,
-  and an inner weighted mean does the rest, see `q_fair_weight`. Whoever has no
-  weight h_i that is positive and finite, or a value that is not finite, takes
-  no part; if nobody does, the inner mean of nothing is the result.
+  Values are updates, old weights minus new, `u_i`. Each client scales its
+  update (see `q_fair_weight`), and an inner weighted mean aggregates them. A
+  client is excluded if its weight h_i is not positive and finite or its value
+  is not finite. If no client remains, the result is the inner mean of zero
+  clients.
 
-  Of values that are `tff.learning.models.ModelWeights` the trainable part is
-  meant; the other part, batch-norm statistics, is averaged by `h_i`.
+  If values are `tff.learning.models.ModelWeights`, this applies to the
+  trainable part; batch-norm statistics are averaged with weights `h_i`.
 
   The created process:
 
@@ -118,19 +120,15 @@ class QFairFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('QFairFactory', value_type)
-    if not WEIGHT_TYPE.is_equivalent_to(weight_type):
-      raise TypeError(
-        f'QFairFactory requires the weight type {WEIGHT_TYPE}. Found type:'
-        f' {weight_type!r}.'
-      )
+    type_checks.check_float32('QFairFactory', value_type)
+    type_checks.check_weight_type('QFairFactory', WEIGHT_TYPE, weight_type)
     inner = self._inner_agg_factory.create(
       value_type, tff.TensorType(np.float32)
     )
 
     @tff.tensorflow.computation(value_type, weight_type)
-    def weigh(value, weight):
-      return _weighed(value, weight, self._q)
+    def scale(value, weight):
+      return _scaled(value, weight, self._q)
 
     @tff.tensorflow.computation(
       np.int32,
@@ -148,13 +146,13 @@ class QFairFactory(tff.aggregators.WeightedAggregationFactory):
       tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      weighed = tff.federated_map(weigh, (value, weight))
-      output = inner.next(state, weighed.value, weighed.weight)
+      scaled = tff.federated_map(scale, (value, weight))
+      output = inner.next(state, scaled.value, scaled.weight)
       measurements = tff.federated_map(
         measure,
         (
-          tff.federated_sum(weighed.counts),
-          tff.federated_sum(weighed.weight),
+          tff.federated_sum(scaled.included),
+          tff.federated_sum(scaled.weight),
           output.measurements,
         ),
       )
@@ -165,18 +163,18 @@ class QFairFactory(tff.aggregators.WeightedAggregationFactory):
     return tff.templates.AggregationProcess(inner.initialize, next_fn)
 
 
-def _weighed(value, weight, q) -> collections.OrderedDict:
-  """A client's scaled value and h_i, zeros if it takes no part."""
+def _scaled(value, weight, q) -> collections.OrderedDict:
+  """A client's scaled value and h_i, zeros if it is excluded."""
   update = flat.flatten(gathered.trainable_part(value))
   squared_norm = tf.reduce_sum(tf.cast(update, tf.float64) ** 2)
   scale, h = q_fair_weight(
     squared_norm, weight['loss'], weight['learning_rate'], q
   )
   finite = tf.reduce_all(tf.math.is_finite(flat.flatten(value)))
-  counts = finite & tf.math.is_finite(h) & (h > 0)
+  included = finite & tf.math.is_finite(h) & (h > 0)
 
-  def kept(tensor):
-    return tf.where(counts, tensor, tf.zeros_like(tensor))
+  def included_or_zero(tensor):
+    return tf.where(included, tensor, tf.zeros_like(tensor))
 
   scaled = [scale * u for u in tf.nest.flatten(gathered.trainable_part(value))]
   if isinstance(value, tff.learning.models.ModelWeights):
@@ -184,7 +182,7 @@ def _weighed(value, weight, q) -> collections.OrderedDict:
   else:
     value = tf.nest.pack_sequence_as(value, scaled)
   return collections.OrderedDict(
-    value=tf.nest.map_structure(kept, value),
-    weight=kept(h),
-    counts=tf.cast(counts, tf.int32),
+    value=tf.nest.map_structure(included_or_zero, value),
+    weight=included_or_zero(h),
+    included=tf.cast(included, tf.int32),
   )

@@ -1,13 +1,13 @@
-"""CFFL's server: reputations from validation accuracy, models as earned.
+"""CFFL's server: reputations by validation accuracy, and models as rewards.
 
 Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (Federated
-Learning, Springer LNCS 12500, 2020; CFFL). The pure functions take one entry
-for each participant of a round, in float64; `active` tells who counts.
+Learning, Springer LNCS 12500, 2020; CFFL). The pure functions take one float64
+entry for each participant of a round; `active` marks those that are counted.
 """
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -16,14 +16,15 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
+from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
-SCENARIOS = ('size', 'class')
-AGG_NORMS = ('paper', 'sum', 'max')
-OWN_SHARES = ('paper', 'aggregation')
-ISOLATIONS = ('once', 'cascade')
-# The reputation threshold is this share of 1/|R|.
+Scenario = Literal['size', 'class']
+AggNorm = Literal['paper', 'sum', 'max']
+OwnShare = Literal['paper', 'aggregation']
+Isolation = Literal['once', 'cascade']
+# The reputation threshold is this fraction of 1/|R|.
 _THRESHOLD_SHARES = {'size': 1 / 3, 'class': 1 / 6}
 
 WEIGHT_TYPE = tff.types.to_type(
@@ -48,38 +49,40 @@ def reputations(
   With `x_j = vacc_j / sum vacc` (equal shares if all are 0):
 
       c^_j = sinh(a_p * x_j)
-      c'_j = h * history_j + (1 - h) * c^_j, or c^_j if nobody has a history
+      c'_j = h * history_j + (1 - h) * c^_j, or c^_j if no client has a history
       c_j = c'_j / sum c'
 
-  The history is normalised and c^ is not, as printed;
-  `normalize_before_mixing` divides c^ by its sum first. Whoever joins later
-  than others starts with an equal share as its history.
+  The history is normalised and c^ is not, as printed in the paper;
+  `normalize_before_mixing` divides c^ by its sum first. A participant that
+  joins later than others starts with an equal share as its history.
 
   Args:
     accuracies: `float64[m]`, vacc.
-    history: `float64[m]`, c of the round before.
-    rated: `bool[m]`, who has a history.
-    active: `bool[m]`; all sums run over these.
+    history: `float64[m]`, c of the previous round.
+    rated: `bool[m]`, which participants have a history.
+    active: `bool[m]`; all sums run over these participants.
     punishment_factor: a_p, positive and at most 700.
     history_weight: h, in [0, 1].
     normalize_before_mixing: See above.
 
   Returns:
-    `float64[m]`, 0 for those who are not active.
+    `float64[m]`, 0 for participants that are not active.
   """
   mask = tf.cast(active, tf.float64)
   accuracies = accuracies * mask
   total = tf.reduce_sum(accuracies)
   shares = tf.where(
-    total > 0, tf.math.divide_no_nan(accuracies, total), _normalized(mask)
+    total > 0,
+    tf.math.divide_no_nan(accuracies, total),
+    gathered.divide_by_sum(mask),
   )
   fresh = tf.sinh(punishment_factor * shares)
   if normalize_before_mixing:
-    fresh = _normalized(fresh)
-  history = tf.where(rated, history, _normalized(mask))
+    fresh = gathered.divide_by_sum(fresh)
+  history = tf.where(rated, history, gathered.divide_by_sum(mask))
   mixed = history_weight * history + (1 - history_weight) * fresh
-  anybody_rated = tf.reduce_any(tf.logical_and(rated, active))
-  return _normalized(tf.where(anybody_rated, mixed, fresh) * mask)
+  any_rated = tf.reduce_any(tf.logical_and(rated, active))
+  return gathered.divide_by_sum(tf.where(any_rated, mixed, fresh) * mask)
 
 
 def isolate(
@@ -93,14 +96,15 @@ def isolate(
   """Removes participants of very low reputation.
 
   `j` is removed if `c_j < c_th` with `c_th = threshold_share / |R|`, or the
-  absolute threshold; whoever has the highest reputation stays.
+  absolute threshold. The participant of highest reputation is never removed.
 
   Args:
     reputation: `float64[m]`, normalised.
     active: `bool[m]`, R before removal.
     threshold_share: CFFL's: 1/3 for sizes, 1/6 for classes.
-    threshold_absolute: Replaces the former.
-    cascade: Normalises and removes again, with the new |R|, until nobody falls.
+    threshold_absolute: Replaces `threshold_share`.
+    cascade: Normalises and removes again, with the new |R|, until no
+      participant is removed.
 
   Returns:
     `(remaining, reputation, threshold)`: `bool[m]`; `float64[m]`, normalised
@@ -119,17 +123,17 @@ def isolate(
     too_low = reputation < threshold(active)
     too_low &= reputation < tf.reduce_max(reputation)
     remaining = active & ~too_low
-    kept = _normalized(tf.where(remaining, reputation, 0.0))
+    kept = gathered.divide_by_sum(tf.where(remaining, reputation, 0.0))
     return remaining, kept, tf.reduce_any(active & too_low)
 
   active = tf.convert_to_tensor(active)
   first_threshold = threshold(active)
-  remaining, kept, fell = remove(active, reputation)
+  remaining, kept, removed = remove(active, reputation)
   if cascade:
     remaining, kept, _ = tf.while_loop(
-      lambda remaining, kept, fell: fell,
-      lambda remaining, kept, fell: remove(remaining, kept),
-      (remaining, kept, fell),
+      lambda remaining, kept, removed: removed,
+      lambda remaining, kept, removed: remove(remaining, kept),
+      (remaining, kept, removed),
     )
   return remaining, kept, first_threshold
 
@@ -137,7 +141,7 @@ def isolate(
 def allocation_counts(
   reputation: Any, amounts: Any, active: Any, size: int
 ) -> tf.Tensor:
-  """How many entries of the aggregate each participant earned.
+  """The number of entries of the aggregate that each participant earned.
 
   `num_j = floor((c_j / max c) * (a_j / max a) * size + 1e-9)`, within
   [0, size]; the maxima are over `active`.
@@ -157,7 +161,9 @@ def allocation_counts(
   )
 
 
-def aggregation_weights(amounts: Any, active: Any, norm: str) -> tf.Tensor:
+def aggregation_weights(
+  amounts: Any, active: Any, norm: Literal['sum', 'max']
+) -> tf.Tensor:
   """`a_j / sum a` (norm 'sum') or `a_j / max a` ('max') over `active`.
 
   Args:
@@ -170,49 +176,49 @@ def aggregation_weights(amounts: Any, active: Any, norm: str) -> tf.Tensor:
   """
   if norm == 'max':
     return _relative(amounts, active)
-  return _normalized(tf.where(active, amounts, 0.0))
+  return gathered.divide_by_sum(tf.where(active, amounts, 0.0))
 
 
 class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
   """The server side of CFFL.
 
-  Values are updates in TFF's sign, old weights minus new: the negative of the
-  paper's upload `U_j`, and everything below is subtracted where the paper adds.
-  R are the reputable participants of the round, `a_j` their amounts.
+  Values are updates with TFF's sign, old weights minus new: the negative of the
+  paper's upload `U_j`, so that the code subtracts where the paper adds. R are
+  the reputable participants of the round, `a_j` their amounts.
 
   1. Aggregate: `Dg = sum_R lam_j U_j`, `lam_j = a_j / sum_R a` for sizes and
      `a_j / max_R a` for classes.
   2. Validation: `vacc_j = V(s_j + U_j)`, then `s_j <- s_j + U_j`: the server
-     follows each participant by a shadow model that adds up its uploads. Sparse
-     uploads make no model; without shadows it is `V(w_srv + U_j)`, then
-     `w_srv <- w_srv + Dg`, with one auxiliary model.
-  3. `reputations`, `isolate`; R loses the isolated for good.
+     keeps a shadow model of each participant, the sum of its uploads. Sparse
+     uploads do not add up to the participant's model; without shadows it is
+     `V(w_srv + U_j)`, then `w_srv <- w_srv + Dg`, with one auxiliary model.
+  3. `reputations`, `isolate`; isolated participants leave R permanently.
   4. `num_j` by `allocation_counts`; `Dg_j`, the `num_j` largest entries of Dg;
-     allocation `G_j = Dg_j - (a_j / max_R a) U_j`: what the participant adds to
-     its own model, which has its own update already.
+     allocation `G_j = Dg_j - (a_j / max_R a) U_j`, which the participant adds
+     to its local model, which already contains its update.
 
-  An upload that is not finite, or not accepted, counts as zero, with accuracy
-  0; an accuracy that is no number counts as 0, too. In a round with a part of
-  the participants, all sums and maxima run over those present; the others keep
-  their reputation.
+  An upload that is not finite, or not accepted, is replaced by zeros and has
+  accuracy 0; a non-finite accuracy is replaced by 0. If only some participants
+  are present, all sums and maxima run over these; the others keep their
+  reputation.
 
-  A value that is a `tff.learning.models.ModelWeights` is masked and allocated
-  in its trainable part only. The other part, batch-norm statistics, is
-  aggregated by `a_j / sum_R a`, and shadows have the participant's own.
+  If values are `tff.learning.models.ModelWeights`, only the trainable part is
+  masked and allocated. Batch-norm statistics are aggregated with weights
+  `a_j / sum_R a`, and each shadow has its participant's statistics.
 
   The created process:
 
   * `initialize`: `OrderedDict(reputation=float64[P], rated=int32[P],
     reputable=int32[P], allocation=[P, ...], shadow=[P, ...] or auxiliary)`;
-    `allocation` has the trainable part, zeros where nothing is given.
+    `allocation` has the trainable part, zeros where nothing is allocated.
   * `next`: `<state@SERVER, {value}@CLIENTS, {weight}@CLIENTS> -> <state,
     result=value@SERVER, measurements@SERVER>` with the weight
     `<client_id=int32,amount=int32,accepted=float32>`. The result is the
     aggregate; the allocations are in the state.
   * measurements: `num_isolated` (in this round), `num_reputable` (afterwards),
-    `num_non_finite` (uploads that counted as zero: not finite, or not accepted,
-    such as those of clients without data), `threshold` (c_th), and
-    `clients`, vectors with an entry a participant, by ascending `client_id`:
+    `num_non_finite` (uploads replaced by zeros: not finite, or not accepted,
+    such as those of clients without data), `threshold` (c_th), and `clients`,
+    vectors with an entry for each participant, by ascending `client_id`:
     `validation_accuracy` (0 if not active), `reputation`, `num_allocated`,
     `reputable`.
   """
@@ -223,16 +229,16 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     validation_fn: Callable[[Any], Any],
     *,
     num_clients: int,
-    scenario: str = 'size',
+    scenario: Scenario = 'size',
     shadows: bool = True,
     punishment_factor: float = 5.0,
     history_weight: float = 0.5,
     threshold_absolute: float | None = None,
-    agg_norm: str = 'paper',
-    own_share: str = 'paper',
+    agg_norm: AggNorm = 'paper',
+    own_share: OwnShare = 'paper',
     normalize_before_mixing: bool = False,
-    isolation: str = 'once',
-    ties: str = 'index',
+    isolation: Isolation = 'once',
+    ties: largest_values.Ties = 'index',
   ):
     """Keeps the parameters.
 
@@ -242,17 +248,17 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
         `weights -> float scalar` of TensorFlow, for weights like
         `initial_weights`.
       num_clients: P; ids are 0..P-1.
-      scenario: What amounts count: 'size' (examples) or 'class' (classes). It
-        decides the paper's threshold and normalisation.
-      shadows: Whether a model of each participant is kept (theta_u = 1).
-      punishment_factor: a_p, positive and at most 700, where sinh ends.
-      history_weight: Weight of the reputation of the round before.
+      scenario: What the amounts are: numbers of examples ('size') or of classes
+        ('class'). It selects the paper's threshold and normalisation.
+      shadows: Whether to keep a model of each participant (theta_u = 1).
+      punishment_factor: a_p, positive and at most 700, where sinh overflows.
+      history_weight: Weight of the reputation of the previous round.
       threshold_absolute: In [0, 1]; replaces the paper's threshold, 1/3
         ('size') or 1/6 ('class') of 1/|R|.
       agg_norm: 'sum' or 'max' for the weights of step 1; 'paper' is 'sum' for
         sizes and 'max' for classes.
       own_share: What step 4 subtracts: 'paper', as above; 'aggregation',
-        exactly the participant's part of Dg, `lam_j U_j`.
+        the participant's part of Dg, `lam_j U_j`.
       normalize_before_mixing: As in `reputations`.
       isolation: 'once' or 'cascade', as in `isolate`.
       ties: As in `largest_values.keep_largest`, for allocations.
@@ -262,10 +268,10 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       ValueError: If a number is out of range or a choice unknown.
     """
     checks.check_function('validation_fn', validation_fn, 'model weights')
-    checks.check_choice('scenario', scenario, SCENARIOS)
-    checks.check_choice('agg_norm', agg_norm, AGG_NORMS)
-    checks.check_choice('own_share', own_share, OWN_SHARES)
-    checks.check_choice('isolation', isolation, ISOLATIONS)
+    checks.check_choice('scenario', scenario, get_args(Scenario))
+    checks.check_choice('agg_norm', agg_norm, get_args(AggNorm))
+    checks.check_choice('own_share', own_share, get_args(OwnShare))
+    checks.check_choice('isolation', isolation, get_args(Isolation))
     checks.check_choice('ties', ties, largest_values.TIES)
     checks.check_real('history_weight', history_weight, 0.0, 1.0)
     checks.check_positive('punishment_factor', punishment_factor, 700.0)
@@ -307,16 +313,16 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     """
     self._check_types(value_type, weight_type)
     return gathered.build_process(
-      value_type, weight_type, self._initial_state, self._serve
+      value_type, weight_type, self._initial_state, self._server_round
     )
 
   def _initial_state(self) -> collections.OrderedDict:
     weights = tf.nest.map_structure(tf.constant, self._initial_weights)
-    everyone = tf.ones([self._num_clients], tf.int32)
+    all_reputable = tf.ones([self._num_clients], tf.int32)
     state = collections.OrderedDict(
       reputation=tf.ones([self._num_clients], tf.float64) / self._num_clients,
-      rated=tf.zeros_like(everyone),
-      reputable=everyone,
+      rated=tf.zeros_like(all_reputable),
+      reputable=all_reputable,
       allocation=self._no_allocation(),
     )
     if self._shadows:
@@ -331,8 +337,8 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       gathered.trainable_part(self._initial_weights),
     )
 
-  def _serve(self, state, uploads) -> gathered.Served:
-    """The server's round, with a row for each participant who is present."""
+  def _server_round(self, state, uploads) -> gathered.ServerOutput:
+    """The server's round, with a row for each participant that is present."""
     uploads = gathered.by_client(uploads, self._num_clients)
     ids = uploads['weight']['client_id']
     own = client_table.read_row(_per_client(state), ids)
@@ -378,7 +384,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     )
     new_state.update(self._new_models(state, ids, scored, aggregate))
     isolated = tf.math.count_nonzero(active & ~remaining, dtype=tf.int32)
-    return gathered.Served(
+    return gathered.ServerOutput(
       state=new_state,
       result=aggregate,
       measurements=collections.OrderedDict(
@@ -404,20 +410,20 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
       lambda weights: tf.cast(self._validation_fn(weights), tf.float64),
       models,
       fn_output_signature=tf.float64,
-      # The batches of one model keep the cores busy, and memory is theirs.
+      # The batches of one model use all cores; more models need more memory.
       parallel_iterations=2,
     )
     return accuracies, models
 
   def _new_models(self, state, ids, scored, aggregate) -> dict[str, Any]:
-    """The end of step 2: the shadows move to what was scored, `w_srv` by Dg."""
+    """The end of step 2: new shadows are the scored models; `w_srv` adds Dg."""
     if self._shadows:
       return {'shadow': client_table.write_rows(state['shadow'], ids, scored)}
     moved = tf.nest.map_structure(tf.subtract, state['auxiliary'], aggregate)
     return {'auxiliary': moved}
 
   def _allocate(self, aggregate, updates, counts, shares, remaining) -> Any:
-    """Step 4: the allocations, zeros for those who do not remain."""
+    """Step 4: the allocations, zeros for participants that were removed."""
     total = flat.flatten(gathered.trainable_part(aggregate))
     shares = tf.cast(shares, tf.float32)
     kept = largest_values.keep_largest_of_each(total, counts, ties=self._ties)
@@ -429,7 +435,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     return flat.unflatten(rows, gathered.trainable_part(aggregate))
 
   def _check_types(self, value_type, weight_type) -> None:
-    largest_values.check_float32('ReputationMaskedFactory', value_type)
+    type_checks.check_float32('ReputationMaskedFactory', value_type)
     weights = tff.types.to_type(
       tf.nest.map_structure(
         lambda w: tff.TensorType(np.asarray(w).dtype, np.shape(w)),
@@ -441,26 +447,19 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
         'ReputationMaskedFactory requires values like its initial_weights,'
         f' {weights}. Found type: {value_type!r}.'
       )
-    if not WEIGHT_TYPE.is_equivalent_to(weight_type):
-      raise TypeError(
-        f'ReputationMaskedFactory requires the weight type {WEIGHT_TYPE}.'
-        f' Found type: {weight_type!r}.'
-      )
+    type_checks.check_weight_type(
+      'ReputationMaskedFactory', WEIGHT_TYPE, weight_type
+    )
 
 
 def _per_client(state, names=None) -> collections.OrderedDict:
-  """The entries of the state that have a row a participant."""
+  """The entries of the state with a row for each participant."""
   names = names or ('reputation', 'rated', 'reputable', 'shadow')
   return collections.OrderedDict(
     (name, state[name]) for name in names if name in state
   )
 
 
-def _normalized(values) -> tf.Tensor:
-  return tf.math.divide_no_nan(values, tf.reduce_sum(values))
-
-
 def _relative(values, active) -> tf.Tensor:
-  """`values` by their largest over `active`, 0 for the others."""
-  values = tf.where(active, values, 0.0)
-  return tf.math.divide_no_nan(values, tf.reduce_max(values))
+  """`values` divided by their maximum over `active`, 0 for the others."""
+  return gathered.divide_by_max(tf.where(active, values, 0.0))

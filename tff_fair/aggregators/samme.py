@@ -6,17 +6,17 @@ Zou, Rosset and Hastie, "Multi-class AdaBoost" (Statistics and Its Interface,
 """
 
 import collections
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import type_checks
 
-_FALLBACKS = ('keep', 'fed_avg')
+Fallback = Literal['keep', 'fed_avg']
+FALLBACKS = get_args(Fallback)
 
 
 def samme_alpha(
@@ -25,14 +25,14 @@ def samme_alpha(
   """The SAMME coefficient `ln((1 - e) / e) + ln(C - 1)` (equation 6).
 
   `e` is `error` clipped to `[error_clip, 1 - error_clip]`, which bounds the
-  first term by 13.8 for the default. It is positive exactly where the error is
-  below `1 - 1/C`, better than chance. Computed in float64: near 1 a float32
-  error has no digits left for `1 - e`.
+  first term by 13.8 for the default. The coefficient is positive exactly where
+  the error is below `1 - 1/C`, better than chance. It is computed in float64,
+  because a float32 error near 1 has no digits left for `1 - e`.
 
   Args:
-    error: Share of wrong predictions in [0, 1], a scalar or a tensor.
+    error: Fraction of wrong predictions in [0, 1], a scalar or a tensor.
     num_classes: C, of the shape of `error` or a scalar. With a single class
-      nothing is better than chance, and the coefficient is 0.
+      nothing is better than chance, so the coefficient is 0.
     error_clip: The paper's epsilon, in (0, 0.5).
 
   Returns:
@@ -58,14 +58,14 @@ def samme_alpha(
 class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
   """Mean over the clients whose alpha is positive (equation 7).
 
-  `sum_P alpha_j * value_j / sum_P alpha_j` with `P = {j : alpha_j > 0}`. Left
-  out are clients with an alpha that is not positive or not finite, and those
-  with a value that is not finite; NaN times a weight of 0 would still be NaN.
+  `sum_P alpha_j * value_j / sum_P alpha_j` with `P = {j : alpha_j > 0}`.
+  Excluded are clients whose alpha is not positive or not finite, and clients
+  with a non-finite value (NaN times a weight of 0 would still be NaN).
 
-  If nobody is left, the result is zero with `fallback='keep'`: for model
+  If no client remains, the result is zero with `fallback='keep'`: for model
   updates this means "the previous model". With `fallback='fed_avg'` it is the
-  mean by numbers of examples over the clients with a finite value; the weight
-  is then a structure that has both.
+  mean weighted by numbers of examples over the clients with a finite value; the
+  weight is then a structure of both.
 
   The created process:
 
@@ -74,23 +74,23 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     <state, result=value@SERVER, measurements@SERVER>` with `weight` either
     `float32` or, for `fallback='fed_avg'`,
     `<alpha=float32,num_examples=float32>`.
-  * measurements: `num_aggregated`, `num_excluded` (finite, but without a
-    positive alpha), `num_non_finite` (value or alpha not finite), `alpha_sum`
-    (over those aggregated), `fallback` (1 if nobody had a positive alpha) and
-    `mean`, the measurements of the inner process.
+  * measurements: `num_aggregated`, `num_excluded` (finite, but alpha not
+    positive), `num_non_finite` (value or alpha not finite), `alpha_sum` (over
+    the aggregated clients), `fallback` (1 if no client had a positive alpha)
+    and `mean`, the measurements of the inner process.
   """
 
   def __init__(
     self,
     inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
     *,
-    fallback: str = 'keep',
+    fallback: Fallback = 'keep',
   ):
     """Keeps the parameters.
 
     Args:
       inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if
-        None. It receives values of zeros with weight 0 for those left out.
+        None. For excluded clients it receives zeros with weight 0.
       fallback: 'keep' or 'fed_avg', for rounds without any positive alpha.
 
     Raises:
@@ -100,12 +100,8 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     if inner_agg_factory is None:
       inner_agg_factory = tff.aggregators.MeanFactory()
     type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
-    if fallback not in _FALLBACKS:
-      raise ValueError(
-        f'fallback must be one of {_FALLBACKS}, found {fallback!r}.'
-      )
     self._inner_agg_factory = inner_agg_factory
-    self._fallback = fallback
+    self._fallback = checks.check_choice('fallback', fallback, FALLBACKS)
 
   def create(
     self, value_type: tff.Type, weight_type: tff.Type
@@ -132,7 +128,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
       return weight['alpha'] if by_examples else weight
 
     @tff.tensorflow.computation(value_type, weight_type)
-    def inspect(value, weight):
+    def count(value, weight):
       alpha = alpha_of(weight)
       finite = _all_finite(value) & tf.math.is_finite(alpha)
       aggregated = finite & (alpha > 0)
@@ -143,7 +139,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
         alpha_sum=tf.where(aggregated, alpha, 0.0),
       )
 
-    totals_type = inspect.type_signature.result
+    totals_type = count.type_signature.result
 
     @tff.tensorflow.computation(value_type, weight_type, np.int32)
     def select(value, weight, num_aggregated):
@@ -159,7 +155,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
       return value, chosen
 
     @tff.tensorflow.computation(value_type, np.float32)
-    def keep_if_nobody(result, weight_sum):
+    def zero_if_empty(result, weight_sum):
       return tf.nest.map_structure(
         lambda r: tf.where(weight_sum > 0, r, tf.zeros_like(r)), result
       )
@@ -168,8 +164,8 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
       totals_type, inner.next.type_signature.result.measurements.member
     )
     def measure(totals, mean):
-      nobody = tf.cast(tf.equal(totals['num_aggregated'], 0), tf.int32)
-      return collections.OrderedDict(totals, fallback=nobody, mean=mean)
+      fallback = tf.cast(tf.equal(totals['num_aggregated'], 0), tf.int32)
+      return collections.OrderedDict(totals, fallback=fallback, mean=mean)
 
     @tff.federated_computation(
       inner.initialize.type_signature.result,
@@ -177,17 +173,17 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
       tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      totals = tff.federated_sum(tff.federated_map(inspect, (value, weight)))
+      totals = tff.federated_sum(tff.federated_map(count, (value, weight)))
       if by_examples:
-        someone = tff.federated_broadcast(totals.num_aggregated)
+        num_aggregated = tff.federated_broadcast(totals.num_aggregated)
       else:  # Clients need not wait for the totals.
-        someone = tff.federated_value(1, tff.CLIENTS)
-      value, chosen = tff.federated_map(select, (value, weight, someone))
+        num_aggregated = tff.federated_value(1, tff.CLIENTS)
+      value, chosen = tff.federated_map(select, (value, weight, num_aggregated))
       output = inner.next(state, value, chosen)
       weight_sum = totals.alpha_sum
       if by_examples:
         weight_sum = tff.federated_sum(chosen)
-      result = tff.federated_map(keep_if_nobody, (output.result, weight_sum))
+      result = tff.federated_map(zero_if_empty, (output.result, weight_sum))
       measurements = tff.federated_map(measure, (totals, output.measurements))
       return tff.templates.MeasuredProcessOutput(
         output.state, result, measurements
@@ -204,19 +200,16 @@ def _all_finite(value) -> tf.Tensor:
 
 def _check_types(value_type, weight_type, fallback) -> None:
   floats = tff.types.is_structure_of_floats(value_type)
-  if not floats or not largest_values.has_known_entries(value_type):
+  if not floats or not type_checks.has_known_entries(value_type):
     raise TypeError(
       'SammeAlphaFactory requires values that are structures of floating-point'
       f' tensors of known shape. Found type: {value_type!r}.'
     )
-  alpha = tff.TensorType(np.float32)
-  required = alpha
+  required = np.float32
   if fallback == 'fed_avg':
-    required = tff.types.to_type(
-      collections.OrderedDict(alpha=alpha, num_examples=alpha)
+    required = collections.OrderedDict(
+      alpha=np.float32, num_examples=np.float32
     )
-  if not required.is_equivalent_to(weight_type):
-    raise TypeError(
-      f'SammeAlphaFactory with fallback={fallback!r} requires the weight type'
-      f' {required}. Found type: {weight_type!r}.'
-    )
+  type_checks.check_weight_type(
+    f'SammeAlphaFactory with fallback={fallback!r}', required, weight_type
+  )

@@ -1,8 +1,8 @@
-"""Servers that rate their clients and reward them with parts of an aggregate.
+"""Servers that rate clients and reward them with parts of an aggregate.
 
-CGSV and FedAVE: a client's reputation decides what share of the aggregate's
-entries, those of largest magnitude, it receives. The state holds the aggregate
-and the shares; `rewards` makes each client's part of them.
+CGSV and FedAVE: a client's reputation determines its share of the aggregate's
+entries; it receives those of largest magnitude. The state holds the aggregate
+and the shares; `rewards` computes each client's part from them.
 """
 
 import collections
@@ -19,16 +19,16 @@ from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
 
-# Keeps products such as 0.29 * 100 = 28.999... at their whole number.
+# Keeps products such as 0.29 * 100 = 28.999... at their integer value.
 _ROUNDING = 1e-6
 
 
-class Rating(NamedTuple):
-  """What a rule makes of a round's uploads.
+class RatedRound(NamedTuple):
+  """What a rule computes from a round's uploads.
 
   Attributes:
     aggregate: `float32[d]`, to be added to weights.
-    reputation: `float64[m]`, of those who are present, not yet normalised.
+    reputation: `float64[m]`, of the present clients, before normalisation.
     share_fn: From normalised reputations, `float64[m]`, to shares of the
       aggregate's entries, `float64[m]` in [0, 1].
     measurements: OrderedDict of vectors `[m]`.
@@ -46,36 +46,36 @@ def build_process(
   *,
   num_clients: int,
   initial_reputation: float,
-  rate: Callable[[Any, Any, Any], Rating],
+  rate: Callable[[Any, Any, Any], RatedRound],
 ) -> tff.templates.AggregationProcess:
   """Builds the process of a rule.
 
   Args:
-    value_type: Structure of float32 tensors of known shape, updates in TFF's
-      sign; of `ModelWeights` the trainable part is meant, and the other is
-      averaged by the numbers of examples.
-    weight_type: With the entries `client_id`, int32, and `num_examples`,
-      float32: a client with 0 counts as one whose update is 0, and so does one
-      that sends something that is not finite.
+    value_type: Structure of float32 tensors of known shape, updates with TFF's
+      sign. If values are `ModelWeights`, the rule applies to the trainable
+      part, and the other part is averaged with the numbers of examples.
+    weight_type: A type with the entries `client_id`, int32, and `num_examples`,
+      float32. The update of a client with 0 examples counts as 0, and so does
+      that of a client that sends a non-finite value.
     num_clients: N.
-    initial_reputation: Of each client.
-    rate: `(updates, uploads, reputation) -> Rating`: `updates` is `float32[m,
-      d]`, what clients would add to their weights, `uploads` the gathered
-      values and weights, all by ascending client id, and `reputation`
-      `float64[m]` that of before.
+    initial_reputation: The initial reputation of every client.
+    rate: `(updates, uploads, reputation) -> RatedRound`: `updates` is
+      `float32[m, d]`, what clients would add to their weights; `uploads` are
+      the gathered values and weights; `reputation` is `float64[m]`, of the
+      previous round. All are sorted by client id.
 
   Returns:
     A process with the state `OrderedDict(reputation=float64[N], share=
     float64[N], aggregate=<trainable part>)`, where reputations sum to 1 over
     all N once there are any, and absent clients have the share 0. The result is
     minus the aggregate. Measurements: `clients`, with `client_id`,
-    `reputation`, `share` and the rule's.
+    `reputation`, `share` and the rule's measurements.
   """
 
   def initial_state():
-    everyone = np.full(num_clients, initial_reputation)
+    reputation = np.full(num_clients, initial_reputation)
     return collections.OrderedDict(
-      reputation=tf.constant(everyone, tf.float64),
+      reputation=tf.constant(reputation, tf.float64),
       share=tf.zeros([num_clients], tf.float64),
       aggregate=gathered.trainable_part(
         tff.types.structure_from_tensor_type_tree(
@@ -84,32 +84,32 @@ def build_process(
       ),
     )
 
-  def serve(state, uploads):
+  def server_round(state, uploads):
     uploads = gathered.by_client(uploads, num_clients)
     value, weight = uploads['value'], uploads['weight']
     ids = weight['client_id']
     updates = -flat.flatten_rows(gathered.trainable_part(value))
-    rating = rate(updates, uploads, tf.gather(state['reputation'], ids))
+    rated = rate(updates, uploads, tf.gather(state['reputation'], ids))
     reputation = client_table.write_rows(
-      state['reputation'], ids, rating.reputation
+      state['reputation'], ids, rated.reputation
     )
-    reputation = normalized(reputation)
+    reputation = gathered.divide_by_sum(reputation)
     own_reputation = tf.gather(reputation, ids)
-    own_share = rating.share_fn(own_reputation)
+    own_share = rated.share_fn(own_reputation)
     share = client_table.write_rows(
       tf.zeros_like(state['share']), ids, own_share
     )
-    sizes = normalized(weight['num_examples'])
-    # Summed for its statistics only.
+    sizes = gathered.divide_by_sum(weight['num_examples'])
+    # Only the statistics of this sum are used.
     result = gathered.weighted_sum(value, tf.zeros_like(sizes), sizes)
     like = gathered.trainable_part(result)
-    aggregate = flat.unflatten(rating.aggregate, like)
+    aggregate = flat.unflatten(rated.aggregate, like)
     trainable = tf.nest.map_structure(tf.negative, aggregate)
     if isinstance(result, tff.learning.models.ModelWeights):
       result = tff.learning.models.ModelWeights(trainable, result.non_trainable)
     else:
       result = trainable
-    return gathered.Served(
+    return gathered.ServerOutput(
       state=collections.OrderedDict(
         reputation=reputation, share=share, aggregate=aggregate
       ),
@@ -119,7 +119,7 @@ def build_process(
           client_id=ids,
           reputation=own_reputation,
           share=own_share,
-          **rating.measurements,
+          **rated.measurements,
         )
       ),
     )
@@ -128,7 +128,7 @@ def build_process(
     value_type,
     weight_type,
     initial_state,
-    serve,
+    server_round,
     prepare=gathered.finite_or_zeros,
   )
 
@@ -138,9 +138,9 @@ def rewards(state: Any, *, per_layer: bool) -> Any:
 
   Args:
     state: The state of `build_process`.
-    per_layer: Whether `ceil(share * size)` entries of each variable are kept,
-      or `floor(share * d)` of all together. Of equal magnitudes those of lowest
-      index; a share of 0 keeps nothing and one of 1 everything.
+    per_layer: Whether to keep `ceil(share * size)` entries of each variable, or
+      `floor(share * d)` of all variables together. Of equal magnitudes, those
+      of lowest index are kept. A share of 0 keeps nothing, 1 everything.
 
   Returns:
     A structure like the aggregate, with a leading axis of clients.
@@ -174,18 +174,8 @@ def unit_updates(updates: Any, length: float) -> tf.Tensor:
     length: Gamma.
 
   Returns:
-    `float32[m, d]`, 0 where the update is.
+    `float32[m, d]`, 0 for an update of 0.
   """
-  updates, scale = geometry.shortened(updates)
+  updates, scale = geometry.scale_down_large(updates)
   norms = tf.norm(updates, axis=1, keepdims=True) + 1e-7 / scale
   return length * updates / norms
-
-
-def normalized(values: Any) -> tf.Tensor:
-  """`values` by their sum, 0 if that is 0."""
-  return tf.math.divide_no_nan(values, tf.reduce_sum(values))
-
-
-def relative(values: Any) -> tf.Tensor:
-  """`values` by their largest, 0 if that is 0."""
-  return tf.math.divide_no_nan(values, tf.reduce_max(values))

@@ -1,7 +1,9 @@
-"""The checks that factories which take other factories share."""
+"""Checks of the factories and types that aggregation factories are given."""
 
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 
@@ -15,12 +17,12 @@ def check_weighted(name: str, factory: Any) -> None:
   Raises:
     TypeError: If it is something else.
   """
-  if not isinstance(factory, tff.aggregators.WeightedAggregationFactory):
-    raise TypeError(
-      f'{name} must be a tff.aggregators.WeightedAggregationFactory, found'
-      f' {type(factory).__name__} (wrap an unweighted factory with'
-      ' tff.aggregators.as_weighted_aggregator).'
-    )
+  _check_factory(
+    name,
+    factory,
+    tff.aggregators.WeightedAggregationFactory,
+    ' (wrap an unweighted factory with tff.aggregators.as_weighted_aggregator)',
+  )
 
 
 def check_unweighted(name: str, factory: Any) -> None:
@@ -33,8 +35,82 @@ def check_unweighted(name: str, factory: Any) -> None:
   Raises:
     TypeError: If it is something else.
   """
-  if not isinstance(factory, tff.aggregators.UnweightedAggregationFactory):
+  _check_factory(name, factory, tff.aggregators.UnweightedAggregationFactory)
+
+
+def check_float32(who: str, value_type: tff.Type) -> None:
+  """Checks that values are structures of float32 tensors of known shape.
+
+  Args:
+    who: The name of the factory, for the message.
+    value_type: The type of a client's value; it must have at least one entry.
+
+  Raises:
+    TypeError: If it is another type.
+  """
+  good = has_known_entries(value_type) and all(
+    t.dtype == np.float32 for t in _tensor_types(value_type)
+  )
+  if not good:
     raise TypeError(
-      f'{name} must be a tff.aggregators.UnweightedAggregationFactory, found'
-      f' {type(factory).__name__}.'
+      f'{who} requires values that are structures of float32 tensors of known'
+      f' shape, with one entry at least. Found type: {value_type!r}.'
     )
+
+
+def has_known_entries(value_type: tff.Type) -> bool:
+  """Whether a type is of tensors of known shape, with one entry at least.
+
+  Args:
+    value_type: Any type.
+  """
+  shapes = [tf.TensorShape(t.shape) for t in _tensor_types(value_type)]
+  known = all(shape.is_fully_defined() for shape in shapes)
+  return known and any(shape.num_elements() for shape in shapes)
+
+
+def check_weight_type(who: str, required: Any, found: tff.Type) -> None:
+  """Checks the type of the clients' weights.
+
+  Args:
+    who: The name of the factory, for the message.
+    required: The type, or a structure of types. A dimension of None stands for
+      any size that is known.
+    found: The unplaced weight type that the factory is given.
+
+  Raises:
+    TypeError: If it is another type.
+  """
+  required = tff.types.to_type(required)
+  fits = required.is_assignable_from(found) and has_known_entries(found)
+  if not fits or _names(required) != _names(found):
+    sizes = ' with known sizes' if '?' in str(required) else ''
+    raise TypeError(
+      f'{who} requires the weight type {required}{sizes}. Found type:'
+      f' {found!r}.'
+    )
+
+
+def _check_factory(name, factory, required, tip='') -> None:
+  if not isinstance(factory, required):
+    raise TypeError(
+      f'{name} must be a tff.aggregators.{required.__name__}, found'
+      f' {type(factory).__name__}{tip}.'
+    )
+
+
+def _tensor_types(value_type) -> list[tff.TensorType]:
+  """The tensor types within a structure of tensors; none of another type."""
+  tensor_types = []
+  if tff.types.is_structure_of_tensors(value_type):
+    tff.types.structure_from_tensor_type_tree(tensor_types.append, value_type)
+  return tensor_types
+
+
+def _names(value_type) -> Any:
+  """The names in a structure of types, which assignability does not compare."""
+  if not isinstance(value_type, tff.StructType):
+    return None
+  return [
+    (name, _names(t)) for name, t in tff.structure.iter_elements(value_type)
+  ]

@@ -1,25 +1,29 @@
 """FedAVE's server: reputations from validation accuracy and loss distributions.
 
 FedAVE, "Adaptive Data Value Evaluation Framework for Collaborative Fairness in
-Federated Learning" (Neurocomputing, 2024), as its public code has it, and as
-FedAKD's authors run it.
+Federated Learning" (Neurocomputing, 2024), as in its public code and, as a
+variant, as in the script of FedAKD's authors.
 """
 
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, Literal, get_args
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
+from tff_fair.aggregators import type_checks
 
-VARIANTS = ('original', 'fedakd')
+Variant = Literal['original', 'fedakd']
+VARIANTS = get_args(Variant)
 
-# The least reputation that a client falls to.
+# The lowest reputation of a client.
 _FLOOR = 1e-3
 _TINY = 1e-12
 
@@ -28,13 +32,13 @@ def loss_divergences(losses: Any, reference: Any, numbers: Any) -> tf.Tensor:
   """`KL(A_i || B_i)` of distributions over minibatches.
 
   Both vectors of mean losses are cut to the length of the shorter one and
-  divided by their sum. A client with fewer than two entries has the largest
+  divided by their sum. A client with fewer than two entries gets the largest
   divergence of the others, or 1 if there are none.
 
   Args:
-    losses: `float[m, b]`, of the clients' minibatches.
-    reference: `float[m, b]`, of the validation set's.
-    numbers: `int32[m]`, the shorter one's length.
+    losses: `float[m, b]`, mean losses of the clients' minibatches.
+    reference: `float[m, b]`, mean losses of the validation set's minibatches.
+    numbers: `int32[m]`, the length of the shorter vector.
 
   Returns:
     `float64[m]`, at least 1e-12.
@@ -57,7 +61,7 @@ def loss_divergences(losses: Any, reference: Any, numbers: Any) -> tf.Tensor:
 
 def closeness(divergences: Any) -> tf.Tensor:
   """`k_i = (1 / KL_i) / max_j (1 / KL_j)`, `float64[m]`."""
-  return sparse_rewards.relative(1 / divergences)
+  return gathered.divide_by_max(1 / divergences)
 
 
 def reputations(
@@ -66,14 +70,14 @@ def reputations(
   """`r_i = alpha r_i + (1 - alpha) acc_i k_i^2`, at least 1e-3.
 
   Args:
-    history: r of the round before, `float64[m]`; a client with 0, which has
-      none, has `r_i = acc_i k_i^2`.
+    history: r of the previous round, `float64[m]`; 0 means no history, and then
+      `r_i = acc_i k_i^2`.
     accuracies: acc, `float64[m]`.
     close: k, `float64[m]`.
     history_weight: alpha.
 
   Returns:
-    `float64[m]`, not yet normalised.
+    `float64[m]`, before normalisation.
   """
   fresh = accuracies * close**2
   mixed = history_weight * history + (1 - history_weight) * fresh
@@ -83,13 +87,13 @@ def reputations(
 
 def reward_shares(reputation: Any, close: Any, altruism: float) -> tf.Tensor:
   """`q_i = k_i tanh(b r_i) / max_j tanh(b r_j)`, `float64[m]`."""
-  return close * sparse_rewards.relative(tf.tanh(altruism * reputation))
+  return close * gathered.divide_by_max(tf.tanh(altruism * reputation))
 
 
 def download_fractions(
   reputation: Any, download_base: float, altruism: float
 ) -> tf.Tensor:
-  """The script's `f_i = clip(base + (1 - base) tanh(b r_i), 0, 1)`."""
+  """`f_i = clip(base + (1 - base) tanh(b r_i), 0, 1)`, of FedAKD's script."""
   earned = (1 - download_base) * tf.tanh(altruism * reputation)
   return tf.clip_by_value(download_base + earned, 0.0, 1.0)
 
@@ -104,18 +108,19 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
   2. `acc_i`: the validation accuracy of `m_i + D_i`.
   3. `u = sum_i (n_i / sum n) Gamma D_i / (||D_i|| + 1e-7)`.
   4. `r_i` by `reputations`, then `r <- r / sum r` over all clients; shares by
-     `reward_shares`, but 0 in the first round, that is, as long as nobody who
-     is present has a reputation.
+     `reward_shares`, but 0 in the first round, that is, while no present client
+     has a reputation.
 
-  The variant 'fedakd' is what that paper's script does: `u = sum_i (n_i / sum
-  n) top(D_i, upload)`, equal reputations at first, `r_i = alpha r_i +
-  (1 - alpha) acc_i` without divergences, and shares by `download_fractions`.
+  The variant 'fedakd' follows that paper's script: `u = sum_i (n_i / sum n)
+  top(D_i, upload)`, equal initial reputations, `r_i = alpha r_i + (1 - alpha)
+  acc_i` without divergences, and shares by `download_fractions`.
 
   The created process is that of `sparse_rewards.build_process`. The weight is
   `<client_id=int32, num_examples=float32, received=<like the value>, losses=
-  float32[b], num_losses=int32>`: b minibatches of the validation set, the
-  client's mean losses on its first ones, and how many it has. Clients'
-  measurements have `validation_accuracy` and `divergence` too.
+  float32[b], num_losses=int32>`, for b minibatches of the validation set:
+  `losses` are the mean losses of the client's first minibatches, `num_losses`
+  is how many minibatches it has. The measurements of clients also have
+  `validation_accuracy` and `divergence`.
   """
 
   def __init__(
@@ -129,21 +134,21 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
     altruism: float = 1.0,
     upload_fraction: float = 0.5,
     download_base: float = 0.3,
-    variant: str = 'original',
+    variant: Variant = 'original',
   ):
     """Keeps the parameters.
 
     Args:
       validation_fn: Accuracy on the server's validation set, a pure function
         `weights -> float scalar` of TensorFlow, for weights like the values.
-      batch_losses_fn: Likewise, the mean losses of its minibatches,
-        `float32[b]`.
+      batch_losses_fn: The mean losses of the validation set's minibatches, a
+        pure function `weights -> float32[b]` of TensorFlow.
       num_clients: N.
-      update_length: Gamma, positive; of the original.
+      update_length: Gamma, positive; used by the original only.
       history_weight: alpha, in [0, 1].
       altruism: b, positive.
-      upload_fraction: In (0, 1]; of the variant 'fedakd'.
-      download_base: In [0, 1]; of the variant 'fedakd'.
+      upload_fraction: In (0, 1]; used by the variant 'fedakd' only.
+      download_base: In [0, 1]; used by the variant 'fedakd' only.
       variant: 'original' or 'fedakd'.
 
     Raises:
@@ -185,8 +190,18 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
     Raises:
       TypeError: If a type is not as required.
     """
-    largest_values.check_float32('ValidatedRewardFactory', value_type)
-    _check_weight(weight_type, value_type)
+    type_checks.check_float32('ValidatedRewardFactory', value_type)
+    type_checks.check_weight_type(
+      'ValidatedRewardFactory',
+      collections.OrderedDict(
+        client_id=np.int32,
+        num_examples=np.float32,
+        received=value_type,
+        losses=tff.TensorType(np.float32, [None]),
+        num_losses=np.int32,
+      ),
+      weight_type,
+    )
     return sparse_rewards.build_process(
       value_type,
       weight_type,
@@ -195,14 +210,14 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
       rate=self._rate if self._original else self._rate_as_fedakd,
     )
 
-  def _rate(self, updates, uploads, reputation) -> sparse_rewards.Rating:
+  def _rate(self, updates, uploads, reputation) -> sparse_rewards.RatedRound:
     weight = uploads['weight']
     accuracies = self._accuracies(uploads)
     reference = _map_models(
       self._batch_losses_fn, weight['received'], weight['losses'].shape[1:]
     )
     numbers = tf.minimum(weight['num_losses'], weight['losses'].shape[1])
-    # Who was dropped has sent no losses, which are not those of a good client.
+    # The losses of a dropped client are not those of a good model.
     numbers = tf.where(weight['num_examples'] > 0, numbers, 0)
     divergence = loss_divergences(weight['losses'], reference, numbers)
     close = closeness(divergence)
@@ -212,7 +227,7 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
       shares = reward_shares(new_reputation, close, self._altruism)
       return tf.where(first, tf.zeros_like(shares), shares)
 
-    return sparse_rewards.Rating(
+    return sparse_rewards.RatedRound(
       aggregate=_by_examples(
         weight, sparse_rewards.unit_updates(updates, self._length)
       ),
@@ -233,7 +248,7 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
       lambda update: largest_values.keep_largest(update, number), updates
     )
     mixed = self._history_weight * reputation
-    return sparse_rewards.Rating(
+    return sparse_rewards.RatedRound(
       aggregate=_by_examples(weight, sparse),
       reputation=mixed + (1 - self._history_weight) * accuracies,
       share_fn=functools.partial(
@@ -247,7 +262,7 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
     )
 
   def _accuracies(self, uploads) -> tf.Tensor:
-    """acc_i; 0 for whoever did not train, and for what is no number."""
+    """acc_i; 0 for clients that did not train and for non-finite values."""
     weight = uploads['weight']
     trained = tf.nest.map_structure(
       tf.subtract, weight['received'], uploads['value']
@@ -258,28 +273,16 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 def _map_models(fn, models, shape, dtype=tf.float32) -> tf.Tensor:
-  """A function of weights, of each row of gathered ones."""
+  """Applies a function of weights to each row of gathered weights."""
   return tf.map_fn(
     lambda weights: tf.cast(fn(weights), dtype),
     models,
     fn_output_signature=tf.TensorSpec(shape, dtype),
-    # The batches of one model keep the cores busy, and memory is theirs.
+    # The batches of one model use all cores; more models need more memory.
     parallel_iterations=2,
   )
 
 
 def _by_examples(weight, rows) -> tf.Tensor:
-  factors = sparse_rewards.normalized(weight['num_examples'])
+  factors = gathered.divide_by_sum(weight['num_examples'])
   return tf.tensordot(factors, rows, axes=1)
-
-
-def _check_weight(weight_type, value_type) -> None:
-  names = ('client_id', 'num_examples', 'received', 'losses', 'num_losses')
-  found = ()
-  if isinstance(weight_type, tff.StructType):
-    found = tuple(tff.structure.name_list(weight_type))
-  if found != names or not weight_type.received.is_equivalent_to(value_type):
-    raise TypeError(
-      f'ValidatedRewardFactory requires a weight with the entries {names},'
-      f' where received has the type of the value. Found type: {weight_type!r}.'
-    )

@@ -26,12 +26,12 @@ from tff_fair.algorithms.baselines.scaffold import build_scaffold
 from tff_fair.algorithms.baselines.standalone import build_standalone
 from tff_fair.algorithms.cffl import build_cffl
 from tff_fair.algorithms.class_centroids import build_class_centroids
-from tff_fair.algorithms.composition import FairLearningProcess
-from tff_fair.algorithms.composition import PersonalizedLearningProcess
 from tff_fair.algorithms.corefed import build_corefed
 from tff_fair.algorithms.fedaboost import build_fedaboost
 from tff_fair.algorithms.fedakd import build_fedakd
 from tff_fair.algorithms.fedquad import build_fedquad
+from tff_fair.algorithms.processes import FairLearningProcess
+from tff_fair.algorithms.processes import PersonalizedLearningProcess
 from tff_fair.algorithms.train_metrics import with_train_metrics
 
 __all__ = [

@@ -10,7 +10,7 @@ an option gives the other reading.
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -21,14 +21,14 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.aggregators import largest_values
-from tff_fair.algorithms import composition
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import exchanges
+from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
-
-AFTER_ISOLATION = ('frozen', 'standalone')
-TIES = ('index', 'preclip', 'keep')
 
 
 def build_cffl(
@@ -42,7 +42,7 @@ def build_cffl(
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   focal_gamma: float = 0.0,
-  scenario: str = 'size',
+  scenario: Literal['size', 'class'] = 'size',
   amounts: Sequence[int] | None = None,
   upload_rate: float = 1.0,
   pretrain: bool = False,
@@ -50,16 +50,16 @@ def build_cffl(
   punishment_factor: float = 5.0,
   history_weight: float = 0.5,
   clip_value: float = 0.01,
-  clip_mode: str = 'value',
+  clip_mode: Literal['value', 'norm'] = 'value',
   threshold_absolute: float | None = None,
-  agg_norm: str = 'paper',
-  own_share: str = 'paper',
+  agg_norm: Literal['paper', 'sum', 'max'] = 'paper',
+  own_share: Literal['paper', 'aggregation'] = 'paper',
   normalize_before_mixing: bool = False,
-  isolation: str = 'once',
-  after_isolation: str = 'frozen',
-  ties: str = 'index',
+  isolation: Literal['once', 'cascade'] = 'once',
+  after_isolation: Literal['frozen', 'standalone'] = 'frozen',
+  ties: Literal['index', 'preclip', 'keep'] = 'index',
   free_riders: client.FreeRiders | None = None,
-) -> composition.PersonalizedLearningProcess:
+) -> processes.PersonalizedLearningProcess:
   """Builds CFFL.
 
   A client j of the reputable set R has a model `w_j`, at first w^0:
@@ -75,20 +75,13 @@ def build_cffl(
   that is not finite counts as one that uploads zeros with accuracy 0, drops its
   `Dw_j`, and keeps `w_j + G_j`.
 
+  There is no `server_optimizer` and no `model_aggregator`: clients receive
+  allocations of the aggregate, each its own, and no global model.
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are w^0: seed Keras before building.
-    num_clients: P. Clients have ids 0..P-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
     validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
       validation set V.
-    local_epochs: E, passes over the client's examples.
-    batch_size: B, examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations, dropout masks and free riders' noise.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     scenario: 'size' or 'class': what contribution means, numbers of examples or
       of classes. It decides threshold and normalisation.
     amounts: a_j, one a client, not negative and not all 0, as the server knows
@@ -112,9 +105,10 @@ def build_cffl(
       exactly that share.
     normalize_before_mixing: Whether new reputations are normalised before they
       are mixed with the old ones, which are; the paper does not.
-    isolation: 'once' a round, or 'cascade', again until nobody falls.
-    after_isolation: An isolated client is 'frozen', or goes on training by
-      itself, 'standalone', its updates clipped as before.
+    isolation: 'once' a round, or 'cascade', repeated until it isolates no more
+      clients.
+    after_isolation: An isolated client is 'frozen', or continues to train
+      alone, 'standalone', its updates clipped as before.
     ties: Equal magnitudes at a cut-off (clipping makes many): 'index' keeps
       those of lowest index, which favours the first layers; 'preclip' those
       larger before clipping (uploads; allocations go by index); 'keep' all.
@@ -124,27 +118,22 @@ def build_cffl(
   Returns:
     A `PersonalizedLearningProcess`. `get_client_model_weights` gives `w_j`;
     `get_model_weights` the auxiliary model `w_srv`, to which all aggregates are
-    added (it is nobody's). The client table is `OrderedDict(model, reputable,
-    untrained)`, int32 flags; what the server remembers is in
+    added (no client uses it). The client table is `OrderedDict(model,
+    reputable, untrained)`, int32 flags; the server's own state is in
     `state.aggregator`. Metrics: those of the factory under `aggregator`, and
     under `client_work['clients']` `loss` and `floats_up`, the numbers a client
     sends (value and index of each sparse entry).
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, a choice unknown, or the arguments
-      do not fit together.
+    ValueError: Also if the arguments do not fit together.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_cffl, locals())
   checks.check_count('pretrain_epochs', pretrain_epochs, 1)
   checks.check_positive('upload_rate', upload_rate, 1.0)
   checks.check_positive('clip_value', clip_value)
-  checks.check_choice('clip_mode', clip_mode, composition.CLIP_MODES)
-  checks.check_choice('after_isolation', after_isolation, AFTER_ISOLATION)
-  checks.check_choice('ties', ties, TIES)
   _check_amounts(amounts, num_clients)
   _check_free_riders(free_riders, num_clients, amounts)
-  # What ties are called where there is nothing to rank by but the entries.
+  # For rankings by the entries themselves.
   plain_ties = 'keep' if ties == 'keep' else 'index'
   model = models.StatelessModel(model_fn)
   validation = validation_lib.check_validation(model, validation)
@@ -164,25 +153,15 @@ def build_cffl(
     ties=plain_ties,
   )
   objective = client.classification_objective(focal_gamma)
-  train = client.build_local_training(
-    model,
-    objective,
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
-  train_alone = client.build_local_training(
-    model,
-    objective,
-    client_optimizer,
-    local_epochs=pretrain_epochs,
-    batch_size=batch_size,
+  train = shared.local_training(model, objective)
+  train_alone = shared.local_training(
+    model, objective, local_epochs=pretrain_epochs
   )
   size = sum(w.size for w in model.initial_weights.trainable)
   num_kept = largest_values.num_kept(upload_rate, size)
 
   def clip(update):
-    return composition.clip_update(update, clip_value, clip_mode)
+    return client_updates.clip_update(update, clip_value, clip_mode)
 
   def compress(clipped, unclipped):
     """U_j; for ties 'preclip' the order is that before clipping."""
@@ -219,7 +198,7 @@ def build_cffl(
     if pretrain:
       start = pretrained(row, own, client_seed, learning_rate)
     result = train(start, own, client_seed, learning_rate=learning_rate)
-    update = composition.model_update(start, result.weights).trainable
+    update = client_updates.model_update(start, result.weights).trainable
     clipped = clip(update)
     new_model = ModelWeights(
       tf.nest.map_structure(tf.subtract, start.trainable, clipped),
@@ -228,8 +207,8 @@ def build_cffl(
     return client.ClientOutput(
       update=ModelWeights(
         compress(clipped, update),
-        # Also what pretraining did: the server sees the client's own.
-        composition.model_update(row['model'], new_model).non_trainable,
+        # Includes pretraining: the server sees the client's own statistics.
+        client_updates.model_update(row['model'], new_model).non_trainable,
       ),
       update_weight=collections.OrderedDict(
         client_id=examples['key'],
@@ -253,28 +232,23 @@ def build_cffl(
     client_update = client.with_free_riders(
       client_update, free_riders, compress=lambda noise: compress(noise, noise)
     )
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(
       model=model.initial_weights,
       reputable=np.int32(1),
       untrained=np.int32(1),
     ),
-    learning_rate_fn=client_learning_rate_fn,
   )
-  process = composition.compose_process(
+  process = shared.compose(
     model, client_work, rule=rule, split_statistics=False
   )
-  return composition.add_client_models(
-    composition.add_download(process, _download)
-  )
+  return processes.add_client_models(exchanges.add_download(process, _download))
 
 
 def _download(state) -> collections.OrderedDict:
-  """Clients add their allocation, and learn whether they are reputable."""
+  """Clients add their allocation, and receive whether they are reputable."""
   table, server = state.client_work['table'], state.aggregator
   trainable = tf.nest.map_structure(
     tf.subtract, table['model'].trainable, server['allocation']
@@ -316,7 +290,9 @@ def _check_amounts(amounts, num_clients) -> None:
   for amount in amounts:
     checks.check_integer('An entry of amounts', amount, 0)
   if not any(amounts):
-    raise ValueError('amounts must not all be 0, found no other.')
+    raise ValueError(
+      'amounts must have at least one positive entry, found only zeros.'
+    )
 
 
 def _check_free_riders(free_riders, num_clients, amounts) -> None:

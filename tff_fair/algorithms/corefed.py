@@ -3,14 +3,14 @@
 "CoRe-Fed: Bridging Collaborative and Representation Fairness via Federated
 Embedding Distillation" (AAAI 2026) weighs clients by how rarely they took part
 and by how well their mean embedding agrees with the global one, and reuses the
-gradients of clients that were here lately. Equation numbers are the paper's.
+gradients of clients that took part recently. Equation numbers are the paper's.
 Where it contradicts itself or is silent, the default is named in
 `build_corefed` and an option gives the other reading.
 """
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -22,12 +22,10 @@ from tff_fair import client
 from tff_fair import losses
 from tff_fair import models
 from tff_fair.aggregators import gradient_reuse as reuse
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 from tff_fair.tensors import geometry
-
-VARIANTS = ('corefed', 'cofed', 'refed')
-ALIGNMENTS = ('server', 'client')
 
 
 def build_corefed(
@@ -39,18 +37,19 @@ def build_corefed(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
-  variant: str = 'corefed',
-  alignment: str = 'server',
+  focal_gamma: float = 0.0,
+  variant: Literal['corefed', 'cofed', 'refed'] = 'corefed',
+  alignment: Literal['server', 'client'] = 'server',
   gradient_reuse: bool = True,
   include_positive: bool = False,
-  gamma: float = 0.5,
+  fairness_exponent: float = 0.5,
   sharpness: float = 2.0,
-  beta: float = 0.5,
+  distillation_rate: float = 0.5,
   temperature: float = 0.07,
   contrastive_weight: float = 0.1,
   distillation_weight: float = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds CoRe-Fed.
 
   A client i of the round's cohort S_t receives the global model w:
@@ -61,24 +60,19 @@ def build_corefed(
   3. It sends w - w_i, which is `lr_t g_i`, and z_i.
 
   The server (see `aggregators.GradientReuseFactory`) takes
-  `w <- w - lr_t sum_i w~_i g_i` over those present or here lately.
+  `w <- w - lr_t sum_i w~_i g_i` over the clients present or recently present.
+
+  There is no `model_aggregator`: the rule is the method.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
-      an output `embedding`. Its initial weights are those of the process: seed
-      Keras before building.
-    num_clients: K. Clients have ids 0..K-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None. A reused gradient counts with the rate
-      of today.
+    model_fn: Builds a model with an output `embedding`.
+    client_learning_rate_fn: As there; a reused gradient counts with the rate of
+      the current round.
     variant: The paper's ablations. 'corefed', everything; 'cofed', no
-      contrastive loss and no distillation: beta is 0 and `alignment` 'server';
-      'refed', weights by numbers of examples and no reuse.
+      contrastive loss and no distillation: `distillation_rate` is 0 and
+      `alignment` 'server'; 'refed', weights by numbers of examples and no
+      reuse.
     alignment: Whether embeddings are aligned. 'server', as the formulas say:
       they act through the weights alone, and 'refed' is FedAvg. 'client', as
       the prose says: from the second round on, a client also receives the last
@@ -89,29 +83,27 @@ def build_corefed(
     gradient_reuse: False is equation 13 literally: the sum over S_t alone.
     include_positive: Whether the positive pair is in the denominator of
       equation 6; the paper leaves it out.
-    gamma: How much rare participation counts, not negative.
+    fairness_exponent: The paper's gamma, how much rare participation counts;
+      not negative.
     sharpness: The paper's k, how much agreement counts, not negative.
-    beta: How far embeddings are refined, in [0, 1].
+    distillation_rate: The paper's beta, how far embeddings are refined; in
+      [0, 1].
     temperature: The paper's tau of the contrastive loss, positive.
     contrastive_weight: Not negative; the paper gives no number.
-    distillation_weight: Likewise.
-    server_optimizer: Applied to the aggregated update; None adds it as it is.
+    distillation_weight: Not negative; the paper gives no number.
 
   Returns:
     A `FairLearningProcess`. Metrics: those of the factory under `aggregator`;
     under `client_work` those of FedAvg, and `contrastive_loss` and
     `distillation_loss` of the minibatches with `alignment='client'`. What
-    clients are then told is in `state.client_work['table']`,
+    clients are then sent is in `state.client_work['table']`,
     `OrderedDict(embedding=float32[K, p], last_round=int32[K])`.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, a choice unknown, the arguments do
-      not fit together, or the model has no embedding.
+    ValueError: Also if the arguments do not fit together, or the model has no
+      embedding.
   """
-  composition.check_arguments(**locals())
-  checks.check_choice('variant', variant, VARIANTS)
-  checks.check_choice('alignment', alignment, ALIGNMENTS)
+  shared = arguments.check_arguments(build_corefed, locals())
   checks.check_real('contrastive_weight', contrastive_weight, 0.0)
   checks.check_real('distillation_weight', distillation_weight, 0.0)
   if variant == 'cofed':
@@ -120,38 +112,33 @@ def build_corefed(
         "alignment must be 'server' with the variant 'cofed', which aligns"
         " nothing, found 'client'."
       )
-    beta = 0.0
-  contribution_rule = aggregators.GradientReuseFactory(
+    distillation_rate = 0.0
+  model = models.StatelessModel(model_fn)
+  client.check_embedding('build_corefed', model)
+  rule = aggregators.GradientReuseFactory(
     num_clients,
-    gamma=gamma,
+    fairness_exponent=fairness_exponent,
     sharpness=sharpness,
-    beta=beta,
+    distillation_rate=distillation_rate,
     temperature=temperature,
     gradient_reuse=gradient_reuse,
     include_positive=include_positive,
-    learning_rate_fn=composition.learning_rate_at(
-      client_optimizer, client_learning_rate_fn
-    ),
+    learning_rate_fn=shared.learning_rate_fn(),
   )
-  model = models.StatelessModel(model_fn)
-  client.check_embedding('build_corefed', model)
+  if variant == 'refed':
+    rule = None  # The mean by numbers of examples.
   aligns = alignment == 'client'
-  objective = client.cross_entropy_objective()
+  objective = client.classification_objective(focal_gamma)
   if aligns:
     objective = _aligned_objective(
-      beta=beta,
+      distillation_rate=distillation_rate,
       temperature=temperature,
       include_positive=include_positive,
       contrastive_weight=contrastive_weight,
       distillation_weight=distillation_weight,
+      focal_gamma=focal_gamma,
     )
-  train = client.build_local_training(
-    model,
-    objective,
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
+  train = shared.local_training(model, objective)
 
   def client_update(
     weights, row, examples, client_seed, learning_rate, shared=()
@@ -160,7 +147,7 @@ def build_corefed(
       weights,
       examples['train'],
       client_seed,
-      context=_told(shared, examples['key']) if aligns else (),
+      context=_context(shared, examples['key']) if aligns else (),
       learning_rate=learning_rate,
     )
     embedding = client.mean_embedding(
@@ -170,7 +157,7 @@ def build_corefed(
       row = collections.OrderedDict(
         embedding=embedding, last_round=shared['round'] + 1
       )
-    output = fed_avg.trained_output(
+    output = client_updates.trained_output(
       weights, result, row, examples, uniform=False
     )
     if variant == 'refed':
@@ -180,7 +167,7 @@ def build_corefed(
         client_id=examples['key'], embedding=embedding
       ),
       dropped_weight=collections.OrderedDict(
-        client_id=tf.constant(reuse.NOBODY),
+        client_id=tf.constant(reuse.NO_CLIENT_ID),
         embedding=tf.zeros_like(embedding),
       ),
     )
@@ -191,32 +178,25 @@ def build_corefed(
       embedding=np.zeros([model.embedding_size], np.float32),
       last_round=np.int32(0),
     )
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=row,
-    learning_rate_fn=client_learning_rate_fn,
-    share_fn=_tell if aligns else None,
+    share_fn=_share if aligns else None,
   )
-  by_examples = tff.aggregators.MeanFactory(no_nan_division=True)
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=by_examples if variant == 'refed' else contribution_rule,
-    server_optimizer=server_optimizer,
-    split_statistics=variant == 'refed',
+  return shared.compose(
+    model, client_work, rule=rule, split_statistics=variant == 'refed'
   )
 
 
 def _aligned_objective(
   *,
-  beta,
+  distillation_rate,
   temperature,
   include_positive,
   contrastive_weight,
   distillation_weight,
+  focal_gamma,
 ) -> client.Objective:
   """Cross-entropy, and the pull of a minibatch's embedding (`alignment`).
 
@@ -227,7 +207,9 @@ def _aligned_objective(
 
   def compute(forward, batch, context):
     outputs = forward(batch['x'])
-    loss, metrics = client.cross_entropy(batch['y'], outputs['logits'])
+    loss, metrics = client.classification(
+      batch['y'], outputs['logits'], focal_gamma
+    )
     target = context['global_embedding']
     embedding = tf.reduce_mean(
       geometry.normalized(outputs['embedding']), axis=0
@@ -240,7 +222,9 @@ def _aligned_objective(
       temperature=temperature,
       include_positive=include_positive,
     )
-    goal = tf.stop_gradient(geometry.refined(embedding, target, beta))
+    goal = tf.stop_gradient(
+      geometry.refined(embedding, target, distillation_rate)
+    )
     distillation = tf.reduce_sum((embedding - goal) ** 2)
     started = tf.cast(context['started'], tf.float32)
     pull = contrastive_weight * contrast + distillation_weight * distillation
@@ -253,10 +237,10 @@ def _aligned_objective(
   )
 
 
-def _tell(table, round_number) -> collections.OrderedDict:
+def _share(table, round_number) -> collections.OrderedDict:
   """What the server sends to all: the last z_g, and the embeddings of all."""
   last_round = table['last_round']
-  # Of the last round in which somebody took part; 0 before the first.
+  # Present in the last round with any client; none before the first round.
   present = tf.equal(last_round, tf.reduce_max(last_round)) & (last_round > 0)
   online = tf.boolean_mask(table['embedding'], present)
   number = tf.cast(tf.shape(online)[0], tf.float32)
@@ -270,7 +254,7 @@ def _tell(table, round_number) -> collections.OrderedDict:
   )
 
 
-def _told(shared, client_id) -> collections.OrderedDict:
+def _context(shared, client_id) -> collections.OrderedDict:
   """The objective's context at one client."""
   seen = shared['last_round'] > 0
   everyone = tf.range(tf.size(shared['last_round']))

@@ -10,7 +10,7 @@ reading.
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -20,10 +20,11 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 
-# Equation 8 multiplies for ever; the bounds keep float32 away from 0 and inf.
+# Equation 8 multiplies in every round; bounds keep float32 away from 0 and inf.
 _LOWEST_WEIGHT, _HIGHEST_WEIGHT = 1e-12, 1e6
 
 
@@ -43,15 +44,15 @@ def build_fedaboost(
   initial_gamma: float = 0.0,
   max_gamma: float = 5.0,
   focal_weight: float = 1.0,
-  class_count: str = 'local',
-  single_class: str = 'exclude',
-  fallback: str = 'keep',
-  weight_sign: int = -1,
-  weight_init: str = 'm0',
-  gamma_mode: str = 'gated',
+  class_count: Literal['local', 'global'] = 'local',
+  single_class: Literal['exclude', 'floor2'] = 'exclude',
+  fallback: Literal['keep', 'fed_avg'] = 'keep',
+  weight_sign: Literal[-1, 1] = -1,
+  weight_init: Literal['m0', 'k'] = 'm0',
+  gamma_mode: Literal['gated', 'always'] = 'gated',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds FeDABoost.
 
   A client j receives the global model M and keeps a boost weight `w_j` and a
@@ -68,17 +69,10 @@ def build_fedaboost(
   with `alpha_j > 0` (equation 7). With equal alphas and `boosting=False` this
   is FedAvg with uniform weights.
 
+  There is no `focal_gamma`: the focusing parameter is each client's own.
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: K. Clients have ids 0..K-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
     boosting: False leaves out steps 1-3 and trains by cross-entropy; the
       aggregation stays (the paper's ablation).
     boost_rate: eta, not negative; 0 leaves the weights as they are.
@@ -99,8 +93,7 @@ def build_fedaboost(
     weight_init: First `w_j`: 'm0', one by the size of the first round's cohort
       (the text), or 'k', one by `num_clients` (Algorithm 1).
     gamma_mode: 'gated' as in step 3; 'always' adds `w_j` at every
-      participation, whatever the error.
-    server_optimizer: Applied to the aggregated update; None adds it as it is.
+      participation, regardless of the error.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
       receives the raw alpha as weight, also if it is negative, and with
       `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.
@@ -112,31 +105,18 @@ def build_fedaboost(
     `alpha`, `aggregated` (1 where alpha is positive), `weight`, `gamma`,
     `error_before` (E_pre, if boosting), `error_after` (E_post), `num_classes`,
     `loss`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range or a choice unknown.
   """
-  composition.check_arguments(**locals())
-  _check_options(
-    boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
-  )
-  checks.check_choice('class_count', class_count, ('local', 'global'))
-  checks.check_choice('single_class', single_class, ('exclude', 'floor2'))
-  checks.check_choice('weight_sign', weight_sign, (-1, 1))
-  checks.check_choice('weight_init', weight_init, ('m0', 'k'))
-  checks.check_choice('gamma_mode', gamma_mode, ('gated', 'always'))
-  rule = aggregators.SammeAlphaFactory(fallback=fallback)
+  shared = arguments.check_arguments(build_fedaboost, locals())
+  checks.check_real('boost_rate', boost_rate, 0.0)
+  checks.check_real('error_threshold', error_threshold, 0.0, 1.0)
+  checks.check_real('max_gamma', max_gamma, 0.0)
+  checks.check_real('initial_gamma', initial_gamma, 0.0, max_gamma)
+  checks.check_positive('focal_weight', focal_weight)
   alpha_fn = functools.partial(aggregators.samme_alpha, error_clip=error_clip)
   alpha_fn(0.0, 2)  # Refuses a clip out of range here, not within a graph.
   model = models.StatelessModel(model_fn)
-  train = client.build_local_training(
-    model,
-    client.focal_objective(focal_weight),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
+  rule = aggregators.SammeAlphaFactory(fallback=fallback)
+  train = shared.local_training(model, client.focal_objective(focal_weight))
 
   def boost(row, error, num_classes):
     return boosted_row(
@@ -177,10 +157,10 @@ def build_fedaboost(
     if fallback == 'fed_avg':
       update_weight = collections.OrderedDict(
         alpha=alpha,
-        num_examples=fed_avg.example_weight(examples, uniform=False),
+        num_examples=client_updates.example_weight(examples),
       )
     return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
+      update=client_updates.model_update(weights, result.weights),
       update_weight=update_weight,
       row=row,
       metrics=result.metrics,
@@ -193,24 +173,15 @@ def build_fedaboost(
     weight = tf.where(tf.equal(round_number, 0), first, table['weight'])
     return collections.OrderedDict(table, weight=weight)
 
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(
       weight=np.float32(1 / num_clients), gamma=np.float32(initial_gamma)
     ),
-    learning_rate_fn=client_learning_rate_fn,
     start_round=start_round if weight_init == 'm0' else None,
   )
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=rule,
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
-  )
+  return shared.compose(model, client_work, rule=rule)
 
 
 def boosted_row(
@@ -276,13 +247,3 @@ def _num_classes(examples, all_classes, class_count, single_class) -> tf.Tensor:
     labels = tf.concat([examples['train']['y'], examples['holdout']['y']], 0)
     number = client.count_classes(labels, all_classes)
   return tf.maximum(number, 2) if single_class == 'floor2' else number
-
-
-def _check_options(
-  boost_rate, error_threshold, initial_gamma, max_gamma, focal_weight
-):
-  checks.check_real('boost_rate', boost_rate, 0.0)
-  checks.check_real('error_threshold', error_threshold, 0.0, 1.0)
-  checks.check_real('max_gamma', max_gamma, 0.0)
-  checks.check_real('initial_gamma', initial_gamma, 0.0, max_gamma)
-  checks.check_positive('focal_weight', focal_weight)

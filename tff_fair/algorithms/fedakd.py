@@ -1,16 +1,16 @@
 """FedAKD: clients and server teach each other by distillation, in two phases.
 
 "Two-way" knowledge distillation under imbalanced covariate shift. Each client
-keeps a model of its own; only examples that this model gets right teach the
-global one, so that clients with good data influence it more and nobody is
-overwritten. Where the paper contradicts itself, its appendix or its public
-code, the default is named in `build_fedakd` and an option gives the other
-reading.
+keeps its own model; only examples that this model classifies correctly teach
+the global one, so that clients with good data have more influence, and no
+client's model is overwritten. Where the paper contradicts itself, its
+appendix or its public code, the default is named in `build_fedakd` and an
+option gives the other reading.
 """
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -19,12 +19,10 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-
-VARIANTS = ('full', 'all_data', 'single_dist', 'correct_agg')
-ORDERS = ('down_up', 'up_down')
-GRANULARITIES = ('epochs', 'single_step')
-EVALUATED = ('local', 'global')
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import exchanges
+from tff_fair.algorithms import processes
 
 # More examples than a client has.
 _FULL_BATCH = 2**30
@@ -43,20 +41,20 @@ def build_fedakd(
   down_weight: float = 1.0,
   up_weight: float = 1.0,
   distillation_temperature: float = 1.0,
-  variant: str = 'full',
-  order: str = 'down_up',
-  granularity: str = 'epochs',
-  evaluate: str = 'local',
+  variant: Literal['full', 'all_data', 'single_dist', 'correct_agg'] = 'full',
+  order: Literal['down_up', 'up_down'] = 'down_up',
+  granularity: Literal['epochs', 'single_step'] = 'epochs',
+  evaluate: Literal['local', 'global'] = 'local',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess | processes.PersonalizedLearningProcess:
   """Builds FedAKD.
 
   Client k has a model `w_k`, at first w^0, and receives the global model `w_g`:
 
   1. Down: `w_k` is trained on all of its examples D_k, on
      `CE(w_k) + alpha KD(w_k; w_g)`, the teacher `w_g` fixed.
-  2. Select: `I_k`, the examples that `w_k` classifies right.
+  2. Select: `I_k`, the examples that `w_k` classifies correctly.
   3. Up: `w_gk`, at first `w_g`, is trained on I_k, on
      `CE(w_gk) + beta KD(w_gk; w_k)`, the teacher `w_k` fixed. If I_k is empty,
      `w_gk = w_g`.
@@ -67,25 +65,18 @@ def build_fedakd(
   statistics of `w_k` are its own. With `variant='all_data'` and `up_weight=0`
   the global model is FedAvg's bit for bit.
 
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are w^0: seed Keras before building.
-    num_clients: Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of each phase.
+    client_optimizer: Starts with a fresh state in each phase.
     local_epochs: E, passes over the examples of a phase.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of a focal loss in place of CE; 0 is CE.
     down_weight: alpha, not negative.
     up_weight: beta, not negative.
     distillation_temperature: Temp of KD, positive.
     variant: 'full'; the paper's ablations 'all_data' (`I_k = D_k`),
       'single_dist' (step 1 is `w_k <- w_g`; there are no models but the
-      global one) and 'correct_agg' (the server weighs by |I_k|; if nobody has
-      any, `w_g` stays).
+      global one) and 'correct_agg' (the server weighs by |I_k|; if all I_k are
+      empty, `w_g` stays).
     order: 'down_up', as above and in the paper's Algorithm 1; 'up_down', as its
       public code: up, server, then down with the new `w_g`, which needs a
       second exchange. A client's first round there has `I_k = D_k`.
@@ -93,8 +84,6 @@ def build_fedakd(
       the update lines are printed: one step on the whole of its examples.
     evaluate: The client's model that is scored: 'local', `w_k`, or 'global',
       `w_g`, as the public code does. Not with 'single_dist', where it is `w_g`.
-    server_optimizer: Applied to the mean update; None adds it as it is.
-    model_aggregator: Replaces the weighted mean of the trainable weights.
 
   Returns:
     With `evaluate='local'` a `PersonalizedLearningProcess`, else a
@@ -106,20 +95,19 @@ def build_fedakd(
     phase are under `second_exchange`.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, a choice unknown, or the arguments
-      do not fit together.
+    ValueError: Also if the arguments do not fit together.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_fedakd, locals())
   checks.check_real('down_weight', down_weight, 0.0)
   checks.check_real('up_weight', up_weight, 0.0)
   checks.check_positive('distillation_temperature', distillation_temperature)
-  checks.check_choice('order', order, ORDERS)
-  checks.check_choice('granularity', granularity, GRANULARITIES)
-  checks.check_choice('evaluate', evaluate, EVALUATED)
-  _check_variant(variant, order)
+  if variant == 'single_dist' and order != 'down_up':
+    raise ValueError(
+      "order must be 'down_up' for the variant 'single_dist', which has no"
+      f' down phase, found {order!r}.'
+    )
   model = models.StatelessModel(model_fn)
-  loop = dict(local_epochs=local_epochs, batch_size=batch_size)
+  loop = {}
   if granularity == 'single_step':
     loop = dict(local_epochs=1, batch_size=_FULL_BATCH)
 
@@ -127,9 +115,7 @@ def build_fedakd(
     objective = client.distillation_objective(
       weight, temperature=distillation_temperature, focal_gamma=focal_gamma
     )
-    return client.build_local_training(
-      model, objective, client_optimizer, **loop
-    )
+    return shared.local_training(model, objective, **loop)
 
   train_down = build_training(down_weight)
   train_up = build_training(up_weight)
@@ -169,7 +155,7 @@ def build_fedakd(
     return result, tf.math.count_nonzero(chosen, dtype=tf.int32)
 
   def sent(weights, row, result, num_correct, examples, metrics):
-    """What the client uploads, and what it says of both phases."""
+    """What the client uploads, and what it reports of both phases."""
     num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
     correct = tf.cast(num_correct, tf.float32)
     measured = collections.OrderedDict(
@@ -178,7 +164,7 @@ def build_fedakd(
       correct_share=tf.math.divide_no_nan(correct, num_examples),
     )
     return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
+      update=client_updates.model_update(weights, result.weights),
       update_weight=correct if variant == 'correct_agg' else num_examples,
       row=row,
       metrics=measured,
@@ -223,38 +209,21 @@ def build_fedakd(
       report=collections.OrderedDict(result.metrics),
     )
 
-  def build_work(client_update):
-    row = collections.OrderedDict(
-      model=model.initial_weights, distilled=np.int32(0)
-    )
-    return client.build_client_work(
-      model,
-      client_update,
-      num_clients=num_clients,
-      seed=seed,
-      initial_row=() if variant == 'single_dist' else row,
-      learning_rate_fn=client_learning_rate_fn,
-    )
-
-  whole = order == 'down_up' and variant != 'single_dist'
-  process = composition.compose_process(
-    model,
-    build_work(down_then_up if whole else only_up),
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
+  initial_row = collections.OrderedDict(
+    model=model.initial_weights, distilled=np.int32(0)
   )
+  if variant == 'single_dist':
+    initial_row = ()
+  whole = order == 'down_up' and variant != 'single_dist'
+  client_work = shared.client_work(
+    model, down_then_up if whole else only_up, initial_row=initial_row
+  )
+  process = shared.compose(model, client_work)
   if order == 'up_down':
-    process = composition.add_exchange(process, build_work(only_down))
+    process = exchanges.add_exchange(
+      process,
+      shared.client_work(model, only_down, initial_row=initial_row),
+    )
   if evaluate == 'global' or variant == 'single_dist':
     return process
-  return composition.add_client_models(process)
-
-
-def _check_variant(variant, order) -> None:
-  checks.check_choice('variant', variant, VARIANTS)
-  if variant == 'single_dist' and order != 'down_up':
-    raise ValueError(
-      "order must be 'down_up' for the variant 'single_dist', which has no"
-      f' down phase, found {order!r}.'
-    )
+  return processes.add_client_models(process)

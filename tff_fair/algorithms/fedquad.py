@@ -6,12 +6,12 @@ Equation numbers are the paper's.
 
 Where the paper contradicts itself, tables and equations count, and the other
 reading is an option: distances are not squared (equation 5; Algorithm 1 squares
-them), and quadruplets are drawn anew for each epoch (the list of contributions
+them), and quadruplets are drawn again for each epoch (the list of contributions
 says "offline"). Its baselines are in `metric_learning.py` and `moon.py`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -19,8 +19,8 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import processes
 
 
 def build_fedquad(
@@ -32,14 +32,15 @@ def build_fedquad(
   batch_size: int = 128,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   quadruplet_weight: float = 0.5,
   margins: Sequence[float] = (1.0, 0.5),
   squared: bool = False,
   use_ce: bool = True,
-  resample: str = 'epoch',
+  resample: Literal['epoch', 'once'] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds FedQuad: FedAvg of clients that add a quadruplet loss.
 
   The server takes `w <- sum_i n_i w_i / sum_i n_i`; the clients minimise
@@ -55,47 +56,35 @@ def build_fedquad(
   training mode, each role for itself if it has batch normalisation: an anchor
   without a positive then stands in for one in the statistics of that batch.
 
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
-      an output `embedding`, not normalised. Its initial weights are those of
-      the process: seed Keras before building.
-    num_clients: None for plain client data, `D*`. A number for clients with
-      ids, `<client_id=int32*,train=D*,holdout=D*>`; then the metrics hold a
-      report of each client. The training is the same.
-    client_optimizer: Fresh at the start of every local training; the paper's is
-      Adam at 1e-3 with a weight decay of 1e-5.
-    local_epochs: Passes over the client's examples.
+    model_fn: Builds a model with an output `embedding`, not normalised.
+    client_optimizer: The paper's is Adam at 1e-3 with a weight decay of 1e-5.
     batch_size: Anchors a minibatch; the last, shorter one is kept.
-    seed: Of the permutations, the quadruplets and the dropout masks.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
+    focal_gamma: As there; no effect without `use_ce`.
     quadruplet_weight: beta, not negative; at 0 this is FedAvg bit for bit.
     margins: m1 and m2, not negative.
     squared: Whether d is the squared distance, and not the distance.
     use_ce: Whether cross-entropy is part of the loss. Without it the classifier
-      is not trained, not even by weight decay; `build_class_centroids` gives
-      what takes its place.
+      is not trained, not even by weight decay; `build_class_centroids` builds a
+      replacement.
     resample: 'epoch', quadruplets are drawn for each epoch, or 'once', they are
       drawn before the first.
-    server_optimizer: Applied to the mean update; None adds it as it is.
-    model_aggregator: Replaces the weighted mean of the trainable weights.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
-    `cross_entropy`, `quadruplet_loss` (mean q), and `v1_share` and `v2_share`
-    of the anchors; with a weight of 0, FedAvg's alone.
+    `cross_entropy` (or the focal loss), `quadruplet_loss` (mean q), and
+    `v1_share` and `v2_share` of the anchors; with a weight of 0, FedAvg's
+    alone.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, a choice unknown, or the model has
-      no embedding.
+    ValueError: Also if the model has no embedding, or no loss is left.
   """
-  composition.check_arguments(**locals(), plain_data=True)
+  shared = arguments.check_arguments(build_fedquad, locals())
   checks.check_real('quadruplet_weight', quadruplet_weight, 0.0)
   checks.check_margins(margins)
-  checks.check_choice('squared', squared, (False, True))
-  composition.check_use_ce(use_ce, 'quadruplet_weight', quadruplet_weight)
-  checks.check_choice('resample', resample, client.RESAMPLE)
+  arguments.check_use_ce(use_ce, 'quadruplet_weight', quadruplet_weight)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_fedquad', model)
   objective = client.quadruplet_objective(
@@ -104,17 +93,7 @@ def build_fedquad(
     margins=margins,
     squared=squared,
     use_ce=use_ce,
+    focal_gamma=focal_gamma,
     resample=resample,
   )
-  return fed_avg.compose_fed_avg(
-    model,
-    objective,
-    num_clients=num_clients,
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    client_learning_rate_fn=client_learning_rate_fn,
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
-  )
+  return shared.fed_avg(model, objective)

@@ -1,4 +1,4 @@
-"""What happens on a client: data, local training, and its table of state."""
+"""The client side: data, local training, objectives and client updates."""
 
 from tff_fair.client.client_data import build_client_data
 from tff_fair.client.client_data import client_data_type
@@ -25,6 +25,7 @@ from tff_fair.client.local_training import build_local_training
 from tff_fair.client.local_training import initial_optimizer_state
 from tff_fair.client.metric_objectives import RESAMPLE
 from tff_fair.client.metric_objectives import classic_quadruplet_objective
+from tff_fair.client.metric_objectives import mined_triplet_objective
 from tff_fair.client.metric_objectives import model_contrastive_objective
 from tff_fair.client.metric_objectives import quadruplet_objective
 from tff_fair.client.metric_objectives import supervised_contrastive_objective
@@ -76,6 +77,7 @@ __all__ = [
   'mean_embedding',
   'mean_gradient',
   'mean_loss',
+  'mined_triplet_objective',
   'model_contrastive_objective',
   'proximal_objective',
   'quadruplet_objective',

@@ -4,11 +4,11 @@ A client is either plain data, `D* = {<x=float32[?, ...], y=int32[?]>}*`, or
 
     OrderedDict(client_id=int32*, train=D*, holdout=D*)
 
-where `client_id` is a sequence of one integer, 0..num_clients-1, that names
-the client's row in the client table. Any batching of `D*` is legal; the
-natural form is one element that holds all of the client's data, since local
-training gathers the elements into one tensor first anyway. Epochs, shuffling
-and batching belong to the client work, not to the data set.
+where `client_id` is a sequence of one integer, 0..num_clients-1, the client's
+row in the client table. Any batching of `D*` is legal; local training first
+gathers the elements into one tensor, so a single element with all of the
+client's data is the natural form. Epochs, shuffling and batching belong to the
+client work, not to the data set.
 """
 
 import collections
@@ -21,7 +21,7 @@ import tensorflow_federated as tff
 from tff_fair import checks
 
 _LARGEST_INT32 = np.iinfo(np.int32).max
-# Larger than any client: `rebatch` allocates only what there is.
+# Larger than any client; `rebatch` allocates only what is needed.
 _ALL = 2**40
 
 
@@ -65,17 +65,17 @@ def build_client_data(
   Args:
     client_id: The client's row in the client table, from 0.
     train: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`; n may be 0.
-    holdout: `(x, y)`, likewise: the client's validation part.
+    holdout: `(x, y)`, arrays as in `train`: the client's validation part.
 
   Returns:
     `OrderedDict(client_id, train, holdout)` of `tf.data.Dataset`s of one
     element each.
 
   Raises:
-    TypeError: If the id is not an integer, `x` not of numbers, or `y` not of
-      integers.
+    TypeError: If the id is not an integer, `x` is not numeric, or `y` does not
+      hold integers.
     ValueError: If the id is negative, `x` and `y` differ in length, or `y` is
-      no vector or has a label that is no int32.
+      not a vector or has a label outside int32.
   """
   client_id = checks.check_integer('client_id', client_id, 0, _LARGEST_INT32)
   return collections.OrderedDict(
@@ -86,7 +86,7 @@ def build_client_data(
 
 
 def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
-  """Gathers a data set of any batching into one tensor per component.
+  """Gathers a data set with any batching into one tensor per component.
 
   Args:
     dataset: Elements `OrderedDict(x=float32[?, ...], y=int32[?])`.
@@ -98,7 +98,7 @@ def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
     lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype),
     dataset.element_spec,
   )
-  whole = dataset.rebatch(_ALL)  # No element at all if there is no example.
+  whole = dataset.rebatch(_ALL)  # No element if there are no examples.
   whole = whole.concatenate(tf.data.Dataset.from_tensors(empty))
   return whole.take(1).get_single_element()
 
@@ -107,7 +107,7 @@ def has_examples(examples: Any) -> tf.Tensor:
   """Whether a client has training data: bool scalar.
 
   Args:
-    examples: What the client's gathering returns, with a part `train`.
+    examples: The client's gathered examples, with a part `train`.
   """
   return tf.size(examples['train']['y']) > 0
 
@@ -126,7 +126,7 @@ def count_classes(labels: Any, num_classes: int) -> tf.Tensor:
 def build_gather_client(
   data_type: tff.Type, num_classes: int, num_clients: int | None
 ) -> tff.Computation:
-  """The data-set part of a client's round, kept apart from its arithmetic.
+  """The part of a client's round that reads the data set.
 
   Args:
     data_type: A type made by `client_data_type`.
@@ -136,9 +136,9 @@ def build_gather_client(
 
   Returns:
     A `tff.Computation`, `data_type -> <key=int32, train=<x,y>[, holdout=
-    <x,y>]>`. `key` tells clients apart in random draws: the client id, or, for
-    plain data, a checksum of the data. The computation fails with one sentence
-    on a label or an id out of range.
+    <x,y>]>`. `key` distinguishes clients in random draws: the client id, or a
+    checksum for plain data. A label or an id out of range is an error at run
+    time.
   """
 
   @tff.tensorflow.computation(data_type)
@@ -191,7 +191,7 @@ def _gather_checked(dataset, num_classes) -> collections.OrderedDict:
 
 
 def _check_range(values, end, what) -> None:
-  """Asserts; within a `tf.function`, which runs assertions by itself."""
+  """Asserts the range; call it within a `tf.function`, which runs asserts."""
   in_range = tf.reduce_all((values >= 0) & (values < end))
   lowest, highest = tf.reduce_min(values), tf.reduce_max(values)
   sentence = f'{what} must lie in 0..{end - 1}, found lowest and highest'

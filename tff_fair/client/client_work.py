@@ -1,10 +1,10 @@
-"""The shared frame of every method's client work.
+"""The client work that all methods share.
 
-A method writes one function, `client_update`, that turns the global weights
-and one client's tensors into a `ClientOutput`. Around it, this module gathers
-the data set into tensors, reads and writes the client table, keeps the round
-number, makes the client's seed, rejects what is not finite, counts what was
-dropped and reports what clients measured.
+A method provides one function, `client_update`, from the global weights and one
+client's tensors to a `ClientOutput`. Around it, this module gathers the data
+set into tensors, reads and writes the client table, keeps the round number,
+derives the client's seed, rejects non-finite updates, counts dropped clients
+and reports what clients measured.
 """
 
 import collections
@@ -24,22 +24,22 @@ ModelWeights = tff.learning.models.ModelWeights
 
 
 class ClientOutput(NamedTuple):
-  """What a client's round produces.
+  """The output of a client's round.
 
   Attributes:
     update: `ModelWeights`, the received weights minus the trained ones.
     update_weight: For the aggregator: a scalar or a structure of scalars. For a
-      client that is dropped, floats become 0; integers, which tell who it is or
-      what it has, stay.
+      dropped client, floats become 0; integers, such as the client id, are
+      kept.
     row: The client's new row of the table; `()` without a table.
     metrics: OrderedDict of float32 scalars, averaged over clients by their
       number of training examples.
-    report: OrderedDict of scalars, reported for each client beside its id; not
-      used where clients have no id.
+    report: OrderedDict of scalars, reported for each client with its id; unused
+      if clients have no id.
     active: bool scalar, whether the client takes part; None for "if it has
       training data".
-    dropped_weight: For the aggregator in place of `update_weight`, if the
-      client is dropped; None for the rule above.
+    dropped_weight: The weight if the client is dropped, instead of the rule
+      under `update_weight`; or None.
   """
 
   update: Any
@@ -76,26 +76,26 @@ def build_client_work(
       `learning_rate_fn` returned, or None without one. With `share_fn` it has
       one more argument, `shared`.
     num_clients: Number of clients if they have ids; None for plain data.
-    seed: Of every random draw on clients.
-    initial_row: A client's first row of the table; `()` for no table.
+    seed: Seed of all random draws on clients.
+    initial_row: A client's initial row of the table; `()` for no table.
     learning_rate_fn: `round (int32, from 0) -> learning rate`, or None.
     start_round: `(table, round, cohort_size) -> table`, applied at the server
-      before the table is sent, or None.
+      before the table is broadcast, or None.
     share_fn: `(table, round) -> shared`, applied at the server after
-      `start_round`: what all clients are sent alike, a structure of tensors; or
+      `start_round`: a structure of tensors that is broadcast to all clients; or
       None.
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess` whose state is
-    `OrderedDict(round=int32, table=<rows [num_clients, ...]>)`. A client that
-    is not active (without training data, unless the method says otherwise), or
-    with a non-finite update, weight or row, sends an update of zeros with
-    weight 0, and its row stays as it was. Measurements: the metrics,
-    `num_clients`, `num_examples`, `num_empty_clients` (not active for want of
-    data), `num_rejected_clients`, and, where clients have ids, `clients`, an
-    OrderedDict of vectors: `client_id`, `num_examples`, `rejected` and the
-    report, an entry a client, in no particular order; the report of a client
-    that was dropped is NaN, or 0 where it is an integer.
+    `OrderedDict(round=int32, table=<rows [num_clients, ...]>)`. A client is
+    dropped if it is not active (by default: if it has no training data), or if
+    its update, weight or row is not finite: it sends an update of zeros with
+    weight 0, and its row is unchanged. Measurements: the metrics,
+    `num_clients`, `num_examples`, `num_empty_clients` (not active because they
+    have no data), `num_rejected_clients`, and, if clients have ids, `clients`,
+    an OrderedDict of vectors with an entry for each client, in no particular
+    order: `client_id`, `num_examples`, `rejected` and the report. The report of
+    a dropped client is NaN, or 0 where it is an integer.
   """
   data_type = client_data.client_data_type(model.input_spec, num_clients)
   gather_client = client_data.build_gather_client(
@@ -181,18 +181,18 @@ def build_client_work(
     if start_round is not None:
       cohort_size = tff.federated_sum(tff.federated_value(1, tff.CLIENTS))
       state = tff.federated_map(start, (state, cohort_size))
-    sent = tff.federated_broadcast(state)
+    client_state = tff.federated_broadcast(state)
     examples = tff.federated_map(gather_client, data)
     if initial_row == ():
       row = tff.federated_value((), tff.CLIENTS)
     else:
-      row = tff.federated_map(read_row, (sent, examples.key))
+      row = tff.federated_map(read_row, (client_state, examples.key))
     if share_fn is None:
       shared = tff.federated_value((), tff.CLIENTS)
     else:
       shared = tff.federated_broadcast(tff.federated_map(share, state))
     result = tff.federated_map(
-      work, (weights, row, shared, examples, sent.round)
+      work, (weights, row, shared, examples, client_state.round)
     )
     measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
     if num_clients is None:
@@ -219,59 +219,60 @@ class _ClientRound(NamedTuple):
 
 
 def _client_round(output, row, examples) -> _ClientRound:
-  """Drops what must not count, and counts what was dropped."""
+  """Zeroes the output of a dropped client and counts it."""
   num_examples = tf.size(examples['train']['y'])
   has_examples = client_data.has_examples(examples)
   active = has_examples if output.active is None else output.active
   empty = tf.logical_not(has_examples | active)
-  sent = (output.update, output.update_weight, output.row)
+  checked = (output.update, output.update_weight, output.row)
   finite = tf.reduce_all(
     [
       tf.reduce_all(tf.math.is_finite(t))
-      for t in tf.nest.flatten(sent)
+      for t in tf.nest.flatten(checked)
       if t.dtype.is_floating
     ]
   )
   rejected = active & tf.logical_not(finite)
   accepted = active & finite
 
-  def kept(new, old):
+  def if_accepted(new, old):
     return tf.where(accepted, new, old)
 
-  def zeroed(structure):
-    return tf.nest.map_structure(lambda t: kept(t, tf.zeros_like(t)), structure)
+  def or_zeros(structure):
+    return tf.nest.map_structure(
+      lambda t: if_accepted(t, tf.zeros_like(t)), structure
+    )
 
-  def weight_of(value):
-    return zeroed(value) if value.dtype.is_floating else value
+  def weight_or_zero(value):
+    return or_zeros(value) if value.dtype.is_floating else value
 
   dropped_weight = output.dropped_weight
   if dropped_weight is None:
-    dropped_weight = tf.nest.map_structure(weight_of, output.update_weight)
+    dropped_weight = tf.nest.map_structure(weight_or_zero, output.update_weight)
 
-  def shown(value):
-    """A report of what did not happen is undefined, or 0 for integers."""
+  def or_missing(value):
     missing = np.nan if value.dtype.is_floating else 0
-    return kept(value, tf.constant(missing, value.dtype))
+    return if_accepted(value, tf.constant(missing, value.dtype))
 
-  num_examples = zeroed(num_examples)
+  num_examples = or_zeros(num_examples)
   weight = tf.cast(num_examples, tf.float32)
   return _ClientRound(
     client_result=tff.learning.templates.ClientResult(
-      zeroed(output.update),
-      tf.nest.map_structure(kept, output.update_weight, dropped_weight),
+      or_zeros(output.update),
+      tf.nest.map_structure(if_accepted, output.update_weight, dropped_weight),
     ),
     gathered=collections.OrderedDict(
-      row=tf.nest.map_structure(kept, output.row, row),
+      row=tf.nest.map_structure(if_accepted, output.row, row),
       report=collections.OrderedDict(
         client_id=examples['key'],
         num_examples=num_examples,
         rejected=tf.cast(rejected, tf.int32),
-        **tf.nest.map_structure(shown, output.report),
+        **tf.nest.map_structure(or_missing, output.report),
       ),
     ),
     totals=collections.OrderedDict(
       metrics=tf.nest.map_structure(
-        lambda value: zeroed(value * weight), output.metrics
+        lambda value: or_zeros(value * weight), output.metrics
       ),
       num_clients=tf.constant(1),
       num_examples=num_examples,
@@ -282,7 +283,7 @@ def _client_round(output, row, examples) -> _ClientRound:
 
 
 def _with_reports(measurements, gathered) -> tff.Computation:
-  """Puts the clients' reports beside the means."""
+  """Adds the clients' reports to the means."""
 
   @tff.tensorflow.computation(
     measurements.type_signature.member, gathered.type_signature.member.report

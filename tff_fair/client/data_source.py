@@ -12,12 +12,12 @@ from tff_fair import checks
 class ClientDataSource(tff.program.FederatedDataSource):
   """Gives the clients of each round to a federated program.
 
-  `tff.program.DatasetDataSource` gives clients of one data set each; here a
-  client may also be a structure of data sets. Round n, from 1, has the clients
+  With `tff.program.DatasetDataSource` each client is one data set; here it may
+  also be a structure of data sets. Round n, from 1, has the clients
   `tff.simulation.build_uniform_sampling_fn(client_ids, random_seed=seed)(n,
-  k)`: without repetition, and the same for the same seed. What a program saves
-  of it is the number of its last round, and no data, so that a program that is
-  started again draws the clients it would have drawn.
+  k)`: without replacement, and the same for the same seed. A program saves only
+  the number of the last round, so that a restarted program continues with the
+  same clients as an uninterrupted one.
   """
 
   def __init__(
@@ -27,18 +27,18 @@ class ClientDataSource(tff.program.FederatedDataSource):
     *,
     seed: int = 0,
   ):
-    """Makes a data source.
+    """Initializes the data source.
 
     Args:
       client_data_fn: `client id -> data`, a `tf.data.Dataset` or a structure of
-        them, for example what `build_client_data` returns. It is called each
-        time a client is drawn, and once now.
+        them, such as `build_client_data` returns. Called once here, and each
+        time a client is drawn.
       client_ids: Ids of all clients, at least one.
-      seed: Of the choice of clients, 0..2^32-1.
+      seed: Seed of the choice of clients, 0..2^32-1.
 
     Raises:
       TypeError: If `client_data_fn` is not callable, or `seed` not an integer.
-      ValueError: If there is no client, or `seed` is out of range.
+      ValueError: If there are no clients, or `seed` is out of range.
     """
     checks.check_function('client_data_fn', client_data_fn, 'a client id')
     checks.check_integer('seed', seed, 0, 2**32 - 1)
@@ -51,8 +51,8 @@ class ClientDataSource(tff.program.FederatedDataSource):
     )
     member = _data_type(client_data_fn(self._client_ids[0]))
     self._federated_type = tff.FederatedType(member, tff.CLIENTS)
-    # A program restores an iterator by its class alone: so the class knows the
-    # source.
+    # A program restores an iterator from its class alone, so the class has to
+    # hold the source.
     self._iterator_class = type(
       'ClientDataIterator', (_ClientDataIterator,), {'source': self}
     )
@@ -63,18 +63,18 @@ class ClientDataSource(tff.program.FederatedDataSource):
     return self._federated_type
 
   def iterator(self) -> tff.program.FederatedDataSourceIterator:
-    """Returns an iterator that is before its first round."""
+    """Returns an iterator before the first round."""
     return self._iterator_class(0)
 
   def round_data(self, round_number: int, k: int | None = None) -> list[Any]:
     """Returns the data of a round's clients.
 
-    It serves `tff.simulation.run_training_process`, too: as
+    Also usable in `tff.simulation.run_training_process`, as
     `training_selection_fn=lambda n: source.round_data(n, k)`.
 
     Args:
       round_number: The round, from 1.
-      k: Number of clients, at most all there are; None for all, in the order of
+      k: Number of clients, at most all; None for all, in the order of
         `client_ids`.
 
     Raises:
@@ -89,7 +89,7 @@ class ClientDataSource(tff.program.FederatedDataSource):
 
 
 class _ClientDataIterator(tff.program.FederatedDataSourceIterator):
-  """Counts rounds; `source`, of a derived class, has the data."""
+  """Counts rounds; the attribute `source` of a subclass has the data."""
 
   source: ClientDataSource
 

@@ -1,4 +1,4 @@
-"""Embeddings of a client's data: each, their mean, their sums by class."""
+"""Embeddings of a client's examples, their mean, and their sums by class."""
 
 import collections
 from typing import Any
@@ -11,11 +11,14 @@ from tff_fair.tensors import geometry
 
 
 def check_embedding(method: str, model: stateless.StatelessModel) -> None:
-  """Raises ValueError, in the name of `method`, if the model has no embedding.
+  """Checks that a model has an embedding.
 
   Args:
     method: What the message calls the method.
     model: The client model.
+
+  Raises:
+    ValueError: If the model has logits only.
   """
   if model.embedding_size is None:
     raise ValueError(
@@ -33,7 +36,7 @@ def mean_embedding(
     model: A model with an embedding.
     weights: `ModelWeights` of tensors; the model runs in inference mode.
     x: `float32[n, ...]`.
-    normalize: Whether each `phi(x)` is first scaled to length 1.
+    normalize: Whether to scale each `phi(x)` to length 1 first.
 
   Returns:
     `float32[p]`, zeros without examples.

@@ -1,4 +1,4 @@
-"""Free riders: clients that send noise and hope for a model in return.
+"""Free riders: clients that upload noise to receive a model in return.
 
 Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (2020),
 section 4: a free rider has no data and uploads random values.
@@ -7,7 +7,7 @@ section 4: a free rider has no data and uploads random values.
 import collections
 from collections.abc import Callable
 import dataclasses
-from typing import Any
+from typing import Any, Literal, get_args
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -18,22 +18,24 @@ from tff_fair.client import client_work
 
 ModelWeights = tff.learning.models.ModelWeights
 
-KINDS = ('uniform', 'gaussian', 'zero')
+Kind = Literal['uniform', 'gaussian', 'zero']
+KINDS = get_args(Kind)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FreeRiders:
-  """Which clients are free riders, and what they send.
+  """Which clients are free riders and what they upload.
 
   Attributes:
     client_ids: Their ids.
-    kind: New in each round: 'uniform', values in [-bound, bound]; 'gaussian',
-      values of standard deviation `bound`, then clipped to it; 'zero'.
+    kind: The values, drawn in each round: 'uniform', in [-bound, bound];
+      'gaussian', of standard deviation `bound` and clipped to [-bound, bound];
+      or 'zero'.
     bound: Largest magnitude, positive.
   """
 
   client_ids: tuple[int, ...]
-  kind: str = 'uniform'
+  kind: Kind = 'uniform'
   bound: float = 0.01
 
   def __post_init__(self):
@@ -43,7 +45,7 @@ class FreeRiders:
     checks.check_positive('bound', self.bound)
 
   def include(self, client_id: Any) -> tf.Tensor:
-    """Whether a client is one of them.
+    """Whether a client is a free rider.
 
     Args:
       client_id: int32 scalar.
@@ -55,11 +57,11 @@ class FreeRiders:
     return tf.reduce_any(tf.equal(ids, client_id))
 
   def noise(self, like: list[Any], seed: Any) -> list[tf.Tensor]:
-    """What a free rider sends instead of an update.
+    """The noise that a free rider uploads instead of an update.
 
     Args:
       like: float32 tensors.
-      seed: `int32[2]`, the client's seed of the round.
+      seed: `int32[2]`, the client's seed for the round.
 
     Returns:
       Tensors of the same shapes.
@@ -81,17 +83,16 @@ def with_free_riders(
   free_riders: FreeRiders,
   compress: Callable[[list[Any]], list[Any]] = lambda update: update,
 ) -> client_work.ClientUpdate:
-  """Makes free riders of some clients, whatever the method.
+  """Turns some clients of any method into free riders.
 
-  A free rider states the weight that the method gives it, sends noise as its
-  update, has no news for its row of the table, and counts as a client that
+  A free rider sends the weight that the method gives it and noise as its
+  update, leaves its row of the table unchanged, and counts as a client that
   takes part although it has no data.
 
   Args:
-    client_update: The method's, as `build_client_work` takes it.
-    free_riders: Which clients, and what they send.
-    compress: What the method does to the trainable part of an update before
-      sending it.
+    client_update: The method's client update, as for `build_client_work`.
+    free_riders: Which clients are free riders and what they upload.
+    compress: The method's compression of the trainable part of an update.
 
   Returns:
     A client update that differs from `client_update` for free riders only.
@@ -99,15 +100,15 @@ def with_free_riders(
 
   def update_or_noise(weights, row, examples, seed, learning_rate):
     output = client_update(weights, row, examples, seed, learning_rate)
-    rides = free_riders.include(examples['key'])
+    is_free_rider = free_riders.include(examples['key'])
     noise = ModelWeights(
       compress(free_riders.noise(output.update.trainable, seed)),
       [tf.zeros_like(t) for t in output.update.non_trainable],
     )
 
-    def choose(riders, others):
+    def choose(if_free_rider, otherwise):
       return tf.nest.map_structure(
-        lambda r, o: tf.where(rides, r, o), riders, others
+        lambda a, b: tf.where(is_free_rider, a, b), if_free_rider, otherwise
       )
 
     active = output.active
@@ -117,9 +118,9 @@ def with_free_riders(
       update=choose(noise, output.update),
       row=choose(row, output.row),
       report=collections.OrderedDict(
-        output.report, free_rider=tf.cast(rides, tf.int32)
+        output.report, free_rider=tf.cast(is_free_rider, tf.int32)
       ),
-      active=rides | active,
+      active=is_free_rider | active,
     )
 
   return update_or_noise

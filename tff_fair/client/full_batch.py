@@ -1,8 +1,7 @@
-"""A model on all of a client's examples: means of a loss, or all its outputs.
+"""A model on all of a client's examples: mean losses, gradients, or outputs.
 
-The model runs in inference mode, a batch at a time, so that the whole of a
-client's data need not fit beside the activations; the batches change rounding
-errors only.
+The model runs in inference mode, one batch at a time, so that memory holds the
+activations of one batch only. The batch size changes only rounding errors.
 """
 
 import collections
@@ -12,9 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from tff_fair import checks
+from tff_fair import losses
 from tff_fair.models import stateless
 
-# Examples that go through the model at once.
+# Examples in a batch.
 _BATCH = 200
 
 
@@ -23,6 +23,7 @@ def mean_loss(
   weights: Any,
   examples: Any,
   batch_size: int = _BATCH,
+  focal_gamma: float = 0.0,
 ) -> tf.Tensor:
   """The mean cross-entropy over a client's examples.
 
@@ -30,7 +31,8 @@ def mean_loss(
     model: The client model.
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
-    batch_size: Examples that go through the model at once, at least 1.
+    batch_size: Examples in a batch, at least 1.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
     float32, 0 without examples.
@@ -41,7 +43,7 @@ def mean_loss(
   """
 
   def loss_of(batch):
-    return _loss_and_hits(model, weights, batch)[0]
+    return _loss_and_hits(model, weights, batch, focal_gamma)[0]
 
   return mean_over_batches(loss_of, tf.constant(0.0), examples, batch_size)
 
@@ -51,6 +53,7 @@ def mean_gradient(
   weights: Any,
   examples: Any,
   batch_size: int = _BATCH,
+  focal_gamma: float = 0.0,
 ) -> tuple[list[tf.Tensor], collections.OrderedDict]:
   """The gradient of the mean cross-entropy over a client's examples.
 
@@ -58,7 +61,8 @@ def mean_gradient(
     model: The client model.
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`.
-    batch_size: Examples that go through the model at once, at least 1.
+    batch_size: Examples in a batch, at least 1.
+    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
 
   Returns:
     Tensors like the trainable weights, and `OrderedDict(loss, accuracy)` of
@@ -74,12 +78,15 @@ def mean_gradient(
     with tf.GradientTape() as tape:
       tape.watch(trainable)
       loss, hits = _loss_and_hits(
-        model, stateless.ModelWeights(trainable, weights.non_trainable), batch
+        model,
+        stateless.ModelWeights(trainable, weights.non_trainable),
+        batch,
+        focal_gamma,
       )
     gradient = tape.gradient(
       loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    # Those of embeddings come as indexed slices.
+    # Gradients of embedding layers are indexed slices.
     gradient = [tf.convert_to_tensor(g) for g in gradient]
     return gradient, collections.OrderedDict(loss=loss, accuracy=hits)
 
@@ -124,11 +131,11 @@ def batch_losses(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
       minibatches in their order.
-    batch_size: Examples a minibatch, at least 1; the last, shorter one counts.
-    number: Of minibatches.
+    batch_size: Examples in a minibatch, at least 1; the last may be shorter.
+    number: Number of minibatches.
 
   Returns:
-    `float32[number]`, 0 where the client has no such minibatch.
+    `float32[number]`, 0 where the client has fewer minibatches.
 
   Raises:
     TypeError: If a number is not an integer.
@@ -152,7 +159,7 @@ def batch_losses(
 def fisher_trace(
   model: stateless.StatelessModel, weights: Any, examples: Any, batch_size: int
 ) -> tf.Tensor:
-  """The sum over minibatches of the squared length of their gradient.
+  """The sum over minibatches of the squared norm of the gradient.
 
       F = sum_b || grad mean_(x in b) CE(x) ||^2
 
@@ -161,7 +168,7 @@ def fisher_trace(
     weights: `ModelWeights` of tensors.
     examples: `OrderedDict(x=float32[n, ...], y=int32[n])`, divided into
       minibatches in their order.
-    batch_size: Examples a minibatch, at least 1; the last, shorter one counts.
+    batch_size: Examples in a minibatch, at least 1; the last may be shorter.
 
   Returns:
     float32, 0 without examples.
@@ -190,11 +197,11 @@ def mean_over_batches(
   examples: Any,
   batch_size: int = _BATCH,
 ) -> Any:
-  """The mean over examples of something that is computed a batch at a time.
+  """The mean over examples of a function that is computed batch by batch.
 
   Args:
-    sums_of: From a batch to sums over its examples, float32 tensors.
-    zeros: What `sums_of` would give for no examples.
+    sums_of: Maps a batch to sums over its examples, float32 tensors.
+    zeros: The result of `sums_of` for no examples.
     examples: OrderedDict of tensors `[n, ...]`.
     batch_size: Examples in a batch, at least 1.
 
@@ -231,12 +238,12 @@ def map_over_batches(
   output_shape: Any,
   batch_size: int = _BATCH,
 ) -> tf.Tensor:
-  """What a function gives for each example, computed a batch at a time.
+  """A function of each example, computed batch by batch.
 
   Args:
-    fn: From a batch `[b, ...]` to `float32[b, *output_shape]`.
+    fn: Maps a batch `[b, ...]` to `float32[b, *output_shape]`.
     x: `[n, ...]`.
-    output_shape: Of one example's output.
+    output_shape: Shape of one example's output.
     batch_size: Examples in a batch, at least 1.
 
   Returns:
@@ -254,7 +261,7 @@ def map_over_batches(
     infer_shape=False,
     element_shape=[None, *output_shape],
   )
-  # There must be something to concatenate, if only nothing.
+  # An empty first entry, so that there is always one to concatenate.
   outputs = outputs.write(0, tf.zeros([0, *output_shape]))
 
   def write(index, outputs):
@@ -278,13 +285,18 @@ def _batch_from(start, examples, batch_size) -> collections.OrderedDict:
   )
 
 
-def _loss_and_hits(model, weights, batch) -> tuple[tf.Tensor, tf.Tensor]:
-  """Sums over a batch: cross-entropy, and right predictions."""
+def _loss_and_hits(
+  model, weights, batch, focal_gamma
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Sums over a batch: the loss and correct predictions."""
   labels = batch['y']
   outputs, _ = model(weights, batch['x'], training=False)
-  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-    labels, outputs['logits']
-  )
+  if focal_gamma:
+    each = losses.focal_loss(labels, outputs['logits'], focal_gamma)
+  else:
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      labels, outputs['logits']
+    )
   predicted = tf.argmax(outputs['logits'], axis=-1, output_type=labels.dtype)
   hits = tf.cast(tf.equal(predicted, labels), tf.float32)
-  return tf.reduce_sum(losses), tf.reduce_sum(hits)
+  return tf.reduce_sum(each), tf.reduce_sum(hits)

@@ -1,10 +1,10 @@
 """The local loop: one client's training as a pure function of tensors.
 
 Every method trains its clients here and supplies only an objective (see
-`objectives.py`). Nothing is a variable and no op has a seed of its own: weights
-go in and come out, every permutation and every dropout mask is a function of
-the seed given. So the loop can be compiled, vectorised over clients and run
-from several threads.
+`objectives.py`). There are no variables and no op seeds: weights are arguments
+and results, and every permutation and dropout mask is a function of the given
+seed. So the loop can be compiled, vectorised over clients and run from several
+threads.
 """
 
 import collections
@@ -22,14 +22,14 @@ ModelWeights = tff.learning.models.ModelWeights
 
 
 class LocalResult(NamedTuple):
-  """What a client's training returns.
+  """The result of a client's training.
 
   Attributes:
     weights: `ModelWeights` after the last step.
     metrics: OrderedDict of float32 scalars: `loss` and the metrics of the
-      objective, each the mean over all examples of all epochs.
+      objective, each a mean over all examples of all epochs.
     num_steps: int32, the number of minibatches.
-    optimizer_state: The optimiser's state after the last step.
+    optimizer_state: State of the optimiser after the last step.
   """
 
   weights: ModelWeights
@@ -51,23 +51,23 @@ def build_local_training(
   Args:
     model: The client model.
     objective: What to minimise on each minibatch.
-    optimizer: A TFF optimiser; its state is fresh at each call, unless given.
+    optimizer: A TFF optimiser; its state is new at each call, unless given.
     local_epochs: Passes over the client's examples, at least 1.
-    batch_size: Examples a minibatch. The last, shorter one is kept, except one
-      of a single example if the model has batch normalisation and the client
-      has other minibatches.
+    batch_size: Examples in a minibatch. A last, shorter minibatch is kept,
+      except one of a single example if the model has batch normalisation and
+      the client has other minibatches.
 
   Returns:
     A function `(weights, examples, seed, context=(), learning_rate=None,
     optimizer_state=None, gradient_mask=None) -> LocalResult` for use in a
-    graph, where `weights` is `ModelWeights` of tensors, `examples` is
-    `OrderedDict(x, y)` of the client's whole data, `seed` is `int32[2]`,
-    `context` goes to the objective, `learning_rate` replaces the optimiser's,
-    `optimizer_state` is where the optimiser starts, and `gradient_mask` is what
-    the gradients are multiplied by, tensors like the trainable weights. Each
-    epoch has a new permutation. Weights on which the objective does not depend
-    stay as they are. No examples: the weights come back unchanged and the
-    metrics are 0.
+    graph. `weights` is `ModelWeights` of tensors, `examples` is
+    `OrderedDict(x, y)` of all the client's data, `seed` is `int32[2]`,
+    `context` is passed to the objective, `learning_rate` replaces the
+    optimiser's, `optimizer_state` is the optimiser's initial state, and the
+    gradients are multiplied by `gradient_mask`, tensors like the trainable
+    weights. Each epoch has a new permutation. Weights on which the objective
+    does not depend are unchanged. Without examples, all weights are unchanged
+    and the metrics are 0.
 
   Raises:
     TypeError: If a number is not an integer.
@@ -88,7 +88,7 @@ def build_local_training(
     num_examples = tf.size(examples['y'])
     num_batches = _num_batches(num_examples, batch_size, model.has_batch_norm)
     if objective.prepare_each == 'round':
-      context = _prepared(objective, context, examples, seed)
+      context = _prepare(objective, context, examples, seed)
 
     def step(index, order, epoch_seed, context, loop):
       rows = order[index * batch_size : (index + 1) * batch_size]
@@ -111,14 +111,14 @@ def build_local_training(
     def epoch(number, loop):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, number)
       order = _permutation(num_examples, epoch_seed)
-      told = context
+      epoch_context = context
       if objective.prepare_each == 'epoch':
-        told = _prepared(objective, context, examples, epoch_seed)
+        epoch_context = _prepare(objective, context, examples, epoch_seed)
       _, loop = tf.while_loop(
         lambda index, _: index < num_batches,
         lambda index, loop: (
           index + 1,
-          step(index, order, epoch_seed, told, loop),
+          step(index, order, epoch_seed, epoch_context, loop),
         ),
         (0, loop),
       )
@@ -147,7 +147,7 @@ def build_local_training(
 def initial_optimizer_state(
   optimizer: tff.learning.optimizers.Optimizer, weights: ModelWeights
 ) -> Any:
-  """The state with which an optimiser starts.
+  """The initial state of an optimiser.
 
   Args:
     optimizer: A TFF optimiser.
@@ -165,12 +165,12 @@ def initial_optimizer_state(
 
 
 def client_seed(seed: int, round_number: Any, key: Any) -> tf.Tensor:
-  """The stateless seed of one client's round.
+  """The stateless seed of one client in one round.
 
   Args:
-    seed: The builder's seed, below 2**62: two words of an int32.
+    seed: The builder's seed, below 2**62, so that it fits two int32.
     round_number: int32, from 0.
-    key: int32, the client id (or a checksum of its data).
+    key: int32, the client id (or a checksum of the client's data).
 
   Returns:
     `int32[2]`, a function of all three.
@@ -190,8 +190,8 @@ class _Loop(NamedTuple):
 
   weights: ModelWeights
   optimizer_state: Any
-  totals: collections.OrderedDict  # Sums over examples, of loss and metrics.
-  num_examples: tf.Tensor  # float32, examples seen, counted in each epoch.
+  totals: collections.OrderedDict  # Loss and metrics summed over examples.
+  num_examples: tf.Tensor  # float32, examples of all epochs so far.
 
 
 class _Forward:
@@ -209,8 +209,8 @@ class _Forward:
 
   @property
   def seed(self):
-    """`int32[2]`, for what an objective draws at this step."""
-    # Passes through the model fold in 0, 1, ...
+    """`int32[2]`, for random draws of the objective at this step."""
+    # Forward passes fold in 0, 1, ...
     return tf.random.experimental.stateless_fold_in(self._seed, -1)
 
   @property
@@ -218,7 +218,7 @@ class _Forward:
     return self._weights.non_trainable
 
   def __call__(self, x):
-    # A second pass of the same step draws another dropout mask.
+    # A second pass in the same step gets another dropout mask.
     seed = tf.random.experimental.stateless_fold_in(self._seed, self._calls)
     self._calls += 1
     outputs, statistics = self._model(
@@ -230,8 +230,8 @@ class _Forward:
   def each(self, batches):
     """The outputs of several batches of the same size, a list.
 
-    They go through the model one after the other, or, where the examples of a
-    batch do not depend on each other, all at once.
+    With batch normalisation the batches pass one after the other, otherwise all
+    at once.
     """
     if self._model.has_batch_norm:
       return [self(x) for x in batches]
@@ -243,8 +243,8 @@ class _Forward:
     ]
 
 
-def _prepared(objective, context, examples, seed):
-  """What the objective makes of the context, with a seed of its own."""
+def _prepare(objective, context, examples, seed):
+  """The context that the objective prepares, with a separate seed."""
   if objective.prepare is None:
     return context
   # Epochs and minibatches fold in 0, 1, ...
@@ -261,8 +261,8 @@ def _step(
   with tf.GradientTape() as tape:
     tape.watch(trainable)
     loss, metrics = objective.compute(forward, batch, context)
-  # None for weights that the objective does not train; these stay as they are,
-  # whatever the optimiser decays. Those of embeddings come as indexed slices.
+  # None for weights that the objective does not train, which therefore do not
+  # decay either. Gradients of embedding layers are indexed slices.
   gradients = [
     None if g is None else tf.convert_to_tensor(g)
     for g in tape.gradient(loss, trainable)
@@ -295,7 +295,7 @@ def _start(objective, optimizer_state, weights) -> _Loop:
 
 
 def _with_learning_rate(optimizer, loop, learning_rate) -> _Loop:
-  """Puts `learning_rate` into the optimiser's state, keeping its dtype."""
+  """Sets `learning_rate` in the optimiser's state, keeping its dtype."""
   state = loop.optimizer_state
   hparams = optimizer.get_hparams(state)
   rate = tf.cast(learning_rate, hparams['learning_rate'].dtype)

@@ -2,15 +2,16 @@
 
     loss = CE + weight * metric loss        (the CE may be left out)
 
-Both are means over the minibatch. With a weight of 0 every one of them is the
-cross-entropy objective itself, so that the method is FedAvg bit for bit. In
-training mode, the anchors pass through the model first, then the other examples
-of their tuples, each role for itself where the model has batch statistics.
+Both are means over the minibatch. With `focal_gamma`, a focal loss replaces CE;
+its metric is still called `cross_entropy`. With a weight of 0 all of these are
+FedAvg's objective, so that the method is FedAvg bit for bit. In training mode,
+the anchors pass through the model first, then the other examples of their
+tuples, each role separately where the model has batch statistics.
 """
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -30,6 +31,7 @@ def quadruplet_objective(
   squared: bool,
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """FedQuad's objective: `losses.quadruplet_loss` of sampled quadruplets.
 
@@ -40,6 +42,7 @@ def quadruplet_objective(
     squared: Whether distances are squared.
     use_ce: Whether cross-entropy is part of the loss.
     resample: 'epoch' or 'once' a round: how often quadruplets are drawn.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy`,
@@ -59,7 +62,14 @@ def quadruplet_objective(
     )
 
   return _tuple_objective(
-    'quadruplet_loss', metric_loss, 3, num_classes, weight, use_ce, resample
+    'quadruplet_loss',
+    metric_loss,
+    3,
+    num_classes,
+    weight=weight,
+    use_ce=use_ce,
+    resample=resample,
+    focal_gamma=focal_gamma,
   )
 
 
@@ -70,6 +80,7 @@ def classic_quadruplet_objective(
   margins: Sequence[float],
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """QuadrupletFL's: `losses.classic_quadruplet_loss`; see there and above."""
 
@@ -85,7 +96,14 @@ def classic_quadruplet_objective(
     )
 
   return _tuple_objective(
-    'quadruplet_loss', metric_loss, 3, num_classes, weight, use_ce, resample
+    'quadruplet_loss',
+    metric_loss,
+    3,
+    num_classes,
+    weight=weight,
+    use_ce=use_ce,
+    resample=resample,
+    focal_gamma=focal_gamma,
   )
 
 
@@ -96,6 +114,7 @@ def triplet_objective(
   margin: float,
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """TripletFL's: `losses.triplet_loss` with the first negative; see above."""
 
@@ -105,12 +124,95 @@ def triplet_objective(
     )
 
   return _tuple_objective(
-    'triplet_loss', metric_loss, 2, num_classes, weight, use_ce, resample
+    'triplet_loss',
+    metric_loss,
+    2,
+    num_classes,
+    weight=weight,
+    use_ce=use_ce,
+    resample=resample,
+    focal_gamma=focal_gamma,
+  )
+
+
+def mined_triplet_objective(
+  mining: Literal['semihard', 'hard'],
+  *,
+  weight: float,
+  margin: float,
+  use_ce: bool,
+  focal_gamma: float = 0.0,
+) -> objectives.Objective:
+  """TripletFL's, with triplets that are mined within each minibatch.
+
+  The loss is `triplet_semihard_loss` or `triplet_hard_loss` of TensorFlow
+  Addons, with Euclidean distances:
+
+  * 'semihard': the mean over all pairs (a, p) of one class of
+    `[|a - p| - |a - n| + m]_+`, n the nearest example of another class that is
+    farther from a than p, or, if there is none, the farthest one.
+  * 'hard': the mean over all examples a of the same with the farthest p and the
+    nearest n.
+
+  Addons recommends L2-normalised embeddings. They are not normalised here, as
+  in `triplet_objective`, so that the margin has the same meaning; let the model
+  normalise them if they should be. A minibatch without two examples of one
+  class and one of another has a metric loss of 0, where Addons' may be NaN.
+
+  Args:
+    mining: Which loss.
+    weight: beta.
+    margin: m.
+    use_ce: Whether cross-entropy is part of the loss.
+    focal_gamma: As in `classification_objective`.
+
+  Returns:
+    An objective without context. Metrics: `accuracy`, `cross_entropy` and
+    `triplet_loss`.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If one is out of range, or `mining` unknown.
+  """
+  checks.check_choice('mining', mining, ('semihard', 'hard'))
+  checks.check_real('weight', weight, 0.0)
+  checks.check_real('margin', margin, 0.0)
+  if not weight:
+    return objectives.classification_objective(focal_gamma)
+  # Its import takes seconds, and warns that Addons is in maintenance only.
+  from tensorflow_addons import losses as addons_losses
+
+  addons_loss = {
+    'semihard': addons_losses.triplet_semihard_loss,
+    'hard': addons_losses.triplet_hard_loss,
+  }[mining]
+
+  def compute(forward, batch, context):
+    del context  # Unused.
+    labels = batch['y']
+    outputs = forward(batch['x'])
+    metric = tf.cond(
+      _has_triplet(labels),
+      lambda: addons_loss(labels, outputs['embedding'], margin=margin),
+      lambda: 0.0,
+    )
+    loss, metrics = _combined(
+      labels, outputs, weight * metric, use_ce, focal_gamma
+    )
+    metrics['triplet_loss'] = metric
+    return loss, metrics
+
+  return objectives.Objective(
+    compute, ('accuracy', 'cross_entropy', 'triplet_loss')
   )
 
 
 def supervised_contrastive_objective(
-  *, weight: float, temperature: float, use_ce: bool
+  *,
+  weight: float,
+  temperature: float,
+  use_ce: bool,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """SupConFL's: `losses.supervised_contrastive_loss` of the minibatch.
 
@@ -118,6 +220,7 @@ def supervised_contrastive_objective(
     weight: beta.
     temperature: Positive.
     use_ce: Whether cross-entropy is part of the loss.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy` and
@@ -130,7 +233,7 @@ def supervised_contrastive_objective(
   checks.check_real('weight', weight, 0.0)
   checks.check_positive('temperature', temperature)
   if not weight:
-    return objectives.cross_entropy_objective()
+    return objectives.classification_objective(focal_gamma)
 
   def compute(forward, batch, context):
     del context  # Unused.
@@ -138,7 +241,9 @@ def supervised_contrastive_objective(
     metric = losses.supervised_contrastive_loss(
       batch['y'], outputs['embedding'], temperature=temperature
     )
-    loss, metrics = _combined(batch['y'], outputs, weight * metric, use_ce)
+    loss, metrics = _combined(
+      batch['y'], outputs, weight * metric, use_ce, focal_gamma
+    )
     metrics['contrastive_loss'] = metric
     return loss, metrics
 
@@ -148,13 +253,14 @@ def supervised_contrastive_objective(
 
 
 def model_contrastive_objective(
-  *, weight: float, temperature: float
+  *, weight: float, temperature: float, focal_gamma: float = 0.0
 ) -> objectives.Objective:
   """MOON's: `losses.model_contrastive_loss` of each example.
 
   Args:
     weight: mu.
     temperature: Positive.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     An objective whose context is `OrderedDict(received=float32[n, p],
@@ -169,7 +275,7 @@ def model_contrastive_objective(
   checks.check_real('weight', weight, 0.0)
   checks.check_positive('temperature', temperature)
   if not weight:
-    return objectives.cross_entropy_objective()
+    return objectives.classification_objective(focal_gamma)
 
   def compute(forward, batch, context):
     outputs = forward(batch['x'])
@@ -181,7 +287,9 @@ def model_contrastive_objective(
     )
     has_previous = tf.cast(context['has_previous'], tf.float32)
     metric = has_previous * tf.reduce_mean(each)
-    loss, metrics = _combined(batch['y'], outputs, weight * metric, True)
+    loss, metrics = _combined(
+      batch['y'], outputs, weight * metric, True, focal_gamma
+    )
     metrics['contrastive_loss'] = metric
     return loss, metrics
 
@@ -205,18 +313,20 @@ def _tuple_objective(
   weight: float,
   use_ce: bool,
   resample: str,
+  focal_gamma: float = 0.0,
 ) -> objectives.Objective:
   """An objective of sampled tuples.
 
   Args:
     name: Of its metric loss.
     metric_loss: `(anchor, *others, quadruplets) -> float32[?]`, of embeddings.
-    num_others: The examples of a tuple beside its anchor, the first so many of
-      `Quadruplets`.
+    num_others: The number of examples of a tuple besides its anchor, the first
+      ones of `Quadruplets`.
     num_classes: Number of classes.
     weight: Of the metric loss.
     use_ce: Whether cross-entropy is part of the loss.
     resample: 'epoch' or 'once'.
+    focal_gamma: As in `classification_objective`.
 
   Returns:
     The objective.
@@ -228,10 +338,10 @@ def _tuple_objective(
   checks.check_real('weight', weight, 0.0)
   checks.check_choice('resample', resample, RESAMPLE)
   if not weight:
-    return objectives.cross_entropy_objective()
+    return objectives.classification_objective(focal_gamma)
 
   def prepare(context, examples, seed):
-    del context  # None comes.
+    del context  # There is none.
     labels = examples['y']
     return _Drawn(
       examples['x'], quadruplets.sample_quadruplets(labels, num_classes, seed)
@@ -245,7 +355,9 @@ def _tuple_objective(
     anchor, *outputs = forward.each([batch['x'], *others])
     embeddings = [output['embedding'] for output in (anchor, *outputs)]
     metric = tf.reduce_mean(metric_loss(*embeddings, drawn))
-    loss, metrics = _combined(batch['y'], anchor, weight * metric, use_ce)
+    loss, metrics = _combined(
+      batch['y'], anchor, weight * metric, use_ce, focal_gamma
+    )
     metrics[name] = metric
     metrics['v1_share'] = tf.reduce_mean(tf.cast(drawn.mask_1, tf.float32))
     metrics['v2_share'] = tf.reduce_mean(tf.cast(drawn.mask_2, tf.float32))
@@ -259,11 +371,19 @@ def _tuple_objective(
   )
 
 
+def _has_triplet(labels) -> tf.Tensor:
+  """Whether two examples have the same label, and a third another one."""
+  number = tf.size(tf.unique(labels)[0])
+  return (number > 1) & (number < tf.size(labels))
+
+
 def _combined(
-  labels, outputs, weighted_metric, use_ce
+  labels, outputs, weighted_metric, use_ce, focal_gamma
 ) -> tuple[tf.Tensor, collections.OrderedDict]:
   """The loss, and the metrics that all these objectives share."""
-  cross_entropy, metrics = objectives.cross_entropy(labels, outputs['logits'])
+  cross_entropy, metrics = objectives.classification(
+    labels, outputs['logits'], focal_gamma
+  )
   metrics['cross_entropy'] = cross_entropy
   loss = cross_entropy + weighted_metric if use_ce else weighted_metric
   return loss, metrics

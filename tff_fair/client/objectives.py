@@ -1,24 +1,24 @@
-"""What a method minimises on a minibatch.
+"""Objectives: what a method minimises on a minibatch.
 
 An objective computes `(forward, batch, context) -> (loss, metrics)`:
 
 * `forward(x)` calls the model in training mode with the weights of this step
-  and returns `OrderedDict(logits, [embedding])`; it may be called more than
-  once. `forward.each(xs)` does so for several equally large batches.
-  `forward.trainable` are those weights, and `forward.seed` is `int32[2]` for
-  random draws of this step.
-* `batch` is `OrderedDict(x, y, index)`; `index` tells which of the client's
-  examples these are, to look up what `context` holds for each of them.
-* `context` is whatever the method sends along: a focusing parameter, the
-  centre of a proximal term, a teacher's logits; or what `prepare` makes of it.
+  and returns `OrderedDict(logits, [embedding])`; it may be called several
+  times. `forward.each(xs)` does so for several batches of equal size.
+  `forward.trainable` are the weights, and `forward.seed` is `int32[2]` for
+  random draws at this step.
+* `batch` is `OrderedDict(x, y, index)`; `index` are the positions among the
+  client's examples, to look up entries of `context`.
+* `context` is what the method passes: a focusing parameter, the centre of a
+  proximal term, a teacher's logits; or the result of `prepare`.
 
 `loss` is a scalar, the mean over the minibatch; `metrics` is an OrderedDict of
-float32 scalars, means over the minibatch too.
+float32 scalars, also means over the minibatch.
 """
 
 import collections
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -27,24 +27,25 @@ from tff_fair import losses
 
 
 class Objective(NamedTuple):
-  """What a method minimises, and what it reports beside the loss.
+  """What a method minimises, and what it reports in addition to the loss.
 
   Attributes:
     compute: `(forward, batch, context) -> (loss, metrics)`.
     metric_names: The keys of `metrics`, in their order.
-    prepare: `(context, examples, seed) -> context`, what a client does with all
-      its examples beforehand, such as drawing quadruplets of them; or None.
-    prepare_each: 'epoch' or 'round': how often it does so.
+    prepare: `(context, examples, seed) -> context`, a computation on all of the
+      client's examples before the minibatches, such as drawing quadruplets; or
+      None.
+    prepare_each: Whether `prepare` runs once an epoch or once a round.
   """
 
   compute: Callable[[Any, Any, Any], tuple[tf.Tensor, Any]]
   metric_names: tuple[str, ...] = ('accuracy',)
   prepare: Callable[[Any, Any, Any], Any] | None = None
-  prepare_each: str = 'epoch'
+  prepare_each: Literal['epoch', 'round'] = 'epoch'
 
 
 def cross_entropy_objective() -> Objective:
-  """Mean cross-entropy: FedAvg's objective. It takes no context."""
+  """Mean cross-entropy, FedAvg's objective; it has no context."""
 
   def compute(forward, batch, context):
     del context  # Unused.
@@ -70,7 +71,7 @@ def cross_entropy(
 
 
 def classification_objective(focal_gamma: float = 0.0) -> Objective:
-  """The mean loss of a classifier, see `classification`. It takes no context.
+  """The mean loss of a classifier, see `classification`; it has no context.
 
   Args:
     focal_gamma: The focusing parameter; 0 is FedAvg's objective.
@@ -93,7 +94,7 @@ def classification_objective(focal_gamma: float = 0.0) -> Objective:
 def classification(
   labels: Any, logits: Any, focal_gamma: float
 ) -> tuple[tf.Tensor, collections.OrderedDict]:
-  """Mean cross-entropy, or focal loss, of a minibatch, and its accuracy.
+  """Mean cross-entropy or focal loss of a minibatch, and the accuracy.
 
   Args:
     labels: `int32[?]`.
@@ -117,12 +118,12 @@ def classification(
 def distillation_objective(
   weight: float, *, temperature: float, focal_gamma: float
 ) -> Objective:
-  """FedAKD's: `CE + weight * KD`, from a teacher that stays as it is.
+  """FedAKD's objective: `CE + weight * KD`, with a fixed teacher.
 
   Args:
-    weight: alpha or beta; 0 leaves cross-entropy, and there is no context.
-    temperature: Of `losses.distillation_loss`.
-    focal_gamma: As in `classification`, which takes the place of CE.
+    weight: alpha or beta; with 0 it is cross-entropy, without a context.
+    temperature: As in `losses.distillation_loss`.
+    focal_gamma: As in `classification`, which computes the term CE.
 
   Returns:
     An objective whose context is the teacher's logits for all of the client's
@@ -149,15 +150,15 @@ def distillation_objective(
 
 
 def linear_objective(objective: Objective) -> Objective:
-  """Adds `<w, shift>` to an objective, so `shift` to its gradient.
+  """Adds `<w, shift>` to an objective, and so `shift` to its gradient.
 
   Args:
     objective: The objective to add to; it receives the rest of the context.
 
   Returns:
     An objective with the context `(shift, rest)`, where `shift` are tensors
-    like the trainable weights. The added term is no part of the reported loss,
-    which is that of the data.
+    like the trainable weights. The reported loss does not include the added
+    term.
   """
 
   def compute(forward, batch, context):
@@ -169,7 +170,7 @@ def linear_objective(objective: Objective) -> Objective:
         for w, s in zip(forward.trainable, shift, strict=True)
       ]
     )
-    # Its value is taken off again: the gradient remains.
+    # The value cancels; the gradient remains.
     return loss + (slope - tf.stop_gradient(slope)), metrics
 
   return Objective(compute, objective.metric_names)
@@ -179,7 +180,7 @@ def focal_objective(focal_weight: float = 1.0) -> Objective:
   """Mean focal loss (FeDABoost, equation 5); the context is gamma.
 
   Args:
-    focal_weight: The factor of the loss, positive.
+    focal_weight: A factor of the loss, positive.
 
   Raises:
     TypeError: If `focal_weight` is not a number.

@@ -1,7 +1,7 @@
 """Coupled weight decay around any TFF optimiser.
 
-The papers mean the coupled form with SGD and Adam, `gradient + decay * w`. The
-decoupled form with Adam is TFF's own `tff.learning.optimizers.build_adamw`.
+With SGD and Adam the papers use the coupled form, `gradient + decay * w`. The
+decoupled form is TFF's `tff.learning.optimizers.build_adamw`.
 """
 
 from typing import Any
@@ -15,14 +15,14 @@ from tff_fair import checks
 def with_weight_decay(
   optimizer: tff.learning.optimizers.Optimizer, weight_decay: float
 ) -> tff.learning.optimizers.Optimizer:
-  """Adds `weight_decay * w` to the gradient before `optimizer` sees it.
+  """Adds `weight_decay * w` to the gradient before `optimizer` applies it.
 
   Args:
     optimizer: Any TFF optimiser.
-    weight_decay: Not negative; 0 returns `optimizer` itself.
+    weight_decay: Not negative; with 0 the result is `optimizer` itself.
 
   Returns:
-    A TFF optimiser with the state and the hyper-parameters of `optimizer`.
+    A TFF optimiser with the state and hyper-parameters of `optimizer`.
 
   Raises:
     TypeError: If `weight_decay` is not a number.

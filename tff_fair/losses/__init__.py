@@ -1,14 +1,14 @@
-"""Keras losses of the papers, and losses of embeddings as pure functions."""
+"""The papers' losses as pure functions of tensors and as Keras losses."""
 
 from tff_fair.losses.alignment import contrastive_loss
-from tff_fair.losses.distillation import DistillationLoss
 from tff_fair.losses.distillation import distillation_loss
-from tff_fair.losses.focal import FocalLoss
 from tff_fair.losses.focal import focal_loss
-from tff_fair.losses.metric_learning import ClassicQuadrupletLoss
-from tff_fair.losses.metric_learning import QuadrupletLoss
-from tff_fair.losses.metric_learning import SupervisedContrastiveLoss
-from tff_fair.losses.metric_learning import TripletLoss
+from tff_fair.losses.keras_losses import ClassicQuadrupletLoss
+from tff_fair.losses.keras_losses import DistillationLoss
+from tff_fair.losses.keras_losses import FocalLoss
+from tff_fair.losses.keras_losses import QuadrupletLoss
+from tff_fair.losses.keras_losses import SupervisedContrastiveLoss
+from tff_fair.losses.keras_losses import TripletLoss
 from tff_fair.losses.metric_learning import classic_quadruplet_loss
 from tff_fair.losses.metric_learning import distances
 from tff_fair.losses.metric_learning import model_contrastive_loss

@@ -26,13 +26,13 @@ def contrastive_loss(
 
       L = -ln( exp(cos(z, z_g) / T) / sum_l exp(cos(z, z_l) / T) )
 
-  The positive is not in the denominator, as printed, so that L may be negative.
+  As printed, the positive is not in the denominator, so L may be negative.
 
   Args:
     embedding: z, `[p]`.
     positive: z_g, `[p]`.
     negatives: z_l, `[m, p]`.
-    is_negative: `bool[m]`, which of them count.
+    is_negative: `bool[m]`, which of them to use.
     temperature: T, positive.
     include_positive: Adds the positive to the denominator (InfoNCE).
 
@@ -46,7 +46,7 @@ def contrastive_loss(
   checks.check_positive('temperature', temperature)
   attraction = geometry.cosines(embedding, positive) / temperature
   similarities = geometry.cosines(negatives, embedding) / temperature
-  # Far below every cosine by temperature, and no gradient comes from it.
+  # Far below every cosine / T, and without a gradient.
   nothing = tf.constant(similarities.dtype.min, similarities.dtype)
   similarities = tf.where(is_negative, similarities, nothing)
   if include_positive:

@@ -1,18 +1,16 @@
-"""Losses of metric learning: distances between embeddings of few examples.
+"""Metric-learning losses: distances between embeddings of a few examples.
 
 FedQuad, "Quadruplet loss for federated metric learning" by its equation 5, and
-what it is compared with: the triplet loss of its text (after Hoffer and Ailon,
+its baselines: the triplet loss of its text (after Hoffer and Ailon,
 "Deep Metric Learning Using Triplet Network", https://arxiv.org/abs/1412.6622),
 the quadruplet loss of Chen et al., "Beyond Triplet Loss" (CVPR 2017,
 https://arxiv.org/abs/1704.01719), the supervised contrastive loss of Khosla et
 al. (NeurIPS 2020, https://arxiv.org/abs/2004.11362) and the model-contrastive
 loss of MOON (Li, He and Song, CVPR 2021, https://arxiv.org/abs/2103.16257).
 
-Pure functions keep the dtype of their arguments; the Keras losses take stacked
-embeddings. TensorFlow Addons has none of these: its triplet losses choose the
-hardest examples of a batch, its contrastive loss takes pairs, and its N-pairs
-losses compare dot products; the tests take its hard triplet loss for a batch
-that leaves no choice as a second opinion.
+The functions keep the dtype of their arguments. TensorFlow Addons has none of
+these: its triplet losses choose examples within a batch, its contrastive loss
+takes pairs, and its N-pairs losses compare dot products.
 """
 
 from collections.abc import Sequence
@@ -24,7 +22,7 @@ from tff_fair import checks
 from tff_fair.tensors import geometry
 from tff_fair.tensors import shapes
 
-# The floor of squared distances under a root, whose slope at 0 is infinite.
+# Below this a squared distance is clipped: a root has no slope at 0.
 _TINY = 1e-12
 
 
@@ -34,7 +32,7 @@ def distances(u: Any, v: Any, *, squared: bool = False) -> tf.Tensor:
   Args:
     u: `[..., p]`.
     v: `[..., p]`.
-    squared: Gives `|u - v|^2` instead.
+    squared: Returns `|u - v|^2` instead.
 
   Returns:
     `[...]`; the gradient is 0 between equal vectors.
@@ -43,8 +41,8 @@ def distances(u: Any, v: Any, *, squared: bool = False) -> tf.Tensor:
     TypeError: If the arguments are not of one float type.
     ValueError: If the vectors differ in length.
   """
-  u = shapes.vectors('u', u)
-  squares = tf.reduce_sum((u - shapes.vectors('v', v, u)) ** 2, axis=-1)
+  u = shapes.check_vectors('u', u)
+  squares = tf.reduce_sum((u - shapes.check_vectors('v', v, u)) ** 2, axis=-1)
   if squared:
     return squares
   return tf.sqrt(tf.maximum(squares, tf.constant(_TINY, squares.dtype)))
@@ -61,21 +59,21 @@ def triplet_loss(
   """The triplet loss of each anchor, `[|a - p| - |a - n| + m]_+`.
 
   Args:
-    anchor: `[?, p]`, embeddings, as all others.
+    anchor: `[?, p]`, embeddings, as are all others.
     positive: Of examples of the anchors' classes.
     negative: Of examples of other classes.
     margin: m.
-    mask: `bool[?]`, which triplets there are; None for all.
+    mask: `bool[?]`, which triplets are valid; None for all.
 
   Returns:
-    `[?]`, 0 where there is none.
+    `[?]`, 0 for triplets that are not valid.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
     ValueError: If `margin` is negative, or the shapes differ.
   """
   checks.check_real('margin', margin, 0.0)
-  anchor, positive, negative = shapes.alike(
+  anchor, positive, negative = shapes.check_same_shape(
     anchor=anchor, positive=positive, negative=negative
   )
   return _hinge(
@@ -99,15 +97,15 @@ def quadruplet_loss(
       v1 [d(a, p) - d(a, n1) + m1]_+ + v2 [d(a, p) - d(a, n2) + m2]_+
 
   Args:
-    anchor: `[?, p]`, embeddings, as all others.
+    anchor: `[?, p]`, embeddings, as are all others.
     positive: Of examples of the anchors' classes.
     negative_1: Of examples of other classes.
     negative_2: Of examples of yet other classes.
     margins: m1 and m2.
-    squared: Whether d is `|u - v|^2`, as in the paper's Algorithm 1, and not
+    squared: Whether d is `|u - v|^2`, as in the paper's Algorithm 1, instead of
       `|u - v|`, as in its equation.
     mask_1: v1, `bool[?]`; None for all true.
-    mask_2: v2, likewise.
+    mask_2: v2, `bool[?]`; None for all true.
 
   Returns:
     `[?]`.
@@ -120,8 +118,8 @@ def quadruplet_loss(
   anchor, *others = _quadruplet(
     anchor, positive, negative_1, negative_2, margins
   )
-  # The anchor is used once: of three and more gradients of one tensor,
-  # TensorFlow adds first whichever is ready, and the last bits vary.
+  # The anchor is used once: TensorFlow sums three or more gradients of a tensor
+  # in the order in which they are ready, so the last bits would vary.
   apart, first, second = tf.unstack(
     distances(anchor, tf.stack(others), squared=squared)
   )
@@ -144,18 +142,18 @@ def classic_quadruplet_loss(
 
       v1 [|a - p|^2 - |a - n1|^2 + m1]_+ + v2 [|a - p|^2 - |n1 - n2|^2 + m2]_+
 
-  Its second term compares two negatives with each other, which FedQuad drops.
-  Distances are Euclidean and margins fixed, where the original learns the one
-  and adapts the other.
+  The second term compares the two negatives with each other; FedQuad does not.
+  Distances are Euclidean and margins fixed, whereas the original learns the
+  distances and adapts the margins.
 
   Args:
-    anchor: `[?, p]`, embeddings, as all others.
+    anchor: `[?, p]`, embeddings, as are all others.
     positive: Of examples of the anchors' classes.
     negative_1: Of examples of other classes.
     negative_2: Of examples of yet other classes.
     margins: m1 and m2.
     mask_1: v1, `bool[?]`; None for all true.
-    mask_2: v2, likewise.
+    mask_2: v2, `bool[?]`; None for all true.
 
   Returns:
     `[?]`.
@@ -179,7 +177,7 @@ def classic_quadruplet_loss(
 def supervised_contrastive_loss(
   labels: Any, embeddings: Any, *, temperature: float = 0.07
 ) -> tf.Tensor:
-  """The supervised contrastive loss of a batch, one view an example.
+  """The supervised contrastive loss of a batch, with one view per example.
 
   With z scaled to length 1 and P(i) the other examples of i's class:
 
@@ -192,8 +190,8 @@ def supervised_contrastive_loss(
     temperature: T, positive.
 
   Returns:
-    A scalar, the mean of `L_i` over the examples that have a P(i); 0 if none
-    has.
+    A scalar, the mean of `L_i` over the examples whose P(i) is not empty; 0 if
+    there are none.
 
   Raises:
     TypeError: If an argument is of the wrong kind.
@@ -201,11 +199,11 @@ def supervised_contrastive_loss(
       required.
   """
   checks.check_positive('temperature', temperature)
-  labels, embeddings = shapes.labelled(tf.reshape(labels, [-1]), embeddings)
+  labels, embeddings = shapes.check_labels(tf.reshape(labels, [-1]), embeddings)
   z = geometry.normalized(embeddings)
   others = tf.logical_not(tf.eye(tf.size(labels), dtype=tf.bool))
   same = tf.equal(labels[:, tf.newaxis], labels) & others
-  # Far below every cosine by temperature, and no gradient comes from it.
+  # Far below every cosine / T, and without a gradient.
   nothing = tf.constant(z.dtype.min / 2, z.dtype)
   similarities = tf.matmul(z, z, transpose_b=True) / temperature
   similarities = tf.where(others, similarities, nothing)
@@ -220,15 +218,15 @@ def supervised_contrastive_loss(
 def model_contrastive_loss(
   embedding: Any, received: Any, previous: Any, *, temperature: float = 0.5
 ) -> tf.Tensor:
-  """MOON's loss of each example: near the received model, off the last own.
+  """MOON's loss of each example: near the global, far from the last model.
 
       -ln( exp(s_g / T) / (exp(s_g / T) + exp(s_p / T)) ), s the cosines of
       `embedding` with the other two
 
   Args:
     embedding: `[?, p]`, of the model in training.
-    received: `[?, p]`, of the received model.
-    previous: `[?, p]`, of the client's own last model.
+    received: `[?, p]`, of the received, global model.
+    previous: `[?, p]`, of the client's model of its previous round.
     temperature: T, positive.
 
   Returns:
@@ -239,7 +237,7 @@ def model_contrastive_loss(
     ValueError: If `temperature` is not positive, or the shapes differ.
   """
   checks.check_positive('temperature', temperature)
-  embedding, received, previous = shapes.alike(
+  embedding, received, previous = shapes.check_same_shape(
     embedding=embedding, received=received, previous=previous
   )
   # The embedding is used once, as in `quadruplet_loss`.
@@ -249,174 +247,10 @@ def model_contrastive_loss(
   return tf.math.softplus(gap / temperature)
 
 
-class TripletLoss(tf.keras.losses.Loss):
-  """`triplet_loss` as a Keras loss of stacked embeddings."""
-
-  def __init__(
-    self,
-    margin: float = 1.0,
-    *,
-    reduction: str = tf.keras.losses.Reduction.AUTO,
-    name: str = 'triplet_loss',
-  ):
-    """Keeps the parameters, see `triplet_loss` and `tf.keras.losses.Loss`.
-
-    Raises:
-      TypeError: If `margin` is not a number.
-      ValueError: If it is negative.
-    """
-    super().__init__(reduction=reduction, name=name)
-    self.margin = checks.check_real('margin', margin, 0.0)
-
-  def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each anchor.
-
-    Args:
-      y_true: `[?, 1]` or `[?]`, which triplets there are, 1 or 0.
-      y_pred: `[?, 3, p]`: anchor, positive, negative.
-
-    Returns:
-      `[?]`.
-    """
-    roles = _roles('TripletLoss', y_pred, 3)
-    mask = _one_each('TripletLoss', tf.cast(y_true, tf.bool))
-    return triplet_loss(*roles, margin=self.margin, mask=mask)
-
-  def get_config(self) -> dict[str, Any]:
-    """The parameters."""
-    return {**super().get_config(), 'margin': self.margin}
-
-
-class _QuadrupletLoss(tf.keras.losses.Loss):
-  """What the two quadruplet losses share."""
-
-  def __init__(self, margins, reduction, name):
-    super().__init__(reduction=reduction, name=name)
-    self.margins = checks.check_margins(margins)
-
-  def _parts(self, y_true, y_pred) -> tuple[list[tf.Tensor], dict[str, Any]]:
-    masks = tf.cast(y_true, tf.bool)
-    name = type(self).__name__
-    if not masks.shape.is_compatible_with([None, 2]):
-      raise _wrong_shape(f'y_true of {name}', '[?, 2]', masks)
-    options = {'mask_1': masks[:, 0], 'mask_2': masks[:, 1]}
-    options['margins'] = self.margins
-    return _roles(name, y_pred, 4), options
-
-  def get_config(self) -> dict[str, Any]:
-    """The parameters."""
-    return {**super().get_config(), 'margins': self.margins}
-
-
-class QuadrupletLoss(_QuadrupletLoss):
-  """`quadruplet_loss`, FedQuad's, as a Keras loss of stacked embeddings."""
-
-  def __init__(
-    self,
-    margins: Sequence[float] = (1.0, 0.5),
-    *,
-    squared: bool = False,
-    reduction: str = tf.keras.losses.Reduction.AUTO,
-    name: str = 'quadruplet_loss',
-  ):
-    """Keeps the parameters, see `quadruplet_loss`, `tf.keras.losses.Loss`.
-
-    Raises:
-      ValueError: If `margins` are not two numbers that are not negative.
-    """
-    super().__init__(margins, reduction, name)
-    self.squared = squared
-
-  def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each anchor.
-
-    Args:
-      y_true: `[?, 2]`, v1 and v2, 1 or 0.
-      y_pred: `[?, 4, p]`: anchor, positive, first and second negative.
-
-    Returns:
-      `[?]`.
-    """
-    roles, options = self._parts(y_true, y_pred)
-    return quadruplet_loss(*roles, squared=self.squared, **options)
-
-  def get_config(self) -> dict[str, Any]:
-    """The parameters."""
-    return {**super().get_config(), 'squared': self.squared}
-
-
-class ClassicQuadrupletLoss(_QuadrupletLoss):
-  """`classic_quadruplet_loss` as a Keras loss of stacked embeddings."""
-
-  def __init__(
-    self,
-    margins: Sequence[float] = (1.0, 0.5),
-    *,
-    reduction: str = tf.keras.losses.Reduction.AUTO,
-    name: str = 'classic_quadruplet_loss',
-  ):
-    """Keeps the parameters, see `classic_quadruplet_loss`.
-
-    Raises:
-      ValueError: If `margins` are not two numbers that are not negative.
-    """
-    super().__init__(margins, reduction, name)
-
-  def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each anchor; arguments as for `QuadrupletLoss`."""
-    roles, options = self._parts(y_true, y_pred)
-    return classic_quadruplet_loss(*roles, **options)
-
-
-class SupervisedContrastiveLoss(tf.keras.losses.Loss):
-  """`supervised_contrastive_loss` as a Keras loss of embeddings.
-
-  It is of the batch as a whole, so weights of single examples have no meaning.
-  """
-
-  def __init__(
-    self,
-    temperature: float = 0.07,
-    *,
-    reduction: str = tf.keras.losses.Reduction.AUTO,
-    name: str = 'supervised_contrastive_loss',
-  ):
-    """Keeps the parameters, see `supervised_contrastive_loss`.
-
-    Raises:
-      TypeError: If `temperature` is not a number.
-      ValueError: If it is not positive.
-    """
-    super().__init__(reduction=reduction, name=name)
-    self.temperature = checks.check_positive('temperature', temperature)
-
-  def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of a batch.
-
-    Args:
-      y_true: `int[?]` or `int[?, 1]`, the classes.
-      y_pred: `[?, p]`, the embeddings.
-
-    Returns:
-      A scalar.
-    """
-    name, y_pred = type(self).__name__, tf.convert_to_tensor(y_pred)
-    if not y_pred.shape.is_compatible_with([None, None]):
-      raise _wrong_shape(f'y_pred of {name}', '[?, p]', y_pred)
-    labels = _one_each(name, tf.convert_to_tensor(y_true))
-    return supervised_contrastive_loss(
-      labels, y_pred, temperature=self.temperature
-    )
-
-  def get_config(self) -> dict[str, Any]:
-    """The parameters."""
-    return {**super().get_config(), 'temperature': self.temperature}
-
-
 def _quadruplet(anchor, positive, negative_1, negative_2, margins):
-  """The four as tensors, if they and the margins are as required."""
+  """Checks the arguments; returns the four embeddings as tensors."""
   checks.check_margins(margins)
-  return shapes.alike(
+  return shapes.check_same_shape(
     anchor=anchor,
     positive=positive,
     negative_1=negative_1,
@@ -428,25 +262,3 @@ def _hinge(near, far, margin, mask) -> tf.Tensor:
   """`[near - far + margin]_+` where the mask is true, else 0."""
   terms = tf.nn.relu(near - far + margin)
   return terms if mask is None else tf.where(mask, terms, tf.zeros_like(terms))
-
-
-def _roles(name, y_pred, number) -> list[tf.Tensor]:
-  """The embeddings of each role, of `[?, number, p]`."""
-  y_pred = tf.convert_to_tensor(y_pred)
-  if not y_pred.shape.is_compatible_with([None, number, None]):
-    raise _wrong_shape(f'y_pred of {name}', f'[?, {number}, p]', y_pred)
-  return tf.unstack(y_pred, num=number, axis=1)
-
-
-def _one_each(name, y_true) -> tf.Tensor:
-  """One value for each example, of `[?]` or `[?, 1]`."""
-  shapes = ([None], [None, 1])
-  if not any(y_true.shape.is_compatible_with(shape) for shape in shapes):
-    raise _wrong_shape(f'y_true of {name}', '[?] or [?, 1]', y_true)
-  return tf.reshape(y_true, [-1])
-
-
-def _wrong_shape(what, required, found) -> ValueError:
-  return ValueError(
-    f'{what} must have the shape {required}, found {list(found.shape)}.'
-  )

@@ -1,5 +1,18 @@
-"""Fairness metrics, and the evaluation of models on clients' data."""
+"""The evaluation of models on clients' data, and fairness measures.
 
+The measures are those of `tff_fair.fairness`, which does not import TensorFlow.
+"""
+
+from tff_fair.fairness import cf_coefficient
+from tff_fair.fairness import client_statistics
+from tff_fair.fairness import confusion_matrices
+from tff_fair.fairness import entropy
+from tff_fair.fairness import jain_index
+from tff_fair.fairness import macro_f1
+from tff_fair.fairness import mean_with_interval
+from tff_fair.fairness import minimum
+from tff_fair.fairness import variance
+from tff_fair.fairness import worst_mean
 from tff_fair.metrics.distances import accuracy_distances
 from tff_fair.metrics.distances import angle
 from tff_fair.metrics.distances import manhattan
@@ -9,12 +22,6 @@ from tff_fair.metrics.evaluation import ServerEvaluator
 from tff_fair.metrics.evaluation import embeddings
 from tff_fair.metrics.evaluation import nearest_centroid_logits
 from tff_fair.metrics.evaluation import score_predictions
-from tff_fair.metrics.fairness import cf_coefficient
-from tff_fair.metrics.fairness import client_statistics
-from tff_fair.metrics.fairness import confusion_matrices
-from tff_fair.metrics.fairness import fairness_variance
-from tff_fair.metrics.fairness import macro_f1
-from tff_fair.metrics.fairness import mean_with_interval
 
 __all__ = [
   'ClientScores',
@@ -26,10 +33,14 @@ __all__ = [
   'client_statistics',
   'confusion_matrices',
   'embeddings',
-  'fairness_variance',
+  'entropy',
+  'jain_index',
   'macro_f1',
   'manhattan',
   'mean_with_interval',
+  'minimum',
   'nearest_centroid_logits',
   'score_predictions',
+  'variance',
+  'worst_mean',
 ]

@@ -1,7 +1,7 @@
-"""How far apart two models are, by CoRe-Fed's two distances.
+"""CoRe-Fed's two distances between models.
 
 CoRe-Fed (AAAI 2026), table 1: the angle and the L1 distance between a client's
-model and the global one.
+model and the global model.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_fair.metrics import fairness
+from tff_fair import fairness
 
 
 def angle(u: Any, v: Any) -> tf.Tensor:
@@ -23,7 +23,7 @@ def angle(u: Any, v: Any) -> tf.Tensor:
     float64, radians; pi/2 if a vector is 0.
 
   Raises:
-    ValueError: If the arguments are not vectors of one length.
+    ValueError: If the arguments are not vectors of equal length.
   """
   u, v = _pair(u, v)
   lengths = tf.norm(u) * tf.norm(v)
@@ -42,7 +42,7 @@ def manhattan(u: Any, v: Any) -> tf.Tensor:
     float64.
 
   Raises:
-    ValueError: If the arguments are not vectors of one length.
+    ValueError: If the arguments are not vectors of equal length.
   """
   u, v = _pair(u, v)
   return tf.reduce_sum(tf.abs(u - v))
@@ -51,8 +51,8 @@ def manhattan(u: Any, v: Any) -> tf.Tensor:
 def accuracy_distances(accuracies: Any) -> dict[str, float]:
   """Both distances of the clients' accuracies from equal accuracies.
 
-  The angle is that between the vector of the accuracies and the vector of ones,
-  as related public code logs it; the L1 distance is that from their mean.
+  The angle is between the vector of the accuracies and the vector of ones, as
+  related public code logs it. The L1 distance is from their mean.
 
   Args:
     accuracies: `float[k]`; NaN, a client without test data, is left out.
@@ -76,7 +76,7 @@ def _pair(u, v) -> tuple[tf.Tensor, tf.Tensor]:
   # In float32 angles below 1e-3 would be rounding errors.
   u, v = tf.cast(u, tf.float64), tf.cast(v, tf.float64)
   ranks = {u.shape.rank, v.shape.rank}
-  # TensorFlow would stretch a vector of length 1 to the other.
+  # TensorFlow would broadcast a vector of length 1.
   if ranks - {1, None} or not u.shape.is_compatible_with(v.shape):
     raise ValueError(
       f'u and v must be vectors of one length, found shapes {u.shape} and'

@@ -1,8 +1,8 @@
-"""Scores of a global model, or of one model a client.
+"""Scores of a global model, or of one model per client.
 
-Evaluation runs in the installed TensorFlow beside the federated runtime. Test
-data are the clients' own, of which one pass serves the global score and every
-client's, or the server's, on which every client's model is judged.
+Evaluation runs in the installed TensorFlow, outside the federated runtime. Test
+data belong to the clients, where one pass gives the global score and every
+client's score, or to the server, which then evaluates every client's model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_fair import checks
-from tff_fair.metrics import fairness
+from tff_fair import fairness
 
 _BATCH = 1000
 
@@ -23,12 +23,12 @@ class ClientScores(NamedTuple):
   """Scores of clients.
 
   Attributes:
-    num_examples: `int64[k]`, number of examples that each client is judged by.
+    num_examples: `int64[k]`, number of test examples of each client.
     accuracy: `float64[k]`; NaN for a client without examples, as below.
     f1: `float64[k]`, macro-F1.
-    f1_own_labels: `float64[k]`, macro-F1 over the true labels alone.
-    loss: `float64[k]`, mean cross-entropy, whatever the training loss was; NaN
-      if the nearest centroid classified.
+    f1_own_labels: `float64[k]`, macro-F1 over the true labels only.
+    loss: `float64[k]`, mean cross-entropy, independent of the training loss;
+      NaN if the nearest centroid classified.
     pooled: `dict` with keys `accuracy`, `f1` and `loss`, over all examples.
   """
 
@@ -53,8 +53,8 @@ class Evaluator:
         may be 0.
 
     Raises:
-      ValueError: If there is no client, or one has not as many inputs as
-        labels.
+      ValueError: If there is no client, or a client has a different number of
+        inputs and labels.
     """
     if not examples:
       raise ValueError('examples must be of at least one client, found none.')
@@ -74,8 +74,8 @@ class Evaluator:
 
     Args:
       weights: `tff.learning.models.ModelWeights` of the model.
-      centroids: What `algorithms.build_class_centroids` gives for the weights;
-        then the nearest centroid classifies, and not the model's classifier.
+      centroids: What `algorithms.build_class_centroids` returns for the
+        weights; the nearest centroid then replaces the model's classifier.
 
     Returns:
       `ClientScores`.
@@ -112,7 +112,7 @@ class ServerEvaluator:
   """Evaluates models of one architecture on the server's test data."""
 
   def __init__(self, model: tf.keras.Model, examples: Any, num_clients: int):
-    """Holds the examples, once for all clients.
+    """Keeps one copy of the examples for all clients.
 
     Args:
       model: As for `Evaluator`.
@@ -121,7 +121,7 @@ class ServerEvaluator:
 
     Raises:
       TypeError: If `num_clients` is not an integer.
-      ValueError: If it is below 1, or there are not as many inputs as labels.
+      ValueError: If it is below 1, or the numbers of inputs and labels differ.
     """
     checks.check_integer('num_clients', num_clients, 1)
     x, self._labels = examples
@@ -134,7 +134,7 @@ class ServerEvaluator:
   def evaluate_global(
     self, weights: Any, centroids: Mapping[str, Any] | None = None
   ) -> ClientScores:
-    """Scores one model, which is every client's.
+    """Scores one model, which every client uses.
 
     Args:
       weights: `tff.learning.models.ModelWeights` of the model.
@@ -176,7 +176,7 @@ class ServerEvaluator:
 
 
 class _Predictor:
-  """An output of a model on batches, which several threads share."""
+  """Computes an output of a model on batches, in several threads."""
 
   def __init__(self, model, name='logits'):
     self._model = model
@@ -185,7 +185,7 @@ class _Predictor:
 
   @functools.cached_property
   def _output_fn(self):
-    # Traced once: threads that meet a new shape would each trace it.
+    # Traced once, for any batch size: otherwise each thread would trace it.
     return tf.function(
       lambda x: _named(self._model(x, training=False), self._name),
       autograph=False,
@@ -199,7 +199,7 @@ class _Predictor:
 
 
 def embeddings(model: tf.keras.Model, weights: Any, x: Any) -> np.ndarray:
-  """How a model embeds examples.
+  """The embeddings of examples.
 
   Args:
     model: Keras model whose output is a mapping with `embedding`. Its weights
@@ -219,10 +219,9 @@ def embeddings(model: tf.keras.Model, weights: Any, x: Any) -> np.ndarray:
 def nearest_centroid_logits(
   embeddings: Any, centroids: Mapping[str, Any]
 ) -> np.ndarray:
-  """Logits whose largest is that of the nearest class centroid.
+  """Logits of which the largest belongs to the nearest class centroid.
 
-      |c|^2 - 2 z c  orders the classes as |z - c|^2 does, and logits are its
-      negative
+      2 z c - |c|^2,  which orders the classes as -|z - c|^2 does
 
   Args:
     embeddings: z, `float[n, p]`.
@@ -230,11 +229,11 @@ def nearest_centroid_logits(
       and `counts`, `int[C]`; c is their ratio.
 
   Returns:
-    `float64[n, C]`, -inf for a class with count 0, which is never predicted;
+    `float64[n, C]`; -inf for a class with count 0, which is never predicted;
     NaN if no class has examples.
 
   Raises:
-    ValueError: If the shapes are not as required.
+    ValueError: If the shapes differ from these.
   """
   counts = np.asarray(centroids['counts'])
   sums = np.asarray(centroids['sums'], np.float64)
@@ -270,8 +269,8 @@ def score_predictions(
 
   Raises:
     TypeError: If the labels or clients are not integers.
-    ValueError: If a label or a client is out of range, or the shapes are not as
-      required.
+    ValueError: If a label or a client is out of range, or the shapes differ
+      from these.
   """
   return _scores(*_totals(logits, labels, clients, num_clients))
 
@@ -312,7 +311,7 @@ def _scores(confusion, losses) -> ClientScores:
 
 
 def _without_loss(scores) -> ClientScores:
-  """The scores of classifiers that give no probabilities."""
+  """The scores of a classifier without probabilities."""
   return scores._replace(
     loss=np.full_like(scores.loss, np.nan),
     pooled={**scores.pooled, 'loss': np.nan},
@@ -335,7 +334,7 @@ def _check_examples(x, y) -> None:
 
 
 def _batches(x) -> list[tf.Tensor]:
-  """No batch if there is no example: some layers fail on it."""
+  """Batches; none without examples, as some layers fail on an empty batch."""
   return [
     tf.convert_to_tensor(x[i : i + _BATCH], tf.float32)
     for i in range(0, len(x), _BATCH)

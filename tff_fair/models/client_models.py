@@ -2,8 +2,7 @@
 
 Every function builds a fresh, uncompiled model whose output is
 `OrderedDict(logits=float32[?, num_classes], embedding=float32[?, p])`; the
-embedding is the output of the last hidden layer, after its activation if it
-has one.
+embedding is the output of the last hidden layer, after its activation, if any.
 Inputs are float32 `[?, *input_shape]`; convolutions take images, `[?, height,
 width, channels]`, in [0, 1].
 """
@@ -16,7 +15,7 @@ import tensorflow as tf
 
 _layers = tf.keras.layers
 
-# Of the channels of CIFAR-10's training images, pixels in [0, 1].
+# Per channel, of CIFAR-10's training images with pixels in [0, 1].
 _CIFAR10_MEANS = (0.4914, 0.4822, 0.4465)
 _CIFAR10_DEVIATIONS = (0.2470, 0.2435, 0.2616)
 
@@ -26,7 +25,7 @@ def mlp_fedaboost(
 ) -> tf.keras.Model:
   """FeDABoost's MNIST model: one hidden layer of 128 units, ReLU.
 
-  The paper says "one hidden layer" and gives no width; 128 is our choice.
+  The paper specifies one hidden layer but no width; 128 is our choice.
 
   Args:
     input_shape: Shape of one example; it is flattened first.
@@ -89,7 +88,7 @@ def cnn_femnist(
   """FeDABoost's FEMNIST model: one convolution with batch normalisation.
 
   Convolution 3x3x32 SAME, batch norm, ReLU, max-pool 2, dropout .25, logits.
-  The paper names the layers and no sizes; the sizes are our choice.
+  The paper names the layers without sizes; the sizes are our choice.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`.
@@ -112,7 +111,7 @@ def cnn_cifar_gn(
 
   Twice [convolution 3x3 SAME, group norm (8 groups), ReLU, max-pool 2] with 32
   and 64 filters, dropout .25, dense 128 with ReLU, logits. The paper names the
-  layers and no sizes; the sizes are our choice.
+  layers without sizes; the sizes are our choice.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`.
@@ -149,7 +148,7 @@ def cnn_corefed(
     A Keras model with a 192-dimensional embedding.
 
   Raises:
-    ValueError: If the images have other than three channels or are too small.
+    ValueError: If the images are too small or do not have three channels.
   """
   _check_corefed_images(tuple(input_shape))
   x = tf.keras.Input(input_shape)
@@ -159,10 +158,10 @@ def cnn_corefed(
 def cnn_corefed_plain(
   input_shape: Sequence[int] = (32, 32, 3), num_classes: int = 10
 ) -> tf.keras.Model:
-  """`cnn_corefed` for images that are normalised already, as FedRDN's are.
+  """`cnn_corefed` for images that are already normalised, as in FedRDN.
 
-  Standardised twice they would have four times the deviation that the learning
-  rate of CoRe-Fed's experiments stands.
+  A second standardisation would make their deviation four times as large, too
+  large for the learning rate of CoRe-Fed's experiments.
 
   Args:
     input_shape: Shape of one image, `(height, width, 3)`, at least 16 x 16.
@@ -172,7 +171,7 @@ def cnn_corefed_plain(
     The same model without the standardisation, with the same weights.
 
   Raises:
-    ValueError: If the images have other than three channels or are too small.
+    ValueError: If the images are too small or do not have three channels.
   """
   _check_corefed_images(tuple(input_shape))
   x = tf.keras.Input(input_shape)
@@ -184,12 +183,12 @@ def cnn_fedquad(
 ) -> tf.keras.Model:
   """FedQuad's model: three convolutions with batch normalisation.
 
-  Thrice [convolution 3x3 SAME, batch norm, ReLU] with 64, 128 and 256 filters,
-  max-pool 2 after the first two, global average pool, dense 128 (linear),
-  logits. The first two numbers of filters are our choice, and so is the
-  momentum .5 of the moving averages. They have to keep up with the weights in
-  the few steps that a small client makes: at .9 the method that calls the model
-  most often in a step, FedQuad, was far ahead for that reason alone.
+  Three times [convolution 3x3 SAME, batch norm, ReLU] with 64, 128 and 256
+  filters, max-pool 2 after the first two, global average pool, dense 128
+  (linear), logits. The first two numbers of filters and the momentum .5 of the
+  moving averages are our choice. The averages must follow the weights in the
+  few steps of a small client: at .9, FedQuad was far ahead only because it
+  calls the model most often in a step.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
@@ -216,8 +215,8 @@ def cnn_fedakd(
   """FedAKD's model: two convolutions with batch normalisation.
 
   Twice [convolution 3x3 SAME, batch norm, ReLU, max-pool 2] with 32 and 64
-  filters, flatten, logits. The paper gives no numbers of filters; these, and
-  the momentum .9 of the moving averages, are those of its public code.
+  filters, flatten, logits. The paper gives no numbers of filters; they and the
+  momentum .9 of the moving averages are those of the public code.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
@@ -235,8 +234,8 @@ def cnn_fedakd_deep(
 ) -> tf.keras.Model:
   """`cnn_fedakd` with a third convolution (FedAKD, table 5, CIFAR-10).
 
-  The paper says "3-layer CNN"; a third block of 64 filters, without pooling, is
-  our choice.
+  The paper specifies a "3-layer CNN"; a third block of 64 filters, without
+  pooling, is our choice.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
@@ -250,7 +249,7 @@ def cnn_fedakd_deep(
 
 
 def _mlp(input_shape, num_classes, *widths) -> tf.keras.Model:
-  """Hidden layers with ReLU on flattened inputs, the last is the embedding."""
+  """Hidden layers with ReLU on flattened inputs; the last is the embedding."""
   x = tf.keras.Input(input_shape)
   h = _layers.Flatten()(x)
   for width in widths:
@@ -279,7 +278,7 @@ def _check_corefed_images(input_shape) -> None:
 
 
 def _standardised(x) -> tf.Tensor:
-  # Keras's Normalization keeps its mean as an eager tensor, which the graph of
+  # Keras's Normalization holds its mean as an eager tensor, which the graph of
   # a TFF computation cannot capture.
   means, deviations = np.array([_CIFAR10_MEANS, _CIFAR10_DEVIATIONS])
   return _layers.Rescaling(1 / deviations, offset=-means / deviations)(x)
@@ -301,7 +300,7 @@ def _normalized_convolution(h, filters) -> tf.Tensor:
 
 
 def _with_logits(x, embedding, num_classes) -> tf.keras.Model:
-  """Puts a linear classifier on `embedding`."""
+  """Adds a linear classifier to `embedding`."""
   logits = _layers.Dense(num_classes)(embedding)
   return tf.keras.Model(
     x, collections.OrderedDict(logits=logits, embedding=embedding)

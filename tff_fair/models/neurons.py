@@ -1,4 +1,4 @@
-"""The neurons of a Keras model, and which weights belong to each."""
+"""The neurons of a Keras model and the weights of each neuron."""
 
 from typing import Any
 
@@ -13,9 +13,10 @@ _WITH_NEURONS = (_layers.Dense, _layers.Conv1D, _layers.Conv2D, _layers.Conv3D)
 class Neurons:
   """The output units of dense layers, and the channels of convolutions.
 
-  To a neuron belong its incoming weights, its bias, and its scale and offset in
-  the batch normalisation behind it. The last dense layer or convolution, which
-  gives the logits, has none here; nor have layers of other kinds.
+  A neuron's weights are its incoming weights, its bias, and its scale and
+  offset in the batch normalisation that follows. The last dense layer or
+  convolution, whose outputs are the logits, and layers of other kinds have no
+  neurons here.
 
   Attributes:
     number: H, at least 1.
@@ -37,7 +38,7 @@ class Neurons:
     ]
     last = kernels[-1] if kernels else None
     self._shapes = [w.shape for w in model.initial_weights.trainable]
-    # For each variable the position of its first neuron, or None.
+    # For each variable, the index of its first neuron, or None.
     self._starts = []
     self.number = 0
     owner, start, width = None, None, None
@@ -67,8 +68,8 @@ class Neurons:
       mask: `float32[H]`, of the neurons.
 
     Returns:
-      float32 tensors of the shapes of the trainable weights, 1 for weights of
-      no neuron.
+      float32 tensors of the shapes of the trainable weights; 1 for weights that
+      belong to no neuron.
 
     Raises:
       ValueError: If `mask` has another length.
@@ -88,7 +89,7 @@ class Neurons:
   def masked(
     self, weights: stateless.ModelWeights, mask: Any
   ) -> stateless.ModelWeights:
-    """Weights times `masks`; the non-trainable ones stay.
+    """Weights times `masks`; non-trainable weights are unchanged.
 
     Args:
       weights: `ModelWeights` of tensors.

@@ -1,4 +1,4 @@
-"""Two copies of a model that are trained on the same minibatches."""
+"""Two copies of a model, trained on the same minibatches."""
 
 import collections
 from typing import Any
@@ -9,14 +9,14 @@ from tff_fair.models import stateless
 
 
 class PairedModel:
-  """A `StatelessModel` twice, for the local loop.
+  """Two copies of a `StatelessModel`, for the local training loop.
 
-  Its weights are those of the first copy followed by those of the second; its
+  The weights are those of the first copy followed by those of the second; the
   outputs are `OrderedDict(first, second)`. An objective that stops gradients
-  between them trains both at once, each as if by an optimiser of its own.
+  between the copies trains each as if it had a separate optimiser.
 
   Attributes:
-    has_batch_norm: That of the model.
+    has_batch_norm: As in the model.
   """
 
   def __init__(self, model: stateless.StatelessModel):
@@ -26,7 +26,7 @@ class PairedModel:
     self.has_batch_norm = model.has_batch_norm
 
   def joined(self, first: Any, second: Any) -> stateless.ModelWeights:
-    """The weights of both copies as one."""
+    """Concatenates the weights of both copies."""
     return stateless.ModelWeights(
       list(first.trainable) + list(second.trainable),
       list(first.non_trainable) + list(second.non_trainable),
@@ -58,7 +58,7 @@ class PairedModel:
 
     Returns:
       `OrderedDict(first, second)` of the copies' outputs, and the statistics of
-      both. The first copy has the dropout masks that it would have alone.
+      both. The first copy has the same dropout masks as a single model.
     """
     first, second = self.parted(weights)
     second_seed = None

@@ -1,11 +1,11 @@
 """The Keras client model of patient records: sequences of events.
 
 FedAKD, appendix H: a bidirectional GRU with attention over the events of a
-record, beside embeddings of its static features. A record is one float32
-array `[1 + num_events, 4]`: row 0 is (sex id, postal bucket, number of events
-n, 0), rows 1..n are (code id, age, value, 1 if the value is missing) in order
-of time, and what follows is padding. Ids are small integers, so float32 holds
-them exactly.
+record, concatenated with embeddings of its static features. A record is one
+float32 array `[1 + num_events, 4]`: row 0 is (sex id, postal bucket, number of
+events n, 0), rows 1..n are (code id, age, value, 1 if the value is missing) in
+order of time, and the other rows are padding. Ids are small integers, so
+float32 represents them exactly.
 """
 
 import collections
@@ -32,32 +32,32 @@ def gru_ehr(
 ) -> tf.keras.Model:
   """FedAKD's model of health records: two bidirectional GRUs and attention.
 
-  An event is the embedding of its code beside its three numbers. With the
-  outputs `h_t` (2 * units) of the second bidirectional GRU at event t:
+  An event is the embedding of its code, concatenated with its three numbers.
+  With the outputs `h_t` (2 * units) of the second bidirectional GRU at event t:
 
       e_t = v' tanh(W h_t + b),  a = softmax(e_1..e_n),  c = sum_t a_t h_t
 
-  The embedding of the model is c beside the embeddings of sex (8) and postal
-  bucket (16); a linear classifier follows. The paper gives the GRUs with
-  their dropout and the attention; the sizes of the embeddings, and dropout
-  between the two GRUs only, are our choice. A record's outputs do not depend
-  on its padding; a batch is cut to its longest record before the GRUs.
+  The embedding of the model is c, concatenated with the embeddings of sex (8)
+  and postal bucket (16); a linear classifier follows. The paper specifies the
+  GRUs with their dropout and the attention. The sizes of the embeddings, and
+  dropout only between the two GRUs, are our choice. A record's outputs do not
+  depend on its padding; a batch is cut to its longest record before the GRUs.
 
   Args:
     input_shape: Shape of one record, `(1 + num_events, 4)`.
     num_classes: Number of logits.
-    vocabulary_size: Number of code ids; 0 is padding's.
+    vocabulary_size: Number of code ids; id 0 is padding.
     num_sexes: Number of sex ids.
     num_postal_buckets: Number of postal buckets.
     embedding_size: Size of a code's embedding.
-    units: Units of a GRU in each direction, and of half an energy `W h_t`.
-    dropout_rate: Share of the first GRUs' outputs that training drops.
+    units: Units of a GRU in each direction, and size of `W h_t`.
+    dropout_rate: Dropout rate of the first GRUs' outputs.
 
   Returns:
     A Keras model with an embedding of 2 * units + 24 dimensions.
 
   Raises:
-    ValueError: If `input_shape` is not that of records.
+    ValueError: If `input_shape` is not the shape of a record.
   """
   shape = tuple(input_shape)
   if len(shape) != 2 or shape[0] < 2 or shape[1] != 4:
@@ -91,7 +91,7 @@ class _Unpacked(_layers.Layer):
   """Sexes, postal buckets, and codes, numbers and mask of the events."""
 
   def call(self, x):
-    # Steps that are padding in every record are not worth their time.
+    # Steps that are padding in every record would only cost time.
     static, events = x[:, 0], x[:, 1:]
     lengths = tf.cast(static[:, 2], tf.int32)
     events = events[:, : tf.maximum(tf.reduce_max(lengths), 1)]
@@ -105,14 +105,14 @@ class _Unpacked(_layers.Layer):
 
 
 def _bidirectional_gru(units) -> _layers.Layer:
-  # Keras's GRU layer leaves it to the optimiser of the graph which of two
-  # implementations runs, cuDNN's among them; a cell in a loop has only one.
+  # For Keras's GRU layer, the graph optimiser chooses between two
+  # implementations, one of them cuDNN's; a cell in a loop has only one.
   cell = _layers.GRUCell(units)
   return _layers.Bidirectional(_layers.RNN(cell, return_sequences=True))
 
 
 def _attend(h, mask, units):
-  """Returns float32 [?, 2 * units], the mean of the steps by attention."""
+  """Returns the attention-weighted mean of the steps, `[?, 2 * units]`."""
   energy = _layers.Dense(units, activation='tanh')(h)
   score = _layers.Dense(1, use_bias=False)(energy)
   attention = _layers.Softmax()(_layers.Reshape([-1])(score), mask=mask)

@@ -1,22 +1,24 @@
-"""An ordinary Keras model as a pure function of its weights.
+"""A Keras model as a pure function of its weights.
 
-Client training is written on tensors, `(weights, x) -> outputs`, so that one
-graph can be compiled, vectorised over clients and run by several threads at
-once. Keras 2.14 layers read variables instead. For the time of a call each
-layer attribute that holds one of the model's variables is replaced by the
-given tensor, or, for a non-trainable variable such as a moving average, by a
-stand-in that records assignments. The model's own variables are not touched.
-Layers that draw random numbers (dropout) draw them from a stateless seed.
+Client training works on tensors, `(weights, x) -> outputs`, so that one graph
+can be compiled, vectorised over clients and run by several threads at once.
+Keras 2.14 layers read variables instead. During a call, each layer attribute
+that holds a trainable variable is replaced by the given tensor. Non-trainable
+variables, such as moving averages, are replaced by objects that record
+assignments. The model's own variables do not change. Layers that draw random
+numbers (dropout) use a stateless seed.
 """
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import contextlib
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_fair import internals
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -47,7 +49,7 @@ class StatelessModel:
       TypeError: If `model_fn` does not build such a model, or a weight is not
         float32.
       ValueError: If a variable of the model is not an attribute of one of its
-        layers, so that no tensor could stand for it.
+        layers, so that it cannot be replaced by a tensor.
     """
     if isinstance(model_fn, tf.keras.Model) or not callable(model_fn):
       raise TypeError(
@@ -63,9 +65,7 @@ class StatelessModel:
       self._layers, model.non_trainable_variables
     )
     self.layers_of_trainable = [places[0][0] for places in self._trainable]
-    self._random_layers = [
-      layer for layer in self._layers if hasattr(layer, '_random_generator')
-    ]
+    self._random = internals.random_slots(self._layers)
     self.initial_weights = ModelWeights(
       trainable=[v.numpy() for v in model.trainable_variables],
       non_trainable=[v.numpy() for v in model.non_trainable_variables],
@@ -102,137 +102,36 @@ class StatelessModel:
 
     Raises:
       ValueError: If a layer draws random numbers and `seed` is missing, or the
-        weights are those of another model.
+        weights have other shapes than the model's.
     """
     _check_weights(weights, self.initial_weights)
-    statistics = [_Recorder(w) for w in weights.non_trainable]
+    statistics = [internals.RecordedVariable(w) for w in weights.non_trainable]
     with contextlib.ExitStack() as stack:
-      # Layers call tensor methods that NumPy arrays lack.
+      # Layers call tensor methods that NumPy arrays do not have.
       trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
-      stack.enter_context(_replaced(self._trainable, trainable))
-      stack.enter_context(_replaced(self._non_trainable, statistics))
       generators = [
-        _Generator(seed, i) for i in range(len(self._random_layers))
+        internals.StatelessGenerator(seed, i) for i in range(len(self._random))
       ]
-      slots = [[(layer, '_random_generator')] for layer in self._random_layers]
-      stack.enter_context(_replaced(slots, generators))
+      for slots, values in (
+        (self._trainable, trainable),
+        (self._non_trainable, statistics),
+        (self._random, generators),
+      ):
+        stack.enter_context(internals.replaced(slots, values))
       outputs = self._model(x, training=training)
     return _named_outputs(outputs), [s.value for s in statistics]
 
 
-class _Recorder:
-  """Stands for a variable: reads as a tensor, remembers assignments."""
-
-  def __init__(self, value):
-    self.value = tf.convert_to_tensor(value)
-
-  def __getattr__(self, name):
-    return getattr(self.value, name)
-
-  def __tf_tensor__(self, dtype=None, name=None):
-    return tf.convert_to_tensor(self.value, dtype, name=name)
-
-  def read_value(self):
-    """The value after the assignments so far."""
-    return self.value
-
-  def assign(self, value, **unused_kwargs):
-    """Replaces the value, keeping the shape."""
-    self.value = tf.ensure_shape(value, self.value.shape)
-    return self.value
-
-  def assign_add(self, delta, **kwargs):
-    """Adds `delta`."""
-    return self.assign(self.value + delta, **kwargs)
-
-  def assign_sub(self, delta, *unused_args, **kwargs):
-    """Subtracts `delta`."""
-    return self.assign(self.value - delta, **kwargs)
-
-
-def _forward_operator(name):
-  def operator(self, *args):
-    return getattr(self.value, name)(*args)
-
-  return operator
-
-
-# Python looks operators up on the class, past `__getattr__`.
-for _name in tf.Tensor.OVERLOADABLE_OPERATORS:
-  setattr(_Recorder, _name, _forward_operator(_name))
-
-
-class _Generator:
-  """Stands for Keras's random generator: each draw has its own seed."""
-
-  def __init__(self, seed, layer_index):
-    self._seed = seed
-    self._layer_index = layer_index
-    self._draws = 0
-
-  def _next_seed(self):
-    if self._seed is None:
-      raise ValueError(
-        'A layer draws random numbers in training mode, which requires a'
-        ' stateless seed of shape [2], found seed=None.'
-      )
-    fold_in = tf.random.experimental.stateless_fold_in
-    seed = fold_in(self._seed, self._layer_index)
-    self._draws += 1
-    return fold_in(seed, self._draws)
-
-  def dropout(self, inputs, rate, noise_shape=None):
-    """As `tf.nn.dropout`."""
-    return tf.nn.experimental.stateless_dropout(
-      inputs, rate, seed=self._next_seed(), noise_shape=noise_shape
-    )
-
-  def random_normal(self, shape, mean=0.0, stddev=1.0, dtype=None, **unused):
-    """As `tf.random.normal`."""
-    return tf.random.stateless_normal(
-      shape, self._next_seed(), mean, stddev, dtype or tf.float32
-    )
-
-  def random_uniform(
-    self, shape, minval=0.0, maxval=None, dtype=None, **unused
-  ):
-    """As `tf.random.uniform`."""
-    maxval = 1.0 if maxval is None else maxval
-    return tf.random.stateless_uniform(
-      shape, self._next_seed(), minval, maxval, dtype or tf.float32
-    )
-
-
-@contextlib.contextmanager
-def _replaced(slots, values) -> Iterator[None]:
-  """Puts `values[i]` into every (owner, attribute) of `slots[i]`."""
-  saved = []
-  try:
-    for places, value in zip(slots, values, strict=True):
-      for owner, attribute in places:
-        # Past `__setattr__`, in which Keras tracks variables.
-        saved.append((owner, attribute, owner.__dict__[attribute]))
-        owner.__dict__[attribute] = value
-    yield
-  finally:
-    for owner, attribute, value in reversed(saved):
-      owner.__dict__[attribute] = value
-
-
 def _find_slots(layers, variables):
-  """For each variable, the (layer, attribute) pairs that hold it."""
-  by_id = collections.defaultdict(list)
-  for layer in layers:
-    for attribute, value in vars(layer).items():
-      if isinstance(value, tf.Variable):
-        by_id[id(value)].append((layer, attribute))
-  for variable in variables:
-    if id(variable) not in by_id:
+  """For each variable, the attributes that hold it."""
+  slots = internals.variable_slots(layers, variables)
+  for variable, places in zip(variables, slots, strict=True):
+    if not places:
       raise ValueError(
         'Every variable of the model must be an attribute of one of its'
         f' layers, found {variable.name}, which is not.'
       )
-  return [by_id[id(variable)] for variable in variables]
+  return slots
 
 
 def _check_model(model):
@@ -270,7 +169,7 @@ def _check_weights(weights, required):
       [tf.TensorShape(w.shape) for w in getattr(part, name)]
       for part in (weights, required)
     )
-    # TensorFlow would stretch a bias of length 1.
+    # TensorFlow would broadcast a bias of length 1.
     if len(found) != len(wanted) or not all(
       shape.is_compatible_with(other)
       for shape, other in zip(found, wanted, strict=True)

@@ -2,16 +2,16 @@
 
 TFF's compiler turns a computation into a flat list of named steps. Here
 
-* a step at clients runs on every worker, for the clients that it has;
-* an aggregation sums up on every worker, and the first worker merges these sums
-  in the order of the workers, whichever is done first;
-* a step at the server runs on the first worker, and its value travels to the
-  others only if a step of theirs needs it (a broadcast).
+* a step at clients runs on every worker, for the worker's clients;
+* an aggregation sums on every worker; the first worker merges these sums in the
+  order of the workers, independent of which finishes first;
+* a step at the server runs on the first worker; its value is sent to the other
+  workers only if one of their steps needs it (a broadcast).
 
-TFF's own context for several workers splits a computation in two, around its
-one aggregation, and gives every worker all arguments of the server. It cannot
-run rounds in which clients wait for an aggregate, as FeDABoost's do; its sums
-depend on which worker is done first; and it asks one worker after the other.
+TFF's context for several workers splits a computation in two, around its only
+aggregation, and sends every worker all arguments of the server. It cannot run
+rounds in which clients wait for an aggregate, as in FeDABoost; its sums depend
+on which worker finishes first; and it queries the workers one after the other.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Block = tff.framework.ComputationBuildingBlock
 
 
 class Value:
-  """A value of one type, on those workers that have needed it so far.
+  """A value of one type, on the workers that have needed it so far.
 
   Attributes:
     type_signature: Its type.
@@ -52,11 +52,11 @@ class Run:
     threads: futures.Executor,
     num_clients: Sequence[int],
   ):
-    """Makes room on the workers; `close` clears it.
+    """Creates executors on the workers; `close` removes them.
 
     Args:
       connections: The workers.
-      threads: Has a thread for each worker: asking a worker blocks.
+      threads: Has a thread for each worker, as requests block.
       num_clients: How many clients each worker has.
     """
     self._connections = connections
@@ -71,7 +71,7 @@ class Run:
     )
 
   def close(self) -> None:
-    """Forgets all values on the workers."""
+    """Deletes all values on the workers."""
     for executor in self._executors:
       executor.close()
 
@@ -101,10 +101,10 @@ class Run:
 
     Args:
       function: A computation in call dominant form.
-      argument: A `Value`, or a tuple of such and of such tuples.
+      argument: A `Value`, or nested tuples of values.
 
     Returns:
-      The result: what was fetched from the first worker, in such tuples.
+      The result as fetched from the first worker, in nested tuples.
     """
     scope = {function.parameter_name: argument}
     block = function.result
@@ -129,7 +129,7 @@ class Run:
     )
 
   def _aggregate(self, function, argument) -> Value:
-    """`federated_aggregate`, of sums that have left their workers."""
+    """`federated_aggregate`, merging the sums of the workers."""
     *_, merge, report = argument
     *types, report_type = function.type_signature.parameter
     total_type = report_type.parameter
@@ -155,7 +155,7 @@ class Run:
     return self._call(place, result, [0])
 
   def _call(self, function: Value, argument: Any, on: Iterable[int]) -> Value:
-    """Calls a function on some workers, on each with the values it has."""
+    """Calls a function on some workers, with the values of each."""
     inputs = (function,) if argument is None else (function, argument)
     needed = [v for v in tree.flatten(inputs) if not set(on) <= set(v.on)]
     self._fetch(needed)
@@ -169,14 +169,14 @@ class Run:
     return result
 
   def _fetch(self, values: Any) -> None:
-    """Brings values here, from the first worker, that are not yet here."""
+    """Fetches values that are not here yet from the first worker."""
     for value in tree.flatten(values):
       if value.source is None:
         fetched = self._ask(lambda worker, v=value: v.on[worker].compute(), [0])
         value.source = fetched[0]
 
   async def _refer(self, values: Any, worker: int) -> Any:
-    """One reference to values on a worker, sent there if need be."""
+    """One reference to values on a worker, to which they are sent if needed."""
     executor = self._executors[worker]
     if isinstance(values, tuple):
       parts = [await self._refer(part, worker) for part in values]
@@ -188,7 +188,7 @@ class Run:
     return values.on[worker]
 
   def _ask(self, question: Callable[[int], Any], on: Iterable[int]) -> dict:
-    """Worker -> its answer; all are asked at once."""
+    """Worker -> its answer; all workers run in parallel."""
 
     def ask(worker):
       with self._connections[worker].one_line_errors():
@@ -202,7 +202,7 @@ async def _await(awaitable):
 
 
 def _find(part: Block, scope: Mapping[str, Any]) -> Any:
-  """The value of a part that calls nothing."""
+  """The value of a part without calls."""
   match part:
     case tff.framework.Reference():
       return scope[part.name]
@@ -225,7 +225,7 @@ def _intrinsic(uri: str, parameter: tff.Type, result: tff.Type) -> Value:
 
 
 def _is_aggregation(function: Block) -> bool:
-  """Whether values of clients become one of the server."""
+  """Whether clients' values become one value at the server."""
   if not isinstance(function, tff.framework.Intrinsic):
     return False
   signature = function.type_signature
@@ -236,8 +236,8 @@ def _is_aggregation(function: Block) -> bool:
     return False
   if function.uri != tff.framework.FEDERATED_AGGREGATE.uri:
     raise NotImplementedError(
-      "The 'remote' runtime must sum up openly what clients send, found"
-      f' {function.uri!r}.'
+      "The 'remote' runtime must aggregate by federated_aggregate, without"
+      f' secure sums, found {function.uri!r}.'
     )
   return True
 

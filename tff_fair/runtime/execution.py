@@ -20,13 +20,13 @@ RUNTIME_KINDS = tuple(_CONTEXTS)
 
 
 def set_execution_context(kind: str = 'device', **options: Any) -> None:
-  """Makes a runtime the one that executes every TFF computation from now on.
+  """Makes a runtime execute every TFF computation from now on.
 
   Args:
-    kind: 'device', this process, on its CPU or a GPU; 'native', TFF's own C++
-      worker, as a process beside this one, which ends when this process ends,
-      in whatever way, and when another context is set; or 'remote', workers
-      on other machines, which `launchers.worker` starts.
+    kind: 'device' runs in this process, on its CPU or a GPU. 'native' is TFF's
+      C++ worker in a second process, which ends when this process ends, however
+      that happens, and when another context is set. 'remote' uses workers on
+      other machines, which `launchers.worker` starts.
     **options: Arguments of that kind of runtime: for 'device', `device`
       ('auto', 'cpu', 'gpu:0', ...) and `client_threads`; for 'native', none;
       for 'remote', `workers`, a list of `host:port`.
@@ -51,7 +51,7 @@ def create_execution_context(
     **options: See `set_execution_context`.
 
   Returns:
-    The context, not yet in use. Several may be used in turn.
+    The context, not installed yet. Several contexts may be used in turn.
 
   Raises:
     ValueError: If `kind` is unknown, or an option out of range.

@@ -1,4 +1,4 @@
-"""TFF's own local C++ worker, tied to the life of this process."""
+"""TFF's local C++ worker, which ends with this process."""
 
 import atexit
 
@@ -28,25 +28,25 @@ def stop_workers() -> None:
     worker.stop()
 
 
-# The worker would end anyway; this waits until it has.
+# The worker ends in any case; this waits for it.
 atexit.register(stop_workers)
 
 
 def _compile(comp):
   return tff.backends.native.desugar_and_transform_to_native(
-    secure_sums.in_the_open(comp)
+    secure_sums.replace_secure_sums(comp)
   )
 
 
 class _Worker:
-  """One worker and the connection to it; both begin anew if it dies."""
+  """One worker and the connection to it; both are replaced if it dies."""
 
   def __init__(self):
     self._process = None
     self._stub = None
 
   def stub(self) -> tff.framework.RemoteExecutorGrpcStub:
-    """The connection, to a worker that runs."""
+    """The connection to a running worker."""
     if self._stub is None or not self._stub.is_ready:
       self.stop()
       self._start()

@@ -1,4 +1,4 @@
-"""What a runtime makes of a computation once, however often it runs."""
+"""A per-computation cache for the runtimes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,23 +8,23 @@ import tensorflow_federated as tff
 
 
 class PerComputation:
-  """Makes something of each computation at its first call.
+  """Computes a value from each computation, once, and caches it.
 
-  What was made goes when the computation does.
+  The cached value is dropped when the computation is garbage collected.
   """
 
   def __init__(self, make: Callable[[tff.framework.ConcreteComputation], Any]):
-    """Makes nothing yet.
+    """Starts with an empty cache.
 
     Args:
-      make: What to make of a computation; it must not keep the computation.
+      make: Computes the value; it must not keep a reference to the computation.
     """
     self._make = make
-    # Not by equality: hashing a computation serialises all of it.
+    # Keyed by id: hashing a computation would serialise all of it.
     self._made: dict[int, Any] = {}
 
   def __call__(self, computation: tff.framework.ConcreteComputation) -> Any:
-    """Returns what was made of the computation."""
+    """Returns the value of the computation."""
     key = id(computation)
     if key not in self._made:
       self._made[key] = self._make(computation)
@@ -32,5 +32,5 @@ class PerComputation:
     return self._made[key]
 
   def __len__(self) -> int:
-    """The number of computations, still in use, that something was made of."""
+    """The number of cached values."""
     return len(self._made)

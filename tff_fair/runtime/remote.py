@@ -1,4 +1,4 @@
-"""TFF's C++ workers on other machines, which share the clients of a round."""
+"""TFF's C++ workers on other machines, among which clients are divided."""
 
 from collections.abc import Sequence
 from concurrent import futures
@@ -19,21 +19,21 @@ _LARGEST_PORT = 65535
 
 
 def create_remote_context(workers: Sequence[str]) -> tff.framework.SyncContext:
-  """A context that executes in workers which run already.
+  """A context that executes in workers that are already running.
 
-  Each worker gets as many clients of a round as the others, the first ones the
-  first clients; `distributed` says what runs where. A computation without
-  clients runs on the first worker. With the same number of workers the numbers
-  are the same, bit for bit; with another one sums are of other parts.
+  The clients of a round are divided evenly among the workers, in order;
+  `distributed` says what runs where. A computation without clients runs on the
+  first worker. Results are bit-identical for the same number of workers; a
+  different number changes the last bits of sums.
 
   Args:
     workers: Their addresses, `host:port`, all different.
 
   Returns:
-    The context. It raises a `WorkerError` that names a worker which is gone.
+    The context. It raises a `WorkerError` that names a worker that is gone.
 
   Raises:
-    ValueError: If an address is not of that form, or given twice.
+    ValueError: If an address has another form, or occurs twice.
     WorkerError: If a worker does not answer.
   """
   _check_addresses(workers)
@@ -96,7 +96,7 @@ def _compile(comp) -> tff.framework.Lambda:
 
 
 def _to_numpy(value):
-  """An argument as TFF serialises it."""
+  """An argument in the form that TFF serialises."""
 
   def to_container(part):
     if isinstance(part, tff.structure.Struct):
@@ -124,7 +124,7 @@ def _to_struct(values, type_signature):
 
 
 def _place(run: distributed.Run, value, type_signature, shares) -> Any:
-  """An argument on the workers; what the server has goes where it is needed."""
+  """An argument on the workers; server values are sent where needed."""
   if isinstance(type_signature, tff.StructType):
     return tuple(
       _place(run, part, part_type, shares)
@@ -136,7 +136,7 @@ def _place(run: distributed.Run, value, type_signature, shares) -> Any:
 
 
 def _split(num_clients: int, num_workers: int) -> list[slice]:
-  """Which clients each worker gets, as many as the others or one more."""
+  """The clients of each worker; their numbers differ by at most one."""
   bounds = np.linspace(0, num_clients, num_workers + 1).round().astype(int)
   return [slice(*map(int, pair)) for pair in itertools.pairwise(bounds)]
 
@@ -150,7 +150,7 @@ def _count_clients(value, type_signature) -> int:
   found = set(_lengths(value, type_signature))
   if len(found) > 1:
     raise ValueError(
-      'The values at clients must be as many in all arguments, found'
+      'All arguments at clients must have the same number of clients, found'
       f' {sorted(found)}.'
     )
   return found.pop()

@@ -26,28 +26,28 @@ _Stub = tff.framework.RemoteExecutorGrpcStub
 class WorkerError(RuntimeError, grpc.RpcError):
   """A worker cannot be reached; the message names it.
 
-  TFF tries errors of connections again for ever; not those of this class.
+  TFF retries after connection errors without end, but not after this error.
   """
 
 
 class Connection:
-  """A worker that runs somewhere, as seen from here."""
+  """The connection to one worker."""
 
   def __init__(self, name: str, stub_fn: Callable[[], _Stub]):
     """Connects at the first use.
 
     Args:
-      name: What errors call the worker.
-      stub_fn: Gives the connection, to a worker that runs.
+      name: The worker's name in error messages.
+      stub_fn: Returns the gRPC stub of a running worker.
     """
     self._name = name
     self._stub_fn = stub_fn
 
   def create_executor(self, num_clients: int) -> tff.framework.RemoteExecutor:
-    """Makes room on the worker for the values of a computation.
+    """Creates an executor on the worker, for the values of a computation.
 
     Args:
-      num_clients: How many clients it has.
+      num_clients: Number of clients.
 
     Returns:
       The executor.
@@ -62,7 +62,7 @@ class Connection:
     """A context that executes in this worker.
 
     Args:
-      compile_fn: Turns a computation into one that the worker knows.
+      compile_fn: Turns a computation into one that the worker can run.
 
     Returns:
       The context.
@@ -77,7 +77,7 @@ class Connection:
     except WorkerError:
       raise
     except grpc.RpcError as error:
-      # The rest of the message is the compiled computation.
+      # The other lines are the compiled computation.
       line = error.details().splitlines()[0]
       raise RuntimeError(f'{self._name}: {line}') from error
 
@@ -126,14 +126,14 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
       channel.close()
       raise WorkerError(
         f'The worker at {address} must answer within {_CONNECT_SECONDS}'
-        ' seconds, found that it does not.'
+        ' seconds, found no answer.'
       )
     time.sleep(_POLL_SECONDS)
   return stub
 
 
 class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
-  """Says which worker is gone; gRPC says only that one is."""
+  """Adds to gRPC's errors which worker is gone."""
 
   def __init__(self, address):
     self._address = address

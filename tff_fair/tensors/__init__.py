@@ -1,1 +1,1 @@
-"""Arithmetic on tensors that clients and aggregators share."""
+"""Functions of tensors that clients, losses and aggregators share."""

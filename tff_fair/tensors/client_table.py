@@ -1,10 +1,10 @@
-"""The client table: what clients remember, kept in the server's state.
+"""The client table: state of clients, kept in the server's state.
 
-TFF clients are stateless. Whatever a method's clients remember is a row of a
+TFF clients are stateless. If a method's clients have state, it is a row of a
 table: a structure of tensors with a leading axis `num_clients`. In a round the
 table is broadcast, each client reads its row by its id and returns a new one,
 and the rows are gathered with their ids and written back. So a checkpoint of
-the state holds everything, and the rows of absent clients cannot change.
+the server's state is complete, and the rows of absent clients cannot change.
 """
 
 from collections.abc import Callable
@@ -33,14 +33,14 @@ def build_table(row: Any, num_clients: int) -> Any:
 
 
 def zeros(shape: Any, dtype: tf.DType = tf.float32) -> tf.Tensor:
-  """Zeros that a graph makes at each run, for values of the size of a table.
+  """Zeros that a graph allocates at each run, for values as large as a table.
 
-  What a graph can compute beforehand, such as `tf.zeros`, it keeps for good:
-  a second table beside the state.
+  TensorFlow folds `tf.zeros` into a constant of the graph, which would be a
+  second table that is never freed.
 
   Args:
     shape: Known sizes.
-    dtype: A number's.
+    dtype: A numeric type.
 
   Returns:
     A tensor.
@@ -70,7 +70,7 @@ def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
     rows: The structure of tensors `[m, ...]`, in the order of `client_ids`.
 
   Returns:
-    The new table. Fails with one sentence if an id occurs twice.
+    The new table. At run time an id that occurs twice is an error.
   """
   distinct = tf.size(tf.unique(client_ids)[0])
   check = tf.debugging.Assert(
@@ -86,12 +86,12 @@ def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
 
 
 def choose_rows(mask: Any, rows: Any, others: Any) -> tf.Tensor:
-  """Some rows of a tensor, and for the rest those of another.
+  """Some rows of one tensor, the remaining rows of another.
 
   Args:
-    mask: `bool[m]`, which rows to take.
+    mask: `bool[m]`, which rows to take from `rows`.
     rows: `[m, ...]`, or a single row, `[...]`, for all.
-    others: `[m, ...]`, what stands where `mask` is False.
+    others: `[m, ...]`, the rows where `mask` is False.
 
   Returns:
     Like `others`.
@@ -113,9 +113,9 @@ def gathered_type(value_type: tff.Type) -> tff.Type:
 def build_gather(value_type: tff.Type) -> Callable[[Any], Any]:
   """A federated gather: all clients' values as rows of one structure.
 
-  `tff.federated_collect` is gone; an aggregation with a growing accumulator
-  does the same on every runtime. The order of the rows is that in which the
-  runtime meets the clients, so gather the ids in the same call.
+  `tff.federated_collect` was removed; an aggregation with a growing accumulator
+  does the same on every runtime. The order of the rows depends on the runtime,
+  so gather the ids in the same call.
 
   Args:
     value_type: Unplaced type of one client's value, tensors of known shape.

@@ -1,7 +1,7 @@
 """Structures of tensors as flat vectors.
 
-The variables stand in their own order, each row-major, one after the other:
-the order in which ties between equal entries are broken.
+A vector concatenates the variables in their order, each row-major. Ties between
+equal entries are broken by this order.
 """
 
 from typing import Any

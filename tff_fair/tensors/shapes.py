@@ -1,7 +1,7 @@
 """Checks of the tensors that losses take.
 
-TensorFlow stretches tensors of different shapes to a common one where it can: a
-loss of the wrong tensors would be a number all the same.
+TensorFlow broadcasts tensors of different shapes where it can, so the loss of
+the wrong tensors would still be a number.
 """
 
 from typing import Any
@@ -9,20 +9,22 @@ from typing import Any
 import tensorflow as tf
 
 
-def vectors(name: str, value: Any, like: tf.Tensor | None = None) -> tf.Tensor:
+def check_vectors(
+  name: str, value: Any, like: tf.Tensor | None = None
+) -> tf.Tensor:
   """`value` as a tensor of vectors.
 
   Args:
     name: What the message calls the value.
     value: `[..., p]`, of a float type.
-    like: Vectors of the same length and type; None for no others.
+    like: Vectors that must have the same length and type; or None.
 
   Returns:
     The tensor.
 
   Raises:
-    TypeError: If `value` is not of a float type, or not of that of `like`.
-    ValueError: If `value` is a scalar, or its vectors have another length.
+    TypeError: If `value` is not of a float type or differs in type from `like`.
+    ValueError: If `value` is a scalar or its vectors differ in length.
   """
   hint = None if like is None else like.dtype
   tensor = tf.convert_to_tensor(value, dtype_hint=hint)
@@ -39,11 +41,11 @@ def vectors(name: str, value: Any, like: tf.Tensor | None = None) -> tf.Tensor:
   return tensor
 
 
-def alike(**values: Any) -> list[tf.Tensor]:
+def check_same_shape(**values: Any) -> list[tf.Tensor]:
   """The values as tensors of vectors, all of one shape and type.
 
   Args:
-    **values: `[..., p]`, by the names that the message calls them.
+    **values: `[..., p]`, by the names that the message uses.
 
   Returns:
     The tensors.
@@ -54,7 +56,7 @@ def alike(**values: Any) -> list[tf.Tensor]:
   """
   tensors = []
   for name, value in values.items():
-    tensors.append(vectors(name, value, *tensors[:1]))
+    tensors.append(check_vectors(name, value, *tensors[:1]))
   shapes = [tensor.shape for tensor in tensors]
   if not all(shape.is_compatible_with(shapes[0]) for shape in shapes):
     raise ValueError(
@@ -64,7 +66,7 @@ def alike(**values: Any) -> list[tf.Tensor]:
   return tensors
 
 
-def labelled(labels: Any, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
+def check_labels(labels: Any, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
   """A label for each row of a matrix, both as tensors.
 
   Args:
@@ -79,7 +81,7 @@ def labelled(labels: Any, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
     ValueError: If the shapes are not as required.
   """
   labels = tf.convert_to_tensor(labels)
-  outputs = vectors('logits or embeddings', outputs)
+  outputs = check_vectors('logits or embeddings', outputs)
   if not labels.dtype.is_integer:
     raise TypeError(f'labels must be integers, found {labels.dtype.name}.')
   required = labels.shape.concatenate([None])

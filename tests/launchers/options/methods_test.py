@@ -1,140 +1,162 @@
-"""From the settings of a run to what a builder is called with."""
+"""A method's entry says the same as its builder, and the docs the same."""
 
 import inspect
+import typing
 
-import numpy as np
 import pytest
-import tensorflow as tf
-import tensorflow_federated as tff
 
+from launchers.options import flag_types
 from launchers.options import methods
-from launchers.options import settings as settings_lib
+from launchers.options import run_flags
 from launchers.options import train_flags
-from launchers.runs import training
+from launchers.options import write_docs
+from launchers.options.methods import entry
 from tff_fair import algorithms
+from tff_fair import runtime
 
-# The flags that reach a builder under another name, or as part of something.
-_RENAMED = (
-  'personal_optimizer',
-  'personal_learning_rate',
-  'personal_weight_decay',
-  'free_riders',
-  'free_rider_kind',
-  'margin_1',
-  'margin_2',
-)
-
-
-def _resolve(*arguments):
-  flag_values = train_flags.parse(['--num_clients=3', *arguments])
-  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
-
-
-@pytest.fixture(name='built')
-def _built(monkeypatch):
-  """Takes flags to the builder that they call, and its arguments."""
-  calls = []
-
-  def replace(name):
-    signature = inspect.signature(getattr(algorithms, name))
-
-    def record(*arguments, **keywords):
-      # Refuses what the builder itself would refuse.
-      calls.append((name, signature.bind(*arguments, **keywords).arguments))
-
-    monkeypatch.setattr(algorithms, name, record)
-
-  for name in dir(algorithms):
-    if name.startswith('build_'):
-      replace(name)
-
-  def build(*arguments):
-    settings = _resolve(*arguments)
-    calls.clear()
-    methods.build_process(settings, training.build_task(settings), None)
-    (call,) = calls
-    return settings, *call
-
-  return build
+# What builders have where the launchers always give something else.
+_BUILT = {
+  'num_clients': (inspect.Parameter.empty, None),
+  'client_optimizer': (inspect.Parameter.empty,),
+  'client_learning_rate_fn': (None,),
+  'server_optimizer': (None,),
+  'personal_optimizer': (None,),
+  'free_riders': (None,),
+}
+_TYPES = {
+  bool: flag_types.Switch,
+  int: flag_types.Integer,
+  float: flag_types.Real,
+}
 
 
-@pytest.mark.parametrize('algorithm', methods.METHOD_FLAGS)
-def test_flags_of_a_method_are_arguments_of_its_builder(algorithm, built):
-  split = 'server' if algorithm == 'cffl' else 'client'
-  settings, _, arguments = built(
-    f'--algorithm={algorithm}', f'--split={split}', '--batch_size=7'
-  )
-  expected = {
-    name: settings[name]
-    for name in ('batch_size', *methods.METHOD_FLAGS[algorithm])
-    if name not in _RENAMED
-  }
-  assert {name: arguments[name] for name in expected} == expected
+def _parameters(method):
+  builder = getattr(algorithms, f'build_{method.name}')
+  return list(inspect.signature(builder).parameters.values())[1:]
 
 
-def test_every_method_has_a_builder_of_its_own(built):
-  names = [
-    built(
-      f'--algorithm={algorithm}',
-      f'--split={"server" if algorithm == "cffl" else "client"}',
-    )[1]
-    for algorithm in methods.METHOD_FLAGS
+def _flags_of(method, argument):
+  """The flags that set an argument of a method's builder."""
+  own = {flag.name for flag in method.flags}
+  return [
+    flag
+    for flag in run_flags.of_method(method).values()
+    if argument == (flag.argument or (flag.name in own and flag.name))
   ]
-  assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize(
-  ('algorithm', 'builder'),
-  [
-    ('fedquad', 'build_fedquad'),
-    ('moon', 'build_moon'),
-    ('supcon_fl', 'build_supcon_fl'),
-    ('triplet_fl', 'build_triplet_fl'),
-    ('quadruplet_fl', 'build_quadruplet_fl'),
-    ('fed_prox', 'build_fed_prox'),
-  ],
-)
-def test_builders_of_fedquad_and_its_baselines(algorithm, builder, built):
-  assert built(f'--algorithm={algorithm}')[1] == builder
+def test_every_builder_has_an_entry_and_no_entry_is_without_builder():
+  helpers = {'build_channel_statistics', 'build_class_centroids'}
+  builders = {n for n in algorithms.__all__ if n.startswith('build_')} - helpers
+  assert builders == {f'build_{name}' for name in methods.METHODS}
+  assert len(methods.PAPERS) == 5
 
 
-@pytest.mark.parametrize('algorithm', ['fedquad', 'quadruplet_fl'])
-def test_two_flags_are_the_margins(algorithm, built):
-  _, _, arguments = built(
-    f'--algorithm={algorithm}', '--margin_1=3', '--margin_2=0.25'
+def test_arguments_of_builders_are_those_of_the_entries():
+  for method in methods.METHODS.values():
+    names = {parameter.name for parameter in _parameters(method)}
+    shared = {argument.name for argument in run_flags.ARGUMENTS}
+    own = {argument.name for argument in method.arguments}
+    given = set(run_flags.builder_arguments(method))
+    ignored = {n for n, others in method.ignores.items() if not others}
+    assert given <= names, method.name
+    assert names <= given | shared | own | ignored, method.name
+
+
+def test_defaults_and_choices_are_those_of_the_builders():
+  compared = 0
+  for method in methods.METHODS.values():
+    for parameter in _parameters(method):
+      flags = _flags_of(method, parameter.name)
+      if not flags:
+        continue
+      where = f'{method.name}: {parameter.name}'
+      if parameter.name in _BUILT:
+        assert parameter.default in _BUILT[parameter.name], where
+        continue
+      defaults = tuple(flag.default for flag in flags)
+      found = parameter.default
+      assert defaults == (found if len(flags) > 1 else (found,)), where
+      if len(flags) == 1:
+        _check_type(flags[0], parameter.annotation, where)
+      compared += 1
+  assert compared > 150
+
+
+def _check_type(flag, annotation, where):
+  choices = typing.get_args(annotation)
+  if typing.get_origin(annotation) is typing.Literal:
+    assert tuple(flag.choices) == choices, where
+  else:
+    # `float | None`.
+    kinds = [kind for kind in choices or [annotation] if kind in _TYPES]
+    assert type(flag) is _TYPES[kinds[0]], where
+
+
+def test_what_entries_refer_to_is_a_flag_of_the_method():
+  for method in methods.METHODS.values():
+    known = run_flags.of_method(method)
+    referred = [method.defaults, method.required, method.ignores]
+    referred += method.ignores.values()
+    referred += [others for flag in known.values() for others in flag.unless]
+    for values in referred:
+      assert set(values) <= set(known), method.name
+    for values in referred[:2]:
+      for name, value in values.items():
+        assert not known[name].violated(value), method.name
+
+
+def test_defaults_are_within_their_limits():
+  for method in methods.METHODS.values():
+    for flag in run_flags.of_method(method).values():
+      if flag.default is not None:
+        assert not flag.violated(flag.default), (method.name, flag.name)
+
+
+def test_flags_of_one_name_are_of_one_kind():
+  flags = [flag_types.Real('x', 1.0, 'A.'), flag_types.Switch('x', True, 'B.')]
+  with pytest.raises(
+    TypeError, match='--x must be of the same kind .* found R'
+  ):
+    flag_types.merge(flags)
+
+
+def test_absl_knows_all_flags_and_all_choices():
+  flag_values = train_flags.parse([])
+  for method in methods.METHODS.values():
+    for flag in method.flags:
+      # The default depends on the method.
+      assert flag_values[flag.name].default is None
+      if isinstance(flag, flag_types.Choice):
+        assert {*flag.choices} <= {*flag_values[flag.name].parser.enum_values}
+
+
+def test_the_flag_offers_the_runtimes_that_exist():
+  assert run_flags.RUNTIMES == runtime.RUNTIME_KINDS
+
+
+def test_tables_of_the_docs_are_up_to_date():
+  pages = list(write_docs.FOLDER.glob('*.md'))
+  assert len(pages) == 6
+  for path in pages:
+    page = path.read_text()
+    assert '<!-- end -->' in page
+    # `python -m launchers.options.write_docs` makes it so.
+    assert write_docs.render(page) == page, path.name
+
+
+def test_an_option_of_two_flags_and_one_of_none():
+  method = entry.Method(
+    name='fedquad',
+    title='Test',
+    summary='a test',
+    flags=(
+      flag_types.Real('left', 1.0, 'Left.', symbol='l', argument='margins'),
+      flag_types.Real('right', 2.0, 'Right.', symbol='r', argument='margins'),
+    ),
   )
-  assert tuple(arguments['margins']) == (3.0, 0.25)
-
-
-@pytest.mark.parametrize('arguments', [[], ['--algorithm=fedquad']])
-def test_a_run_with_cross_entropy_needs_no_centroids(arguments):
-  settings = _resolve(*arguments)
-  task = training.build_task(settings)
-  assert methods.build_class_centroids(settings, task) is None
-
-
-@pytest.mark.usefixtures('default_runtime')
-@pytest.mark.parametrize(
-  'algorithm', ['fedquad', 'supcon_fl', 'triplet_fl', 'quadruplet_fl']
-)
-def test_centroids_are_of_all_clients_training_data(algorithm):
-  settings = _resolve(f'--algorithm={algorithm}', '--nouse_ce')
-  task = training.build_task(settings)
-  tf.keras.utils.set_random_seed(0)
-  model = task.model_fn()
-  centroids = methods.build_class_centroids(settings, task)
-  found = centroids(_weights(model))
-  parts = [task.examples(i).train for i in range(3)]
-  x, y = map(np.concatenate, zip(*parts, strict=True))
-  embeddings = model(x)['embedding'].numpy()
-  expected = [embeddings[y == label].sum(axis=0) for label in range(10)]
-  np.testing.assert_allclose(found['sums'], expected, rtol=1e-4, atol=1e-4)
-  assert found['counts'].tolist() == np.bincount(y).tolist()
-  assert found['num_rejected_clients'] == 0
-
-
-def _weights(model):
-  return tff.learning.models.ModelWeights(
-    [variable.numpy() for variable in model.trainable_variables],
-    [variable.numpy() for variable in model.non_trainable_variables],
-  )
+  row = write_docs._option(method, 'margins', '`(1.0, 2.0)`')
+  expected = ('`margins`', '`--left`, `--right`', 'l, r', '`(1.0, 2.0)`')
+  assert row == (*expected, 'Left. Right.')
+  row = write_docs._option(method, 'model_aggregator', '`None`')
+  assert row[:4] == ('`model_aggregator`', '-', '', '`None`')

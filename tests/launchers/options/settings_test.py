@@ -1,10 +1,16 @@
+"""From flags to settings: what wins, what is refused, and the flags file."""
+
 from absl import flags
 import pytest
 
+from launchers.options import help_text
 from launchers.options import methods
 from launchers.options import presets
+from launchers.options import run_flags
 from launchers.options import settings
 from launchers.options import train_flags
+
+_METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
 
 
 def _resolve(*arguments):
@@ -12,7 +18,28 @@ def _resolve(*arguments):
   return settings.resolve(flag_values, train_flags.FLAG_NAMES)
 
 
-def test_defaults_leave_out_what_other_methods_read():
+def _notes(*arguments):
+  flag_values = train_flags.parse(list(arguments))
+  return settings.preset_notes(flag_values, train_flags.FLAG_NAMES)
+
+
+def _refusal(arguments):
+  """The message of the error, and nothing if there is none."""
+  try:
+    _resolve(*arguments)
+  except settings.SettingsError as error:
+    return str(error)
+  return ''
+
+
+def _check_refusals(rows):
+  for line, message in rows:
+    found = _refusal(line.split())
+    assert found.startswith(message), f'{line}: {found or "not refused"}'
+    assert '\n' not in found
+
+
+def test_defaults_without_the_flags_of_other_methods():
   found = _resolve()
   assert found['algorithm'] == 'fedaboost'
   assert found['boost_rate'] == 0.01
@@ -20,77 +47,91 @@ def test_defaults_leave_out_what_other_methods_read():
   assert 'preset' not in found
 
 
-def test_preset_fills_and_single_flags_override():
+def test_a_preset_fills_and_single_flags_override():
   found = _resolve('--preset=fedaboost_mnist', '--rounds=7')
-  assert found['rounds'] == 7
-  assert found['num_clients'] == 264
-
-
-def test_preset_for_another_method():
+  assert (found['rounds'], found['num_clients']) == (7, 264)
   found = _resolve('--preset=fedaboost_mnist', '--algorithm=ditto')
   assert found['algorithm'] == 'ditto'
   assert found['personal_weight_decay'] == 1e-3
   assert 'boost_rate' not in found
 
 
-def test_what_overrides_a_preset_takes_its_dependants_along():
-  found = _resolve('--preset=fedaboost_mnist', '--partition=equal')
-  assert found['dirichlet_alpha'] is None
-  found = _resolve('--preset=cffl_mnist_size_p5', '--partition=dirichlet')
-  assert found['num_examples'] is None
-  found = _resolve('--preset=fedaboost_mnist', '--algorithm=dssgd')
-  assert found['client_fraction'] == 1
-  found = _resolve('--preset=corefed_fmnist', '--algorithm=standalone')
-  assert found['distances'] is False
-  found = _resolve('--preset=corefed_ablation_corefed', '--variant=cofed')
-  assert found['alignment'] == 'server'
+def test_flags_that_depend_on_an_overridden_one_are_reset():
+  for arguments, name, value in (
+    (
+      ['--preset=fedaboost_mnist', '--partition=equal'],
+      'dirichlet_alpha',
+      None,
+    ),
+    (
+      ['--preset=cffl_mnist_size_p5', '--partition=dirichlet'],
+      'num_examples',
+      None,
+    ),
+    (['--preset=fedaboost_mnist', '--algorithm=dssgd'], 'client_fraction', 1),
+    (['--preset=corefed_fmnist', '--algorithm=standalone'], 'distances', False),
+    (
+      ['--preset=corefed_ablation_corefed', '--variant=cofed'],
+      'alignment',
+      'server',
+    ),
+    (['--algorithm=moon', '--contrastive_weight=0'], 'temperature', 0.5),
+    (
+      ['--preset=fedquad_ablation_b05_m5_m05', '--quadruplet_weight=0'],
+      'margin_1',
+      1.0,
+    ),
+  ):
+    assert _resolve(*arguments)[name] == value, arguments
 
 
-_USUAL = {'corefed': (0.1, 0.07), 'moon': (5.0, 0.5)}
+def test_values_of_a_preset_without_effect_are_reported():
+  assert _notes() == []
+  assert _notes('--preset=fedaboost_mnist', '--algorithm=ditto') == []
+  # A given flag is no value of the preset.
+  assert _notes('--preset=fedaboost_mnist', '--rounds=3') == []
+  assert _notes('--preset=corefed_fmnist', '--algorithm=standalone') == [
+    "The preset's --distances=True has no effect with --algorithm=standalone."
+  ]
+  assert _notes('--preset=cffl_digits', '--partition=dirichlet') == [
+    "The preset's --num_examples=1000 has no effect with --partition=dirichlet."
+  ]
+  # The values that FedMDFG takes are those of the preset, or are reported.
+  assert _notes('--preset=fedaboost_mnist', '--algorithm=fed_mdfg') == [
+    "The preset's --client_weight_decay=0.001 has no effect with"
+    ' --algorithm=fed_mdfg.',
+    "The preset's --local_epochs=5 has no effect with --algorithm=fed_mdfg.",
+  ]
+  assert _notes('--preset=fedakd_ehr', '--algorithm=fedaboost') == [
+    "The preset's --focal_gamma=2.0 has no effect with --algorithm=fedaboost."
+  ]
 
 
-@pytest.mark.parametrize('algorithm', _USUAL)
-def test_methods_share_flags_and_not_their_defaults(algorithm):
-  found = _resolve(f'--algorithm={algorithm}')
-  pair = (found['contrastive_weight'], found['temperature'])
-  assert pair == _USUAL[algorithm]
+def test_methods_have_their_own_defaults():
+  for algorithm, expected in {
+    'corefed': {'contrastive_weight': 0.1, 'temperature': 0.07},
+    'moon': {'contrastive_weight': 5.0, 'temperature': 0.5},
+    'supcon_fl': {'temperature': 0.07, 'local_epochs': 5, 'batch_size': 128},
+    'ditto': {'proximal_weight': 0.1, 'local_epochs': 1, 'batch_size': 32},
+    'fed_prox': {'proximal_weight': 0.01},
+  }.items():
+    found = _resolve(f'--algorithm={algorithm}')
+    assert {name: found[name] for name in expected} == expected
+  found = _resolve('--preset=fedaboost_digits', '--algorithm=fed_prox')
+  assert found['proximal_weight'] == 0.01
 
 
-@pytest.mark.parametrize(
-  ('algorithm', 'name', 'value'),
-  [
-    ('supcon_fl', 'temperature', 0.07),
-    ('ditto', 'proximal_weight', 0.1),
-    ('fed_prox', 'proximal_weight', 0.01),
-    ('moon', 'temperature', 0.5),
-  ],
-)
-@pytest.mark.parametrize('preset', [[], ['--preset=fedaboost_digits']])
-def test_defaults_of_a_method(preset, algorithm, name, value):
-  assert _resolve(*preset, f'--algorithm={algorithm}')[name] == value
+def test_fedquad_and_its_baselines_train_five_epochs_of_128():
+  for algorithm in ('fedquad', 'moon', *_METRIC_LOSSES):
+    found = _resolve(f'--algorithm={algorithm}')
+    assert (found['local_epochs'], found['batch_size']) == (5, 128), algorithm
+    found = _resolve(f'--algorithm={algorithm}', '--local_epochs=1')
+    assert (found['local_epochs'], found['batch_size']) == (1, 128), algorithm
 
 
-@pytest.mark.parametrize(
-  ('algorithm', 'name', 'value'),
-  [
-    # The defaults of the other methods, given, are as good as any value.
-    ('moon', 'temperature', 0.07),
-    ('moon', 'contrastive_weight', 0.1),
-    ('fed_prox', 'proximal_weight', 0.1),
-    ('fed_prox', 'proximal_weight', 0.0),
-  ],
-)
-@pytest.mark.parametrize('preset', [None, 'fedquad_cifar100_iid_c10'])
-def test_what_is_given_wins_over_the_default_of_a_method(
-  preset, algorithm, name, value
+def test_a_given_flag_and_a_preset_win_over_the_default_of_a_method(
+  monkeypatch,
 ):
-  arguments = [f'--algorithm={algorithm}', f'--{name}={value}']
-  if preset:
-    arguments.append(f'--preset={preset}')
-  assert _resolve(*arguments)[name] == value
-
-
-def test_a_preset_wins_over_the_default_of_a_method(monkeypatch):
   preset = presets.Preset(
     source='a test',
     shared={'algorithm': 'moon'},
@@ -102,26 +143,13 @@ def test_a_preset_wins_over_the_default_of_a_method(monkeypatch):
   # A name that the flag knows.
   monkeypatch.setitem(presets.PRESETS, 'fedquad_digits', preset)
   found = _resolve('--preset=fedquad_digits')
-  assert found['algorithm'] == 'moon'
   assert (found['temperature'], found['contrastive_weight']) == (0.25, 5.0)
   found = _resolve('--preset=fedquad_digits', '--algorithm=fed_prox')
   assert found['proximal_weight'] == 3.0
-  found = _resolve('--preset=fedquad_digits', '--temperature=0.75')
-  assert found['temperature'] == 0.75
-
-
-def test_defaults_of_methods_are_of_flags_that_they_read():
-  for algorithm, defaults in methods.METHOD_DEFAULTS.items():
-    assert set(defaults) <= set(methods.METHOD_FLAGS[algorithm])
-
-
-def test_what_is_without_effect_has_the_default_of_the_method():
-  found = _resolve('--algorithm=moon', '--contrastive_weight=0')
-  assert found['temperature'] == 0.5
-  found = _resolve(
-    '--preset=fedquad_ablation_b05_m5_m05', '--quadruplet_weight=0'
-  )
-  assert (found['margin_1'], found['margin_2']) == (1.0, 0.5)
+  # The default of another method is as good as any value.
+  for arguments in ([], ['--preset=fedquad_digits']):
+    found = _resolve(*arguments, '--algorithm=moon', '--temperature=0.07')
+    assert found['temperature'] == 0.07
 
 
 def test_the_flags_of_this_process_are_left_alone():
@@ -130,270 +158,257 @@ def test_the_flags_of_this_process_are_left_alone():
   assert set(flags.FLAGS) == before
 
 
-@pytest.mark.parametrize(
-  ('arguments', 'message'),
-  [
+def test_flags_that_a_method_ignores_are_refused():
+  _check_refusals(
     (
-      ['--algorithm=fed_avg', '--boost_rate=0.1'],
-      '--boost_rate must not be given with --algorithm=fed_avg',
-    ),
-    (
-      ['--preset=fedaboost_mnist', '--uniform'],
-      '--uniform must not be given with --algorithm=fedaboost',
-    ),
-    (
-      ['--runtime=native', '--device=cpu'],
-      '--device must not be given with --runtime=native',
-    ),
-    (
-      ['--runtime=native', '--client_threads=2'],
-      '--client_threads must not be given with --runtime=native',
-    ),
-    (
-      ['--noboosting', '--boost_rate=0.1'],
-      '--boost_rate must not be given with --boosting=False',
-    ),
-    (
-      ['--partition=equal', '--dirichlet_alpha=0.1'],
-      '--dirichlet_alpha must not be given with --partition=equal',
-    ),
-    (
-      ['--partition=class', '--dirichlet_alpha=0.1'],
-      '--dirichlet_alpha must not be given with --partition=class',
-    ),
-    (
-      ['--partition=dirichlet', '--num_examples=9'],
-      '--num_examples must not be given with --partition=dirichlet',
-    ),
-    (
-      ['--validation_fraction=0.1'],
-      '--validation_fraction must not be given with --split=client',
-    ),
-    (
-      ['--split=server', '--holdout_fraction=0.1'],
-      '--holdout_fraction must not be given with --split=server',
-    ),
-    (
-      ['--split=server', '--task=mnist', '--test_fraction=0.1'],
-      '--test_fraction must not be given with --split=server --task=mnist, wh',
-    ),
-    (
-      ['--algorithm=dssgd', '--client_fraction=0.5'],
-      '--client_fraction must not be given with --algorithm=dssgd',
-    ),
-    (
-      ['--partition=equal', '--balance_cap'],
-      '--balance_cap must not be given with --partition=equal',
-    ),
-    (
-      ['--task=femnist', '--partition=writer', '--min_samples=3'],
-      '--min_samples must not be given with --partition=writer',
-    ),
-    (
-      ['--algorithm=standalone', '--distances'],
-      '--distances must not be given with --algorithm=standalone',
-    ),
-    (
-      ['--preset=cffl_digits', '--distances'],
-      '--distances must not be given with --algorithm=cffl',
-    ),
-    (
-      ['--algorithm=dssgd', '--distances'],
-      '--distances must not be given with --algorithm=dssgd',
-    ),
-    (
-      ['--algorithm=corefed', '--variant=cofed', '--alignment=client'],
-      '--alignment must not be given with --variant=cofed',
-    ),
-    (
-      ['--algorithm=corefed', '--variant=cofed', '--beta=0.1'],
-      '--beta must not be given with --variant=cofed',
-    ),
-    (
-      ['--algorithm=corefed', '--variant=refed', '--nogradient_reuse'],
-      '--gradient_reuse must not be given with --variant=refed',
-    ),
-    (
-      ['--algorithm=corefed', '--variant=refed', '--temperature=1'],
-      '--temperature must not be given with --variant=refed --alignment=server',
-    ),
-    (
-      ['--algorithm=corefed', '--contrastive_weight=1'],
-      '--contrastive_weight must not be given with --alignment=server',
-    ),
-    (
-      ['--algorithm=fed_mdfg', '--local_epochs=2'],
-      '--local_epochs must not be given with --algorithm=fed_mdfg',
-    ),
-    (
-      ['--algorithm=fed_mgda', '--q=0.5'],
-      '--q must not be given with --algorithm=fed_mgda',
-    ),
-    *(
-      (
-        ['--algorithm=fedquad', '--quadruplet_weight=0', flag],
-        f'--{name} must not be given with --quadruplet_weight=0.0, which lea',
-      )
-      for name, flag in (
-        ('margin_1', '--margin_1=2'),
-        ('margin_2', '--margin_2=0.5'),
-        ('squared', '--squared'),
-        ('resample', '--resample=once'),
-      )
-    ),
-    (
-      ['--algorithm=triplet_fl', '--metric_weight=0', '--margin=2'],
-      '--margin must not be given with --metric_weight=0.0',
-    ),
-    (
-      ['--algorithm=triplet_fl', '--metric_weight=0', '--resample=once'],
-      '--resample must not be given with --metric_weight=0.0',
-    ),
-    *(
-      (
-        ['--algorithm=quadruplet_fl', '--metric_weight=0', f'--{name}=2'],
-        f'--{name} must not be given with --metric_weight=0.0',
-      )
-      for name in ('margin_1', 'margin_2')
-    ),
-    (
-      ['--algorithm=quadruplet_fl', '--metric_weight=0', '--resample=epoch'],
-      '--resample must not be given with --metric_weight=0.0',
-    ),
-    (
-      ['--algorithm=supcon_fl', '--metric_weight=0', '--temperature=1'],
-      '--temperature must not be given with --algorithm=supcon_fl --metric_we',
-    ),
-    (
-      ['--algorithm=moon', '--contrastive_weight=0', '--temperature=1'],
-      '--temperature must not be given with --algorithm=moon --contrastive_we',
-    ),
-    # Two classes leave no second negative.
-    *(
-      (
-        [f'--algorithm={name}', '--task=adult', '--margin_2=1'],
-        '--margin_2 must not be given with --task=adult',
-      )
-      for name in ('fedquad', 'quadruplet_fl')
-    ),
-    (
-      ['--algorithm=moon', '--nouse_ce'],
-      '--use_ce must not be given with --algorithm=moon',
-    ),
-    (
-      ['--algorithm=triplet_fl', '--margin_1=1'],
-      '--margin_1 must not be given with --algorithm=triplet_fl',
-    ),
-    (
-      ['--algorithm=quadruplet_fl', '--squared'],
-      '--squared must not be given with --algorithm=quadruplet_fl',
-    ),
-    (
-      ['--algorithm=supcon_fl', '--resample=once'],
-      '--resample must not be given with --algorithm=supcon_fl',
-    ),
-    (
-      ['--preset=fedquad_digits', '--metric_weight=1'],
-      '--metric_weight must not be given with --algorithm=fedquad',
-    ),
-    (
-      ['--task=femnist', '--data_fraction=0.5'],
-      '--data_fraction must not be given with --task=femnist',
-    ),
-    (
-      ['--split=server', '--task=cifar100', '--test_fraction=0.1'],
-      '--test_fraction must not be given with --split=server --task=cifar100',
-    ),
-    (
-      ['--preset=cffl_digits', '--pretrain_epochs=3'],
-      '--pretrain_epochs must not be given with --pretrain=False',
-    ),
-    (
-      ['--preset=cffl_digits', '--free_rider_kind=zero'],
-      '--free_rider_kind must not be given with --free_riders=0',
-    ),
-    (
-      ['--preset=cffl_digits', '--algorithm=standalone', '--free_riders=1'],
-      '--free_riders must not be given with --algorithm=standalone',
-    ),
-  ],
-)
-def test_flags_without_effect_are_refused(arguments, message):
-  with pytest.raises(settings.SettingsError, match=message):
-    _resolve(*arguments)
+      f'{line} --algorithm={algorithm}',
+      f'{line.split()[-1].split("=")[0]} must not be given with'
+      f' --algorithm={algorithm}, which',
+    )
+    for algorithm, line in (
+      ('fed_avg', '--boost_rate=0.1'),
+      ('fedaboost', '--preset=fedaboost_mnist --uniform'),
+      ('fedaboost', '--focal_gamma=1'),
+      ('fed_mgda', '--q=0.5'),
+      ('moon', '--use_ce'),
+      ('triplet_fl', '--margin_1=1'),
+      ('quadruplet_fl', '--squared'),
+      ('supcon_fl', '--resample=once'),
+      ('fedquad', '--preset=fedquad_digits --metric_weight=1'),
+      ('standalone', '--preset=cffl_digits --free_riders=1'),
+      ('dssgd', '--client_fraction=0.5'),
+      ('dssgd', '--distances'),
+      ('cffl', '--preset=cffl_digits --distances'),
+      ('standalone', '--distances'),
+      ('fed_mdfg', '--local_epochs=2'),
+      ('fed_mdfg', '--client_optimizer=adam'),
+      ('scaffold', '--server_optimizer=adam'),
+      ('pfed_ck', '--server_optimizer=adam'),
+    )
+  )
 
 
-def test_what_a_method_cannot_do_without():
+def test_flags_without_effect_are_refused():
+  """Each line's last flag has no effect with the second text."""
+  _check_refusals(
+    (
+      line,
+      f'{line.split()[-1].split("=")[0]} must not be given with {others}, which'
+      ' leaves it without effect.',
+    )
+    for line, others in (
+      ('--runtime=native --device=cpu', '--runtime=native'),
+      ('--runtime=remote --client_threads=2', '--runtime=remote'),
+      ('--workers=a:1', '--runtime=device'),
+      ('--noboosting --boost_rate=0.1', '--boosting=False'),
+      ('--partition=equal --dirichlet_alpha=0.1', '--partition=equal'),
+      ('--partition=equal --balance_cap', '--partition=equal'),
+      ('--partition=dirichlet --num_examples=9', '--partition=dirichlet'),
+      # The default of the task.
+      ('--task=adult --dirichlet_alpha=0.1', '--partition=power_law'),
+      (
+        '--task=femnist --partition=writer --min_samples=3',
+        '--task=femnist',
+      ),
+      ('--task=femnist --data_fraction=0.5', '--task=femnist'),
+      (
+        '--partition=covariate_shift --shift_method=pc1_sort --shift=2',
+        '--shift_method=pc1_sort',
+      ),
+      ('--max_events=3', '--task=digits'),
+      ('--validation_fraction=0.1', '--split=client'),
+      ('--split=server --holdout_fraction=0.1', '--split=server'),
+      (
+        '--split=server --task=mnist --test_fraction=0.1',
+        '--split=server --task=mnist',
+      ),
+      ('--server_learning_rate=0.1', '--server_optimizer=None'),
+      ('--algorithm=cffl --pretrain_epochs=3', '--pretrain=False'),
+      ('--algorithm=cffl --free_rider_kind=zero', '--free_riders=0'),
+      (
+        '--algorithm=corefed --variant=cofed --alignment=client',
+        '--variant=cofed',
+      ),
+      (
+        '--algorithm=corefed --variant=cofed --distillation_rate=0.1',
+        '--variant=cofed',
+      ),
+      (
+        '--algorithm=corefed --variant=refed --gradient_reuse=0',
+        '--variant=refed',
+      ),
+      (
+        '--algorithm=corefed --variant=refed --temperature=1',
+        '--variant=refed --alignment=server',
+      ),
+      (
+        '--algorithm=corefed --contrastive_weight=1',
+        '--alignment=server',
+      ),
+      (
+        '--algorithm=fedquad --quadruplet_weight=0 --margin_1=2',
+        '--quadruplet_weight=0.0',
+      ),
+      (
+        '--algorithm=quadruplet_fl --metric_weight=0 --resample=epoch',
+        '--metric_weight=0.0',
+      ),
+      (
+        '--algorithm=triplet_fl --mining=hard --resample=once',
+        '--mining=hard',
+      ),
+      (
+        '--algorithm=supcon_fl --metric_weight=0 --temperature=1',
+        '--metric_weight=0.0',
+      ),
+      (
+        '--algorithm=moon --contrastive_weight=0 --temperature=1',
+        '--contrastive_weight=0.0',
+      ),
+      # Two classes leave no second negative.
+      ('--algorithm=fedquad --task=adult --margin_2=1', '--task=adult'),
+      (
+        '--algorithm=fedakd --granularity=single_step --batch_size=2',
+        '--granularity=single_step',
+      ),
+      (
+        '--algorithm=fedakd --down_weight=0 --up_weight=0'
+        ' --distillation_temperature=2',
+        '--down_weight=0.0 --up_weight=0.0',
+      ),
+    )
+  )
+
+
+def test_values_outside_the_limits_are_refused():
+  _check_refusals(
+    (
+      ('--rounds=0', '--rounds must be at least 1, found 0.'),
+      (
+        '--client_learning_rate=-1',
+        '--client_learning_rate must be at least 0',
+      ),
+      (
+        '--client_learning_rate=nan',
+        '--client_learning_rate must be finite, f',
+      ),
+      ('--focal_weight=inf', '--focal_weight must be finite, found inf.'),
+      (
+        '--client_fraction=0',
+        '--client_fraction must be above 0 and at most 1, found 0.0.',
+      ),
+      (
+        '--model_seed=4294967296',
+        '--model_seed must be at least 0 and at most 4294967295, found 4294967',
+      ),
+      ('--weight_sign=0', '--weight_sign must be -1 or 1, found 0.'),
+      ('--dirichlet_alpha=0', '--dirichlet_alpha must be above 0, found 0.0.'),
+      (
+        '--algorithm=fed_mdfg --angle=2',
+        '--angle must be at least 0 and at most 1.57',
+      ),
+    )
+  )
+
+
+def test_a_choice_of_another_method_is_refused():
+  _check_refusals(
+    (
+      (
+        '--algorithm=cgsv --variant=cofed',
+        '--variant must be one of original, fedakd with --algorithm=cgsv, found'
+        " 'cofed'.",
+      ),
+      (
+        '--algorithm=fedakd --variant=fedakd',
+        '--variant must be one of full, all_data, single_dist, correct_agg w',
+      ),
+    )
+  )
+
+
+def test_text_that_a_flags_file_cannot_hold_is_refused():
+  for name in ('output_dir', 'data_dir', 'compare_with'):
+    for text in (' ', ' x', 'x ', 'a\nb', '\udcff'):
+      found = _refusal([f'--{name}={text}'])
+      assert found.startswith(f'--{name} must be a line of text'), text
+
+
+def test_values_that_a_method_requires():
   # Holdout parts of the clients can be what its server validates on.
   assert _resolve('--algorithm=cffl')['split'] == 'client'
-  message = '--algorithm=fed_rdn must be given with --split=client, found --spl'
-  with pytest.raises(settings.SettingsError, match=message):
-    _resolve('--algorithm=fed_rdn', '--split=server')
+  _check_refusals(
+    [
+      (
+        '--algorithm=fed_rdn --split=server',
+        '--algorithm=fed_rdn must be given with --split=client, found'
+        ' --split=server.',
+      )
+    ]
+  )
 
 
-@pytest.mark.parametrize(
-  ('algorithm', 'flag'),
-  [
-    ('moon', 'contrastive_weight'),  # Beside --alignment, which is corefed's.
-    ('moon', 'temperature'),
-    ('supcon_fl', 'temperature'),
-    ('triplet_fl', 'margin'),
-    ('quadruplet_fl', 'margin_2'),
-    ('fedquad', 'margin_2'),
-    ('fed_prox', 'proximal_weight'),
-  ],
-)
-def test_flags_of_several_methods_are_not_refused(algorithm, flag):
-  assert _resolve(f'--algorithm={algorithm}', f'--{flag}=0.3')[flag] == 0.3
+def test_every_flag_can_be_given_to_every_method_that_has_it():
+  """With its default, unless that has no effect."""
+  for method in methods.METHODS.values():
+    usual = _resolve(f'--algorithm={method.name}')
+    for flag in method.flags:
+      if flag.default is None or settings._ineffective(usual).get(flag.name):
+        continue
+      found = _resolve(
+        f'--algorithm={method.name}', f'--{flag.name}={flag.default}'
+      )
+      assert found == usual, (method.name, flag.name)
 
 
-@pytest.mark.parametrize('value', ['nan', 'inf'])
-def test_numbers_must_be_finite(value):
-  with pytest.raises(settings.SettingsError, match=f'finite, found {value}'):
-    _resolve(f'--client_learning_rate={value}')
-
-
-@pytest.mark.parametrize(
-  'arguments',
-  [
-    ['--preset=fedaboost_mnist'],
-    ['--preset=fedaboost_femnist_2', '--algorithm=ditto'],
-    ['--preset=fedaboost_digits_without_boosting', '--compare_with=a'],
-    ['--preset=cffl_freerider'],
-    ['--preset=cffl_adult_size_p5', '--algorithm=dssgd', '--upload_rate=0.1'],
-    ['--preset=corefed_fmnist', '--task=mnist', '--nogradient_reuse'],
-    ['--preset=corefed_ablation_refed'],
-    ['--preset=corefed_cifar', '--algorithm=fed_mdfg'],
-    ['--preset=fedquad_digits', '--nouse_ce', '--data_fraction=0.5'],
-    ['--preset=fedquad_ablation_b05_m5_m05', '--quadruplet_weight=0'],
-    ['--preset=fedquad_cifar100_a05_c200', '--algorithm=moon'],
-    ['--algorithm=moon', '--contrastive_weight=0'],
-    ['--algorithm=fed_prox'],
-    ['--algorithm=supcon_fl', '--metric_weight=0'],
-  ],
-)
-def test_text_gives_the_same_settings_as_a_flagfile(arguments, tmp_path):
-  found = _resolve(*arguments)
+def test_text_gives_the_same_settings_as_a_flagfile(tmp_path):
   path = tmp_path / 'flags.txt'
-  path.write_text(settings.to_text(found, 'some preset'))
-  assert _resolve(f'--flagfile={path}') == found
+  for line in (
+    '--preset=fedaboost_mnist',
+    '--preset=fedaboost_femnist_2 --algorithm=ditto',
+    '--preset=fedaboost_digits_without_boosting --compare_with=a',
+    '--preset=cffl_freerider',
+    '--preset=corefed_ablation_refed',
+    '--preset=fedquad_digits --nouse_ce --data_fraction=0.5',
+    '--preset=fedquad_ablation_b05_m5_m05 --quadruplet_weight=0',
+    '--algorithm=moon --contrastive_weight=0',
+    '--algorithm=fed_avg --server_optimizer=adam --server_learning_rate=0.1',
+  ):
+    found = _resolve(*line.split())
+    path.write_text(settings.to_text(found, 'some preset'))
+    assert _resolve(f'--flagfile={path}') == found, line
 
 
-def test_same_run(tmp_path):
+def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
   text = settings.to_text(_resolve('--rounds=3'), None)
   assert not settings.check_same_run(tmp_path, text)
   (tmp_path / settings.FLAGS_FILE).write_text(text)
   assert settings.check_same_run(tmp_path, text)
   moved = settings.to_text(_resolve('--rounds=3', '--data_dir=x'), None)
   assert settings.check_same_run(tmp_path, moved)
-
-
-def test_another_run_is_refused_with_the_differences(tmp_path):
-  text = settings.to_text(_resolve('--rounds=3'), None)
-  (tmp_path / settings.FLAGS_FILE).write_text(text)
   other = settings.to_text(_resolve('--rounds=4', '--num_clients=5'), None)
   with pytest.raises(
     settings.SettingsError,
     match='--num_clients is not set there and 5 here; --rounds is 3 there',
   ):
     settings.check_same_run(tmp_path, other)
+  for content in (b'--uniform\n', b'\xff'):
+    (tmp_path / settings.FLAGS_FILE).write_bytes(content)
+    with pytest.raises(settings.SettingsError, match='^--output_dir='):
+      settings.check_same_run(tmp_path, text)
+
+
+def test_help_has_every_flag_under_its_method():
+  text = help_text.help_text()
+  for group in run_flags.GROUPS:
+    assert f'{group}:\n' in text
+  parts = text.split('\n\n')
+  for method in methods.METHODS.values():
+    (part,) = [
+      part for part in parts if part.startswith(f'--algorithm={method.name}:')
+    ]
+    for flag in method.flags:
+      assert f'--{flag.name}' in part or f'--[no]{flag.name}' in part
+    for name, value in method.defaults.items():
+      assert f'--{name}' in part and f'default {value}]' in part
+  assert max(map(len, text.splitlines())) <= 80

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,10 +6,12 @@ from launchers.options import methods
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
 from launchers.runs import contributions
+from launchers.runs import processes
 from launchers.runs import training
 
 _FLAGS = (
   '--preset=fedakd_digits',
+  '--algorithm=fed_sac',
   '--model=mlp_fedaboost',
   '--num_clients=3',
   '--partition=equal',
@@ -22,7 +22,7 @@ _FLAGS = (
 
 @pytest.fixture(scope='module')
 def resolved():
-  flag_values = train_flags.parse([*_FLAGS, '--algorithm=fed_sac'])
+  flag_values = train_flags.parse([*_FLAGS])
   settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
   training.set_runtime(settings)
   return settings, training.build_task(settings)
@@ -30,23 +30,23 @@ def resolved():
 
 def test_only_fed_sac_needs_them(tmp_path, resolved):
   settings, task = resolved
-  for algorithm in methods.METHOD_FLAGS:
-    others = {**settings, 'algorithm': algorithm}
-    assert methods.needs_contributions(others) == (algorithm == 'fed_sac')
-  others = {**settings, 'algorithm': 'fed_avg'}
-  assert contributions.of_clients(others, task, tmp_path) is None
+  for algorithm in methods.METHODS:
+    if algorithm != 'fed_sac':
+      others = {**settings, 'algorithm': algorithm}
+      assert contributions.of_clients(others, task, tmp_path) is None
   contributions.keep(None, tmp_path)
   assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_they_are_the_accuracies_of_clients_that_train_alone(
   tmp_path, resolved
 ):
   settings, task = resolved
   found = contributions.of_clients(settings, task, tmp_path)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = methods.build_process(
-    {**settings, 'algorithm': 'standalone'}, task, None
+  process = processes.build_process(
+    {**settings, 'algorithm': 'standalone'}, task
   )
   state = process.initialize()
   for _ in range(2):
@@ -61,12 +61,9 @@ def test_they_are_the_accuracies_of_clients_that_train_alone(
   assert max(found) > 0.2  # They have learnt something.
 
 
-def test_a_run_that_goes_on_finds_them(tmp_path, resolved):
+def test_a_resumed_run_reads_them_from_its_directory(tmp_path, resolved):
   settings, task = resolved
   contributions.keep([0.25, 0.5, 1.0], tmp_path)
-  assert json.loads((tmp_path / contributions.FILE).read_text()) == [
-    0.25,
-    0.5,
-    1.0,
-  ]
+  text = (tmp_path / contributions.FILE).read_text()
+  assert text == '[0.25, 0.5, 1.0]'
   assert contributions.of_clients(settings, task, tmp_path) == [0.25, 0.5, 1.0]

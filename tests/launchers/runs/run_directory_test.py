@@ -88,7 +88,7 @@ class TestCheckpoints:
     )
     with (
       pytest.warns(UserWarning, match=r'must have shape \(9, 3\), found'),
-      pytest.warns(UserWarning, match='starting anew'),
+      pytest.warns(UserWarning, match='starting over'),
     ):
       state, start = directory.load_checkpoint(other)
     assert start == 0 and state is other

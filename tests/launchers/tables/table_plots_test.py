@@ -1,10 +1,10 @@
 """Tests of the tables' pictures: the data drawn is the data in the files."""
 
 import numpy as np
-import pytest
 
 from launchers.plots import distance_plots
 from launchers.plots import embedding_plots
+from launchers.runs import embeddings
 from launchers.tables import definitions
 from launchers.tables import table_plots
 from launchers.tables import table_runs
@@ -39,26 +39,18 @@ def test_free_riders_have_no_point(tmp_path):
   assert len(figure.axes[0].collections) == 2
 
 
-@pytest.mark.parametrize(('number', 'grid'), [(1, 1), (3, 3), (4, 4), (5, 6)])
-def test_panels_without_a_method_are_blank(tmp_path, number, grid):
+def test_panels_without_a_method_are_blank(tmp_path):
   alone = fake_run.write(tmp_path / 'alone', [0.5, 0.6])
-  runs = {str(i): alone for i in range(number)}
-  figure = table_plots.scatter(alone, runs, tmp_path / 'x.png')
-  assert len(figure.axes) == grid
-  assert sum(axes.axison for axes in figure.axes) == number
+  for number, grid in ((1, 1), (3, 3), (4, 4), (5, 6)):
+    runs = {str(i): alone for i in range(number)}
+    figure = table_plots.scatter(alone, runs, tmp_path / 'x.png')
+    assert len(figure.axes) == grid
+    assert sum(axes.axison for axes in figure.axes) == number
 
 
 def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
   table = definitions.TABLES['corefed_ablation']
-  planner = table_runs.Planner(
-    table,
-    num_seeds=2,
-    rounds=None,
-    scale=1.0,
-    dataset=None,
-    data_dir=None,
-    output_dir=tmp_path,
-  )
+  planner = tiny_table.planner(table, num_seeds=2, output_dir=tmp_path)
   for run in table_runs.distinct(planner.rows(table.cells)):
     fake_run.write(run.output_dir, [0.5, 0.6])
   drawn = {}
@@ -82,15 +74,7 @@ def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
 
 def test_figures_of_a_table(tmp_path, monkeypatch):
   monkeypatch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
-  planner = table_runs.Planner(
-    tiny_table.TABLE,
-    num_seeds=1,
-    rounds=None,
-    scale=1.0,
-    dataset=None,
-    data_dir=None,
-    output_dir=tmp_path,
-  )
+  planner = tiny_table.planner(output_dir=tmp_path)
   for run in table_runs.distinct(planner.rows(['digits'])):
     fake_run.write(run.output_dir, [0.5, 0.6, 0.7])
   paths = table_plots.write_figures(
@@ -104,73 +88,50 @@ def test_figures_of_a_table(tmp_path, monkeypatch):
   assert sorted(paths) == sorted((tmp_path / 'plots').iterdir())
 
 
-def _fedquad_planner(output_dir, figure_round=None, methods=None):
-  table = definitions.TABLES['fedquad_table1']
-  return table_runs.Planner(
-    table if methods is None else table.restricted_to(methods),
-    num_seeds=2,
-    rounds=None,
-    scale=0.015,
-    dataset=None,
-    data_dir=None,
-    output_dir=output_dir,
-    figure_round=figure_round,
-  )
-
-
-@pytest.fixture(name='drawn')
-def _drawn(monkeypatch):
-  """What was asked to be drawn: file name -> (titles, directories, round)."""
+def test_embeddings_are_drawn_of_the_first_seed(tmp_path, monkeypatch):
+  """Title -> (directory, round), by the name of the file."""
   drawn = {}
 
-  def draw(runs, round_number, path):
-    folders = [folder for folder, _ in runs.values()]
-    for folder, settings in runs.values():
-      assert settings['output_dir'] == str(folder)
-    drawn[path.name] = (list(runs), folders, round_number)
+  def embed(settings, output_dir, round_number, **limits):
+    assert settings['output_dir'] == str(output_dir)
+    assert limits == {'max_classes': 10, 'max_examples': 2000}
+    return output_dir, round_number
 
-  monkeypatch.setattr(embedding_plots, 'embeddings', draw)
-  return drawn
+  def draw(runs, path):
+    drawn[path.name] = runs
 
+  monkeypatch.setattr(embeddings, 'of_run', embed)
+  monkeypatch.setattr(embedding_plots, 'scatter', draw)
+  name = 'fedquad_table1'
 
-_EMBEDDINGS = 'fedquad_table1_cifar10_iid_c10_embeddings.png'
+  def write(methods, figure_round=None):
+    drawn.clear()
+    table = definitions.TABLES[name].restricted_to(methods)
+    planner = tiny_table.planner(
+      table,
+      num_seeds=2,
+      scale=0.015,
+      output_dir=tmp_path,
+      figure_round=figure_round,
+    )
+    return table_plots.write_figures(
+      name, planner, table.cells, tmp_path / 'plots'
+    )
 
-
-@pytest.mark.parametrize('figure_round', [None, 5])
-def test_embeddings_are_drawn_of_the_first_seed(tmp_path, drawn, figure_round):
-  planner = _fedquad_planner(tmp_path, figure_round)
-  paths = table_plots.write_figures(
-    'fedquad_table1', planner, ['cifar10_iid_c10'], tmp_path / 'plots'
-  )
-  assert [path.name for path in paths] == [_EMBEDDINGS] == list(drawn)
-  titles, folders, number = drawn[_EMBEDDINGS]
-  assert titles == ['fed_avg', 'fedquad']
-  assert number == figure_round
-  preset = tmp_path / 'runs/fedquad_cifar10_iid_c10'
-  assert folders == [
-    preset / f'{method}-data_fraction=0.015/seed_0' for method in titles
-  ]
-
-
-def test_cells_without_a_method_of_the_picture_have_none(tmp_path, drawn):
-  planner = _fedquad_planner(tmp_path)
-  cells = planner.table.cells
-  table_plots.write_figures('fedquad_table1', planner, cells, tmp_path)
+  paths = write(definitions.TABLES[name].methods, 5)
   # Centralised training is neither FedAvg nor FedQuad.
-  assert list(drawn) == [
-    f'fedquad_table1_cifar10_{setting}_embeddings.png'
+  files = [
+    f'{name}_cifar10_{setting}_embeddings.png'
     for setting in ('iid_c10', 'a03_c10', 'a05_c10')
   ]
-
-
-@pytest.mark.parametrize(
-  ('methods', 'expected'),
-  [(['moon'], []), (['fedquad', 'moon'], [['fedquad']])],
-)
-def test_only_the_methods_that_are_wanted_are_drawn(
-  tmp_path, drawn, methods, expected
-):
-  planner = _fedquad_planner(tmp_path, methods=methods)
-  cells = ['cifar10_iid_c10']
-  table_plots.write_figures('fedquad_table1', planner, cells, tmp_path)
-  assert [titles for titles, *_ in drawn.values()] == expected
+  assert [path.name for path in paths] == files == list(drawn)
+  preset = tmp_path / 'runs/fedquad_cifar10_iid_c10'
+  assert drawn[files[0]] == {
+    method: (preset / f'{method}-data_fraction=0.015/seed_0', 5)
+    for method in ('fed_avg', 'fedquad')
+  }
+  # Only the requested methods, of the last round.
+  write(['fedquad', 'moon'])
+  assert [list(runs) for runs in drawn.values()] == [['fedquad']] * 3
+  assert drawn[files[0]]['fedquad'][1] is None
+  assert write(['moon']) == []

@@ -7,7 +7,6 @@ import pytest
 from launchers.tables import definitions
 from launchers.tables import published
 from launchers.tables import table_report
-from launchers.tables import table_runs
 from tests.launchers import tiny_table
 
 _NAN = math.nan
@@ -21,13 +20,10 @@ def _tables(monkeypatch):
 
 def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
   """A row of the tiny table; `of_row` are its name, paper, rounds, scale."""
-  planner = table_runs.Planner(
-    tiny_table.TABLE,
+  planner = tiny_table.planner(
     num_seeds=len(values),
     rounds=of_row.get('rounds'),
     scale=of_row.get('scale', 1.0),
-    dataset=None,
-    data_dir=None,
     output_dir=pathlib.Path('a b'),
   )
   (row,) = (
@@ -99,13 +95,6 @@ def test_a_share_of_the_data_is_marked(tmp_path):
   assert any('share of the data: 0.5, not 1;' in line for line in lines)
 
 
-def test_the_whole_of_the_data_is_not_marked():
-  for scale in (1, 1.0):
-    row = _build([98.0, 99.0], scale=scale)
-    assert row['marks'] == ''
-    assert 'data_fraction' not in row['commands']
-
-
 def test_files_hold_the_rows_and_a_grid(tmp_path):
   rows = [
     _build([_NAN, _NAN], method='fed_avg', paper=published.Number(3.0, _NAN)),
@@ -170,11 +159,8 @@ def test_tables_of_one_directory_keep_each_other_s_rows(tmp_path):
 
 def test_synthetic_records_are_called_that(tmp_path):
   name, cell = 'fedakd_table4', 'ehr'
-  planner = table_runs.Planner(
+  planner = tiny_table.planner(
     definitions.TABLES[name],
-    num_seeds=1,
-    rounds=None,
-    dataset=None,
     scale=0.5,
     data_dir=str(tmp_path),
     output_dir=tmp_path,

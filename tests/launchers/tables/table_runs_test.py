@@ -11,18 +11,9 @@ from tests.launchers import tiny_table
 _OUT = pathlib.Path('out')
 
 
-def _planner(
-  table=tiny_table.TABLE, num_seeds=2, rounds=None, dataset=None, scale=1.0
-):
-  return table_runs.Planner(
-    table,
-    num_seeds=num_seeds,
-    rounds=rounds,
-    scale=scale,
-    dataset=dataset,
-    data_dir='data',
-    output_dir=_OUT,
-  )
+def _planner(table=tiny_table.TABLE, **choices):
+  defaults = {'num_seeds': 2, 'data_dir': 'data', 'output_dir': _OUT}
+  return tiny_table.planner(table, **{**defaults, **choices})
 
 
 def test_a_run_is_a_command_with_all_seeds_alike():
@@ -151,14 +142,14 @@ def test_a_share_of_the_data_is_in_the_name_of_a_run():
   assert run.output_dir == folder / name / 'seed_1'
 
 
-@pytest.mark.parametrize('scale', [1, 1.0])
-def test_the_whole_of_the_data_leaves_the_names_of_runs_as_they_are(scale):
-  run = _planner(scale=scale).run('digits', 'cffl', 1)
-  assert run.output_dir == (
-    _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
-  )
-  assert not any('data_fraction' in argument for argument in run.arguments)
-  assert run.settings['data_fraction'] == 1
+def test_the_whole_of_the_data_leaves_the_names_of_runs_as_they_are():
+  for scale in (1, 1.0):
+    run = _planner(scale=scale).run('digits', 'cffl', 1)
+    assert run.output_dir == (
+      _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
+    )
+    assert not any('data_fraction' in argument for argument in run.arguments)
+    assert run.settings['data_fraction'] == 1
 
 
 def test_references_use_the_same_share_of_the_data():

@@ -1,4 +1,4 @@
-"""Memory stays flat however the cohorts change."""
+"""Memory use stays constant when cohorts change."""
 
 import gc
 
@@ -10,13 +10,14 @@ import tensorflow as tf
 from tests.algorithms import linear_task
 from tff_fair import algorithms
 
+pytestmark = pytest.mark.full
+
 # TensorFlow 2.14 itself loses some 50 bytes with every eager tensor on Python
 # 3.11 (a loop of `x + 1` shows it), which makes a few MiB here. A graph or a
 # state of the size of this table kept by mistake makes hundreds.
 _MOST_MIB = 32
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures('default_runtime')
 def test_200_rounds_with_changing_cohorts():
   num_clients = 40

@@ -16,9 +16,12 @@ ROWS = tff.SequenceType(
 )
 
 
-@pytest.mark.parametrize(
-  ('value', 'value_type', 'found'),
-  [
+def _from_python(value, value_type):
+  return values.from_python(value, value_type, values.Mirror())
+
+
+def test_bad_arguments_are_refused():
+  for value, value_type, found in (
     (np.int64(1), tff.TensorType(np.int32), r'int32, found int64\[\]'),
     (1.5, tff.TensorType(np.int32), r'int32, found 1.5'),
     ('one', tff.TensorType(np.float32), "float32, found 'one'"),
@@ -39,19 +42,17 @@ ROWS = tff.SequenceType(
     (
       (1, 2),
       tff.FederatedType(np.int32, tff.CLIENTS),
-      'a list with an entry a client, found tuple',
+      'a list with an entry per client, found tuple',
     ),
-  ],
-)
-def test_bad_arguments_are_refused(value, value_type, found):
-  with pytest.raises(TypeError, match=found):
-    values.from_python(value, value_type)
+  ):
+    with pytest.raises(TypeError, match=found):
+      _from_python(value, value_type)
 
 
 def test_structures_of_all_kinds_are_taken():
   pair = collections.namedtuple('pair', ['a', 'b'])
   for value in ({'a': 1, 'b': 2.0}, pair(1, 2.0), (1, 2.0), [1, 2.0]):
-    converted = values.from_python(value, PAIR)
+    converted = _from_python(value, PAIR)
     assert [int(converted[0]), float(converted[1])] == [1, 2.0]
 
 
@@ -60,12 +61,12 @@ def test_a_list_becomes_a_data_set():
     collections.OrderedDict(b=np.arange(n, dtype=np.float32), a=n)
     for n in (2, 3)
   ]
-  dataset = values.from_python(elements, ROWS)
+  dataset = _from_python(elements, ROWS)
   assert [(e['a'], len(e['b'])) for e in dataset.as_numpy_iterator()] == [
     (2, 2),
     (3, 3),
   ]
-  empty = values.from_python([], ROWS)
+  empty = _from_python([], ROWS)
   assert not list(empty)
   assert list(empty.element_spec) == ['b', 'a']
 
@@ -77,38 +78,28 @@ def test_the_number_of_clients():
 
   def count(value, *types):
     value_type = tff.to_type(types)
-    return values.count_clients(
-      values.from_python(value, value_type), value_type
-    )
+    return values.count_clients(_from_python(value, value_type), value_type)
 
   assert count(([1, 2], 3, [4, 5], 6), client, server, client, same) == 2
   assert count((1,), server) == 0
-  with pytest.raises(ValueError, match=r'one entry a client, found \[1, 2\]'):
+  with pytest.raises(ValueError, match=r'one entry per client, found \[1, 2\]'):
     count(([1, 2], [1]), client, client)
 
 
-def test_an_array_that_comes_back_is_not_converted_again():
+def test_an_array_that_is_passed_back_is_not_converted_again():
   tensor = tf.random.stateless_normal([3, 2], seed=[0, 1])
   array_type = tff.TensorType(np.float32, [3, 2])
-  array = values.to_python(tensor, array_type, 0)
+  mirror = values.Mirror()
+  array = values.to_python(tensor, array_type, 0, mirror)
   np.testing.assert_array_equal(array, tensor.numpy())
-  assert values.from_python(array, array_type) is tensor
-  # Equal, but not the array that was given out.
-  copy = values.from_python(array.copy(), array_type)
+  assert values.from_python(array, array_type, mirror) is tensor
+  # Not an equal array, and not in another context.
+  copy = values.from_python(array.copy(), array_type, mirror)
   assert copy is not tensor
   np.testing.assert_array_equal(copy, array)
-
-
-def test_arrays_given_out_are_read_only():
-  array = values.to_python(tf.zeros([2]), tff.TensorType(np.float32, [2]), 0)
-  with pytest.raises(ValueError, match='read-only'):
-    array[0] = 1
-
-
-def test_a_tensor_is_forgotten_with_its_array():
-  known = len(values._mirror._tensors)
-  array = values.to_python(tf.zeros([2]), tff.TensorType(np.float32, [2]), 0)
-  assert len(values._mirror._tensors) == known + 1
+  assert _from_python(array, array_type) is not tensor
+  # A tensor is forgotten with its array.
+  assert len(mirror) == 1
   del array
   gc.collect()
-  assert len(values._mirror._tensors) == known
+  assert not len(mirror)

@@ -14,8 +14,9 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 
 
 def build_ditto(
@@ -27,68 +28,54 @@ def build_ditto(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   personal_optimizer: tff.learning.optimizers.Optimizer | None = None,
   personal_learning_rate_fn: Callable[[Any], Any] | None = None,
   proximal_weight: float = 0.1,
   uniform: bool = False,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> composition.PersonalizedLearningProcess:
+) -> processes.PersonalizedLearningProcess:
   """Builds Ditto: FedAvg, and after it, on each client, a personal model.
 
-  The personal model v of a client takes as many epochs as the global one, on
-  `F(v) + lambda / 2 * ||v - w||^2` with the received global model w fixed. Its
-  optimiser is fresh each round; it never leaves the client, and stays as it was
-  in rounds without the client. With `proximal_weight=0` it is trained alone.
+  The personal model v of a client is trained for as many epochs as the global
+  one, on `F(v) + lambda / 2 * ||v - w||^2` with the received global model w
+  fixed. Its optimiser starts with a fresh state each round. It never leaves the
+  client, and does not change in rounds without the client. With
+  `proximal_weight=0` it is trained alone.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Of the global model, fresh at each local training.
+    client_optimizer: Of the global model.
     local_epochs: Passes over the client's examples, for either model.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      learning rate of `client_optimizer`, or None.
+    focal_gamma: Of the losses of both models.
     personal_optimizer: Of the personal models; None is `client_optimizer`.
     personal_learning_rate_fn: As `client_learning_rate_fn`, for
       `personal_optimizer`.
     proximal_weight: The paper's lambda, not negative.
-    uniform: Weighs all clients alike, as the paper's Algorithm 1 does, instead
-      of by their number of examples.
-    server_optimizer: Applied to the mean update; None adds it as it is.
-    model_aggregator: Replaces the weighted mean of the trainable weights.
+    uniform: Whether all clients have the same weight, as in the paper's
+      Algorithm 1, instead of their number of examples.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_model_weights` gives the global model,
     `get_client_model_weights` a personal one. Metrics are FedAvg's, and
     `personal_loss`, which includes the proximal term.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_ditto, locals())
   checks.check_real('proximal_weight', proximal_weight, 0.0)
   personal_optimizer = personal_optimizer or client_optimizer
-  composition.check_optimizer('personal_optimizer', personal_optimizer)
+  arguments.check_optimizer('personal_optimizer', personal_optimizer)
   if personal_learning_rate_fn is not None:
     checks.check_function(
       'personal_learning_rate_fn', personal_learning_rate_fn, 'the round'
     )
   model = models.StatelessModel(model_fn)
-  objective = client.cross_entropy_objective()
-  loop = dict(local_epochs=local_epochs, batch_size=batch_size)
-  train = client.build_local_training(
-    model, objective, client_optimizer, **loop
-  )
-  train_personal = client.build_local_training(
+  objective = client.classification_objective(focal_gamma)
+  train = shared.local_training(model, objective)
+  train_personal = shared.local_training(
     model,
     client.proximal_objective(objective, proximal_weight),
-    personal_optimizer,
-    **loop,
+    client_optimizer=personal_optimizer,
   )
 
   def learning_rates(round_number):
@@ -107,32 +94,27 @@ def build_ditto(
       context=weights.trainable,
       learning_rate=personal_learning_rate,
     )
-    losses = collections.OrderedDict(
-      loss=result.metrics['loss'], personal_loss=personal.metrics['loss']
+    personal_loss = personal.metrics['loss']
+    output = client_updates.trained_output(
+      weights,
+      result,
+      collections.OrderedDict(model=personal.weights),
+      examples,
+      uniform,
     )
-    return client.ClientOutput(
-      update=composition.model_update(weights, result.weights),
-      update_weight=fed_avg.example_weight(examples, uniform),
-      row=collections.OrderedDict(model=personal.weights),
+    return output._replace(
       metrics=collections.OrderedDict(
-        result.metrics, personal_loss=personal.metrics['loss']
+        output.metrics, personal_loss=personal_loss
       ),
-      report=losses,
+      report=collections.OrderedDict(
+        output.report, personal_loss=personal_loss
+      ),
     )
 
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(model=model.initial_weights),
     learning_rate_fn=learning_rates,
   )
-  process = composition.compose_process(
-    model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
-  )
-  return composition.add_client_models(process)
+  return processes.add_client_models(shared.compose(model, client_work))

@@ -14,7 +14,9 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -34,7 +36,9 @@ def build_fed_as(
   focal_gamma: float = 0.0,
   alignment_learning_rate: float = 0.01,
   alignment_batch_size: int = 16,
-) -> composition.PersonalizedLearningProcess:
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> processes.PersonalizedLearningProcess:
   """Builds FedAS.
 
   A model is a base and a head, its last dense layer. Client i has both, `b_i`
@@ -51,25 +55,21 @@ def build_fed_as(
   5. Server: `b <- sum_S F_i b_i / sum_S F_i`, uniform if all F_i are 0.
 
   The authors' code aligns the server's base in place, so that one client's
-  alignment leaks into the next; here every client has its own copy. Batch-norm
-  statistics belong to the base.
+  alignment affects the next client's; here every client has its own copy.
+  Batch-norm statistics belong to the base.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
-      an output `embedding`, the input of its last dense layer. Its initial
-      weights are those of every client: seed Keras before building.
-    num_clients: Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Of step 3, fresh at the start of every local training.
+    model_fn: Builds a model with an output `embedding`, the input of its last
+      dense layer.
+    client_optimizer: Of step 3.
     local_epochs: Passes over the client's examples in step 3.
     batch_size: Examples a minibatch of steps 3 and 4; the last, shorter one is
       kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      learning rate of `client_optimizer`, or None.
-    focal_gamma: gamma of the focal loss in step 3; 0 is cross-entropy.
+    focal_gamma: Of the loss of step 3; the NLL of step 4 is cross-entropy.
     alignment_learning_rate: Of step 2, positive.
     alignment_batch_size: Of step 2.
+    model_aggregator: Replaces the mean of the bases, of weights F_i.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives a client's
@@ -79,33 +79,30 @@ def build_fed_as(
     `fisher_trace`, F_i.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, the model has no embedding, or its
-      last weights are not those of a dense layer on it.
+    ValueError: Also if the model has no embedding, or its last weights are not
+      those of a dense layer on the embedding.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_fed_as, locals())
   checks.check_positive('alignment_learning_rate', alignment_learning_rate)
   checks.check_count('alignment_batch_size', alignment_batch_size, 1)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_fed_as', model)
   head_size = _head_size(model)
-  align = client.build_local_training(
+  align = shared.local_training(
     model,
     _alignment_objective(model.num_classes),
-    tff.learning.optimizers.build_sgdm(alignment_learning_rate),
+    client_optimizer=tff.learning.optimizers.build_sgdm(
+      alignment_learning_rate
+    ),
     local_epochs=1,
     batch_size=alignment_batch_size,
   )
-  train = client.build_local_training(
-    model,
-    client.classification_objective(focal_gamma),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
+  train = shared.local_training(
+    model, client.classification_objective(focal_gamma)
   )
 
   def with_head(base, head):
-    """A model of one's base, statistics included, and the other's head."""
+    """A model with the base and statistics of one and the head of another."""
     trainable = base.trainable[:-head_size] + head.trainable[-head_size:]
     return ModelWeights(trainable, base.non_trainable)
 
@@ -134,7 +131,7 @@ def build_fed_as(
       alignment_loss=aligned.metrics['loss'], fisher_trace=trace
     )
     return client.ClientOutput(
-      update=composition.model_update(
+      update=client_updates.model_update(
         weights, with_head(result.weights, weights)
       ),
       update_weight=tf.maximum(trace, _SMALLEST_TRACE),
@@ -143,20 +140,12 @@ def build_fed_as(
       report=collections.OrderedDict(loss=result.metrics['loss'], **measured),
     )
 
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(model=model.initial_weights),
-    learning_rate_fn=client_learning_rate_fn,
   )
-  process = composition.compose_process(
-    model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-  )
-  return composition.add_client_models(process)
+  return processes.add_client_models(shared.compose(model, client_work))
 
 
 def _alignment_objective(num_classes) -> client.Objective:

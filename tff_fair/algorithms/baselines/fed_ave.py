@@ -6,7 +6,7 @@ Federated Learning" (Neurocomputing, 2024).
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -14,7 +14,8 @@ import tensorflow_federated as tff
 from tff_fair import aggregators
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 from tff_fair.algorithms.baselines import sparse_reward_clients
 
@@ -38,13 +39,13 @@ def build_fed_ave(
   altruism: float = 1.0,
   upload_fraction: float = 0.5,
   download_base: float = 0.3,
-  variant: str = 'original',
-) -> composition.PersonalizedLearningProcess:
+  variant: Literal['original', 'fedakd'] = 'original',
+) -> processes.PersonalizedLearningProcess:
   """Builds FedAVE.
 
   1. Client i sends the mean losses of its model `m_i` on minibatches of 64 of
      its training data, in their order.
-  2. It trains `m_i` and sends the update `D_i`; its weights go back to `m_i`.
+  2. It trains `m_i` and sends the update `D_i`; its weights return to `m_i`.
   3. The server rates losses and updates (see
      `aggregators.ValidatedRewardFactory`) and makes the aggregate u and the
      shares `q_i`.
@@ -55,21 +56,16 @@ def build_fed_ave(
   common model w, which moves by u; `m_i` is the client's trained model plus the
   `floor(f_i * d)` largest entries of u, already in the first round.
 
+  There is no `server_optimizer` and no `model_aggregator`: clients add their
+  shares of the aggregate to their own models, as it is.
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of every client: seed Keras before building.
-    num_clients: N. Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`. In a round without some of them
-      these keep their models, and their reputations but for the norm.
-    client_optimizer: Fresh at the start of every local training.
+    num_clients: N. Clients that are absent from a round keep their models, and
+      their reputations up to normalisation.
     validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
       validation set.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch of training; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
+    focal_gamma: Of the loss of training; those of step 1 are cross-entropies.
     update_length: Gamma, the length to which updates are scaled, positive.
     history_weight: alpha, in [0, 1].
     altruism: b, positive.
@@ -85,12 +81,8 @@ def build_fed_ave(
     is `OrderedDict(model)`; reputations, shares and the aggregate are in
     `state.aggregator`. Metrics are FedAvg's, and under `aggregator` those of
     the factory.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range or the variant unknown.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_fed_ave, locals())
   model = models.StatelessModel(model_fn)
   validation = validation_lib.check_validation(model, validation)
   rule = aggregators.ValidatedRewardFactory(
@@ -105,16 +97,9 @@ def build_fed_ave(
     variant=variant,
   )
   num_losses = -(-len(validation[1]) // _LOSS_BATCH)
-  train = client.build_local_training(
-    model,
-    client.classification_objective(focal_gamma),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
 
   def losses_before(received, examples):
-    """What the server is told beside the update."""
+    """Step 1."""
     losses = client.batch_losses(
       model, received, examples['train'], _LOSS_BATCH, num_losses
     )
@@ -124,12 +109,9 @@ def build_fed_ave(
     )
 
   return sparse_reward_clients.compose_process(
+    shared,
     model,
-    train,
     rule,
-    num_clients=num_clients,
-    seed=seed,
-    client_learning_rate_fn=client_learning_rate_fn,
     keeps_model=variant == 'original',
     extra_weight=losses_before,
   )

@@ -7,7 +7,7 @@ https://arxiv.org/abs/2203.11751).
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -17,13 +17,12 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import scaffold
 
 ModelWeights = tff.learning.models.ModelWeights
-
-VARIANTS = ('original', 'fedakd')
 
 
 def build_fed_dc(
@@ -38,12 +37,13 @@ def build_fed_dc(
   focal_gamma: float = 0.0,
   drift_weight: float = 1.0,
   grad_correction: bool = True,
-  variant: str = 'original',
-) -> composition.FairLearningProcess:
+  variant: Literal['original', 'fedakd'] = 'original',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+) -> processes.FairLearningProcess:
   """Builds FedDC.
 
   Client i has a drift `h_i` and a gradient `G_i`, at first 0; G is the mean of
-  all `G_i`, which is what its updates come to.
+  all `G_i`, which equals the sum of its updates.
 
   1. Client: from `y = w`, `K_i` steps on
      `CE(y) + alpha / 2 ||y + h_i - w||^2 + <y, G - G_i>`.
@@ -51,57 +51,43 @@ def build_fed_dc(
   3. Server: `w <- mean_S y + mean_i h_i`, the drifts of all N clients.
 
   Both means are uniform. With `drift_weight=0` the first round moves twice as
-  far as FedAvg's, because the drifts hold the same updates already. What the
-  authors' code does beside it, it clips gradients at norm 10 and scales alpha
-  by numbers of examples, is left out.
+  far as FedAvg's, because the drifts already contain the same updates. Not
+  included: the authors' code also clips gradients at norm 10 and scales alpha
+  by the number of examples. There is no `model_aggregator`: the rule keeps the
+  mean drift.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: N. Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
     client_optimizer: Plain SGD, unless gradients are not corrected.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     drift_weight: alpha, not negative.
     grad_correction: Whether the objective has the term of G; without it all
       `G_i` stay 0.
-    variant: 'original', as above; 'fedakd', as that paper's script has it: no
-      term of G, and `w <- mean_S (y + h_i)`, whoever else has drifted.
+    variant: 'original', as above; 'fedakd', as in that paper's script: no
+      term of G, and `w <- mean_S (y + h_i)`, the drifts of the clients present.
 
   Returns:
     A `FairLearningProcess`. The client table is `OrderedDict(drift, gradient)`.
     Metrics are FedAvg's, where `loss` includes the quadratic term.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, a choice unknown, or the optimiser
-      not plain SGD where it must be.
+    ValueError: Also if the optimiser is not plain SGD where it must be.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_fed_dc, locals())
   checks.check_real('drift_weight', drift_weight, 0.0)
-  checks.check_choice('grad_correction', grad_correction, (False, True))
-  checks.check_choice('variant', variant, VARIANTS)
   original = variant == 'original'
   corrects = original and grad_correction
   if corrects:
-    composition.check_plain_sgd('FedDC', client_optimizer)
+    arguments.check_plain_sgd('FedDC', client_optimizer)
   model = models.StatelessModel(model_fn)
-  train = client.build_local_training(
-    model,
-    client.linear_objective(
-      client.proximal_objective(
-        client.classification_objective(focal_gamma), drift_weight
-      )
-    ),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
+  rule = tff.aggregators.MeanFactory(no_nan_division=True)
+  if original:
+    rule = aggregators.ModelWeightsFactory(
+      aggregators.MeanDriftFactory(num_clients), rule
+    )
+  objective = client.proximal_objective(
+    client.classification_objective(focal_gamma), drift_weight
   )
+  train = shared.local_training(model, client.linear_objective(objective))
 
   def client_update(weights, row, examples, client_seed, learning_rate, shared):
     centre = _subtracted(weights.trainable, row['drift'])
@@ -120,7 +106,9 @@ def build_fed_dc(
     moved = _subtracted(result.weights.trainable, weights.trainable)
     drift = tf.nest.map_structure(tf.add, row['drift'], moved)
     row = collections.OrderedDict(drift=drift, gradient=gradient)
-    output = fed_avg.trained_output(weights, result, row, examples, True)
+    output = client_updates.trained_output(
+      weights, result, row, examples, uniform=True
+    )
     if original:
       return output
     # The uploaded model is y + h_i.
@@ -130,29 +118,20 @@ def build_fed_dc(
     return output._replace(update=update)
 
   def mean_gradient(table, round_number):
-    """G, from what all clients hold."""
+    """G, from the gradients of all clients."""
     del round_number  # Unused.
     return [tf.reduce_mean(rows, axis=0) for rows in table['gradient']]
 
   zeros = [np.zeros_like(w) for w in model.initial_weights.trainable]
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(drift=zeros, gradient=zeros),
-    learning_rate_fn=composition.learning_rate_at(
-      client_optimizer, client_learning_rate_fn
-    ),
+    learning_rate_fn=shared.learning_rate_fn(),
     share_fn=mean_gradient,
   )
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-    model_aggregator=(
-      aggregators.MeanDriftFactory(num_clients) if original else None
-    ),
+  return shared.compose(
+    model, client_work, rule=rule, split_statistics=not original
   )
 
 

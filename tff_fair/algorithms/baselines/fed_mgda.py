@@ -14,8 +14,9 @@ import tensorflow_federated as tff
 from tff_fair import aggregators
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 
 
 def build_fed_mgda(
@@ -27,66 +28,37 @@ def build_fed_mgda(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   deviation: float = 1.0,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds FedMGDA+.
 
   Clients train as in FedAvg; `u_i = (w - w_i) / |w - w_i|`. The server takes
-  the point d of least norm among the mixes of the u_i whose weights differ by
-  at most epsilon from the shares of examples `n_i / sum n`, and moves the model
-  by the clients' learning rate of the round: `w <- w - eta_t d`. Batch-norm
-  statistics are averaged by the weights of the mix.
+  the point d of least norm among the convex combinations of the u_i whose
+  weights differ by at most epsilon from the shares of examples `n_i / sum n`,
+  and moves the model by the clients' learning rate of the round:
+  `w <- w - eta_t d`. Batch-norm statistics are averaged by the weights of the
+  combination. There is no `model_aggregator`: the rule is the method.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: None for plain client data, `D*`. A number for clients with
-      ids, `<client_id=int32*,train=D*,holdout=D*>`; then the metrics hold a
-      report of each client. The training is the same.
-    client_optimizer: Fresh at the start of every local training; its learning
-      rate is eta.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
+    client_optimizer: Its learning rate is eta.
     deviation: The paper's epsilon, in [0, 1]. At 0 this is FedAvg of updates
       of length 1; at 1 the weights are free.
-    server_optimizer: Applied to `eta_t d`; None adds it as it is.
+    server_optimizer: Applied to `eta_t d`; None subtracts it.
 
   Returns:
     A `FairLearningProcess`. Its metrics are FedAvg's, and those of
     `aggregators.MinNormFactory` under `aggregator`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range.
   """
-  composition.check_arguments(**locals(), plain_data=True)
-  rule = aggregators.MinNormFactory(
-    deviation,
-    composition.learning_rate_at(client_optimizer, client_learning_rate_fn),
-  )
+  shared = arguments.check_arguments(build_fed_mgda, locals())
   model = models.StatelessModel(model_fn)
-  train = client.build_local_training(
-    model,
-    client.cross_entropy_objective(),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
+  rule = aggregators.MinNormFactory(deviation, shared.learning_rate_fn())
+  train = shared.local_training(
+    model, client.classification_objective(focal_gamma)
   )
-  client_work = client.build_client_work(
-    model,
-    fed_avg.build_client_update(train, uniform=False),
-    num_clients=num_clients,
-    seed=seed,
-    learning_rate_fn=client_learning_rate_fn,
+  client_work = shared.client_work(
+    model, client_updates.build_client_update(train, uniform=False)
   )
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=rule,
-    server_optimizer=server_optimizer,
-    split_statistics=False,
-  )
+  return shared.compose(model, client_work, rule=rule, split_statistics=False)

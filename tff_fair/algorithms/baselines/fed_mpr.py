@@ -1,8 +1,8 @@
-"""FedMPR: clients prune small weights, so that averaging harms less.
+"""FedMPR: clients prune small weights, so that averaging does less harm.
 
 Magnitude pruning with regularisation, as FedAKD compares with it. The original
 also has dropout and Gaussian noise in the clients' network: put such layers
-into the model; their numbers are not in FedAKD's paper.
+into the model; FedAKD's paper does not give their parameters.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,9 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -36,58 +37,36 @@ def build_fed_mpr(
   prune_stages: int = 1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds FedMPR.
 
   1. Client: `w_i = Train(w)`, usually with weight decay (the optimiser's).
   2. Client: the `floor(rho d)` of the d trainable weights of smallest magnitude
-     become 0, biases and batch-norm scales among them.
+     become 0; biases and batch-norm scales are among the d.
   3. Server: the uniform mean of the pruned models, zeros included.
 
   With `prune_fraction=0` this is FedAvg with uniform weights bit for bit.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: None for plain client data, `D*`. A number for clients with
-      ids, as in `build_fed_avg`.
-    client_optimizer: Fresh at the start of every local training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     prune_fraction: rho, in [0, 1).
     prune_stages: k, at most `local_epochs`: after each of the last k epochs the
       share that is pruned grows by rho / k. Between stages pruned weights are
-      trained like all others; the optimiser's state goes on.
-    server_optimizer: Applied to the mean update; None adds it as it is.
-    model_aggregator: Replaces the mean of the trainable weights.
+      trained like all others, and the optimiser keeps its state.
 
   Returns:
     A `FairLearningProcess`. Metrics are FedAvg's, over the last stage's epochs.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range.
   """
-  composition.check_arguments(**locals(), plain_data=True)
+  shared = arguments.check_arguments(build_fed_mpr, locals())
   checks.check_fraction('prune_fraction', prune_fraction)
   checks.check_integer('prune_stages', prune_stages, 1, local_epochs)
   model = models.StatelessModel(model_fn)
-
-  def build_training(epochs):
-    return client.build_local_training(
-      model,
-      client.classification_objective(focal_gamma),
-      client_optimizer,
-      local_epochs=epochs,
-      batch_size=batch_size,
-    )
-
+  objective = client.classification_objective(focal_gamma)
   first_epochs = local_epochs - prune_stages + 1
-  train_first, train_on = build_training(first_epochs), build_training(1)
+  train_first = shared.local_training(
+    model, objective, local_epochs=first_epochs
+  )
+  train_on = shared.local_training(model, objective, local_epochs=1)
 
   def train(weights, examples, client_seed, learning_rate, context):
     del context  # Unused.
@@ -116,20 +95,10 @@ def build_fed_mpr(
       )
     )
 
-  client_work = client.build_client_work(
-    model,
-    fed_avg.build_client_update(train, uniform=True),
-    num_clients=num_clients,
-    seed=seed,
-    learning_rate_fn=client_learning_rate_fn,
+  client_work = shared.client_work(
+    model, client_updates.build_client_update(train, uniform=True)
   )
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
-  )
+  return shared.compose(model, client_work)
 
 
 def prune(weights: list[Any], fraction: float) -> list[tf.Tensor]:
@@ -137,8 +106,8 @@ def prune(weights: list[Any], fraction: float) -> list[tf.Tensor]:
 
   Args:
     weights: float32 tensors with d entries in all.
-    fraction: rho, in [0, 1): `floor(rho d + 1e-9)` entries go; of equal ones
-      those of highest index.
+    fraction: rho, in [0, 1): `floor(rho d + 1e-9)` entries become 0; of equal
+      ones those of highest index.
 
   Returns:
     Tensors of the same shapes.

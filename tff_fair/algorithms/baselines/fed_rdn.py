@@ -3,7 +3,7 @@
 Yan, Fu, Li, Xie, Ma, Yang and Zhu, "A Simple Data Augmentation for Feature
 Distribution Skewed Federated Learning" (CVPR 2025,
 https://arxiv.org/abs/2306.09363). Before round 0 every client sends, for each
-channel, the mean and the standard deviation of its images; all clients learn
+channel, the mean and the standard deviation of its images; all clients receive
 all of them.
 """
 
@@ -19,12 +19,12 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import processes
 from tff_fair.client import client_data
 from tff_fair.tensors import client_table
 
-# A channel of one colour has no deviation to divide by.
+# A bound, as a channel of one colour has no deviation to divide by.
 _HIGHEST = 1e3
 
 
@@ -38,48 +38,36 @@ def build_fed_rdn(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   epsilon: float = 1e-6,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> composition.FairLearningProcess:
+) -> processes.FairLearningProcess:
   """Builds FedRDN: FedAvg on images that look like those of other clients.
 
   In each minibatch every image x becomes `(x - mu_j) / (sigma_j + epsilon)`,
   clipped to [-1e3, 1e3], with the statistics of a client j drawn uniformly from
-  all clients that have some, for each image and each step anew. Clients'
-  data are images as they are, not normalised otherwise, and the model does not
-  normalise them, either. Whoever evaluates it normalises images with
-  `normalize_for_client`.
+  all clients that have some, independently for each image and each step. The
+  clients' data are raw images: neither they nor the model normalise otherwise.
+  For evaluation, images must be normalised by `normalize_for_client`.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) of
-      images `[height, width, channels]`. Its initial weights are those of the
-      process: seed Keras before building.
-    num_clients: N. Clients have ids 0..N-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
+    model_fn: Builds a model of images `[height, width, channels]`.
     statistics: `OrderedDict(mean=float32[N, C], std=float32[N, C])`, mu and
       sigma, as the computation of `build_channel_statistics` returns them. A
       row that is not finite belongs to a client without images.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations, the draws of j and the dropout masks.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
     epsilon: Positive; keeps the divisor from 0.
-    server_optimizer: Applied to the mean update; None adds it as it is.
-    model_aggregator: Replaces the weighted mean of the trainable weights.
 
   Returns:
     A `FairLearningProcess`, whose `divergence` takes the embeddings of each
     client's images as `normalize_for_client` gives them. Metrics are FedAvg's.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, the model does not take images, or
-      the statistics do not fit.
+    ValueError: Also if the model does not take images, or the statistics do not
+      fit.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_fed_rdn, locals())
   checks.check_positive('epsilon', epsilon)
   model = models.StatelessModel(model_fn)
   statistics = _checked(statistics, num_clients, _num_channels(model))
@@ -89,17 +77,10 @@ def build_fed_rdn(
   def prepare_inputs(x, client_id):
     return normalize(x, client_table.read_row(own, [client_id]))
 
-  return fed_avg.compose_fed_avg(
+  objective = client.classification_objective(focal_gamma)
+  return shared.fed_avg(
     model,
-    _augmented(client.cross_entropy_objective(), statistics, normalize),
-    num_clients=num_clients,
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    client_learning_rate_fn=client_learning_rate_fn,
-    server_optimizer=server_optimizer,
-    model_aggregator=model_aggregator,
+    _augmented(objective, statistics, normalize),
     prepare_inputs=prepare_inputs,
   )
 
@@ -107,7 +88,7 @@ def build_fed_rdn(
 def build_channel_statistics(
   model_fn: Callable[[], tf.keras.Model], *, num_clients: int
 ) -> tff.Computation:
-  """Builds what gathers the clients' statistics before the first round.
+  """Builds the computation of the clients' statistics before the first round.
 
   For each channel, mu is the mean over a client's training images of an image's
   mean, and sigma that of its standard deviation (dividing by the number of
@@ -189,14 +170,14 @@ def normalize_for_client(
   *,
   epsilon: float = 1e-6,
 ) -> np.ndarray:
-  """Images as the model is to see them when it is evaluated.
+  """Normalises images for the evaluation of the model.
 
   Args:
     images: `float32[n, height, width, C]`.
     statistics: As for `build_fed_rdn`.
-    client_id: Whose test images they are: its own statistics count, or, if it
-      has none, their mean over the clients. None for images of nobody in
-      particular: that mean.
+    client_id: The client whose test images they are. They are normalised by
+      its statistics or, if it has none, by the mean statistics of the clients.
+      None, for images of no particular client, takes that mean.
     epsilon: As for `build_fed_rdn`.
 
   Returns:
@@ -213,7 +194,7 @@ def normalize_for_client(
 
 
 def _augmented(objective, statistics, normalize) -> client.Objective:
-  """The objective on images normalised by somebody's statistics."""
+  """The objective on images normalised by the statistics of random clients."""
   known = _known(statistics)
   num_known = int(known.sum())
   table = {name: statistics[name][known] for name in ('mean', 'std')}
@@ -240,7 +221,7 @@ def _normalized(x, rows, *, epsilon) -> tf.Tensor:
 
 
 def _known(statistics) -> np.ndarray:
-  """`bool[N]`: who has statistics."""
+  """`bool[N]`: which clients have statistics."""
   both = np.concatenate([statistics['mean'], statistics['std']], axis=1)
   return np.isfinite(both).all(axis=1)
 
@@ -260,7 +241,7 @@ def _own_statistics(statistics) -> dict[str, np.ndarray]:
 
 
 def _num_channels(model) -> int:
-  """C; refuses a model of anything but images."""
+  """C; refuses a model that does not take images."""
   shape = model.input_spec.shape
   if shape.rank != 4:
     raise ValueError(

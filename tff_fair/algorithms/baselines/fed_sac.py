@@ -6,7 +6,7 @@ Federated Learning" (KDD 2024, https://arxiv.org/abs/2405.18291).
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,12 +16,13 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import exchanges
+from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 
 ModelWeights = tff.learning.models.ModelWeights
-
-VARIANTS = ('original', 'fedakd')
 
 # Validation examples on which neurons are tried.
 _MOST_EXAMPLES = 1000
@@ -44,44 +45,39 @@ def build_fed_sac(
   contribution_sharpness: float = 2.0,
   importance_every: int = 10,
   mid_round: int = 15,
-  variant: str = 'original',
-) -> composition.FairLearningProcess:
+  variant: Literal['original', 'fedakd'] = 'original',
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+) -> processes.FairLearningProcess | processes.PersonalizedLearningProcess:
   """Builds FedSAC.
 
-  1. Before the first round, and every tenth after it, the server rates the
-     neurons of w on its validation set: `I_k = max(0, loss(w without neuron k)
-     - loss(w))`, scaled to the sum 100, equal if all are 0.
+  1. Before the first round, and before every tenth after it, the server rates
+     the neurons of w on its validation set: `I_k = max(0, loss(w without neuron
+     k) - loss(w))`, scaled to the sum 100, equal if all are 0.
   2. `r_i = 100 exp(beta c_i) / max_j exp(beta c_j)`; the mask `M_i` has the
      least important neurons as long as their importances sum to at most r_i, at
-     least one: whoever has the largest contribution c_i gets all.
+     least one: the client with the largest contribution c_i gets all.
   3. Client i trains `w * M_i`; what is masked stays 0.
   4. Every weight of w becomes the uniform mean over the clients whose mask has
-     it; if none has, it stays.
+     it; if no mask has it, it stays.
 
   See `models.Neurons` for what a neuron is; the output layer is never masked.
   With equal contributions this is FedAvg with uniform weights.
 
-  The variant 'fedakd' is what that paper's script does: everybody trains all of
-  w, but in round `mid_round`. There client i trains only the
+  The variant 'fedakd' is what that paper's script does: all clients train all
+  of w, except in round `mid_round`. There client i trains only the
   `clip(floor(r_i), 1, H)` most important of the H neurons, uploads zeros for
   the others, and the server takes the plain mean; every client is scored by w.
 
+  There is no `model_aggregator`: the mean is taken entry by entry, over other
+  clients for each.
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
     validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
       validation set, of which the first 1,000 examples are used.
     contributions: c_i in [0, 1], one a client: its accuracy when it trains
       alone.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of the focal loss of training; 0 is cross-entropy.
+    focal_gamma: Of the loss of training; neurons are rated by cross-entropy.
     contribution_sharpness: beta, not negative.
     importance_every: Rounds between two ratings of neurons; of the original.
     mid_round: The round, from 0, of submodels in the variant 'fedakd'.
@@ -95,17 +91,13 @@ def build_fed_sac(
     `num_neurons`.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, the variant unknown, or the model
-      has no hidden neurons.
+    ValueError: Also if the model has no hidden neurons.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_fed_sac, locals())
   checks.check_real('contribution_sharpness', contribution_sharpness, 0.0)
   checks.check_count('importance_every', importance_every, 1)
   checks.check_count('mid_round', mid_round, 0)
-  checks.check_choice('variant', variant, VARIANTS)
   _check_contributions(contributions, num_clients)
-  original = variant == 'original'
   model = models.StatelessModel(model_fn)
   neurons = models.Neurons(model)
   x, y = validation_lib.check_validation(model, validation)
@@ -113,96 +105,140 @@ def build_fed_sac(
     model, (x[:_MOST_EXAMPLES], y[:_MOST_EXAMPLES])
   )
   budgets = allocation_budgets(contributions, contribution_sharpness)
-  train = client.build_local_training(
-    model,
-    client.classification_objective(focal_gamma),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
+  train = shared.local_training(
+    model, client.classification_objective(focal_gamma)
   )
+  train_masked = _build_masked_training(neurons, train)
 
-  def client_update(weights, row, examples, client_seed, learning_rate):
-    masks = neurons.masks(row['mask'])
-    start = row['model'] if original else weights
-    result = train(
-      start,
-      examples['train'],
-      client_seed,
-      learning_rate=learning_rate,
-      gradient_mask=masks,
+  def rate(weights):
+    return importances(neurons, loss_fn, weights)
+
+  if variant == 'original':
+    parts = _original(
+      model, neurons, train_masked, rate, budgets, importance_every
     )
-    uploaded = neurons.masked(result.weights, row['mask'])
-    everywhere = tf.nest.map_structure(tf.ones_like, uploaded)
-    counted = everywhere
-    if original:
-      counted = ModelWeights(masks, everywhere.non_trainable)
-    new_row = collections.OrderedDict(mask=row['mask'])
-    if original:
-      new_row['model'] = result.weights
-    num_neurons = tf.math.count_nonzero(row['mask'], dtype=tf.int32)
-    return client.ClientOutput(
-      update=composition.model_update(weights, uploaded),
-      update_weight=counted,
-      row=new_row,
-      metrics=result.metrics,
-      report=collections.OrderedDict(
-        loss=result.metrics['loss'], num_neurons=num_neurons
-      ),
-    )
-
-  def new_masks(weights, old, round_number):
-    """The masks of the round that begins."""
-
-    def rated():
-      importance = importances(neurons, loss_fn, weights)
-      if original:
-        return least_important(importance, budgets)
-      return most_important(importance, budgets)
-
-    if original:
-      due = tf.equal(round_number % importance_every, 0)
-      return tf.cond(due, rated, lambda: old)
-    due = tf.equal(round_number, mid_round)
-    return tf.cond(due, rated, lambda: tf.ones_like(old))
-
-  def download(state):
-    table, weights = state.client_work['table'], state.global_model_weights
-    masks = new_masks(weights, table['mask'], state.client_work['round'])
-    masks = tf.ensure_shape(masks, [num_clients, neurons.number])
-    new_table = collections.OrderedDict(mask=masks)
-    if original:
-      submodels = tf.map_fn(
-        lambda mask: neurons.masked(weights, mask).trainable,
-        masks,
-        fn_output_signature=[
-          tf.TensorSpec(w.shape, w.dtype) for w in weights.trainable
-        ],
-      )
-      new_table['model'] = ModelWeights(submodels, table['model'].non_trainable)
-    return new_table
-
-  row = collections.OrderedDict(mask=np.ones(neurons.number, np.float32))
-  if original:
-    row['model'] = model.initial_weights
-  client_work = client.build_client_work(
-    model,
-    client_update,
-    num_clients=num_clients,
-    seed=seed,
-    initial_row=row,
-    learning_rate_fn=client_learning_rate_fn,
+  else:
+    parts = _fedakd(neurons, train_masked, rate, budgets, mid_round)
+  client_work = shared.client_work(
+    model, parts.client_update, initial_row=parts.initial_row
   )
-  process = composition.add_download(
-    composition.compose_process(
+  process = exchanges.add_download(
+    shared.compose(
       model,
       client_work,
       rule=aggregators.EntrywiseMeanFactory(),
       split_statistics=False,
     ),
-    download,
+    parts.download,
     at_start=True,
   )
-  return composition.add_client_models(process) if original else process
+  if 'model' in parts.initial_row:
+    return processes.add_client_models(process)
+  return process
+
+
+class _Parts(NamedTuple):
+  """The parts in which the variants differ.
+
+  Attributes:
+    initial_row: A client's first row of the table, with its mask, `float32[H]`.
+    client_update: For `client.build_client_work`.
+    download: For `exchanges.add_download`: makes the masks of the next round.
+  """
+
+  initial_row: collections.OrderedDict
+  client_update: client.ClientUpdate
+  download: Callable[[Any], collections.OrderedDict]
+
+
+def _original(
+  model, neurons, train_masked, rate, budgets, importance_every
+) -> _Parts:
+  """Clients train submodels, which the server cuts out of w for them."""
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    result, output = train_masked(
+      weights, row['model'], row, examples, client_seed, learning_rate
+    )
+    counted = ModelWeights(
+      neurons.masks(row['mask']), output.update_weight.non_trainable
+    )
+    return output._replace(
+      update_weight=counted,
+      row=collections.OrderedDict(output.row, model=result.weights),
+    )
+
+  def download(state):
+    table, weights = state.client_work['table'], state.global_model_weights
+    masks = tf.cond(
+      tf.equal(state.client_work['round'] % importance_every, 0),
+      lambda: least_important(rate(weights), budgets),
+      lambda: table['mask'],
+    )
+    masks = tf.ensure_shape(masks, [len(budgets), neurons.number])
+    submodels = tf.map_fn(
+      lambda mask: neurons.masked(weights, mask).trainable,
+      masks,
+      fn_output_signature=[
+        tf.TensorSpec(w.shape, w.dtype) for w in weights.trainable
+      ],
+    )
+    return collections.OrderedDict(
+      mask=masks, model=ModelWeights(submodels, table['model'].non_trainable)
+    )
+
+  row = collections.OrderedDict(
+    mask=np.ones(neurons.number, np.float32), model=model.initial_weights
+  )
+  return _Parts(row, client_update, download)
+
+
+def _fedakd(neurons, train_masked, rate, budgets, mid_round) -> _Parts:
+  """Clients train w, in one round only a part of it."""
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    return train_masked(
+      weights, weights, row, examples, client_seed, learning_rate
+    )[1]
+
+  def download(state):
+    masks = tf.cond(
+      tf.equal(state.client_work['round'], mid_round),
+      lambda: most_important(rate(state.global_model_weights), budgets),
+      lambda: tf.ones_like(state.client_work['table']['mask']),
+    )
+    masks = tf.ensure_shape(masks, [len(budgets), neurons.number])
+    return collections.OrderedDict(mask=masks)
+
+  row = collections.OrderedDict(mask=np.ones(neurons.number, np.float32))
+  return _Parts(row, client_update, download)
+
+
+def _build_masked_training(neurons, train):
+  """`(weights, start, row, ...) -> (result, output)` of the row's neurons."""
+
+  def train_masked(weights, start, row, examples, client_seed, learning_rate):
+    result = train(
+      start,
+      examples['train'],
+      client_seed,
+      learning_rate=learning_rate,
+      gradient_mask=neurons.masks(row['mask']),
+    )
+    uploaded = neurons.masked(result.weights, row['mask'])
+    num_neurons = tf.math.count_nonzero(row['mask'], dtype=tf.int32)
+    output = client.ClientOutput(
+      update=client_updates.model_update(weights, uploaded),
+      update_weight=tf.nest.map_structure(tf.ones_like, uploaded),
+      row=collections.OrderedDict(mask=row['mask']),
+      metrics=result.metrics,
+      report=collections.OrderedDict(
+        loss=result.metrics['loss'], num_neurons=num_neurons
+      ),
+    )
+    return result, output
+
+  return train_masked
 
 
 def importances(

@@ -1,8 +1,8 @@
 """pFedCK: a personal and a shared model teach each other on every client.
 
 Personalised federated learning by clustering and knowledge transfer. The paper
-itself was not at hand: its structure is that of its abstract, and the numbers
-are our choice.
+itself was not available: the structure is that of its abstract, and the default
+numbers are our choice.
 """
 
 import collections
@@ -17,8 +17,10 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import losses
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import exchanges
+from tff_fair.algorithms import processes
 from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -38,7 +40,7 @@ def build_pfed_ck(
   feature_weight: float = 1.0,
   distillation_temperature: float = 1.0,
   num_clusters: int = 3,
-) -> composition.PersonalizedLearningProcess:
+) -> processes.PersonalizedLearningProcess:
   """Builds pFedCK.
 
   Client i has a personal model `p_i` and an interaction model `s_i`:
@@ -52,27 +54,19 @@ def build_pfed_ck(
      outputs are constants.
   2. The server clusters the clients by their updates `s_i' - s_i` (see
      `aggregators.ClusteredMeanFactory`).
-  3. `s_i <- sum_c n_j s_j' / sum_c n_j` over the cluster c of client i; whoever
-     is in none, or alone, keeps `s_i'`.
+  3. `s_i <- sum_c n_j s_j' / sum_c n_j` over the cluster c of client i; a
+     client in no cluster, or alone in one, keeps `s_i'`.
 
   With `num_clusters=1`, both weights 0 and all clients in every round, the
   interaction models are FedAvg's global model. Batch-norm statistics of both
-  models are the client's own.
+  models are the client's own. There is no `server_optimizer` and no
+  `model_aggregator`: the clusters' models are exact means.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with
-      an output `embedding`. Its initial weights are those of all models: seed
-      Keras before building.
-    num_clients: N. Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Of both models, fresh at the start of every local
-      training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of a focal loss in place of CE; 0 is CE.
+    model_fn: Builds a model with an output `embedding`.
+    client_optimizer: Of both models.
+    focal_gamma: Of the losses of both models.
     knowledge_weight: a, not negative.
     feature_weight: b, not negative.
     distillation_temperature: T, positive.
@@ -86,26 +80,20 @@ def build_pfed_ck(
     losses. Under `aggregator` those of the factory.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, or the model has no embedding.
+    ValueError: Also if the model has no embedding.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_pfed_ck, locals())
   checks.check_real('knowledge_weight', knowledge_weight, 0.0)
   checks.check_real('feature_weight', feature_weight, 0.0)
   checks.check_positive('distillation_temperature', distillation_temperature)
-  rule = aggregators.ClusteredMeanFactory(num_clients, num_clusters)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_pfed_ck', model)
+  rule = aggregators.ClusteredMeanFactory(num_clients, num_clusters)
   pair = models.PairedModel(model)
-  train = client.build_local_training(
-    pair,
-    _mutual_objective(
-      knowledge_weight, feature_weight, distillation_temperature, focal_gamma
-    ),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
+  objective = _mutual_objective(
+    knowledge_weight, feature_weight, distillation_temperature, focal_gamma
   )
+  train = shared.local_training(pair, objective)
 
   def client_update(weights, row, examples, client_seed, learning_rate):
     result = train(
@@ -117,35 +105,30 @@ def build_pfed_ck(
     interaction, personal = pair.parted(result.weights)
     weight = collections.OrderedDict(
       client_id=examples['key'],
-      num_examples=fed_avg.example_weight(examples, uniform=False),
+      num_examples=client_updates.example_weight(examples),
       change=tf.nest.map_structure(
         tf.subtract, interaction.trainable, row['interaction'].trainable
       ),
     )
     return client.ClientOutput(
-      update=composition.model_update(weights, interaction),
+      update=client_updates.model_update(weights, interaction),
       update_weight=weight,
       row=collections.OrderedDict(model=personal, interaction=interaction),
       metrics=result.metrics,
       report=collections.OrderedDict(loss=result.metrics['loss']),
     )
 
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(
       model=model.initial_weights, interaction=model.initial_weights
     ),
-    learning_rate_fn=client_learning_rate_fn,
   )
-  process = composition.compose_process(
+  process = shared.compose(
     model, client_work, rule=rule, split_statistics=False
   )
-  return composition.add_client_models(
-    composition.add_download(process, _download)
-  )
+  return processes.add_client_models(exchanges.add_download(process, _download))
 
 
 def _mutual_objective(
@@ -161,7 +144,7 @@ def _mutual_objective(
       divergence = losses.distillation_loss(
         student['logits'], teacher['logits'], temperature=temperature
       )
-      # That loss has a factor T^2, which KL has not.
+      # That loss has a factor T^2, unlike KL.
       loss += knowledge_weight / temperature**2 * tf.reduce_mean(divergence)
     if feature_weight:
       error = student['embedding'] - tf.stop_gradient(teacher['embedding'])
@@ -182,7 +165,7 @@ def _mutual_objective(
 
 
 def _download(state) -> collections.OrderedDict:
-  """Step 3: members of a cluster take its model."""
+  """Step 3: members of a cluster receive its model."""
   table, server = state.client_work['table'], state.aggregator
   cluster = server['cluster']
   clustered = cluster >= 0

@@ -1,11 +1,11 @@
 """Baselines in which clients upload and download one after another.
 
 CFFL's protocol for FedAvg, and the selective SGD of Shokri and Shmatikov,
-"Privacy-Preserving Deep Learning" (CCS 2015; DSSGD in the CFFL paper). Taking
-turns, every client goes home with another model, the one it downloads after its
-own upload; with one model for all, the collaborative fairness coefficient would
-be undefined. A round of the papers is a pass: a call of `next` for each client,
-in an order that never changes.
+"Privacy-Preserving Deep Learning" (CCS 2015; DSSGD in the CFFL paper). In turn,
+each client ends with a different model, the one that it downloads after its own
+upload; with one model for all, the collaborative fairness coefficient would be
+undefined. A round of the papers is a pass: a call of `next` for each client, in
+an order that never changes.
 """
 
 import collections
@@ -20,8 +20,10 @@ from tff_fair import aggregators
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import exchanges
+from tff_fair.algorithms import processes
 from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -37,53 +39,40 @@ def build_round_robin_fed_avg(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
-) -> composition.PersonalizedLearningProcess:
+  focal_gamma: float = 0.0,
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> processes.PersonalizedLearningProcess:
   """Builds FedAvg with clients in turn.
 
   Client j downloads w, trains, and the server takes `w <- w + n_j / n * D_j`,
   not normalised over the single caller, so that a pass moves as far as a round
   of FedAvg; then j downloads its model `m_j <- w`. The paper does not say how a
   single client is merged.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
-    client_optimizer: Fresh at the start of every local training.
     total_examples: n, the training examples of all clients.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `pass (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None; a pass is `num_clients` calls.
+    client_learning_rate_fn: From the pass in place of the round; a pass is
+      `num_clients` calls.
+    server_optimizer: Applied to the update of each call.
+    model_aggregator: Replaces the sum of the `n_j / n * D_j`, of weight 1.
 
   Returns:
     A `PersonalizedLearningProcess` whose `next` takes one client, or several
     that download the same model; `get_model_weights` gives w,
     `get_client_model_weights` m_j. Metrics are FedAvg's.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_round_robin_fed_avg, locals())
   checks.check_integer('total_examples', total_examples, 1)
+  model = models.StatelessModel(model_fn)
 
   def share(update, examples):
-    num_examples = fed_avg.example_weight(examples, uniform=False)
+    num_examples = client_updates.example_weight(examples)
     return [u * (num_examples / total_examples) for u in update]
 
   return _build(
-    model_fn,
-    num_clients=num_clients,
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    client_learning_rate_fn=client_learning_rate_fn,
-    share=share,
-    share_statistics=share,
+    shared, model, share=share, share_statistics=share, rule=_sum_factory()
   )
 
 
@@ -96,93 +85,66 @@ def build_dssgd(
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  focal_gamma: float = 0.0,
   upload_rate: float = 1.0,
   clip_value: float | None = 0.01,
-) -> composition.PersonalizedLearningProcess:
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None,
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> processes.PersonalizedLearningProcess:
   """Builds distributed selective SGD.
 
   Client j downloads w, trains, clips its update elementwise, and uploads the
   `floor(theta_u * d)` entries of largest magnitude, perhaps none; the server
   adds them as they are, `w <- w + top(clip(D_j))`, and j downloads its model
   `m_j <- w`. The sum over many clients can diverge; that is the method.
+  See `build_round_robin_fed_avg` for arguments and errors that are not listed
+  here.
 
   Args:
-    model_fn: As for `build_round_robin_fed_avg`, like all that is not here.
-    num_clients: Number of clients.
-    client_optimizer: Fresh at the start of every local training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `pass (int32, from 0) -> float32`, or None.
     upload_rate: theta_u, in (0, 1].
     clip_value: Entries are clipped to [-clip_value, clip_value]; None does not
       clip.
+    model_aggregator: Replaces the sum of the uploads, of weight 1.
 
   Returns:
     As `build_round_robin_fed_avg`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_dssgd, locals())
   checks.check_positive('upload_rate', upload_rate, 1.0)
   if clip_value is not None:
     checks.check_positive('clip_value', clip_value)
+  model = models.StatelessModel(model_fn)
 
   def share(update, examples):
-    del examples  # A client's number of examples plays no part.
+    del examples  # A client's number of examples has no effect.
     if clip_value is None:
       return update
-    return composition.clip_update(update, clip_value, 'value')
+    return client_updates.clip_update(update, clip_value, 'value')
 
+  uploads = aggregators.LargestValuesFactory(
+    upload_rate, model_aggregator or _sum_factory(), minimum=0
+  )
   return _build(
-    model_fn,
-    num_clients=num_clients,
-    client_optimizer=client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-    seed=seed,
-    client_learning_rate_fn=client_learning_rate_fn,
+    shared,
+    model,
     share=share,
     share_statistics=lambda update, examples: update,
-    model_aggregator=aggregators.LargestValuesFactory(
-      upload_rate, _sum_factory(), minimum=0
-    ),
+    rule=aggregators.ModelWeightsFactory(uploads, _sum_factory()),
+    split_statistics=False,
   )
 
 
-def _build(
-  model_fn,
-  *,
-  num_clients,
-  client_optimizer,
-  local_epochs,
-  batch_size,
-  seed,
-  client_learning_rate_fn,
-  share,
-  share_statistics,
-  model_aggregator=None,
-):
+def _build(shared, model, *, share, share_statistics, **rule):
   """A process in which a client's shared update is added to the model."""
-  model = models.StatelessModel(model_fn)
-  train = client.build_local_training(
-    model,
-    client.cross_entropy_objective(),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
+  train = shared.local_training(
+    model, client.classification_objective(shared.focal_gamma)
   )
-
-  def learning_rate_of_call(call):
-    return client_learning_rate_fn(call // num_clients)
 
   def client_update(weights, row, examples, client_seed, learning_rate):
     result = train(
       weights, examples['train'], client_seed, learning_rate=learning_rate
     )
-    update = composition.model_update(weights, result.weights)
+    update = client_updates.model_update(weights, result.weights)
     return client.ClientOutput(
       update=ModelWeights(
         share(update.trainable, examples),
@@ -196,25 +158,21 @@ def _build(
       report=collections.OrderedDict(loss=result.metrics['loss']),
     )
 
-  client_work = client.build_client_work(
+  rate_of_pass = shared.client_learning_rate_fn
+
+  def rate_of_call(call):
+    return rate_of_pass(call // shared.num_clients)
+
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(
       model=model.initial_weights, served=np.int32(0)
     ),
-    learning_rate_fn=client_learning_rate_fn and learning_rate_of_call,
+    learning_rate_fn=rate_of_pass and rate_of_call,
   )
-  process = composition.compose_process(
-    model,
-    client_work,
-    rule=_sum_factory(),
-    model_aggregator=model_aggregator,
-  )
-  return composition.add_client_models(
-    composition.add_download(process, _download)
-  )
+  process = shared.compose(model, client_work, **rule)
+  return processes.add_client_models(exchanges.add_download(process, _download))
 
 
 def _sum_factory():
@@ -222,7 +180,7 @@ def _sum_factory():
 
 
 def _download(state) -> collections.OrderedDict:
-  """The clients of this call take the new model home."""
+  """The clients of this call receive the new model."""
   table = state.client_work['table']
   served = table['served'] > 0
 

@@ -1,4 +1,4 @@
-"""SCAFFOLD: control variates that take out the drift of clients.
+"""SCAFFOLD: control variates that remove the drift of clients.
 
 Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, "SCAFFOLD: Stochastic
 Controlled Averaging for Federated Learning" (ICML 2020,
@@ -7,7 +7,8 @@ https://arxiv.org/abs/1910.06378), with its option II.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+import dataclasses
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -16,10 +17,9 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
-
-VARIANTS = ('original', 'fedakd')
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import processes
 
 
 def build_scaffold(
@@ -33,36 +33,28 @@ def build_scaffold(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   focal_gamma: float = 0.0,
   server_learning_rate: float = 1.0,
-  variant: str = 'original',
-) -> composition.FairLearningProcess:
+  variant: Literal['original', 'fedakd'] = 'original',
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> processes.FairLearningProcess:
   """Builds SCAFFOLD.
 
   Client i has a control variate `c_i`, at first 0; the server's is
-  `c = mean_i c_i` over all N clients, which is what its updates by
-  `(|S| / N) mean_S (c_i' - c_i)` come to.
+  `c = mean_i c_i` over all N clients, which equals the sum of its updates by
+  `(|S| / N) mean_S (c_i' - c_i)`.
 
   1. Client: from `y = w`, in each of its `K_i` steps
      `y <- y - eta_l (g(y) - c_i + c)`.
   2. Client: `c_i' = c_i - c + (w - y) / (K_i eta_l)`.
   3. Server: `w <- w + eta_g mean_S (y - w)`.
 
-  Both means are uniform. In the first round of all this is FedAvg with uniform
-  weights.
+  Both means are uniform. The very first round is one of FedAvg with uniform
+  weights. There is no `server_optimizer`: the server's step is SGD at eta_g.
+  See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
-      initial weights are those of the process: seed Keras before building.
-    num_clients: N. Clients have ids 0..num_clients-1, and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`.
     client_optimizer: Plain SGD; its learning rate is eta_l.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Of the permutations and dropout masks on clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      optimiser's learning rate, or None.
-    focal_gamma: gamma of the focal loss; 0 is cross-entropy.
     server_learning_rate: eta_g, positive.
-    variant: 'original', as above; 'fedakd', as that paper's script has it:
+    variant: 'original', as above; 'fedakd', as in that paper's script:
       `K_i` is 1 in step 2, whatever the number of steps, and both means are
       weighted by the numbers of examples. There c is the weighted mean over the
       clients that have taken part, which under full participation is what the
@@ -74,23 +66,15 @@ def build_scaffold(
     FedAvg's.
 
   Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range, the variant unknown, or the
-      optimiser not plain SGD.
+    ValueError: Also if the optimiser is not plain SGD.
   """
-  composition.check_arguments(**locals())
+  shared = arguments.check_arguments(build_scaffold, locals())
   checks.check_positive('server_learning_rate', server_learning_rate)
-  checks.check_choice('variant', variant, VARIANTS)
-  composition.check_plain_sgd('SCAFFOLD', client_optimizer)
+  arguments.check_plain_sgd('SCAFFOLD', client_optimizer)
   original = variant == 'original'
   model = models.StatelessModel(model_fn)
-  train = client.build_local_training(
-    model,
-    client.linear_objective(client.classification_objective(focal_gamma)),
-    client_optimizer,
-    local_epochs=local_epochs,
-    batch_size=batch_size,
-  )
+  objective = client.classification_objective(focal_gamma)
+  train = shared.local_training(model, client.linear_objective(objective))
 
   def client_update(weights, row, examples, client_seed, learning_rate, shared):
     shift = tf.nest.map_structure(tf.subtract, shared, row['control'])
@@ -106,12 +90,15 @@ def build_scaffold(
     control = new_control(
       shift, weights, result.weights, num_steps * learning_rate
     )
-    num_examples = fed_avg.example_weight(examples, uniform=False)
-    row = collections.OrderedDict(control=control, num_examples=num_examples)
-    return fed_avg.trained_output(weights, result, row, examples, original)
+    row = collections.OrderedDict(
+      control=control, num_examples=client_updates.example_weight(examples)
+    )
+    return client_updates.trained_output(
+      weights, result, row, examples, uniform=original
+    )
 
   def mean_control(table, round_number):
-    """c, from what all clients hold."""
+    """c, from the control variates of all clients."""
     del round_number  # Unused.
     counts = table['num_examples']
     if original:
@@ -119,26 +106,19 @@ def build_scaffold(
     shares = tf.math.divide_no_nan(counts, tf.reduce_sum(counts))
     return [tf.tensordot(shares, rows, axes=1) for rows in table['control']]
 
-  client_work = client.build_client_work(
+  client_work = shared.client_work(
     model,
     client_update,
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(
       control=[np.zeros_like(w) for w in model.initial_weights.trainable],
       num_examples=np.float32(0),
     ),
-    learning_rate_fn=composition.learning_rate_at(
-      client_optimizer, client_learning_rate_fn
-    ),
+    learning_rate_fn=shared.learning_rate_fn(),
     share_fn=mean_control,
   )
-  return composition.compose_process(
-    model,
-    client_work,
-    rule=tff.aggregators.MeanFactory(no_nan_division=True),
-    server_optimizer=tff.learning.optimizers.build_sgdm(server_learning_rate),
-  )
+  server_optimizer = tff.learning.optimizers.build_sgdm(server_learning_rate)
+  shared = dataclasses.replace(shared, server_optimizer=server_optimizer)
+  return shared.compose(model, client_work)
 
 
 def new_control(

@@ -1,4 +1,4 @@
-"""What clients of CGSV and FedAVE do: train, send, add what they earned."""
+"""What clients of CGSV and FedAVE do: train, send, add their rewards."""
 
 import collections
 from collections.abc import Callable
@@ -11,56 +11,51 @@ import tensorflow_federated as tff
 from tff_fair import client
 from tff_fair import models
 from tff_fair.aggregators import sparse_rewards
-from tff_fair.algorithms import composition
-from tff_fair.algorithms.baselines import fed_avg
+from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import exchanges
+from tff_fair.algorithms import processes
 
 ModelWeights = tff.learning.models.ModelWeights
 
 
 def compose_process(
+  shared: arguments.SharedArguments,
   model: models.StatelessModel,
-  train: Callable[..., client.LocalResult],
   rule: tff.aggregators.WeightedAggregationFactory,
   *,
-  num_clients: int,
-  seed: int,
-  client_learning_rate_fn: Callable[[Any], Any] | None,
   keeps_model: bool,
   extra_weight: Callable[[Any, Any], Any] | None = None,
-) -> composition.PersonalizedLearningProcess:
+) -> processes.PersonalizedLearningProcess:
   """Composes the process of such a method.
 
   Args:
+    shared: The arguments of the builder.
     model: The client model.
-    train: What `client.build_local_training` returns.
     rule: The server's, made by `sparse_rewards.build_process`.
-    num_clients: As in the builders, like the next two.
-    seed: See there.
-    client_learning_rate_fn: See there.
     keeps_model: Whether a client trains its own model, and returns to it, with
       the new batch-norm statistics, and rewards are counted in each variable;
-      else it trains the global model, and keeps what comes of it.
+      else it trains the global model, and keeps the trained model.
     extra_weight: `(received, examples) -> OrderedDict`: more entries of what
-      goes to the aggregator, beside `client_id` and `num_examples`; or None.
+      clients send to the aggregator, in addition to `client_id` and
+      `num_examples`; or None.
 
   Returns:
     The process; the client table is `OrderedDict(model)`.
   """
-  client_work = client.build_client_work(
+  train = shared.local_training(
+    model, client.classification_objective(shared.focal_gamma)
+  )
+  client_work = shared.client_work(
     model,
     _build_client_update(train, keeps_model, extra_weight),
-    num_clients=num_clients,
-    seed=seed,
     initial_row=collections.OrderedDict(model=model.initial_weights),
-    learning_rate_fn=client_learning_rate_fn,
   )
-  process = composition.compose_process(
+  process = shared.compose(
     model, client_work, rule=rule, split_statistics=False
   )
   download = functools.partial(_download, per_layer=keeps_model)
-  return composition.add_client_models(
-    composition.add_download(process, download)
-  )
+  return processes.add_client_models(exchanges.add_download(process, download))
 
 
 def _build_client_update(train, keeps_model, extra_weight):
@@ -76,17 +71,14 @@ def _build_client_update(train, keeps_model, extra_weight):
       kept = ModelWeights(start.trainable, result.weights.non_trainable)
     weight = collections.OrderedDict(
       client_id=examples['key'],
-      num_examples=fed_avg.example_weight(examples, uniform=False),
+      num_examples=client_updates.example_weight(examples),
     )
     if extra_weight is not None:
       weight.update(extra_weight(start, examples))
-    return client.ClientOutput(
-      update=composition.model_update(start, result.weights),
-      update_weight=weight,
-      row=collections.OrderedDict(model=kept),
-      metrics=result.metrics,
-      report=collections.OrderedDict(loss=result.metrics['loss']),
+    output = client_updates.trained_output(
+      start, result, collections.OrderedDict(model=kept), examples, False
     )
+    return output._replace(update_weight=weight)
 
   return client_update
 

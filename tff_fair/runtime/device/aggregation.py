@@ -1,4 +1,4 @@
-"""`federated_aggregate`: many clients' values become one at the server."""
+"""`federated_aggregate`: clients' values become one value at the server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +14,9 @@ _GROUP_SIZE = 8
 class Aggregation:
   """Accumulates clients in groups of fixed size, then merges pair by pair.
 
-  A group takes one call, and an accumulator that grows with each client, as a
-  gather's does, is copied a few times only. The order of a sum is that of the
-  clients, whatever ran at once before.
+  A group takes one call. An accumulator that grows with each client, as in a
+  gather, is copied only a few times. Sums are in the order of the clients,
+  independent of which clients ran in parallel.
   """
 
   def __init__(self, argument_type: tff.Type):
@@ -27,7 +27,7 @@ class Aggregation:
     """
     self._total_type, self._value_type = argument_type[2].parameter
     self._pack = values.build_pack(self._total_type)
-    # By the number of clients: at most one for each size of a group.
+    # Size of a group -> function.
     self._accumulate: dict[int, tracing.Traced] = {}
 
   def __call__(self, num_clients: int, argument: tuple[Any, ...]) -> Any:

@@ -7,19 +7,19 @@ from tff_fair.runtime.device import plan
 from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
 
-# The inputs by name -> entry of each output. For one client.
+# For one client: inputs by name -> entry of each output.
 Body = Callable[[Mapping[str, Any]], list[Any]]
 
 
 class ClientStage:
-  """Runs the steps of a stage for one client, if possible in one call."""
+  """Runs the steps of a stage for one client, in one call if possible."""
 
   def __init__(self, stage: plan.Stage, body: Body):
     """Traces the stage.
 
     Args:
       stage: The stage.
-      body: Takes its steps, for one client.
+      body: Runs its steps for one client.
     """
     packs = {name: values.build_pack(t) for name, t in stage.inputs.items()}
 
@@ -37,7 +37,7 @@ class ClientStage:
     """Runs the stage.
 
     Args:
-      leaves: The leaves of the inputs, as one client sees them.
+      leaves: The leaves of one client's inputs.
 
     Returns:
       The entry of each output.

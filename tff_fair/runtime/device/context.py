@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import internals
 from tff_fair.runtime import per_computation
 from tff_fair.runtime.device import placement
 from tff_fair.runtime.device import program
@@ -19,14 +20,14 @@ def create_device_context(
 ) -> tff.framework.SyncContext:
   """A context that executes in this process, on one device.
 
-  If TensorFlow has not started yet, its operations get one thread each (see
-  `placement.limit_op_threads`): the clients are what runs in parallel.
+  If TensorFlow has not started yet, each of its operations gets one thread (see
+  `placement.limit_op_threads`), as clients run in parallel.
 
   Args:
     device: 'auto', the first GPU if there is one, else the CPU; 'cpu'; or a
       logical device, such as 'gpu:0'. Data-set operations stay on the CPU.
-    client_threads: How many clients of a round run at once; None for as many
-      as this process has CPU cores. Results do not depend on it.
+    client_threads: How many clients of a round run in parallel; None for the
+      number of CPU cores of this process. Results do not depend on it.
 
   Returns:
     A `tff.framework.SyncContext`.
@@ -43,10 +44,11 @@ def create_device_context(
 
 
 class _DeviceContext(tff.framework.SyncContext):
-  """Compiles each computation once, and interprets it at each call."""
+  """Compiles each computation once and interprets it at each call."""
 
   def __init__(self, device: str, client_threads: int):
     self._device = device
+    self._mirror = values.Mirror()
     self._map_clients = map
     if client_threads > 1:
       pool = futures.ThreadPoolExecutor(client_threads, 'tff_fair_client')
@@ -63,11 +65,13 @@ class _DeviceContext(tff.framework.SyncContext):
       with tf.device(self._device):
         argument = None
         if parameter_type is not None:
-          argument = values.from_python(arg, parameter_type)
+          argument = values.from_python(arg, parameter_type, self._mirror)
         num_clients = values.count_clients(argument, parameter_type)
         result = compiled(argument, num_clients)
-        return values.to_python(result, comp.type_signature.result, num_clients)
+        return values.to_python(
+          result, comp.type_signature.result, num_clients, self._mirror
+        )
     except tf.errors.OpError as error:
-      # Around that line are the names of nodes that nobody has named.
-      line = error.message.split('\n\t [[')[0].splitlines()[-1]
-      raise RuntimeError(f'A computation failed: {line}') from error
+      raise RuntimeError(
+        f'A computation failed: {internals.error_line(error)}'
+      ) from error

@@ -12,7 +12,7 @@ from tff_fair.runtime.device import values
 
 
 class GraphFunction:
-  """Runs a block on a device; several threads may call it at once."""
+  """Runs a block on a device; several threads may call it in parallel."""
 
   def __init__(self, block: tff.framework.CompiledComputation, device: str):
     """Imports the block.
@@ -33,13 +33,13 @@ class GraphFunction:
     self._block = block
     block_type = block.type_signature
     self._pack = values.build_pack(block_type.result)
-    # Data sets live on the CPU, and so does what takes or makes them.
+    # Data sets are on the CPU, and so are blocks that take or return them.
     has_datasets = tff.types.contains(
       block_type, lambda t: isinstance(t, tff.SequenceType)
     )
     self._device = '/device:CPU:0' if has_datasets else device
-    # Imports that no thread is using. One import without variables serves all
-    # threads; with variables, each call needs an import to itself.
+    # Imports that no thread is using. Threads share one import without
+    # variables; with variables, each parallel call needs a separate import.
     self._free = queue.LifoQueue()
     first = graph_import.ImportedGraph(block)
     self._shared = None if first.has_variables else first
@@ -49,14 +49,14 @@ class GraphFunction:
     """Runs the block.
 
     Args:
-      *argument: One value of the block's parameter type; nothing if the block
-        has no parameter.
+      *argument: One value of the block's parameter type; none if the block has
+        no parameter.
 
     Returns:
       A value of the block's result type.
 
     Raises:
-      tracing.NotTraceableError: If the block has variables, and is called while
+      tracing.NotTraceableError: If the block has variables and is called while
         a function is traced.
     """
     leaves = values.flatten(*argument) if argument else []

@@ -1,23 +1,17 @@
 """A TensorFlow block of a computation as a function of this process.
 
-TFF serialises a `tff.tensorflow.computation` as a graph with names for its
-inputs and results. Here the graph is imported into the installed TensorFlow,
-which runs it on any device.
+TFF serialises a `tff.tensorflow.computation` as a graph with named inputs and
+results. The graph is imported into the installed TensorFlow, which runs it on
+any device.
 """
 
 from collections.abc import Callable, Sequence
 import functools
-import itertools
 
 import tensorflow as tf
-
-# Not public, but TensorFlow's own way to give a function library and its
-# variables names that are unique in the process, as SavedModels need it;
-# `tf.graph_util.import_graph_def` does not. The project pins TensorFlow.
-from tensorflow.python.saved_model import function_deserialization
 import tensorflow_federated as tff
 
-_import_numbers = itertools.count()
+from tff_fair import internals
 
 
 class ImportedGraph:
@@ -25,7 +19,7 @@ class ImportedGraph:
 
   Attributes:
     has_variables: Whether the block creates variables or tables. They belong to
-      this import and start anew at each call, so calls must not overlap.
+      this import and are initialized at each call, so calls must not overlap.
   """
 
   def __init__(self, block: tff.framework.CompiledComputation):
@@ -37,7 +31,7 @@ class ImportedGraph:
     proto = block.proto.tensorflow
     graph_def = tf.compat.v1.GraphDef()
     proto.graph_def.Unpack(graph_def)
-    functions = _import_functions(graph_def)
+    functions = internals.import_functions(graph_def)
     build = functools.partial(
       _build_function, graph_def, functions, proto.session_token_tensor_name
     )
@@ -67,8 +61,8 @@ def _build_function(
   graph_def, functions, token, inputs=(), results=(), operations=()
 ) -> Callable[..., list[tf.Tensor]]:
   """A function that runs `operations` and computes `results`."""
-  # Not `prune` of the whole graph's function: what it makes runs loops at less
-  # than half the speed.
+  # `prune` of the whole graph's function would run loops at less than half the
+  # speed.
   needed = _sub_graph(graph_def, [*results, *operations])
   present = {node.name for node in needed.node}
 
@@ -89,7 +83,7 @@ def _build_function(
       name='',
     )
     with tf.control_dependencies(elements[len(results) :]):
-      # A result that is an argument would come back as the placeholder.
+      # A result that is an argument would be returned as the placeholder.
       return [
         tf.identity(arguments.get(name, element))
         for name, element in zip(results, elements, strict=False)
@@ -99,7 +93,7 @@ def _build_function(
 
 
 def _sub_graph(graph_def, names):
-  """What the tensors and operations `names` need, as a session would run it."""
+  """The nodes that a session would run for the tensors and operations."""
   nodes = {node.name: node for node in graph_def.node}
   pending, found = [_node_name(name) for name in names], set()
   while pending:
@@ -111,18 +105,6 @@ def _sub_graph(graph_def, names):
     node=[node for node in graph_def.node if node.name in found],
     versions=graph_def.versions,
   )
-
-
-def _import_functions(graph_def):
-  """Imports the graph's function library and moves the graph to its names."""
-  suffix = f'_import_{next(_import_numbers)}'
-  functions = function_deserialization.load_function_def_library(
-    graph_def.library, load_shared_name_suffix=suffix
-  )
-  graph_def.library.Clear()
-  for node in graph_def.node:
-    function_deserialization.fix_node_def(node, functions, suffix)
-  return functions
 
 
 def _tensor_names(binding) -> list[str]:

@@ -1,7 +1,7 @@
 """TFF's federated operators on the interpreter's values.
 
-Each is a function `(num_clients, argument) -> result`. What is not here is
-replaced by others when a computation is compiled, or not supported.
+Each is a function `(num_clients, argument) -> result`. Compilation replaces the
+operators that are missing here, or they are not supported.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import internals
 from tff_fair.runtime.device import aggregation
 from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
@@ -22,7 +23,7 @@ def build_operator(block: tff.framework.Intrinsic) -> Operator:
   """The function of an intrinsic.
 
   Args:
-    block: The intrinsic, as it stands in a computation.
+    block: The intrinsic in a computation.
 
   Returns:
     A function of the number of clients and the intrinsic's argument.
@@ -33,7 +34,7 @@ def build_operator(block: tff.framework.Intrinsic) -> Operator:
   match block.uri:
     case tff.framework.FEDERATED_AGGREGATE.uri:
       return aggregation.Aggregation(block.type_signature.parameter)
-    case 'federated_select':
+    case internals.FEDERATED_SELECT:
       element_type = block.type_signature.result.member.element
       return functools.partial(_select, element_type)
     case uri if uri in _OPERATORS:
@@ -41,7 +42,7 @@ def build_operator(block: tff.framework.Intrinsic) -> Operator:
   known = [
     *_OPERATORS,
     tff.framework.FEDERATED_AGGREGATE.uri,
-    'federated_select',
+    internals.FEDERATED_SELECT,
   ]
   raise NotImplementedError(
     "The 'device' runtime must know every intrinsic of a computation, found"
@@ -108,7 +109,7 @@ def _entry(placed, index):
 
 
 def _select(element_type, num_clients, argument):
-  """Each client gets the sequence of what its keys select."""
+  """Each client gets the sequence of the slices that its keys select."""
   placed_keys, _, value, select = argument
 
   def slices(keys):
@@ -139,5 +140,5 @@ _OPERATORS: dict[str, Operator] = {
   tff.framework.FEDERATED_VALUE_AT_SERVER.uri: _value_at_server,
   tff.framework.FEDERATED_ZIP_AT_CLIENTS.uri: _zip_at_clients,
   tff.framework.FEDERATED_ZIP_AT_SERVER.uri: _zip_at_server,
-  'sequence_reduce': _sequence_reduce,
+  internals.SEQUENCE_REDUCE: _sequence_reduce,
 }

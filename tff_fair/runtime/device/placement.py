@@ -37,17 +37,17 @@ def resolve_device(device: str) -> str:
 
 
 def limit_op_threads() -> None:
-  """Gives each TensorFlow operation one thread, unless it is set already.
+  """Gives each TensorFlow operation one thread, unless a number is set already.
 
-  Clients run side by side, a thread each; if their operations asked for more,
-  they would only take turns (measured on two cores: 1.3 to 1.4 times the time).
-  And some convolution gradients depend, in their last bits, on the number of
-  threads, so that this also makes results the same on machines of any size.
+  Clients run in parallel, with one thread each. With more threads per operation
+  they would compete (measured on two cores: 1.3 to 1.4 times the time). The
+  last bits of some convolution gradients depend on the number of threads, so
+  one thread also makes results the same on machines with any number of cores.
 
-  Whoever wants another number sets it before, by
-  `tf.config.threading.set_intra_op_parallelism_threads` or the environment
-  variable TF_NUM_INTRAOP_THREADS. TensorFlow takes it before its first
-  operation only; after that, it stays as it is.
+  For another number, first call
+  `tf.config.threading.set_intra_op_parallelism_threads` or set the environment
+  variable TF_NUM_INTRAOP_THREADS. TensorFlow accepts the number only before its
+  first operation; later calls have no effect.
   """
   threading = tf.config.threading
   chosen = threading.get_intra_op_parallelism_threads()

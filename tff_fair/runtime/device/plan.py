@@ -1,8 +1,8 @@
-"""In which order the steps of a computation run, and which run together.
+"""The order of a computation's steps, and which steps run together.
 
-Between two aggregations, what happens at a client depends on that client alone.
-These steps make one stage: each client runs all of them in one call, and the
-clients side by side.
+Between two aggregations, the steps at a client depend on no other client. They
+form one stage: each client runs all of them in one call, and clients run in
+parallel.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ class Step:
 
   Attributes:
     name: Its name.
-    block: What computes its value.
-    inputs: Names from outside that `block` mentions, with their types.
+    block: The expression of its value.
+    inputs: Free names in `block`, with their types.
   """
 
   name: str
@@ -37,12 +37,12 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-  """Steps that each client takes by itself.
+  """Steps that each client runs independently.
 
   Attributes:
     steps: The steps in order; their values are placed at clients.
-    inputs: Names from outside that the steps mention, with their types.
-    outputs: The steps that are mentioned outside.
+    inputs: Free names in the steps, with their types.
+    outputs: The steps that are used outside the stage.
   """
 
   steps: tuple[Step, ...]
@@ -56,7 +56,7 @@ class Plan:
 
   Attributes:
     items: Steps and stages in the order of execution.
-    unused: For each item, the names that nothing after it mentions.
+    unused: For each item, the names that are not used after it.
   """
 
   items: tuple[Step | Stage, ...]
@@ -67,11 +67,11 @@ def make_plan(block: tff.framework.Block) -> Plan:
   """Orders the steps of a block.
 
   Args:
-    block: A block; each of its steps may mention earlier ones.
+    block: A block; each of its steps may use earlier ones.
 
   Returns:
-    The plan. Steps keep their order, except that a stage waits for all that its
-    steps need, and what needs a stage comes after it.
+    The plan. Steps keep their order, except that a stage comes after everything
+    that its steps need, and before everything that needs the stage.
   """
   levels: dict[str, int] = {}  # How many stages come before.
   at_clients: set[str] = set()
@@ -79,7 +79,7 @@ def make_plan(block: tff.framework.Block) -> Plan:
   for name, part in block.locals:
     step = Step(name, part, free_references(part))
     known = [n for n in step.inputs if n in levels]
-    # What is the same for all clients is cheaper to compute once.
+    # Values that are equal for all clients are computed once.
     if values.is_different_at_clients(part.type_signature):
       at_clients.add(name)
       levels[name] = max((levels[n] for n in known), default=0)
@@ -101,7 +101,7 @@ def make_plan(block: tff.framework.Block) -> Plan:
 
 
 def free_references(block: Block) -> dict[str, tff.Type]:
-  """The names that a block takes from outside, with their types."""
+  """The free names of a block, with their types."""
   match block:
     case tff.framework.Reference():
       return {block.name: block.type_signature}
@@ -138,7 +138,7 @@ def _find_unused(items, result):
     and isinstance(item.block.type_signature, tff.FunctionType)
     for item in items
   ):
-    # A function may be called, and need what it mentions, at any later step.
+    # Any later step may call the function, which needs the names it uses.
     return tuple(() for _ in items)
   last = {name: i for i, item in enumerate(items) for name in item.outputs}
   for index, item in enumerate(items):

@@ -2,7 +2,7 @@
 
 TFF's compiler turns a computation into one flat list of named steps ("call
 dominant form"): federated operators applied to TensorFlow blocks and to the
-results of earlier steps. The tree is small; the work is in the blocks.
+results of earlier steps. The tree is small; the arithmetic is in the blocks.
 """
 
 import collections
@@ -22,7 +22,7 @@ from tff_fair.runtime.device import values
 
 Scope = collections.ChainMap  # Name -> value.
 Block = tff.framework.ComputationBuildingBlock
-# Applies a function to each of some entries, several at once where possible.
+# Applies a function to each entry, in parallel where possible.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -43,17 +43,17 @@ class Program:
       map_clients: Runs the clients of a stage.
 
     Raises:
-      NotImplementedError: If the computation has a part that this runtime does
-        not support; the message names it.
+      NotImplementedError: If this runtime does not support a part of the
+        computation; the message names it.
     """
     tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-      secure_sums.in_the_open(computation).to_building_block()
+      secure_sums.replace_secure_sums(computation).to_building_block()
     )
     self._root = tff.framework.to_call_dominant(tree)
     self._device = device
     self._map_clients = map_clients
     self._has_parameter = computation.type_signature.parameter is not None
-    # All by the `id` of a part of the tree, which this object keeps alive.
+    # All are keyed by the `id` of a part of `_root`.
     self._functions: dict[int, graph_function.GraphFunction] = {}
     self._operators: dict[int, intrinsics.Operator] = {}
     self._plans: dict[int, plan.Plan] = {}
@@ -74,7 +74,7 @@ class Program:
     return function(argument) if self._has_parameter else function()
 
   def _prepare(self, block: Block) -> tuple[Block, bool]:
-    """Does what is to be done once for a part, and refuses what is unknown."""
+    """Prepares a part of the tree; raises an error if it is unknown."""
     match block:
       case tff.framework.CompiledComputation():
         self._functions[id(block)] = graph_function.GraphFunction(
@@ -129,7 +129,7 @@ class Program:
     return self._evaluate(block.result, scope, num_clients)
 
   def _evaluate_steps(self, block, scope, num_clients):
-    """The items of the plan; a value is dropped after its last use."""
+    """Runs the plan; a value is dropped after its last use."""
     scope = scope.new_child()
     steps = self._plans[id(block)]
     for item, unused in zip(steps.items, steps.unused, strict=True):
@@ -142,7 +142,7 @@ class Program:
     return self._evaluate(block.result, scope, num_clients)
 
   def _run_stage(self, stage, scope, num_clients):
-    """Output -> its entries, one a client."""
+    """Output -> its entries, one per client."""
     parts = [
       values.flatten_for_clients(scope[name], value_type, num_clients)
       for name, value_type in stage.inputs.items()
@@ -154,7 +154,7 @@ class Program:
     run_client = self._stages[id(stage)]
 
     def run_on_device(client_leaves):
-      with tf.device(self._device):  # Threads do not inherit it.
+      with tf.device(self._device):  # Threads do not inherit the device.
         return run_client(client_leaves)
 
     results = list(self._map_clients(run_on_device, leaves))
@@ -164,7 +164,7 @@ class Program:
     }
 
   def _take_steps(self, stage, inputs):
-    """One client's part of a stage."""
+    """Runs a stage for one client."""
     scope = Scope(dict(inputs))
     for step in stage.steps:
       scope[step.name] = self._evaluate(step.block, scope, num_clients=1)

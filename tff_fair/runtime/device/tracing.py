@@ -1,4 +1,4 @@
-"""Several blocks as one TensorFlow function, where that is possible."""
+"""Several blocks as one TensorFlow function, where possible."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,11 +10,11 @@ from tff_fair.runtime.device import values
 
 
 class NotTraceableError(Exception):
-  """Something can only run by itself, such as a block with variables."""
+  """A part cannot run inside a function, such as a block with variables."""
 
 
 class Traced:
-  """A function of leaves that runs in one call if all its parts can."""
+  """A function of leaves, in one call if all its parts allow that."""
 
   def __init__(
     self,
@@ -25,10 +25,10 @@ class Traced:
 
     Args:
       function: From the leaves of its arguments to a value.
-      types: The types of the arguments, one after the other.
+      types: The types of the arguments, in order.
     """
-    # TensorFlow keeps what it traced, and `function` may mention the values of
-    # the call in which it was made, such as a whole state.
+    # TensorFlow keeps the traced function, and `function` may refer to values
+    # of the call in which it was defined, such as a whole state.
     functions = [function]
 
     def run(*leaves):
@@ -36,7 +36,7 @@ class Traced:
 
     try:
       specs = [spec for t in types for spec in _leaf_specs(t)]
-      # Not `tf.function`, which checks every argument again at each call.
+      # `tf.function` would check every argument at each call.
       self._run = tf.compat.v1.wrap_function(run, specs)
       functions.clear()
     except NotTraceableError:

@@ -2,8 +2,8 @@
 
 A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a tuple
 (names are in the types), a function a Python function of at most one value. A
-server-placed value is the value itself; a client-placed one is a list with an
-entry a client, or `AllEqual`.
+server-placed value is the value itself. A client-placed value is a list with an
+entry per client, or `AllEqual`.
 """
 
 import collections
@@ -17,6 +17,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import internals
+
 Struct = tff.structure.Struct
 
 
@@ -27,8 +29,38 @@ class AllEqual:
   value: Any
 
 
+class Mirror:
+  """Remembers which tensor each array that a context returned is a view of.
+
+  A process's state is returned as arrays and passed back in the next round.
+  While the caller holds an array, its tensor stays on its device and is found
+  again instead of converted. Arrays are read-only, so they cannot differ.
+  """
+
+  def __init__(self):
+    """Knows no array yet."""
+    self._tensors: dict[int, tf.Tensor] = {}
+
+  def __len__(self) -> int:
+    """The number of arrays that the caller still holds."""
+    return len(self._tensors)
+
+  def array(self, tensor: tf.Tensor) -> Any:
+    """The array of a tensor, or its scalar."""
+    if tensor.shape.rank == 0 or tensor.dtype == tf.string:
+      return tensor.numpy()
+    array = internals.read_only_array(tensor)
+    self._tensors[id(array)] = tensor
+    weakref.finalize(array, self._tensors.pop, id(array), None)
+    return array
+
+  def tensor(self, value: Any) -> tf.Tensor | None:
+    """The tensor of an array that `array` returned, or None."""
+    return self._tensors.get(id(value))
+
+
 def is_different_at_clients(value_type: tff.Type) -> bool:
-  """Whether values of the type are lists with an entry a client."""
+  """Whether values of the type are lists with an entry per client."""
   return (
     isinstance(value_type, tff.FederatedType)
     and value_type.placement is tff.CLIENTS
@@ -37,7 +69,7 @@ def is_different_at_clients(value_type: tff.Type) -> bool:
 
 
 def for_each_client(value: Any, num_clients: int) -> list[Any]:
-  """The entries of a client-placed value, one a client."""
+  """The entries of a client-placed value, one per client."""
   if isinstance(value, AllEqual):
     return [value.value] * num_clients
   return value
@@ -57,15 +89,15 @@ def flatten(value: Any) -> list[tf.Tensor]:
 def flatten_for_clients(
   value: Any, value_type: tff.Type, num_clients: int
 ) -> list[list[Any]]:
-  """The leaves of what each client sees of a value.
+  """The leaves of each client's part of a value.
 
   Args:
-    value: A value, all or parts of it placed anywhere.
+    value: A value, placed or with placed parts.
     value_type: Its type.
     num_clients: Size of the cohort.
 
   Returns:
-    A list of leaves for each client, as if it were the only one.
+    For each client, the list of its leaves.
   """
   if is_different_at_clients(value_type):
     return [flatten(v) for v in for_each_client(value, num_clients)]
@@ -82,14 +114,14 @@ def flatten_for_clients(
 
 
 def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
-  """Builds what undoes `flatten`.
+  """Builds the inverse of `flatten`.
 
   Args:
     value_type: A type.
 
   Returns:
-    A function from the leaves of a value of that type, those of client-placed
-    parts for one client, to the value. It takes the leaves that it needs.
+    A function from an iterator of leaves to a value of the type. Client-placed
+    parts are for one client. It consumes only the leaves that it needs.
   """
   match value_type:
     case tff.FederatedType(placement=tff.CLIENTS, all_equal=True):
@@ -114,12 +146,12 @@ def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
 
 
 def tensor_spec(tensor_type: tff.TensorType) -> tf.TensorSpec:
-  """TensorFlow's name for a TFF type."""
+  """The `tf.TensorSpec` of a TFF type."""
   return tf.TensorSpec(tensor_type.shape, tensor_type.dtype)
 
 
 def to_dataset(elements: list[Any], element_type: tff.Type) -> tf.data.Dataset:
-  """The sequence of at least one value."""
+  """A sequence of one or more values."""
   datasets = [
     tf.data.Dataset.from_tensors(_nest(element, element_type))
     for element in elements
@@ -155,18 +187,19 @@ def count_clients(value: Any, value_type: tff.Type | None) -> int:
   numbers = set(_client_counts(value, value_type))
   if len(numbers) > 1:
     raise ValueError(
-      'All client-placed arguments must have one entry a client, found'
+      'All client-placed arguments must have one entry per client, found'
       f' {sorted(numbers)} entries.'
     )
   return numbers.pop() if numbers else 0
 
 
-def from_python(value: Any, value_type: tff.Type) -> Any:
+def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
   """Converts an argument of a computation.
 
   Args:
-    value: What the caller passed.
+    value: The caller's argument.
     value_type: The type of the computation's parameter.
+    mirror: That of the context; its arrays are not converted again.
 
   Returns:
     A value of the interpreter.
@@ -176,38 +209,40 @@ def from_python(value: Any, value_type: tff.Type) -> Any:
   """
   match value_type:
     case tff.FederatedType(all_equal=True, placement=tff.CLIENTS):
-      return AllEqual(from_python(value, value_type.member))
+      return AllEqual(from_python(value, value_type.member, mirror))
     case tff.FederatedType(placement=tff.CLIENTS):
       if not isinstance(value, list):
         raise TypeError(
-          'A client-placed argument must be a list with an entry a client,'
+          'A client-placed argument must be a list with an entry per client,'
           f' found {type(value).__name__}.'
         )
-      return [from_python(v, value_type.member) for v in value]
+      return [from_python(v, value_type.member, mirror) for v in value]
     case tff.FederatedType():
-      return from_python(value, value_type.member)
+      return from_python(value, value_type.member, mirror)
     case tff.StructType():
-      return _struct(value, value_type)
+      return _struct(value, value_type, mirror)
     case tff.SequenceType():
-      return _sequence(value, value_type)
+      return _sequence(value, value_type, mirror)
     case tff.TensorType():
-      return _tensor(value, value_type)
+      return _tensor(value, value_type, mirror)
   raise TypeError(f'An argument must not be of the type {value_type}.')
 
 
-def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
+def to_python(
+  value: Any, value_type: tff.Type, num_clients: int, mirror: Mirror
+) -> Any:
   """Converts the result of a computation.
 
   Args:
     value: A value of the interpreter.
     value_type: The computation's result type.
     num_clients: Number of clients of this execution.
+    mirror: That of the context.
 
   Returns:
     NumPy arrays and scalars, `bytes`, `tf.data.Dataset`s, in the Python
-    containers of the type; a list where the value is placed at clients and not
-    the same for all. Arrays are read-only, and passed back as they are they
-    cost no conversion.
+    containers of the type; a list for a value at clients that is not the same
+    for all. Arrays are read-only; passing them back costs no conversion.
   """
 
   def convert(value, value_type):
@@ -228,7 +263,7 @@ def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
       case tff.SequenceType():
         return value
       case tff.TensorType():
-        return _mirror.array(value)
+        return mirror.array(value)
     raise TypeError(
       f'The result of a computation must not be of the type {value_type}.'
     )
@@ -236,7 +271,7 @@ def to_python(value: Any, value_type: tff.Type, num_clients: int) -> Any:
   return tff.types.type_to_py_container(convert(value, value_type), value_type)
 
 
-def _struct(value, value_type) -> tuple:
+def _struct(value, value_type, mirror) -> tuple:
   """A mapping, sequence, named tuple, attrs class or Struct."""
   try:
     elements = tff.structure.to_elements(
@@ -258,17 +293,18 @@ def _struct(value, value_type) -> tuple:
       f' {found}.'
     )
   return tuple(
-    from_python(v, t) for (_, v), (_, t) in zip(elements, types, strict=True)
+    from_python(v, t, mirror)
+    for (_, v), (_, t) in zip(elements, types, strict=True)
   )
 
 
-def _sequence(value, value_type) -> tf.data.Dataset:
+def _sequence(value, value_type, mirror) -> tf.data.Dataset:
   """A data set, or a list of elements."""
   if isinstance(value, list):
     element_type = value_type.element
     if not value:
       return to_dataset([_zeros(element_type)], element_type).take(0)
-    elements = [from_python(e, element_type) for e in value]
+    elements = [from_python(e, element_type, mirror) for e in value]
     return to_dataset(elements, element_type)
   if not isinstance(value, tf.data.Dataset):
     raise TypeError(
@@ -282,7 +318,7 @@ def _sequence(value, value_type) -> tf.data.Dataset:
 
 
 def _zeros(element_type):
-  """A value of a type, of size 0 along unknown axes."""
+  """A value of a type, with size 0 along unknown axes."""
   if isinstance(element_type, tff.StructType):
     return tuple(_zeros(t) for t in element_type)
   shape = [size or 0 for size in element_type.shape]
@@ -309,12 +345,12 @@ def _client_counts(value, value_type):
     yield len(value)
 
 
-def _tensor(value, value_type) -> tf.Tensor:
+def _tensor(value, value_type, mirror) -> tf.Tensor:
   dtype = tf.dtypes.as_dtype(value_type.dtype)
-  tensor = _mirror.tensor(value)
+  tensor = mirror.tensor(value)
   if tensor is None:
     try:
-      # Arrays keep their dtype, to be refused if it is another.
+      # Arrays keep their dtype, which is checked below.
       typed = isinstance(value, (np.ndarray, np.generic, tf.Tensor))
       tensor = tf.convert_to_tensor(value, None if typed else dtype)
     except (TypeError, ValueError) as error:
@@ -329,36 +365,3 @@ def _tensor(value, value_type) -> tf.Tensor:
       f' {tensor.dtype.name}{tensor.shape.as_list()}.'
     )
   return tensor
-
-
-class _Mirror:
-  """Remembers of which tensor an array is the view.
-
-  A process's state goes out as arrays and comes back in the next round. As
-  long as the caller holds an array, its tensor is kept where it is, on the
-  device, and found again instead of converted. Arrays are read-only, so the two
-  cannot differ.
-  """
-
-  def __init__(self):
-    self._tensors: dict[int, tf.Tensor] = {}
-
-  def array(self, tensor: tf.Tensor) -> Any:
-    """The array, or scalar, of a tensor."""
-    if tensor.shape.rank == 0 or tensor.dtype == tf.string:
-      return tensor.numpy()
-    if 'CPU' in tensor.device:
-      array = np.asarray(memoryview(tensor))  # No copy, and read-only.
-    else:
-      array = tensor.numpy()
-      array.flags.writeable = False
-    self._tensors[id(array)] = tensor
-    weakref.finalize(array, self._tensors.pop, id(array), None)
-    return array
-
-  def tensor(self, value: Any) -> tf.Tensor | None:
-    """The tensor of an array that this object gave out, or None."""
-    return self._tensors.get(id(value))
-
-
-_mirror = _Mirror()

@@ -1,0 +1,90 @@
+"""What all launchers share: flags, signals, and errors in one sentence.
+
+A launcher defines `define_flags` and `main`, and ends with
+
+  if __name__ == '__main__':
+    cli.run(main, define_flags)
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import os
+import signal
+import sys
+import types
+from typing import NoReturn
+
+from absl import app
+from absl import flags
+
+RESUMABLE = 'interrupted; run the same command again to resume.'
+
+# Flags that `run` adopts belong to the launcher that calls it.
+flags.disclaim_key_flags()
+
+
+def run(
+  main: Callable[[list[str]], None],
+  define_flags: Callable[[flags.FlagValues], None],
+  *flag_modules: types.ModuleType,
+  define_help: Callable[[], None] = app.define_help_flags,
+) -> None:
+  """Defines and parses the flags, and calls `main`.
+
+  Args:
+    main: Takes what is left of the command line.
+    define_flags: Defines the launcher's flags.
+    *flag_modules: Other modules whose flags `--help` shows.
+    define_help: Defines `--help`.
+  """
+  # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
+  # the middle of the import, and Keras then takes symbolic tensors for eager.
+  define_flags(flags.FLAGS)
+  for module in flag_modules:
+    flags.adopt_module_key_flags(module)
+  define_help()
+  main(app.parse_flags_with_usage(sys.argv))
+
+
+def check_only_flags(argv: Sequence[str]) -> None:
+  """Ends the program if there are positional arguments.
+
+  Args:
+    argv: What is left of the command line, the program's name first.
+  """
+  if len(argv) > 1:
+    fail(f'every argument must be a flag, found {argv[1]!r}.')
+
+
+def prepare_for_tensorflow() -> None:
+  """Quiets TensorFlow, and makes SIGTERM the same as Ctrl-C.
+
+  TensorFlow takes seconds to import, so launchers check their flags first, then
+  call this, then import it.
+  """
+  # Level 3 silences messages about CUDA on machines without a GPU.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def one_sentence_errors(
+  *errors: type[Exception], interrupted: str = RESUMABLE
+) -> Iterator[None]:
+  """A context in which some errors end the program with their message alone.
+
+  Args:
+    *errors: Errors that the user can fix; each message is one sentence.
+    interrupted: The message after Ctrl-C.
+  """
+  try:
+    yield
+  except errors as error:
+    fail(error)
+  except KeyboardInterrupt:
+    fail(interrupted)
+
+
+def fail(message: object) -> NoReturn:
+  """Ends the program with exit code 1 and `Error: message`."""
+  sys.exit(f'Error: {message}')

@@ -1,0 +1,202 @@
+"""What a flag is: its name, default, limits and help, as data.
+
+A run's settings are described by these classes alone. absl's flags, `--help`,
+the checks of `launchers.options.settings` and the option tables in docs/ are
+made of them. Nothing here imports TensorFlow.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+  """A flag.
+
+  Attributes:
+    name: Its name, without dashes.
+    default: Its default value.
+    help: What it does: for `--help` and for the tables in docs/.
+    symbol: The paper's symbol for it.
+    argument: The argument of the method's builder that it sets, alone or
+      together with other flags; by default the one with the flag's name.
+    unless: When the flag has no effect: each mapping holds values of other
+      flags that cause this.
+  """
+
+  kind: ClassVar[str] = ''  # The name of absl's function after `DEFINE_`.
+
+  name: str
+  default: Any
+  help: str
+  _: dataclasses.KW_ONLY
+  symbol: str = ''
+  argument: str = ''
+  unless: Sequence[Mapping[str, Any]] = ()
+
+  def limits(self) -> str:
+    """What the value must be, apart from its type; empty if anything."""
+    return self._limits()
+
+  def violated(self, value: Any) -> str:
+    """The limits, if a value of the flag's type violates them; else empty.
+
+    Args:
+      value: The value.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+      return 'finite'
+    return '' if self._allows(value) else self.limits()
+
+  def _limits(self) -> str:
+    return ''
+
+  def _allows(self, value: Any) -> bool:
+    del value  # Unused.
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Switch(Flag):
+  """A flag that is on or off."""
+
+  kind: ClassVar[str] = 'boolean'
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(Flag):
+  """A flag with a fixed set of values.
+
+  Attributes:
+    choices: The values.
+  """
+
+  kind: ClassVar[str] = 'enum'
+
+  _: dataclasses.KW_ONLY
+  choices: Sequence[str]
+
+  def _limits(self) -> str:
+    return f'one of {", ".join(self.choices)}'
+
+  def _allows(self, value: str) -> bool:
+    return value in self.choices
+
+
+@dataclasses.dataclass(frozen=True)
+class Integer(Flag):
+  """A flag whose value is an integer.
+
+  Attributes:
+    minimum: The least value, if there is one.
+    maximum: The largest value, if there is one.
+    choices: The only values, if there are few.
+  """
+
+  kind: ClassVar[str] = 'integer'
+
+  _: dataclasses.KW_ONLY
+  minimum: int | None = None
+  maximum: int | None = None
+  choices: Sequence[int] = ()
+
+  def _limits(self) -> str:
+    if self.choices:
+      return ' or '.join(map(str, self.choices))
+    return _range(minimum=self.minimum, maximum=self.maximum)
+
+  def _allows(self, value: int) -> bool:
+    if self.choices:
+      return value in self.choices
+    return _is_in_range(value, minimum=self.minimum, maximum=self.maximum)
+
+
+@dataclasses.dataclass(frozen=True)
+class Real(Flag):
+  """A flag whose value is a finite number.
+
+  Attributes:
+    minimum: The least value, if there is one.
+    above: What the value must exceed, if it must exceed something.
+    maximum: The largest value, if there is one.
+  """
+
+  kind: ClassVar[str] = 'float'
+
+  _: dataclasses.KW_ONLY
+  minimum: float | None = None
+  above: float | None = None
+  maximum: float | None = None
+
+  def _limits(self) -> str:
+    return _range(minimum=self.minimum, above=self.above, maximum=self.maximum)
+
+  def _allows(self, value: float) -> bool:
+    return _is_in_range(
+      value, minimum=self.minimum, above=self.above, maximum=self.maximum
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Text(Flag):
+  """A flag whose value is a line of text."""
+
+  kind: ClassVar[str] = 'string'
+
+  def _limits(self) -> str:
+    return 'a line of text without blanks at its ends'
+
+  def _allows(self, value: str) -> bool:
+    # Anything else could not be read back from a flags file.
+    return value.isprintable() and value == value.strip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Texts(Text):
+  """A flag that may be repeated; its value is a list of lines of text."""
+
+  kind: ClassVar[str] = 'multi_string'
+
+  def _allows(self, value: Sequence[str]) -> bool:
+    return all(map(super()._allows, value))
+
+
+def merge(variants: Sequence[Flag]) -> Flag:
+  """One flag with the choices of several flags of the same name.
+
+  Args:
+    variants: The flags, which may differ in all but name and kind.
+
+  Returns:
+    The first of them, with the choices of all.
+
+  Raises:
+    TypeError: If the flags are of different kinds.
+  """
+  first = variants[0]
+  if any(type(flag) is not type(first) for flag in variants):
+    raise TypeError(
+      f'--{first.name} must be of the same kind for all methods, found'
+      f' {", ".join(type(flag).__name__ for flag in variants)}.'
+    )
+  if not isinstance(first, Choice):
+    return first
+  choices = [choice for flag in variants for choice in flag.choices]
+  return dataclasses.replace(first, choices=tuple(dict.fromkeys(choices)))
+
+
+def _range(minimum=None, above=None, maximum=None) -> str:
+  limits = {'at least': minimum, 'above': above, 'at most': maximum}
+  return ' and '.join(
+    f'{words} {limit}' for words, limit in limits.items() if limit is not None
+  )
+
+
+def _is_in_range(value, minimum=None, above=None, maximum=None) -> bool:
+  return (
+    (minimum is None or value >= minimum)
+    and (above is None or value > above)
+    and (maximum is None or value <= maximum)
+  )

@@ -1,0 +1,79 @@
+"""`--help` of `launchers.train`: the flags in groups, those of methods last."""
+
+from collections.abc import Iterable, Iterator
+import sys
+import textwrap
+
+from absl import app
+from absl import flags
+
+from launchers.options import flag_types
+from launchers.options import methods
+from launchers.options import run_flags
+from launchers.options.methods import entry
+
+
+class _HelpFlag(app.HelpFlag):
+  """absl's `--help`, with our text in place of absl's list of flags."""
+
+  def __init__(self):
+    super().__init__()
+    self.allow_override = True
+
+  def parse(self, arg: str | bool) -> None:
+    """Prints the text and exits."""
+    if self._parse(arg):
+      print(sys.modules['__main__'].__doc__)
+      print(help_text())
+      sys.exit(1)  # As absl.
+
+
+def define_help() -> None:
+  """Defines `--help` and absl's other flags that print help."""
+  app.define_help_flags()
+  flags.DEFINE_flag(_HelpFlag())
+
+
+def help_text() -> str:
+  """All flags with their defaults and limits, grouped."""
+  lines = []
+  for title, group in run_flags.GROUPS.items():
+    lines += [f'{title}:', *_describe(group), '']
+  for method in methods.METHODS.values():
+    title = f'--algorithm={method.name}: {method.title}, {method.summary}.'
+    lines += [*_wrap(title, 0), *_describe(_of_method(method))]
+    ignored = [f'--{n}' for n, others in method.ignores.items() if not others]
+    if ignored:
+      lines += _wrap(f'Without effect: {", ".join(ignored)}.', 2)
+    lines.append('')
+  return '\n'.join(lines)
+
+
+def _of_method(method: entry.Method) -> Iterator[flag_types.Flag]:
+  """A method's own flags, and those of which it has another default."""
+  known = run_flags.of_method(method)
+  yield from method.flags
+  yield from (known[name] for name in method.defaults)
+
+
+def _describe(group: Iterable[flag_types.Flag]) -> Iterator[str]:
+  for flag in group:
+    name = f'--[no]{flag.name}' if flag.kind == 'boolean' else f'--{flag.name}'
+    symbol = f' ({flag.symbol})' if flag.symbol else ''
+    notes = [flag.limits()] if not isinstance(flag, flag_types.Text) else []
+    if flag.default not in (None, []):
+      notes.append(f'default {flag.default}')
+    notes = [note for note in notes if note]
+    ending = f' [{"; ".join(notes)}]' if notes else ''
+    yield from _wrap(f'{name}{symbol}: {flag.help}{ending}', 2)
+
+
+def _wrap(text: str, indent: int) -> list[str]:
+  return textwrap.wrap(
+    text,
+    80,
+    initial_indent=' ' * indent,
+    subsequent_indent=' ' * (indent + 2),
+    break_long_words=False,
+    break_on_hyphens=False,
+  )

@@ -1,0 +1,25 @@
+"""The methods that the launchers know: an entry each, found by its file.
+
+A new method is a module in this package, or in `baselines`, with a `METHOD`.
+"""
+
+import importlib
+import pkgutil
+
+from launchers.options.methods import baselines
+from launchers.options.methods import entry
+
+
+def _read_entries(package, path) -> dict[str, entry.Method]:
+  """The entries of a package, by the name of the method."""
+  modules = [
+    importlib.import_module(f'{package}.{module.name}')
+    for module in pkgutil.iter_modules(path)
+  ]
+  found = [module.METHOD for module in modules if hasattr(module, 'METHOD')]
+  return {method.name: method for method in found}
+
+
+PAPERS = _read_entries(__name__, __path__)
+BASELINES = _read_entries(baselines.__name__, baselines.__path__)
+METHODS = {**PAPERS, **BASELINES}

@@ -1,0 +1,12 @@
+"""Standalone."""
+
+from launchers.options.methods import entry
+
+METHOD = entry.Method(
+  name='standalone',
+  title='Standalone',
+  summary='every client trains alone',
+  rule='none',
+  compared_with=('CFFL', 'FedAKD'),
+  ignores={**entry.NO_SERVER_STEP, **entry.NO_GLOBAL_MODEL},
+)

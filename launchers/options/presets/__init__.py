@@ -1,0 +1,21 @@
+"""The papers' experiments as flag values, a module for each paper.
+
+A preset holds the flags that all methods of an experiment share, and those of
+single methods, which are used only for the method that runs. So
+`--preset=fedaboost_mnist --algorithm=fed_avg` is FedAvg in FeDABoost's setting.
+"""
+
+from launchers.options.presets import cffl
+from launchers.options.presets import corefed
+from launchers.options.presets import fedaboost
+from launchers.options.presets import fedakd
+from launchers.options.presets import fedquad
+from launchers.options.presets.preset import Preset
+
+PRESETS: dict[str, Preset] = {
+  **fedaboost.PRESETS,
+  **cffl.PRESETS,
+  **corefed.PRESETS,
+  **fedquad.PRESETS,
+  **fedakd.PRESETS,
+}

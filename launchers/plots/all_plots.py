@@ -1,0 +1,47 @@
+"""Draws all pictures of a finished run."""
+
+from collections.abc import Sequence
+import json
+import os
+import pathlib
+
+from launchers.plots import client_plots
+from launchers.plots import distance_plots
+from launchers.plots import run_plots
+
+
+def write(
+  run: pathlib.Path, compare_with: Sequence[str | os.PathLike[str]]
+) -> list[pathlib.Path]:
+  """Draws a run, in some pictures together with others.
+
+  Args:
+    run: The directory of a finished run; the pictures go to its `plots`.
+    compare_with: The directories of other finished runs.
+
+  Returns:
+    The files written.
+
+  Raises:
+    FileNotFoundError: If a run lacks one of its files.
+    ValueError: If a file is not as `launchers.train` writes it.
+  """
+  runs = _labelled([run, *map(pathlib.Path, compare_with)])
+  folder = run / 'plots'
+  return [
+    *run_plots.write_plots(runs, folder),
+    *distance_plots.write_plots(runs, folder),
+    *client_plots.write_plots(run, folder),
+  ]
+
+
+def _labelled(paths) -> dict[str, pathlib.Path]:
+  """Label -> directory: the algorithm, with the directory if ambiguous."""
+  algorithms = [
+    json.loads((path / 'summary.json').read_text())['algorithm']
+    for path in paths
+  ]
+  return {
+    name if algorithms.count(name) == 1 else f'{name} ({path})': path
+    for name, path in zip(algorithms, paths, strict=True)
+  }

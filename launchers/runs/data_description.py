@@ -1,0 +1,27 @@
+"""What the data of a run are, in a few words, without TensorFlow."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tasks
+from tasks import ehr_synthetic
+
+
+def describe(settings: Mapping[str, Any]) -> str:
+  """The task of a run, and whether its records are synthetic.
+
+  Args:
+    settings: Flag name -> value, or its text in flags.txt.
+  """
+  if not _is_synthetic(settings):
+    return settings['task']
+  scale = float(settings.get('ehr_scale') or ehr_synthetic.DEFAULT_SCALE)
+  return f'synthetic records (ehr_scale {scale:g})'
+
+
+def _is_synthetic(settings) -> bool:
+  try:
+    return tasks.is_synthetic(settings['task'], settings.get('data_dir'))
+  except (ValueError, tasks.DataNotFoundError):
+    # An unknown task, or half of the files: a run itself reports both errors.
+    return False

@@ -1,0 +1,66 @@
+"""Embeddings of test examples by the global model of a finished run."""
+
+from collections.abc import Mapping
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_SEED = 0
+
+
+class Embeddings(NamedTuple):
+  """Embedded test examples.
+
+  Attributes:
+    vectors: Float [n, p], their embeddings.
+    labels: int32 [n], their classes.
+    num_classes: Number of classes of the data.
+    round_number: The round of the model.
+  """
+
+  vectors: np.ndarray
+  labels: np.ndarray
+  num_classes: int
+  round_number: int
+
+
+def of_run(
+  settings: Mapping[str, Any],
+  output_dir: pathlib.Path,
+  round_number: int | None,
+  *,
+  max_classes: int,
+  max_examples: int,
+) -> Embeddings:
+  """Embeds random test examples, the same for all runs with the same data.
+
+  Args:
+    settings: The result of `launchers.options.settings.resolve`.
+    output_dir: The run's directory.
+    round_number: The round of the model; None for the last.
+    max_classes: Examples are of the first classes, at most so many.
+    max_examples: Number of examples, unless there are fewer.
+
+  Returns:
+    The embeddings.
+
+  Raises:
+    RunError: If the run has no checkpoint of that round.
+    ValueError: If the model has no embedding.
+  """
+  # Imported here: the plots import this module, and must not import TensorFlow.
+  from launchers.runs import training
+  from tff_fair import metrics
+
+  task = training.build_task(settings)
+  number = round_number or settings['rounds']
+  try:
+    weights = training.load_global_model(settings, task, output_dir, number)
+  except FileNotFoundError as error:
+    raise training.RunError(str(error)) from error
+  x, labels = task.global_test
+  eligible = np.flatnonzero(labels < max_classes)
+  chosen = np.random.default_rng(_SEED).permutation(eligible)[:max_examples]
+  vectors = metrics.embeddings(task.model_fn(), weights, x[chosen])
+  return Embeddings(vectors, labels[chosen], task.num_classes, number)

@@ -1,0 +1,119 @@
+"""Evaluates the models of a run, and arranges the scores as in its files.
+
+The scores of an evaluation are `metrics.ClientScores` by the name of the model:
+`global`, and `personal` if clients have personal models. The scores of a client
+are those of its personal model, if it has one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+import warnings
+
+import numpy as np
+import tensorflow_federated as tff
+
+import tasks
+from tff_fair import algorithms
+from tff_fair import metrics
+
+Scores = Mapping[str, metrics.ClientScores]
+
+
+def build_evaluator(
+  task: tasks.Task, statistics: Mapping[str, Any] | None
+) -> metrics.Evaluator | metrics.ServerEvaluator:
+  """Builds an evaluator on the test data of a task.
+
+  Args:
+    task: The task.
+    statistics: The channel statistics of the clients; if not None, the test
+      data of each client are normalised by its statistics.
+
+  Returns:
+    The evaluator, on the server's test set if there is one, else on the test
+    sets of the clients.
+  """
+  if task.has_server_test:
+    return metrics.ServerEvaluator(
+      task.model_fn(), task.global_test, task.num_clients
+    )
+  parts = [task.examples(i).test for i in range(task.num_clients)]
+  if statistics is not None:
+    parts = [
+      (algorithms.normalize_for_client(x, statistics, i), y)
+      for i, (x, y) in enumerate(parts)
+    ]
+  return metrics.Evaluator(task.model_fn(), parts)
+
+
+def evaluate(
+  evaluator: metrics.Evaluator | metrics.ServerEvaluator,
+  process: tff.learning.templates.LearningProcess,
+  state: Any,
+  class_centroids: Callable[[Any], Mapping[str, Any]] | None,
+) -> dict[str, metrics.ClientScores]:
+  """Scores the global model and, if there are any, the personal models.
+
+  Args:
+    evaluator: The evaluator of the task.
+    process: The process.
+    state: Its state.
+    class_centroids: From global weights to class centroids; if not None, an
+      example is assigned to the class of the nearest centroid.
+
+  Returns:
+    The scores by the name of the model.
+  """
+  weights = process.get_model_weights(state)
+  centroids = class_centroids and class_centroids(weights)
+  if centroids and centroids['num_rejected_clients']:
+    warnings.warn(
+      f'{centroids["num_rejected_clients"]} clients are left out of the class'
+      ' centroids because their embeddings are not finite.',
+      stacklevel=2,
+    )
+  scores = {'global': evaluator.evaluate_global(weights, centroids)}
+  if isinstance(process, algorithms.PersonalizedLearningProcess):
+    table = process.client_model_table(state)
+    scores['personal'] = evaluator.evaluate_clients(table)
+  return scores
+
+
+def of_clients(scores: Scores) -> metrics.ClientScores:
+  """The scores of the personal models if there are any, else the global one."""
+  return scores.get('personal', scores['global'])
+
+
+def metric_columns(
+  scores: Scores, has_data: Sequence[bool]
+) -> dict[str, float]:
+  """The columns of metrics.csv that hold the scores.
+
+  Args:
+    scores: The scores of an evaluation.
+    has_data: Which clients have training data; the others, free riders, are
+      excluded from the statistics over clients.
+
+  Returns:
+    Column name -> value.
+  """
+  columns = {}
+  for model, model_scores in scores.items():
+    for name, value in model_scores.pooled.items():
+      columns[f'{model}_{name}'] = value
+  for name in ('accuracy', 'f1', 'f1_own_labels'):
+    values = np.where(has_data, getattr(of_clients(scores), name), np.nan)
+    for statistic, value in metrics.client_statistics(values).items():
+      columns[f'client_{name}_{statistic}'] = value
+  return columns
+
+
+def client_columns(scores: Scores) -> dict[str, Any]:
+  """The columns of client_scores.csv, without the round."""
+  client_scores = of_clients(scores)
+  return {
+    'client_id': range(len(client_scores.accuracy)),
+    'accuracy': client_scores.accuracy,
+    'f1': client_scores.f1,
+    'loss': client_scores.loss,
+  }

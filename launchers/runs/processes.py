@@ -1,0 +1,222 @@
+"""Learning processes from the settings of a run.
+
+A method's entry names the arguments of its builder. An argument is the flag of
+the same name, unless `_ARGUMENTS` says how it is made.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from launchers.options import methods
+from launchers.options import run_flags
+import tasks
+from tff_fair import algorithms
+from tff_fair import client
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+  """What the arguments of a builder are made of."""
+
+  settings: Mapping[str, Any]
+  task: tasks.Task
+  statistics: Mapping[str, Any] | None
+  contributions: Sequence[float] | None
+
+
+def needs(settings: Mapping[str, Any], argument: str) -> bool:
+  """Whether the builder of the run's method needs an argument.
+
+  Args:
+    settings: The flag values of the run.
+    argument: Name of the argument.
+  """
+  method = methods.METHODS[settings['algorithm']]
+  return argument in {argument.name for argument in method.arguments}
+
+
+def gather_statistics(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> Mapping[str, Any] | None:
+  """Statistics of the clients' data that a method needs before round 0.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+
+  Returns:
+    For FedRDN the mean and the standard deviation of the channels of each
+    client's images, for others None.
+
+  Raises:
+    ValueError: If the data are not images.
+  """
+  if not needs(settings, 'statistics'):
+    return None
+  gather = algorithms.build_channel_statistics(
+    task.model_fn, num_clients=task.num_clients
+  )
+  return gather([task.client_data(i) for i in range(task.num_clients)])
+
+
+def build_class_centroids(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> Callable[[Any], Mapping[str, Any]] | None:
+  """The replacement of a classifier in a run that trains none.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+
+  Returns:
+    From a process's global `ModelWeights` to the class centroids of all
+    clients' training data; None for a run with cross-entropy.
+  """
+  if settings.get('use_ce', True):
+    return None
+  centroids = algorithms.build_class_centroids(
+    task.model_fn, num_clients=task.num_clients
+  )
+  data = [task.client_data(i) for i in range(task.num_clients)]
+  return lambda weights: centroids(weights, data)
+
+
+def build_process(
+  settings: Mapping[str, Any],
+  task: tasks.Task,
+  statistics: Mapping[str, Any] | None = None,
+  contributions: Sequence[float] | None = None,
+) -> Any:
+  """Builds the learning process of a run.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+    statistics: The result of `gather_statistics`.
+    contributions: The accuracy that each client reaches alone, for a method
+      that needs the argument 'contributions'.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`.
+
+  Raises:
+    TypeError: If a builder refuses an argument's kind.
+    ValueError: If a builder refuses an argument's value.
+  """
+  method = methods.METHODS[settings['algorithm']]
+  run = _Run(settings, task, statistics, contributions)
+  arguments = {
+    name: _ARGUMENTS[name](run) if name in _ARGUMENTS else settings[name]
+    for name in run_flags.builder_arguments(method)
+  }
+  builder = getattr(algorithms, f'build_{method.name}')
+  return builder(task.model_fn, **arguments)
+
+
+def validation_examples(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> tuple[Any, Any]:
+  """The examples on which the server validates.
+
+  Args:
+    settings: The flag values of the run.
+    task: The task of the run.
+
+  Returns:
+    `(x, y)`, the task's validation examples.
+
+  Raises:
+    ValueError: If there are none.
+  """
+  if not len(task.validation.y):
+    name = {'client': 'holdout_fraction', 'server': 'validation_fraction'}[
+      settings['split']
+    ]
+    raise ValueError(
+      f'{name} must be above 0 for {settings["algorithm"]}, whose server'
+      f' validates on that part, found {settings[name]}.'
+    )
+  return tuple(task.validation)
+
+
+def _optimizer(owner: str) -> Callable[[_Run], Any]:
+  """A TFF optimiser with the papers' weight decay, decoupled for 'adamw'."""
+
+  def build(run):
+    kind, learning_rate, weight_decay = (
+      run.settings[f'{owner}_{name}']
+      for name in ('optimizer', 'learning_rate', 'weight_decay')
+    )
+    if kind == 'adamw':
+      return tff.learning.optimizers.build_adamw(
+        learning_rate, weight_decay=weight_decay
+      )
+    return client.with_weight_decay(
+      _OPTIMIZERS[kind](learning_rate), weight_decay
+    )
+
+  return build
+
+
+def _learning_rate_fn(owner: str) -> Callable[[_Run], Any]:
+  """`round -> learning rate * decay^round`, rounds from 0; None if constant."""
+
+  def build(run):
+    learning_rate = run.settings[f'{owner}_learning_rate']
+    decay = run.settings['learning_rate_decay']
+    if decay == 1:
+      return None
+    return lambda round_number: (
+      learning_rate * decay ** tf.cast(round_number, tf.float32)
+    )
+
+  return build
+
+
+def _server_optimizer(run):
+  kind = run.settings['server_optimizer']
+  if kind is None:
+    return None
+  return _OPTIMIZERS[kind](run.settings['server_learning_rate'])
+
+
+def _free_riders(run):
+  if not run.task.free_riders:
+    return None
+  return client.FreeRiders(
+    client_ids=run.task.free_riders, kind=run.settings['free_rider_kind']
+  )
+
+
+_OPTIMIZERS = {
+  'sgd': tff.learning.optimizers.build_sgdm,
+  'adam': tff.learning.optimizers.build_adam,
+  'adagrad': tff.learning.optimizers.build_adagrad,
+  'yogi': tff.learning.optimizers.build_yogi,
+}
+
+# Arguments of builders that are not the flag of their name.
+_ARGUMENTS: Mapping[str, Callable[[_Run], Any]] = {
+  'num_clients': lambda run: run.task.num_clients,
+  'seed': lambda run: run.settings['client_seed'],
+  'client_optimizer': _optimizer('client'),
+  'client_learning_rate_fn': _learning_rate_fn('client'),
+  'personal_optimizer': _optimizer('personal'),
+  'personal_learning_rate_fn': _learning_rate_fn('personal'),
+  'server_optimizer': _server_optimizer,
+  'margins': lambda run: (run.settings['margin_1'], run.settings['margin_2']),
+  'validation': lambda run: validation_examples(run.settings, run.task),
+  'amounts': lambda run: tasks.stated_amounts(
+    run.task, run.settings['scenario']
+  ),
+  'free_riders': _free_riders,
+  'statistics': lambda run: run.statistics,
+  'contributions': lambda run: run.contributions,
+  'total_examples': lambda run: sum(
+    map(run.task.num_train, range(run.task.num_clients))
+  ),
+}

@@ -1,0 +1,96 @@
+"""Reads and writes the text files of a run. Nothing here imports TensorFlow."""
+
+from collections.abc import Iterable
+import io
+import os
+import pathlib
+
+import pandas as pd
+
+
+def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
+  """Reads some columns of a csv file, all as numbers.
+
+  Args:
+    path: A file of a run directory.
+    columns: The columns to read.
+
+  Returns:
+    The columns, in this order.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    ValueError: If it is not as `launchers.train` writes it.
+  """
+  return _numbers(_load(path, columns)[columns], path)
+
+
+def read_whole(
+  path: pathlib.Path, columns: list[str], *, growing: bool = False
+) -> pd.DataFrame:
+  """Reads all columns of a csv file, all as numbers.
+
+  Args:
+    path: A file of a run directory.
+    columns: Columns that it must have.
+    growing: Whether a run is writing it: an incomplete last row is left out.
+
+  Returns:
+    All its columns.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    ValueError: If it is not as `launchers.train` writes it.
+  """
+  return _numbers(_load(path, columns, growing=growing), path)
+
+
+def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
+  """Whether a csv file, which exists, has all of these columns."""
+  return set(columns) <= set(pd.read_csv(path, nrows=0))
+
+
+def write_atomically(path: pathlib.Path, text: str) -> None:
+  """Writes a whole file, or leaves the old one."""
+  temporary = path.with_name(f'{path.name}.tmp')
+  temporary.write_text(text, newline='')
+  os.replace(temporary, path)
+
+
+def _load(
+  path: pathlib.Path, columns: list[str], *, growing: bool = False
+) -> pd.DataFrame:
+  if not path.is_file():
+    raise FileNotFoundError(
+      f'A run directory must hold {path.name}, found no file {path}.'
+    )
+  try:
+    text = path.read_text()
+    if growing:
+      text = text[: text.rfind('\n') + 1]
+    frame = pd.read_csv(io.StringIO(text))
+  except ValueError as error:  # Includes pandas' error for a broken csv file.
+    raise ValueError(
+      f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
+    ) from error
+  missing = [column for column in columns if column not in frame]
+  if missing or frame.empty:
+    raise ValueError(
+      f'{path.name} must have the columns {", ".join(columns)} and a row,'
+      f' found {len(frame)} rows of {", ".join(map(str, frame))} in {path}.'
+    )
+  return frame
+
+
+def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:
+  try:
+    return frame.apply(pd.to_numeric)
+  except ValueError as error:
+    raise ValueError(
+      f'{path.name} must hold numbers in {", ".join(map(str, frame))}, found in'
+      f' {path}: {_one_line(error)}.'
+    ) from error
+
+
+def _one_line(error: Exception) -> str:
+  return ' '.join(str(error).split()).rstrip('.')

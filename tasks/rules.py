@@ -1,0 +1,161 @@
+"""The names that options choose from, and when an option has an effect.
+
+Plain data without TensorFlow or SciPy, so that a launcher can refuse a flag at
+once. What depends on the data set is a `DataSet`, one in each module of
+`tasks.data_sets`.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+  from tasks import options
+  from tasks import task
+
+# Partitions that deal a pool of examples to the clients.
+POOL_PARTITIONS = (
+  'dirichlet',
+  'equal',
+  'power_law',
+  'zipf',
+  'class',
+  'covariate_shift',
+)
+SPLIT_NAMES = ('client', 'server')
+# Functions of `tff_fair.models` -> the kinds of inputs that they take.
+MODELS = {
+  'mlp_fedaboost': ('images', 'numbers'),
+  'mlp_cffl_mnist': ('images', 'numbers'),
+  'mlp_cffl_adult': ('images', 'numbers'),
+  'mlp_corefed': ('images', 'numbers'),
+  'cnn_femnist': ('images',),
+  'cnn_cifar_gn': ('images',),
+  'cnn_corefed': ('images',),
+  'cnn_corefed_plain': ('images',),
+  'cnn_fedquad': ('images',),
+  'cnn_fedakd': ('images',),
+  'cnn_fedakd_deep': ('images',),
+  'gru_ehr': ('records',),
+}
+MODEL_NAMES = tuple(MODELS)
+
+# Defaults of options that are the same for all data sets. An option without a
+# default here or in its `DataSet` stays None.
+DEFAULTS = {
+  'dirichlet_remainder': 'use',
+  'shift_sizes': 'equal',
+  'shift_method': 'importance',
+  'shift': 5.0,
+  'pca_dim': 10,
+  'shift_weights': 'density',
+  'split': 'client',
+  'validation_fraction': 0.1,
+}
+
+_DIRICHLET = {'partition': ('dirichlet',)}
+_SHIFT = {'partition': ('covariate_shift',)}
+_IMPORTANCE = {**_SHIFT, 'shift_method': ('importance',)}
+# Option -> the settings, each with its values, under which it has an effect.
+USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
+  'dirichlet_alpha': _DIRICHLET,
+  'dirichlet_remainder': _DIRICHLET,
+  'balance_cap': _DIRICHLET,
+  'min_samples': _DIRICHLET,
+  'random_classes': {'partition': ('class',)},
+  'shift_sizes': _SHIFT,
+  'shift_method': _SHIFT,
+  'shift': _IMPORTANCE,
+  'pca_dim': _IMPORTANCE,
+  'shift_weights': _IMPORTANCE,
+  'num_examples': {
+    'partition': tuple(p for p in POOL_PARTITIONS if p != 'dirichlet')
+  },
+  'validation_fraction': {'split': ('server',)},
+  'holdout_fraction': {'split': ('client',)},
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataSet:
+  """The facts about a data set; `DATA_SET` of a module of `tasks.data_sets`.
+
+  Attributes:
+    name: Name of the task, which is that of the module.
+    build: From options with the defaults filled in to the task. Only here may
+      the module import what takes long to import.
+    files: Names of the files (or folders) in the data folder.
+    inputs: Kind of the inputs: 'images', 'numbers' or 'records'.
+    num_clients: Default number of clients; None for all there are.
+    partition: Default partition.
+    partitions: The legal partitions.
+    dirichlet_alpha: Default concentration of 'dirichlet'.
+    model: Default model.
+    clients: What a client is where the data say which client's they are, for
+      example 'a writer'; None for data that are dealt to the clients.
+    has_test_file: Whether the server's test set is a file of its own.
+    options: Options that only this data set has.
+    is_synthetic: From the data folder (or None) to whether the data are
+      generated; None if they never are.
+  """
+
+  name: str
+  build: 'Callable[[options.TaskOptions], task.Task]'
+  files: tuple[str, ...] = ()
+  inputs: str = 'images'
+  num_clients: int | None = None
+  partition: str = 'dirichlet'
+  partitions: tuple[str, ...] = POOL_PARTITIONS
+  dirichlet_alpha: float | None = None
+  model: str
+  clients: str | None = None
+  has_test_file: bool = False
+  options: tuple[str, ...] = ()
+  is_synthetic: Callable[[str | os.PathLike | None], bool] | None = None
+
+  @property
+  def models(self) -> tuple[str, ...]:
+    """The legal models: those for its kind of inputs."""
+    return tuple(name for name, kinds in MODELS.items() if self.inputs in kinds)
+
+  @property
+  def splits(self) -> tuple[str, ...]:
+    """The legal splits."""
+    return SPLIT_NAMES if self.clients is None else ('client',)
+
+  def default(self, option: str) -> Any:
+    """Returns what None stands for; None if the option has no default.
+
+    Args:
+      option: Name of the option.
+    """
+    return DEFAULTS.get(option, getattr(self, option, None))
+
+  def unused_options(
+    self, chosen: Mapping[str, Any]
+  ) -> dict[str, Mapping[str, Any]]:
+    """Returns the options that have no effect, each with the reason.
+
+    Args:
+      chosen: Option -> value; one that is missing or None has its default.
+        Other keys are ignored.
+
+    Returns:
+      Option -> the settings that leave it without effect, by their names.
+    """
+    task = {'task': self.name}
+    unused = {}
+    for name, conditions in USED_WITH.items():
+      for setting, values in conditions.items():
+        found = chosen.get(setting)
+        found = self.default(setting) if found is None else found
+        if setting == 'partition' and self.clients is not None:
+          unused[name] = task
+        elif found not in values:
+          unused.setdefault(name, {setting: found})
+    if self.clients is not None:
+      unused['data_fraction'] = task
+    if self.has_test_file and chosen.get('split') == 'server':
+      unused['test_fraction'] = {'split': 'server', **task}
+    return unused

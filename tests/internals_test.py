@@ -1,0 +1,274 @@
+"""One test for each assumption about TensorFlow, TFF and Keras.
+
+A failure after an upgrade means that the assumption in its message no longer
+holds; `tff_fair.internals`, or the module that the test names, must change.
+"""
+
+import asyncio
+import inspect
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import internals
+from tff_fair import worker_process
+
+_INTS = tff.FederatedType(np.int32, tff.CLIENTS)
+_SEQUENCE = tff.SequenceType(np.int32)
+
+
+@tff.tensorflow.computation(np.int32, np.int32)
+def _add(a, b):
+  return a + b
+
+
+def test_function_libraries_are_imported_under_names_of_their_own():
+  graph = tf.Graph()
+  with graph.as_default():
+    tf.function(lambda x: 2 * x)(tf.constant(1.0))
+  graph_def = graph.as_graph_def()
+  (function,) = graph_def.library.function
+  name = function.signature.name
+  new_names = set()
+  for _ in range(2):
+    copy = tf.compat.v1.GraphDef.FromString(graph_def.SerializeToString())
+    functions = internals.import_functions(copy)
+    assert list(functions) == [name], (
+      'load_function_def_library must return the functions by their old names'
+    )
+    (call,) = [node for node in copy.node if 'Call' in node.op]
+    assert not copy.library.function and call.attr['f'].func.name != name, (
+      'fix_node_def must make the nodes call the imported functions'
+    )
+    new_names.add(call.attr['f'].func.name)
+  assert len(new_names) == 2, 'each import must have its own function names'
+
+
+def test_messages_end_where_the_generated_names_begin():
+  @tf.function
+  def fail(x):
+    with tf.control_dependencies([tf.debugging.Assert(x > 1, ['too small'])]):
+      return x + 1
+
+  with pytest.raises(tf.errors.OpError) as caught:
+    fail(tf.constant(0.0))
+  line = internals.error_line(caught.value)
+  assert line == 'assertion failed: [too small]', (
+    "TensorFlow's message must end with its first line or with '\\n\\t [['"
+  )
+
+
+@pytest.mark.parametrize('dtype', [np.float32, np.int64, np.bool_])
+def test_eager_tensors_have_the_buffer_protocol(dtype):
+  tensor = tf.constant(np.arange(6).reshape(2, 3).astype(dtype))
+  array = internals.read_only_array(tensor)
+  np.testing.assert_array_equal(array, tensor.numpy())
+  assert array.dtype == dtype
+  assert np.shares_memory(array, np.asarray(memoryview(tensor))), (
+    'a tensor on the CPU must be viewed, not copied'
+  )
+  with pytest.raises(ValueError, match='cannot set WRITEABLE flag'):
+    array.flags.writeable = True
+
+
+def _uris(computation):
+  """The URIs of a computation's intrinsics."""
+  found = set()
+
+  def visit(block):
+    if isinstance(block, tff.framework.Intrinsic):
+      found.add(block.uri)
+    return block, False
+
+  tff.framework.transform_postorder(computation.to_building_block(), visit)
+  return found
+
+
+def _select(function):
+  table = tff.TensorType(np.int32, [5])
+
+  @tff.tensorflow.computation(table, np.int32)
+  def pick(table, key):
+    return tf.gather(table, key)
+
+  @tff.federated_computation(
+    tff.FederatedType(table, tff.SERVER),
+    tff.FederatedType(tff.TensorType(np.int32, [2]), tff.CLIENTS),
+  )
+  def select(table, keys):
+    return function(keys, tff.federated_value(5, tff.SERVER), table, pick)
+
+  return select
+
+
+def test_uris_of_intrinsics_without_a_public_name():
+  reduce = tff.federated_computation(
+    lambda numbers: tff.sequence_reduce(numbers, 0, _add), _SEQUENCE
+  )
+  assert internals.SEQUENCE_REDUCE in _uris(reduce)
+  assert internals.FEDERATED_SELECT in _uris(_select(tff.federated_select))
+
+
+def test_uris_of_secure_intrinsics_begin_alike():
+  secure = [
+    _select(tff.federated_secure_select),
+    *(
+      tff.federated_computation(total, _INTS)
+      for total in (
+        lambda numbers: tff.federated_secure_sum(numbers, 9),
+        lambda numbers: tff.federated_secure_sum_bitwidth(numbers, 4),
+        lambda numbers: tff.backends.mapreduce.federated_secure_modular_sum(
+          numbers, 9
+        ),
+      )
+    ),
+  ]
+  for computation in secure:
+    assert internals.has_secure_intrinsics(computation), _uris(computation)
+    replaced = tff.backends.test.replace_secure_intrinsics_with_bodies(
+      computation
+    )
+    assert not internals.has_secure_intrinsics(replaced), _uris(replaced)
+  plain = tff.federated_computation(tff.federated_sum, _INTS)
+  assert not internals.has_secure_intrinsics(plain)
+
+
+class _Recorder(tff.framework.AsyncContext):
+  """Returns how many clients arrive, and keeps the computation."""
+
+  async def invoke(self, comp, arg):
+    self.computation = comp
+    ((_, clients),) = tff.structure.iter_elements(arg)
+    return np.int32(len(clients))
+
+
+def test_program_contexts_take_clients_apart_by_their_type():
+  pairs = tff.FederatedType([('a', np.int32), ('b', np.int32)], tff.CLIENTS)
+
+  @tff.federated_computation(pairs, tff.FederatedType(np.int32, tff.SERVER))
+  def count(pairs, start):
+    return start
+
+  inner = _Recorder()
+  context = tff.program.NativeFederatedContext(inner)
+  clients = [{'a': i, 'b': i} for i in range(5)]
+
+  async def run(comp):
+    argument = tff.structure.Struct([('pairs', clients)])
+    return await tff.program.materialize_value(context.invoke(comp, argument))
+
+  signature = tff.FunctionType(
+    tff.StructType([('pairs', pairs)]), tff.FederatedType(np.int32, tff.SERVER)
+  )
+  plain = internals.CallView(count, signature)
+  with pytest.raises(Exception):  # noqa: B017
+    assert asyncio.run(run(plain)) == 5
+    pytest.fail('hide_clients is no longer needed: TFF keeps all clients')
+  assert asyncio.run(run(internals.hide_clients(plain))) == 5, (
+    "NativeFederatedContext must pass on values of a tensor's type as they are"
+  )
+  assert inner.computation.computation is plain, (
+    'NativeFederatedContext must pass on the computation that it got'
+  )
+
+
+def test_iterators_are_restored_by_their_class(tmp_path):
+  """`client.data_source` makes a class for each source."""
+
+  class Iterator(tff.program.FederatedDataSourceIterator):
+    federated_type = _INTS
+
+    def __init__(self, source):
+      self.source = source
+
+    @classmethod
+    def from_bytes(cls, buffer):
+      return cls(f'restored from {buffer.decode()}')
+
+    def to_bytes(self):
+      return b'bytes'
+
+    def select(self, k=None):
+      return []
+
+  async def save_and_load():
+    manager = tff.program.FileProgramStateManager(tmp_path)
+    await manager.save([Iterator('first')], 1)
+    return await manager.load(1, [Iterator('second')])
+
+  (found,) = asyncio.run(save_and_load())
+  assert isinstance(found, Iterator) and found.source == 'restored from bytes'
+
+
+def test_tff_contains_its_worker():
+  """`worker_process` starts it."""
+  path = pathlib.Path(worker_process.worker_binary())
+  assert os.access(path, os.X_OK), f'TFF must contain the worker {path}'
+
+
+_layers = tf.keras.layers
+
+
+def test_keras_layers_hold_their_variables_as_attributes():
+  for layer, shape in (
+    (_layers.Dense(2), [3]),
+    (_layers.Conv2D(2, 2), [4, 4, 1]),
+    (_layers.BatchNormalization(), [3]),
+    (_layers.GroupNormalization(1), [4, 4, 2]),
+    (_layers.Embedding(4, 2), [3]),
+    (_layers.RNN(_layers.GRUCell(2)), [3, 2]),
+    (_layers.LSTM(2), [3, 2]),
+  ):
+    x = tf.ones([2, *shape])
+    expected = layer(x)
+    slots = internals.variable_slots(
+      [layer, *layer.submodules], layer.variables
+    )
+    assert all(slots), f'{layer.name} must hold its variables in attributes'
+    ones = [tf.ones_like(v) for v in layer.variables]
+    with internals.replaced(slots, ones):
+      changed = layer(x)
+    assert np.any(np.abs(changed - expected) > 1e-6), (
+      f'{layer.name} must read its variables through these attributes'
+    )
+    np.testing.assert_array_equal(layer(x), expected)
+
+
+def test_tensors_have_the_operators_that_layers_use():
+  variable = internals.RecordedVariable([1.0, 2.0])
+  found = [variable + 1, 1 - variable, variable * variable, variable[1]]
+  assert [f.numpy().tolist() for f in found] == [[2, 3], [0, -1], [1, 4], 2], (
+    'tf.Tensor.OVERLOADABLE_OPERATORS must list the operators of tensors'
+  )
+  variable.assign_add([1.0, 1.0])
+  variable.assign_sub([0.0, 2.0])
+  np.testing.assert_array_equal(tf.math.square(variable), [4, 1])
+
+
+def test_keras_random_generators_have_the_methods_that_are_replaced():
+  for layer in (
+    _layers.Dropout(0.5), _layers.GaussianNoise(1.0), _layers.AlphaDropout(0.5)
+  ):  # fmt: skip
+    layer(tf.ones([1]))  # Builds it.
+    ((slot,),) = internals.random_slots([layer])
+    generator = getattr(*slot)
+    for name in ('dropout', 'random_normal', 'random_uniform'):
+      ours = inspect.signature(getattr(internals.StatelessGenerator, name))
+      theirs = inspect.signature(getattr(generator, name))
+      known = [p for p in ours.parameters if p not in ('self', 'unused')]
+      assert known == list(theirs.parameters)[: len(known)], (
+        f"{name} of Keras's generator must have the parameters {known}"
+      )
+    calls = []
+    for seed in ([1, 2], [1, 2], [1, 3]):
+      stateless = internals.StatelessGenerator(seed, 0)
+      with internals.replaced([[slot]], [stateless]):
+        calls.append(layer(tf.ones([1000]), training=True))
+    np.testing.assert_array_equal(calls[0], calls[1])
+    assert np.any(calls[1] != calls[2]), (
+      f'{layer.name} must draw from its _random_generator alone'
+    )

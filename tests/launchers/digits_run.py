@@ -1,0 +1,68 @@
+"""Runs of `launchers.train` on the embedded digits, in this process."""
+
+import contextlib
+import io
+
+import pandas as pd
+import tensorflow as tf
+
+from launchers import train
+from launchers.options import train_flags
+from tff_fair import runtime
+
+TABLES = ('metrics.csv', 'clients.csv', 'reports.csv', 'client_scores.csv')
+
+SMALL = {
+  'preset': 'fedaboost_digits',
+  'rounds': 2,
+  'num_clients': 6,
+  'local_epochs': 1,
+}
+
+
+def main(output_dir, **values):
+  """Trains with these flags over those of `SMALL`; None leaves a flag out.
+
+  Returns:
+    What it printed.
+  """
+  values = {**SMALL, 'output_dir': output_dir, **values}
+  return main_with(*[f'--{n}={v}' for n, v in values.items() if v is not None])
+
+
+def main_with(*arguments):
+  """Trains with these arguments, and returns what it printed."""
+  printed = io.StringIO()
+  try:
+    with contextlib.redirect_stdout(printed):
+      train.main(['train'], train_flags.parse(list(arguments)))
+  finally:
+    # A run sets its context; other tests expect the default.
+    runtime.set_execution_context('device', device='cpu')
+  return printed.getvalue()
+
+
+def tables(run):
+  """File name -> content, of the files that a resumed run must repeat."""
+  return {name: (run / name).read_bytes() for name in TABLES}
+
+
+def read(run, name):
+  """A csv file of a run."""
+  return pd.read_csv(run / name)
+
+
+def plots(run):
+  """The names of a run's plots."""
+  return {path.name for path in (run / 'plots').iterdir()}
+
+
+def variables(run, round_number):
+  """The arrays of a checkpoint."""
+  path = str(run / f'checkpoints/round_{round_number}/variables/variables')
+  reader = tf.train.load_checkpoint(path)
+  return {
+    name: reader.get_tensor(name)
+    for name in reader.get_variable_to_shape_map()
+    if 'CHECKPOINTABLE' not in name
+  }

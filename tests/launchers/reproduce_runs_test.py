@@ -1,0 +1,360 @@
+"""The launcher of tables, end to end on tables of the embedded digits."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from launchers.tables import definitions
+from launchers.tables import published
+from tests.launchers import digits_run
+from tests.launchers import tiny_table
+
+pytestmark = pytest.mark.full
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_METHODS = {
+  'standalone': 'standalone',
+  'fed_avg': 'fed_avg',
+  'cffl': 'cffl-upload_rate=0.5',
+}
+
+
+@pytest.fixture(autouse=True)
+def _default_runtime_again():
+  """`main` sets its own context; the other tests expect theirs afterwards."""
+  yield
+  from tff_fair import runtime
+
+  runtime.set_execution_context('device', device='cpu')
+
+
+def _main(*arguments):
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
+    patch.setattr(published, 'read', lambda: tiny_table.NUMBERS)
+    return tiny_table.main(*arguments)
+
+
+@pytest.fixture(scope='module', name='arguments')
+def _arguments(tmp_path_factory):
+  path = tmp_path_factory.mktemp('tiny')
+  return ['--table=tiny', '--rounds=2', '--seeds=2', f'--output_dir={path}']
+
+
+@pytest.fixture(scope='module', name='finished')
+def _finished(arguments):
+  """The directory of the finished table, and what was printed."""
+  printed = _main(*arguments)
+  return pathlib.Path(arguments[-1].split('=')[1]), printed
+
+
+@pytest.fixture(name='output_dir')
+def _output_dir(finished):
+  return finished[0]
+
+
+def _run(output_dir, method, seed):
+  """The directory of a run; the number of rounds is a part of its name."""
+  (path,) = (
+    path
+    for path in (output_dir / 'runs' / 'cffl_digits').iterdir()
+    if path.name.replace('-rounds=2', '') == _METHODS[method]
+  )
+  return path / f'seed_{seed}'
+
+
+def _accuracies(output_dir, method, seed):
+  run = _run(output_dir, method, seed)
+  return digits_run.read(run, 'clients.csv')['accuracy'].to_numpy()
+
+
+def _row(output_dir, **key):
+  """A row of table.csv, all text."""
+  frame = pd.read_csv(output_dir / 'table.csv', dtype=str)
+  chosen = frame[np.all([frame[k] == v for k, v in key.items()], axis=0)]
+  (row,) = chosen.fillna('').to_dict('records')
+  return row
+
+
+def _assert_numbers(row, values):
+  found = [float(value) for value in row['values'].split(';')]
+  assert found == pytest.approx(values, rel=1e-5)
+  assert float(row['ours']) == pytest.approx(np.mean(values), rel=1e-5)
+  assert float(row['sd']) == pytest.approx(np.std(values, ddof=1), rel=1e-4)
+
+
+class TestTable:
+  def test_a_line_for_each_run_then_the_table(self, finished):
+    output_dir, printed = finished
+    lines, table = printed.split('# tiny\n')
+    assert [line.split(': ')[0] for line in lines.splitlines()] == [
+      f'{number}/6 cffl_digits/{name}/seed_{seed}'
+      for number, (seed, name) in enumerate(
+        (
+          (seed, name)
+          for seed in (0, 1)
+          for name in (
+            'standalone-rounds=2',
+            'fed_avg-rounds=2',
+            'cffl-rounds=2-upload_rate=0.5',
+          )
+        ),
+        start=1,
+      )
+    ]
+    assert 'CF coefficient' in table
+    frame = pd.read_csv(output_dir / 'table.csv')
+    assert set(frame['table']) == {'tiny'}
+    # The CF coefficient of two methods and the accuracy of three, two cells.
+    assert len(frame) == 2 * (2 + 3)
+    assert not frame.duplicated(['cell', 'method', 'metric']).any()
+
+  def test_maximum_accuracy(self, output_dir):
+    for method in _METHODS:
+      row = _row(
+        output_dir, cell='digits', method=method, metric='client_accuracy_max'
+      )
+      values = [100 * _accuracies(output_dir, method, s).max() for s in (0, 1)]
+      _assert_numbers(row, values)
+      assert row['paper'] == row['difference'] == ''
+
+  def test_cf_coefficient(self, output_dir):
+    row = _row(output_dir, cell='digits', method='cffl', metric='cf')
+    values = [
+      100 * np.corrcoef(
+        _accuracies(output_dir, 'standalone', seed),
+        _accuracies(output_dir, 'cffl', seed),
+      )[0, 1]
+      for seed in (0, 1)
+    ]  # fmt: skip
+    _assert_numbers(row, values)
+    assert (row['paper'], row['paper_sd']) == ('99', '0.5')
+    difference = pytest.approx(np.mean(values) - 99, rel=1e-4)
+    assert float(row['difference']) == difference
+    found = [row[name] for name in ('rounds', 'paper_rounds', 'seeds')]
+    assert found == ['2', '20', '2']
+    # With one model for all clients there is none.
+    row = _row(output_dir, cell='digits', method='fed_avg', metric='cf')
+    assert row['ours'] == 'undefined'
+    assert row['values'] == 'undefined;undefined'
+    assert (row['undefined'], row['paper']) == ('2', '3')
+    assert row['difference'] == ''
+
+  def test_differences_from_the_paper_are_marked(self, output_dir):
+    row = _row(output_dir, cell='stand_in', method='cffl', metric='cf')
+    assert row['marks'] == 'data: digits, not mnist; rounds: 2, not 20'
+    lines = [
+      ' '.join(line.split())
+      for line in (output_dir / 'table.md').read_text().splitlines()
+    ]
+    ours = _row(output_dir, cell='digits', method='cffl', metric='cf')
+    mean, sd = float(ours['ours']), float(ours['sd'])
+    shown = f'{mean:.2f} ± {sd:.2f} † / 99.00 ± 0.50'
+    assert f'| digits | undefined † / 3.00 | {shown} |' in lines
+
+  def test_figures(self, output_dir):
+    assert digits_run.plots(output_dir) == {
+      f'tiny_{cell}_{picture}.png'
+      for cell in ('digits', 'stand_in')
+      for picture in ('scatter', 'cffl_client_accuracy', 'cffl_reputation')
+    }
+
+  def test_a_run_is_the_command_in_its_row(self, output_dir, tmp_path):
+    # The last run: the state of the runs before it must not matter.
+    row = _row(output_dir, cell='digits', method='cffl', metric='cf')
+    command = row['commands'].split(' && ')[-1]
+    text = command.split('launchers.train ')[1].split('; done')[0]
+    *arguments, last = text.replace('$seed', '1').split()
+    reproduced = pathlib.Path(last.removeprefix('--output_dir='))
+    assert reproduced == _run(output_dir, 'cffl', 1)
+    digits_run.main_with(*arguments, f'--output_dir={tmp_path}')
+    assert digits_run.tables(tmp_path) == digits_run.tables(reproduced)
+
+  def test_finished_runs_are_skipped(self, output_dir, arguments):
+    table = (output_dir / 'table.csv').read_bytes()
+    flags_file = _run(output_dir, 'cffl', 0) / 'flags.txt'
+    before = flags_file.stat().st_mtime_ns
+    printed = _main(*arguments, '--seeds=1', '--cells=stand_in')
+    assert 'stand_in' in printed and '\n| digits' not in printed
+    printed = _main(*arguments)
+    assert printed.startswith('# tiny\n')
+    assert (output_dir / 'table.csv').read_bytes() == table
+    assert flags_file.stat().st_mtime_ns == before
+
+
+_SMALL = {'model': 'mlp_cffl_mnist', 'num_clients': 3, 'checkpoint_every': 1}
+_PICTURES = definitions.Table(
+  title='a table with plots of embeddings',
+  cells={
+    'digits': definitions.Cell(preset='fedquad_digits', data='digits'),
+    'one': definitions.Cell(
+      preset='fedquad_digits', data='digits', methods=('without_ce',)
+    ),
+  },
+  methods={
+    'fed_avg': {'algorithm': 'fed_avg', **_SMALL},
+    'fedquad': {'algorithm': 'fedquad', **_SMALL},
+    'without_ce': {'algorithm': 'fedquad', 'use_ce': False, **_SMALL},
+  },
+  printed_as={'without_ce': 'fedquad'},
+  metrics=('global_accuracy',),
+  figures={'embeddings': ('fed_avg', 'fedquad')},
+  percent=True,
+)
+_PUBLISHED = {
+  ('pictures', 'digits', 'fedquad', 'global_accuracy'): published.Number(
+    70.0, float('nan')
+  ),
+}
+
+
+def _draw(*arguments):
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setitem(definitions.TABLES, 'pictures', _PICTURES)
+    patch.setattr(published, 'read', lambda: _PUBLISHED)
+    return tiny_table.main('--table=pictures', *arguments)
+
+
+class TestPartOfTheData:
+  """A table at a share of the data, of some methods, with embeddings."""
+
+  @pytest.fixture(scope='class', name='scaled')
+  def _scaled(self, tmp_path_factory):
+    path = tmp_path_factory.mktemp('pictures')
+    arguments = [
+      '--scale=0.25', '--rounds=2', '--cells=digits', f'--output_dir={path}',
+    ]  # fmt: skip
+    _draw(*arguments)
+    return path, arguments
+
+  def test_runs_have_their_share_in_their_names(self, scaled):
+    path, _ = scaled
+    folders = [run.name for run in (path / 'runs/fedquad_digits').iterdir()]
+    small = 'model=mlp_cffl_mnist-num_clients=3-rounds=2'
+    assert sorted(folders) == [
+      f'fed_avg-checkpoint_every=1-data_fraction=0.25-{small}',
+      f'fedquad-checkpoint_every=1-data_fraction=0.25-{small}',
+      f'fedquad-checkpoint_every=1-data_fraction=0.25-{small}-use_ce=False',
+    ]
+    for run in path.glob('runs/*/*/seed_0'):
+      # A quarter of the 1,438 that are not tests.
+      assert digits_run.read(run, 'clients.csv')['num_train'].sum() == 360
+
+  def test_rows(self, scaled):
+    path, _ = scaled
+    frame = pd.read_csv(path / 'table.csv', dtype=str).fillna('')
+    assert frame['method'].tolist() == ['fed_avg', 'fedquad', 'without_ce']
+    expected = 'share of the data: 0.25, not 1; rounds: 2, not 10'
+    assert frame['marks'].tolist() == [expected] * 3
+    assert expected in (path / 'table.md').read_text()
+    assert frame['commands'].str.contains('--data_fraction=0.25 ').all()
+    # A method may be printed as another.
+    assert frame['paper'].tolist() == ['', '70', '70']
+    # The accuracy is that of the global model.
+    found = frame.set_index('method')['ours'].astype(float)
+    for run in path.glob('runs/*/*/seed_0'):
+      method = run.parent.name.split('-')[0]
+      if 'use_ce' in str(run):
+        method = 'without_ce'
+      final = json.loads((run / 'summary.json').read_text())['final']
+      expected = pytest.approx(100 * final['global_accuracy'], rel=1e-5)
+      assert found[method] == expected
+    assert digits_run.plots(path) == {'pictures_digits_embeddings.png'}
+
+  def test_requested_methods_and_rounds(self, scaled, tmp_path):
+    path, arguments = scaled
+    shutil.copytree(path / 'runs', tmp_path / 'runs')
+    arguments = [*arguments[:-1], f'--output_dir={tmp_path}']
+    (gone,) = tmp_path.glob('runs/*/fed_avg-*/seed_0/checkpoints/round_1')
+    shutil.rmtree(gone)
+    with pytest.raises(
+      SystemExit, match=r'^Error: .*seed_0 must hold a checkpoint of round 1, f'
+    ) as error:
+      _draw(*arguments, '--figure_round=1')
+    assert '\n' not in str(error.value)
+    # The numbers are there all the same.
+    assert len(pd.read_csv(tmp_path / 'table.csv')) == 3
+    # Without the method whose checkpoint is missing.
+    methods = '--methods=without_ce,fedquad'
+    printed = _draw(*arguments, methods, '--figure_round=1')
+    assert 'seed_0: ' not in printed  # The runs are there.
+    frame = pd.read_csv(tmp_path / 'table.csv')
+    # In the order of the table.
+    assert frame['method'].tolist() == ['fedquad', 'without_ce']
+    assert digits_run.plots(tmp_path) == {'pictures_digits_embeddings.png'}
+
+
+def test_replacement_data(tmp_path):
+  rng = np.random.default_rng(0)
+  arrays = {}
+  for part, size in (('train', 1200), ('test', 200)):
+    arrays[f'x_{part}'] = rng.integers(0, 256, [size, 28, 28], np.uint8)
+    arrays[f'y_{part}'] = np.arange(size) % 10
+  np.savez(tmp_path / 'mnist.npz', **arrays)
+  tiny_table.main(
+    '--table=corefed_table3',
+    '--cells=tradeoff_a',
+    '--dataset=mnist',
+    '--rounds=1',
+    f'--data_dir={tmp_path}',
+    f'--output_dir={tmp_path}',
+  )
+  (summary,) = tmp_path.glob('runs/corefed_tradeoff_a/*/seed_0/summary.json')
+  final = json.loads(summary.read_text())['final']
+  rows = pd.read_csv(tmp_path / 'table.csv').set_index('metric')
+  assert (rows['data'] == 'mnist').all()
+  assert rows['marks'].str.startswith('data: mnist, not fmnist; ').all()
+  for metric, row in rows.iterrows():
+    assert row['ours'] == pytest.approx(final[metric], rel=1e-5)
+  # The paper prints fractions, and two distances in an unnamed space.
+  assert rows['paper'].dropna().to_dict() == {
+    'client_accuracy_mean': 0.861,
+    'parameters_d_cosine': 0.12704,
+    'parameters_d_manhattan': 52.88,
+    'embedding_d_cosine': 0.12704,
+    'embedding_d_manhattan': 52.88,
+  }
+
+
+def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
+  arguments = ('--table=tiny', '--cells=digits', '--output_dir=out')
+  whole, stopped = tmp_path / 'whole', tmp_path / 'stopped'
+  for path in (whole, stopped):
+    path.mkdir()
+  monkeypatch.chdir(whole)
+  _main(*arguments)
+  errors = tmp_path / 'stderr'
+  with open(errors, 'w') as file:
+    process = subprocess.Popen(
+      [sys.executable, '-m', 'tests.launchers.tiny_table', *arguments],
+      cwd=stopped,
+      env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+      stdout=subprocess.DEVNULL,
+      stderr=file,
+    )
+  second = stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv'
+  deadline = time.monotonic() + 200
+  while not second.exists() or second.read_text().count('\n') < 5:
+    assert process.poll() is None and time.monotonic() < deadline
+    time.sleep(0.01)
+  process.send_signal(signal.SIGTERM)
+  assert process.wait(60) != 0
+  assert not (stopped / 'out/table.csv').exists()
+  assert 'Error: stopped after round' in errors.read_text()
+  assert 'Traceback' not in errors.read_text()
+  monkeypatch.chdir(stopped)
+  _main(*arguments)
+  for name in ('table.csv', 'table.md'):
+    found, expected = (
+      (path / 'out' / name).read_bytes() for path in (stopped, whole)
+    )
+    assert found == expected

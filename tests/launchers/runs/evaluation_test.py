@@ -1,0 +1,175 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from launchers.runs import evaluation
+import tasks
+from tasks import splits
+from tff_fair import metrics
+
+
+def _scores(accuracy):
+  accuracy = np.array(accuracy)
+  return metrics.ClientScores(
+    num_examples=np.full(len(accuracy), 10),
+    accuracy=accuracy,
+    f1=accuracy / 2,
+    f1_own_labels=accuracy / 4,
+    loss=1 - accuracy,
+    pooled={'accuracy': 0.5, 'f1': 0.4, 'loss': 0.3},
+  )
+
+
+def test_clients_without_data_do_not_count():
+  columns = evaluation.metric_columns(
+    {'global': _scores([0.2, 0.4, 0.9])}, has_data=[True, True, False]
+  )
+  assert columns['global_loss'] == 0.3
+  assert columns['client_accuracy_max'] == 0.4
+  assert columns['client_accuracy_mean'] == pytest.approx(0.3)
+  assert columns['client_f1_median'] == pytest.approx(0.15)
+  assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
+
+
+def _task(num_clients):
+  """Grey images as bright as their client's id, one to train, one to test."""
+  ids = np.repeat(np.arange(num_clients), 2)
+  x = np.broadcast_to(ids[:, None, None, None], [len(ids), 2, 2, 1])
+  return tasks.Task(
+    name='grey',
+    num_classes=2,
+    model_fn=_brightness,
+    data=tasks.Examples(x.astype(np.float32), np.zeros(len(ids), np.int32)),
+    splits=tuple(
+      splits.Split(*np.split(np.array([2 * i, 2 * i + 1]), [1, 1]))
+      for i in range(num_clients)
+    ),
+  )
+
+
+def _brightness():
+  """Class 1 is what is brighter than nothing."""
+  return tf.keras.Sequential(
+    [
+      tf.keras.Input([2, 2, 1]),
+      tf.keras.layers.Flatten(),
+      tf.keras.layers.Dense(2),
+    ]
+  )
+
+
+def test_test_data_are_normalised_by_the_client_s_statistics():
+  weights = tff.learning.models.ModelWeights(
+    [np.array([[0, 1]] * 4, np.float32), np.zeros(2, np.float32)], []
+  )
+  plain = evaluation.build_evaluator(_task(3), None).evaluate_global(weights)
+  assert plain.accuracy.tolist() == [1, 0, 0]
+  statistics = {
+    'mean': np.array([[0], [1], [0.5]], np.float32),
+    'std': np.ones([3, 1], np.float32),
+  }
+  evaluator = evaluation.build_evaluator(_task(3), statistics)
+  normalised = evaluator.evaluate_global(weights)
+  # Brightness 0, 0 and 1.5.
+  assert normalised.accuracy.tolist() == [1, 1, 0]
+
+
+def _with_embedding():
+  """The embedding is the brightness; class 1 is what is brighter than 0."""
+  x = tf.keras.Input([2, 2, 1])
+  flat = tf.keras.layers.Flatten()(x)
+  embedding = tf.keras.layers.Dense(1, use_bias=False)(flat)
+  logits = tf.keras.layers.Dense(2, use_bias=False)(embedding)
+  return tf.keras.Model(x, {'logits': logits, 'embedding': embedding})
+
+
+_BRIGHTNESS = tff.learning.models.ModelWeights(
+  [np.full([4, 1], 0.25, np.float32), np.array([[0, 1]], np.float32)], []
+)
+
+
+class _Process:
+  """Its state is that of its global model."""
+
+  def get_model_weights(self, state):
+    assert state == 'state'
+    return _BRIGHTNESS
+
+
+def _centroids(num_rejected_clients):
+  return {
+    'sums': np.array([[0.0], [6.0]]),
+    'counts': np.array([1, 2]),
+    'num_rejected_clients': np.int32(num_rejected_clients),
+  }
+
+
+@pytest.mark.parametrize(
+  ('number', 'said'),
+  [
+    (0, []),
+    (
+      2,
+      [
+        '2 clients are left out of the class centroids, because their embeddings are'
+        ' not finite.'
+      ],
+    ),
+  ],
+)
+def test_clients_without_a_part_in_the_centroids_are_counted(
+  number, said, recwarn
+):
+  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
+  evaluator = evaluation.build_evaluator(task, None)
+  evaluation.evaluate(
+    evaluator, _Process(), 'state', lambda _: _centroids(number)
+  )
+  # Libraries warn, too, of what they will no longer do.
+  ours = [w for w in recwarn if w.category is UserWarning]
+  assert [str(warning.message) for warning in ours] == said
+
+
+@pytest.mark.parametrize('of_server', [False, True])
+def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
+  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
+  if of_server:
+    nothing = np.empty(0, np.int64)
+    server = splits.ServerSplit(nothing, nothing, np.array([1, 3, 5]))
+    task = dataclasses.replace(task, server=server)
+  evaluator = evaluation.build_evaluator(task, None)
+
+  def centroids(weights):
+    assert weights is _BRIGHTNESS
+    # The means are 0 and 3: the border is at a brightness of 1.5.
+    return _centroids(0)
+
+  plain = evaluation.evaluate(evaluator, _Process(), 'state', None)['global']
+  nearest = evaluation.evaluate(evaluator, _Process(), 'state', centroids)[
+    'global'
+  ]
+  # All are of class 0, of the brightness 0, 1 and 2.
+  expected = [1 / 3] * 3, [2 / 3] * 3
+  if not of_server:
+    expected = [1, 0, 0], [1, 1, 0]
+  assert plain.accuracy.tolist() == pytest.approx(expected[0])
+  assert nearest.accuracy.tolist() == pytest.approx(expected[1])
+  assert nearest.pooled['accuracy'] == pytest.approx(2 / 3)
+  assert np.isfinite(plain.loss).all() and np.isnan(nearest.loss).all()
+  columns = evaluation.metric_columns({'global': nearest}, has_data=[True] * 3)
+  undefined = {name for name, value in columns.items() if np.isnan(value)}
+  assert undefined == {'global_loss'}
+
+
+def test_clients_are_judged_by_their_own_models():
+  both = {'global': _scores([0.2, 0.4]), 'personal': _scores([0.6, 0.8])}
+  columns = evaluation.metric_columns(both, has_data=[True, True])
+  assert columns['client_accuracy_max'] == 0.8
+  assert {'global_accuracy', 'personal_accuracy'} <= set(columns)
+  rows = evaluation.client_columns(both)
+  assert list(rows['client_id']) == [0, 1]
+  assert rows['accuracy'].tolist() == [0.6, 0.8]
+  assert rows['f1'].tolist() == [0.3, 0.4]

@@ -1,0 +1,157 @@
+"""From the settings of a run to the call of a builder."""
+
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from launchers.options import methods
+from launchers.options import run_flags
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.runs import processes
+from launchers.runs import training
+from tff_fair import algorithms
+
+
+def _resolve(*arguments):
+  flag_values = train_flags.parse(['--num_clients=3', *arguments])
+  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+@pytest.fixture(name='built')
+def _built(monkeypatch):
+  """From flags to their settings, and the arguments of the builder's call."""
+  calls = []
+  task = training.build_task(_resolve())
+
+  def replace(name):
+    signature = inspect.signature(getattr(algorithms, f'build_{name}'))
+
+    def record(*arguments, **keywords):
+      # Refuses what the builder itself would refuse.
+      calls.append((name, signature.bind(*arguments, **keywords).arguments))
+
+    monkeypatch.setattr(algorithms, f'build_{name}', record)
+
+  for name in methods.METHODS:
+    replace(name)
+
+  def build(*arguments):
+    settings = _resolve(*arguments)
+    processes.build_process(settings, task, 'statistics', 'contributions')
+    name, found = calls.pop()
+    assert name == settings['algorithm']
+    return settings, found
+
+  return build
+
+
+def test_flags_reach_the_builder_of_the_method(built):
+  for method in methods.METHODS.values():
+    settings, arguments = built(f'--algorithm={method.name}', '--batch_size=7')
+    assert arguments['num_clients'] == 3
+    expected = {
+      flag.name: settings[flag.name]
+      for flag in method.flags
+      if not flag.argument
+    }
+    expected['batch_size'] = 7
+    assert {name: arguments[name] for name in expected} == expected
+
+
+def test_arguments_that_several_flags_set(built):
+  for algorithm in ('fedquad', 'quadruplet_fl'):
+    _, arguments = built(
+      f'--algorithm={algorithm}', '--margin_1=3', '--margin_2=0.25'
+    )
+    assert tuple(arguments['margins']) == (3.0, 0.25)
+  _, arguments = built('--client_seed=4', '--learning_rate_decay=0.5')
+  assert arguments['seed'] == 4
+  rate_fn = arguments['client_learning_rate_fn']
+  assert rate_fn(tf.constant(2)).numpy() == np.float32(0.01 * 0.25)
+  assert arguments['server_optimizer'] is None
+  _, arguments = built(
+    '--algorithm=ditto',
+    '--personal_optimizer=adamw',
+    '--personal_learning_rate=0.5',
+    '--learning_rate_decay=0.5',
+  )
+  assert arguments['personal_learning_rate_fn'](tf.constant(1)) == 0.25
+  assert 'AdamW' in type(arguments['personal_optimizer']).__name__
+
+
+def test_arguments_that_come_from_the_task(built):
+  _, arguments = built('--algorithm=round_robin_fed_avg')
+  settings = _resolve()
+  task = training.build_task(settings)
+  assert arguments['total_examples'] == sum(map(task.num_train, range(3)))
+  _, arguments = built('--algorithm=cffl')
+  assert list(arguments['amounts']) == list(map(task.num_train, range(3)))
+  assert arguments['free_riders'] is None
+  np.testing.assert_array_equal(arguments['validation'][1], task.validation.y)
+  _, arguments = built('--algorithm=fed_rdn')
+  assert arguments['statistics'] == 'statistics'
+  _, arguments = built('--algorithm=fed_sac')
+  assert arguments['contributions'] == 'contributions'
+
+
+def test_server_optimizers(built):
+  for kind in run_flags.SERVER_OPTIMIZERS:
+    _, arguments = built(
+      '--algorithm=fed_avg',
+      f'--server_optimizer={kind}',
+      '--server_learning_rate=0.25',
+    )
+    optimizer = arguments['server_optimizer']
+    assert kind in type(optimizer).__name__.lower()
+    state = optimizer.initialize(tf.TensorSpec([1]))
+    assert state['learning_rate'] == 0.25
+  _, arguments = built('--algorithm=scaffold', '--server_learning_rate=0.5')
+  assert arguments['server_learning_rate'] == 0.5
+  assert 'server_optimizer' not in arguments
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_a_server_that_takes_half_a_step():
+  """With SGD at rate 1/2 the model moves half as far as without."""
+  models = []
+  for flags in ([], ['--server_optimizer=sgd', '--server_learning_rate=0.5']):
+    settings = _resolve('--algorithm=fed_avg', *flags)
+    task = training.build_task(settings)
+    tf.keras.utils.set_random_seed(0)
+    process = processes.build_process(settings, task)
+    state = process.initialize()
+    first = process.get_model_weights(state).trainable
+    data = [task.client_data(i) for i in range(3)]
+    state = process.next(state, data).state
+    models.append(process.get_model_weights(state).trainable)
+  for before, whole, half in zip(first, *models, strict=True):
+    np.testing.assert_allclose(half - before, (whole - before) / 2, atol=1e-7)
+
+
+@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.parametrize('algorithm', ['fedquad', 'supcon_fl'])
+def test_centroids_are_of_all_clients_training_data(algorithm):
+  settings = _resolve(f'--algorithm={algorithm}')
+  task = training.build_task(settings)
+  assert processes.build_class_centroids(settings, task) is None
+  settings = _resolve(f'--algorithm={algorithm}', '--nouse_ce')
+  tf.keras.utils.set_random_seed(0)
+  model = task.model_fn()
+  centroids = processes.build_class_centroids(settings, task)
+  found = centroids(
+    tff.learning.models.ModelWeights(
+      [variable.numpy() for variable in model.trainable_variables],
+      [variable.numpy() for variable in model.non_trainable_variables],
+    )
+  )
+  parts = [task.examples(i).train for i in range(3)]
+  x, y = map(np.concatenate, zip(*parts, strict=True))
+  embeddings = model(x)['embedding'].numpy()
+  expected = [embeddings[y == label].sum(axis=0) for label in range(10)]
+  np.testing.assert_allclose(found['sums'], expected, rtol=1e-4, atol=1e-4)
+  assert found['counts'].tolist() == np.bincount(y).tolist()
+  assert found['num_rejected_clients'] == 0

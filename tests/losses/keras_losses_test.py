@@ -1,0 +1,298 @@
+"""Tests of the Keras losses, and of what all losses refuse."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import refusals
+from tff_fair import losses
+
+_WRONG = (TypeError, ValueError)
+_MASKS = [[1, 1], [1, 0], [0, 0]]
+
+
+def _random(*shape, dtype=np.float64):
+  return np.random.default_rng(0).normal(size=shape).astype(dtype)
+
+
+def _quadruplets(fn, **options):
+  def pure(y_true, y_pred):
+    masks = tf.cast(y_true, tf.bool)
+    roles = tf.unstack(y_pred, axis=1)
+    return fn(*roles, mask_1=masks[:, 0], mask_2=masks[:, 1], **options)
+
+  return pure
+
+
+# Keras losses with other than the default parameters, their pure functions of
+# (y_true, y_pred), y_true, and the shape of y_pred.
+_KERAS = {
+  'focal': (
+    losses.FocalLoss(2.0, focal_weight=0.5),
+    lambda y_true, y_pred: losses.focal_loss(
+      tf.reshape(y_true, [-1]), y_pred, 2.0, focal_weight=0.5
+    ),
+    [[0], [0], [1]],
+    [3, 2],
+  ),
+  'distillation': (
+    losses.DistillationLoss(2.0),
+    lambda y_true, y_pred: losses.distillation_loss(
+      y_pred, tf.cast(y_true, y_pred.dtype), temperature=2.0
+    ),
+    [[1.0, 0.0], [0.0, 2.0], [0.5, -1.0]],
+    [3, 2],
+  ),
+  'triplet': (
+    losses.TripletLoss(2.0),
+    lambda y_true, y_pred: losses.triplet_loss(
+      *tf.unstack(y_pred, axis=1),
+      margin=2.0,
+      mask=tf.cast(tf.reshape(y_true, [-1]), tf.bool),
+    ),
+    [[1], [1], [0]],
+    [3, 3, 2],
+  ),
+  'quadruplet': (
+    losses.QuadrupletLoss((4.0, 3.0)),
+    _quadruplets(losses.quadruplet_loss, margins=(4.0, 3.0)),
+    _MASKS,
+    [3, 4, 2],
+  ),
+  'squared': (
+    losses.QuadrupletLoss((4.0, 3.0), squared=True),
+    _quadruplets(losses.quadruplet_loss, margins=(4.0, 3.0), squared=True),
+    _MASKS,
+    [3, 4, 2],
+  ),
+  'classic': (
+    losses.ClassicQuadrupletLoss((4.0, 3.0)),
+    _quadruplets(losses.classic_quadruplet_loss, margins=(4.0, 3.0)),
+    _MASKS,
+    [3, 4, 2],
+  ),
+  'contrastive': (
+    losses.SupervisedContrastiveLoss(0.5),
+    lambda y_true, y_pred: losses.supervised_contrastive_loss(
+      y_true, y_pred, temperature=0.5
+    ),
+    [[0], [0], [1]],
+    [3, 2],
+  ),
+}
+
+
+@pytest.mark.parametrize('name', list(_KERAS))
+class TestKerasLosses:
+  def test_are_the_means_of_the_pure_functions(self, name):
+    loss, pure, y_true, shape = _KERAS[name]
+    y_pred = _random(*shape, dtype=np.float32)
+    y_true = tf.constant(y_true)
+    each = pure(y_true, tf.constant(y_pred))
+    assert np.any(each > 0)
+    np.testing.assert_allclose(loss(y_true, y_pred), np.mean(each), rtol=1e-6)
+    np.testing.assert_allclose(
+      loss(y_true.numpy(), y_pred), np.mean(each), rtol=1e-6
+    )
+    # They are rebuilt from their config, as it is and from a file.
+    config = loss.get_config()
+    for stored in (config, json.loads(json.dumps(config))):
+      rebuilt = type(loss).from_config(stored)
+      assert rebuilt.get_config() == config
+      assert rebuilt(y_true, y_pred) == loss(y_true, y_pred)
+    named = type(loss)(reduction='none', name='mine')
+    rebuilt = type(loss).from_config(named.get_config())
+    assert (rebuilt.reduction, rebuilt.name) == ('none', 'mine')
+
+  @pytest.mark.full
+  def test_train_in_fit(self, name):
+    loss, pure, y_true, shape = _KERAS[name]
+    x = _random(*shape, dtype=np.float32)
+    kernel = tf.constant([[1.0, 0.5], [0.0, 1.0]])
+    layer = tf.keras.layers.Dense(2, use_bias=False)
+    model = tf.keras.Sequential([tf.keras.Input(shape[1:]), layer])
+    model.set_weights([kernel])
+    model.compile(tf.keras.optimizers.SGD(0.1), loss)
+    history = model.fit(x, np.array(y_true), verbose=0)
+    with tf.GradientTape() as tape:
+      tape.watch(kernel)
+      value = tf.reduce_mean(pure(tf.constant(y_true), x @ kernel))
+    gradient = tape.gradient(value, kernel)
+    assert np.any(gradient != 0)
+    np.testing.assert_allclose(history.history['loss'], [value], rtol=1e-5)
+    np.testing.assert_allclose(
+      layer.get_weights()[0], kernel - 0.1 * gradient, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_variable_gamma_is_read_at_each_call():
+  gamma = tf.Variable(0.0)
+  model = tf.keras.Sequential([tf.keras.layers.Dense(2, use_bias=False)])
+  model.build([None, 2])
+  model.set_weights([np.eye(2, dtype=np.float32)])
+  model.compile(loss=losses.FocalLoss(gamma), jit_compile=False)
+  x, y = np.array([[math.log(1 / 3), 0.0]], np.float32), np.array([0])
+  assert model.evaluate(x, y, verbose=0) == pytest.approx(1.3862944)
+  gamma.assign(2.0)
+  assert model.evaluate(x, y, verbose=0) == pytest.approx(0.7797906)
+
+
+def test_sample_weights_and_defaults():
+  roles = tf.constant([[[1.0, 0], [1.0, 2.0], [2.0, 2.0], [0, 0]]] * 2)
+  masks = [[1, 1], [1, 0]]
+  loss = losses.QuadrupletLoss()
+  # See `quadruplet_loss` by hand.
+  np.testing.assert_allclose(
+    loss(masks, roles), (2.263932 + 0.763932) / 2, rtol=1e-6
+  )
+  np.testing.assert_allclose(
+    loss(masks, roles, [0.0, 1.0]), 0.763932 / 2, rtol=1e-6
+  )
+  assert loss.get_config()['margins'] == (1.0, 0.5)
+  assert not loss.get_config()['squared']
+  assert losses.ClassicQuadrupletLoss().get_config()['margins'] == (1.0, 0.5)
+  assert losses.TripletLoss().margin == 1.0
+  assert losses.SupervisedContrastiveLoss().temperature == 0.07
+  assert losses.DistillationLoss().temperature == 1.0
+  focal = losses.FocalLoss()
+  assert (focal.gamma, focal.focal_weight) == (0.0, 1.0)
+
+
+def test_shapes_that_are_refused():
+  for loss, mask_shape, number in (
+    (losses.TripletLoss(), [2], 3),
+    (losses.QuadrupletLoss(), [2, 2], 4),
+    (losses.ClassicQuadrupletLoss(), [2, 2], 4),
+  ):
+    for shape in ([2, 5], [2, 2, 5], [2, 5, 5], [2, 4, 5, 1]):
+      with pytest.raises(ValueError) as error:
+        loss(tf.ones(mask_shape), tf.zeros(shape))
+      assert str(error.value) == (
+        f'y_pred of {type(loss).__name__} must have the shape [?, {number}, p],'
+        f' found {shape}.'
+      )
+  for loss, y_true, y_pred in (
+    (losses.TripletLoss(), [2, 2], [2, 3, 5]),
+    (losses.QuadrupletLoss(), [2], [2, 4, 5]),
+    (losses.QuadrupletLoss(), [2, 1], [2, 4, 5]),
+    (losses.ClassicQuadrupletLoss(), [2, 3], [2, 4, 5]),
+    (losses.SupervisedContrastiveLoss(), [3, 2], [3, 5]),
+  ):
+    message = rf'^y_true of {type(loss).__name__} must have the shape .*, found'
+    with pytest.raises(ValueError, match=message):
+      loss(tf.ones(y_true, tf.int32), tf.ones(y_pred))
+  with pytest.raises(ValueError, match='^y_pred of SupervisedContrastiveLos'):
+    losses.SupervisedContrastiveLoss()([0, 1], tf.ones([2, 4, 5]))
+
+
+_Z = tf.ones([3, 2])
+_QUADRUPLET = dict.fromkeys(
+  ('anchor', 'positive', 'negative_1', 'negative_2'), _Z
+)
+# Losses of several tensors of one shape: their legal arguments.
+_SAME_SHAPE = {
+  losses.triplet_loss: dict.fromkeys(('anchor', 'positive', 'negative'), _Z),
+  losses.quadruplet_loss: _QUADRUPLET,
+  losses.classic_quadruplet_loss: _QUADRUPLET,
+  losses.model_contrastive_loss: dict.fromkeys(
+    ('embedding', 'received', 'previous'), _Z
+  ),
+  losses.distillation_loss: dict.fromkeys(
+    ('student_logits', 'teacher_logits'), _Z
+  ),
+}
+
+
+def test_tensors_are_not_broadcast_or_cast():
+  for loss, legal in _SAME_SHAPE.items():
+    assert loss(**legal).shape == [3]
+    for bad in (
+      np.ones([3, 1], np.float32),
+      np.ones([], np.float32),
+      tf.ones([3, 2], tf.int32),
+      tf.ones([3, 2], tf.float64),
+    ):
+      rows = [
+        ({name: bad}, _WRONG, 'must (be|have) .* found') for name in legal
+      ]
+      refusals.check(loss, rows, **legal)
+  refusals.check(
+    losses.triplet_loss,
+    [({'negative': _Z[:1]}, ValueError, r'same shape, found \(3, 2\), \(3, 2')],
+    anchor=_Z,
+    positive=_Z,
+  )
+  labels = [0, 1]
+  for loss in (
+    lambda labels, z: losses.focal_loss(labels, z, 1.0),
+    losses.supervised_contrastive_loss,
+  ):
+    with pytest.raises(ValueError, match='labels must have an entry for each'):
+      loss(labels, _Z)
+
+
+def test_no_examples():
+  nothing = np.zeros([0, 2], np.float32)
+  for loss, legal in _SAME_SHAPE.items():
+    assert loss(**dict.fromkeys(legal, nothing)).shape == [0]
+  assert losses.focal_loss(np.zeros([0], np.int32), nothing, 1.0).shape == [0]
+
+
+def test_parameters_that_are_refused():
+  no_temperature = [0, -1.0, np.nan, np.inf, '1', None, True]
+  labels = [0, 1, 0]
+  for call, name, values in (
+    (losses.TripletLoss, 'margin', no_temperature[1:]),
+    (losses.DistillationLoss, 'temperature', no_temperature),
+    (losses.SupervisedContrastiveLoss, 'temperature', no_temperature),
+    (losses.FocalLoss, 'focal_weight', no_temperature),
+    (losses.FocalLoss, 'gamma', [-1, -0.5, np.float32(-1), np.nan, np.inf]),
+    (
+      lambda temperature: losses.distillation_loss(
+        _Z, _Z, temperature=temperature
+      ),
+      'temperature',
+      no_temperature,
+    ),
+    (
+      lambda temperature: losses.model_contrastive_loss(
+        _Z, _Z, _Z, temperature=temperature
+      ),
+      'temperature',
+      no_temperature,
+    ),
+    (
+      lambda temperature: losses.supervised_contrastive_loss(
+        labels, _Z, temperature=temperature
+      ),
+      'temperature',
+      no_temperature,
+    ),
+    (
+      lambda temperature: losses.contrastive_loss(
+        _Z[0], _Z[0], _Z, [True] * 3, temperature=temperature
+      ),
+      'temperature',
+      no_temperature,
+    ),
+    *(
+      (
+        call,
+        'margins',
+        [1.0, (1.0,), (1, 2, 3), (1, -1), (np.nan, 1), ('1', 1)],
+      )
+      for call in (
+        losses.QuadrupletLoss,
+        losses.ClassicQuadrupletLoss,
+        lambda margins: losses.quadruplet_loss(**_QUADRUPLET, margins=margins),
+        lambda margins: losses.classic_quadruplet_loss(
+          **_QUADRUPLET, margins=margins
+        ),
+      )
+    ),
+  ):
+    message = f'^{name} must be .*, found'
+    refusals.check(call, [({name: v}, _WRONG, message) for v in values])

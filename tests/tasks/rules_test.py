@@ -1,0 +1,271 @@
+"""The rules of options, and what `build_task` makes of them."""
+
+import dataclasses
+import functools
+import subprocess
+import sys
+
+import tasks
+from tasks import options
+from tasks import rules
+from tests.tasks import refusals
+from tff_fair import models
+
+_OPTIONS = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
+
+
+class TestTaskOptions:
+  def test_refuses_other_values(self):
+    refusals.check_values(
+      options.TaskOptions,
+      {
+        'num_clients': [0, '3', 2.0],
+        'data_fraction': [0, -0.5, 1.5, float('nan'), None],
+        'num_examples': [0, 9.0],
+        'dirichlet_remainder': ['keep'],
+        'balance_cap': ['yes', None],
+        'min_samples': [-1, 1.5],
+        'random_classes': ['yes'],
+        'shift_sizes': ['even'],
+        'shift_method': ['sort'],
+        'shift_weights': ['exact'],
+        'shift': [0, '5'],
+        'pca_dim': [0, 2.5],
+        'validation_fraction': [-0.1, 1.0, '10%'],
+        'holdout_fraction': [2],
+        'test_fraction': [1],
+        'ehr_scale': [0.0, 1.5],
+        'max_events': [0, 9.0],
+        'free_riders': [-1, 10**5, None],
+        'seed': [-1, None],
+      },
+    )
+
+  def test_defaults_are_filled_in_where_they_have_an_effect(self):
+    digits = tasks.get_data_set('digits')
+    shift = {
+      'partition': 'covariate_shift',
+      'shift_sizes': 'equal',
+      'shift_method': 'importance',
+      'shift': 5.0,
+      'pca_dim': 10,
+      'shift_weights': 'density',
+    }
+    sort = {'shift_method': 'pc1_sort', 'shift': None, 'pca_dim': None}
+    dirichlet = {
+      'partition': 'dirichlet',
+      'num_clients': 20,
+      'dirichlet_alpha': 0.5,
+      'dirichlet_remainder': 'use',
+      'model': 'mlp_fedaboost',
+      'split': 'client',
+      'shift': None,
+      'validation_fraction': None,
+      'num_examples': None,
+    }
+    zipf = {'partition': 'zipf', 'dirichlet_alpha': None, 'shift_sizes': None}
+    for chosen, expected in [
+      ({}, dirichlet),
+      ({'split': 'server'}, {'validation_fraction': 0.1}),
+      # 0 is a choice.
+      (
+        {'split': 'server', 'validation_fraction': 0.0},
+        {'validation_fraction': 0.0},
+      ),
+      ({'dirichlet_alpha': 0.0}, {'dirichlet_alpha': 0.0}),
+      (
+        {'seed': 7, 'num_clients': 3, 'model': 'cnn_femnist'},
+        {'seed': 7, 'num_clients': 3, 'model': 'cnn_femnist'},
+      ),
+      ({'dirichlet_remainder': 'drop'}, {'dirichlet_remainder': 'drop'}),
+      ({'partition': 'zipf'}, zipf),
+      ({'partition': 'covariate_shift'}, shift),
+      (
+        {'partition': 'covariate_shift', 'shift': 2.0},
+        {**shift, 'shift': 2.0},
+      ),
+      ({'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}, sort),
+    ]:
+      filled = options.TaskOptions(**chosen).with_defaults(digits)
+      assert expected.items() <= vars(filled).items(), chosen
+
+  def test_changed_options_differ_from_their_defaults(self):
+    assert options.TaskOptions(min_samples=2).changed() == ()
+    chosen = options.TaskOptions(min_samples=3, balance_cap=True, shift=5.0)
+    assert chosen.changed() == ('balance_cap', 'min_samples', 'shift')
+
+
+_DIRICHLET = (
+  'dirichlet_alpha',
+  'dirichlet_remainder',
+  'balance_cap',
+  'min_samples',
+)
+_IMPORTANCE = ('shift', 'pca_dim', 'shift_weights')
+_SHIFT = ('shift_sizes', 'shift_method', *_IMPORTANCE)
+
+
+class TestUnusedOptions:
+  def test_of_a_partition(self):
+    used_by = {
+      'dirichlet': _DIRICHLET,
+      'class': ('random_classes', 'num_examples'),
+      'covariate_shift': (*_SHIFT, 'num_examples'),
+      **dict.fromkeys(('equal', 'power_law', 'zipf'), ('num_examples',)),
+    }
+    every = {name for names in used_by.values() for name in names}
+    for partition, used in used_by.items():
+      found = tasks.unused_options('digits', {'partition': partition})
+      unused = {
+        name
+        for name, settings in found.items()
+        if settings == {'partition': partition}
+      }
+      assert unused == every - set(used), partition
+
+  def test_none_stands_for_the_default_partition(self):
+    for name, partition in [('digits', 'dirichlet'), ('adult', 'power_law')]:
+      expected = tasks.unused_options(name, {'partition': partition})
+      assert tasks.unused_options(name, {}) == expected
+      assert tasks.unused_options(name, {'partition': None}) == expected
+
+  def test_of_a_shift_that_sorts(self):
+    chosen = {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}
+    found = tasks.unused_options('mnist', chosen)
+    reason = {'shift_method': 'pc1_sort'}
+    assert {n for n in found if found[n] == reason} == set(_IMPORTANCE)
+
+  def test_of_a_split(self):
+    found = tasks.unused_options('digits', {'split': 'client'})
+    assert found['validation_fraction'] == {'split': 'client'}
+    assert not {'holdout_fraction', 'test_fraction'} & set(found)
+    for name in ('digits', 'adult', 'mnist', 'fmnist', 'cifar10', 'cifar100'):
+      found = tasks.unused_options(name, {'split': 'server'})
+      assert found['holdout_fraction'] == {'split': 'server'}
+      assert 'validation_fraction' not in found
+      expected = {'split': 'server', 'task': name}
+      if name in ('digits', 'adult'):
+        expected = None
+      assert found.get('test_fraction') == expected, name
+
+  def test_of_data_that_come_with_their_clients(self):
+    for name, partition in [('femnist', 'writer'), ('ehr', 'state')]:
+      for chosen in ({}, {'partition': partition}, {'partition': 'equal'}):
+        found = tasks.unused_options(name, chosen)
+        of_task = {n for n in found if found[n] == {'task': name}}
+        assert of_task - {'ehr_scale', 'max_events'} == {
+          *_DIRICHLET,
+          *_SHIFT,
+          *('random_classes', 'num_examples', 'data_fraction'),
+        }
+
+  def test_of_other_data_sets(self):
+    for name in tasks.TASK_NAMES:
+      found = tasks.unused_options(name, {})
+      expected = None if name == 'ehr' else {'task': name}
+      for option in ('ehr_scale', 'max_events'):
+        assert found.get(option) == expected
+
+  def test_names_are_those_of_options(self):
+    own = {n for t in tasks.TASK_NAMES for n in tasks.get_data_set(t).options}
+    assert {*rules.USED_WITH, *rules.DEFAULTS, *own} <= _OPTIONS
+
+
+class TestRegistry:
+  def test_names(self):
+    assert list(tasks.TASK_NAMES) == sorted(tasks.TASK_NAMES)
+    assert {'digits', 'mnist', 'femnist', 'adult', 'ehr'} <= {*tasks.TASK_NAMES}
+    names = {*rules.POOL_PARTITIONS, 'state', 'writer'}
+    assert names <= {*tasks.PARTITION_NAMES}
+
+  def test_facts_fit_together(self):
+    for name in tasks.TASK_NAMES:
+      data_set = tasks.get_data_set(name)
+      assert data_set.name == name
+      assert data_set.partition in data_set.partitions
+      assert data_set.model in data_set.models
+      dealt = data_set.clients is None
+      assert (data_set.num_clients is not None) == dealt
+      assert (data_set.dirichlet_alpha is not None) == dealt
+
+  def test_each_named_model_is_a_model_of_the_library(self):
+    assert all(callable(getattr(models, name)) for name in tasks.MODEL_NAMES)
+
+  def test_only_health_records_may_be_synthetic(self, tmp_path):
+    for name in tasks.TASK_NAMES:
+      assert tasks.is_synthetic(name, tmp_path) == (name == 'ehr')
+
+  def test_importing_the_package_does_not_import_what_is_slow(self):
+    slow = ('tensorflow', 'scipy', 'sklearn', 'pandas')
+    code = (
+      'import sys, tasks; '
+      'assert set(tasks.__all__) <= set(dir(tasks)); '
+      f'sys.exit(any(name in sys.modules for name in {slow}))'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+  def test_wrong_choices_are_refused_before_data_are_looked_for(self, tmp_path):
+    values = [
+      ('mnist', 'partition', 'iid', "'dirichlet', .*'covariate_shift'"),
+      ('digits', 'partition', 'writer', "'dirichlet', .*'covariate_shift'"),
+      ('adult', 'partition', 'covariate_shift', "'dirichlet', .*'class'"),
+      ('femnist', 'partition', 'dirichlet', "'writer'"),
+      ('ehr', 'partition', 'dirichlet', "'state'"),
+      ('mnist', 'split', 'global', "'client', 'server'"),
+      ('femnist', 'split', 'server', "'client'"),
+      ('ehr', 'split', 'server', "'client'"),
+      ('mnist', 'model', 'mlp', "'mlp_fedaboost', .*"),
+      ('mnist', 'model', 'gru_ehr', "'mlp_fedaboost', .*"),
+      ('femnist', 'model', 'gru_ehr', "'mlp_fedaboost', .*"),
+      ('ehr', 'model', 'mlp_cffl_adult', "'gru_ehr'"),
+      *(
+        ('adult', 'model', model, "'mlp_fedaboost', .*'mlp_corefed'")
+        for model in ('gru_ehr', 'cnn_femnist', 'cnn_cifar_gn', 'cnn_corefed')
+      ),
+    ]
+    for name, option, value, legal in values:
+      message = (
+        rf"^The {option} of the task '{name}' must be one of {legal}, found "
+        rf"'{value}'\.$"
+      )
+      build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
+      refusals.check(build, [({option: value}, ValueError, message)])
+    refusals.check(
+      tasks.build_task,
+      [
+        (
+          {'name': 'minst'},
+          ValueError,
+          r"^The name of a task must be one of 'adult', .*, found 'minst'\.$",
+        )
+      ],
+    )
+
+  def test_unused_options_are_refused_before_data_are_looked_for(
+    self, tmp_path
+  ):
+    sort = {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}
+    for name, option, value, others, reason in [
+      ('mnist', 'shift', 2.0, {}, "partition='dirichlet'"),
+      ('mnist', 'min_samples', 3, {'partition': 'zipf'}, "partition='zipf'"),
+      ('adult', 'dirichlet_alpha', 0.5, {}, "partition='power_law'"),
+      ('fmnist', 'shift', 1.0, sort, "shift_method='pc1_sort'"),
+      ('cifar10', 'validation_fraction', 0.0, {}, "split='client'"),
+      (
+        'cifar10',
+        'test_fraction',
+        0.5,
+        {'split': 'server'},
+        "split='server' and task='cifar10'",
+      ),
+      ('femnist', 'num_examples', 20, {}, "task='femnist'"),
+      ('ehr', 'data_fraction', 0.5, {}, "task='ehr'"),
+      ('mnist', 'ehr_scale', 0.1, {}, "task='mnist'"),
+      ('femnist', 'max_events', 9, {}, "task='femnist'"),
+    ]:
+      message = (
+        rf'^{option} must not be set with {reason}, which leaves it without '
+        rf'effect, found {value}\.$'
+      )
+      build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
+      refusals.check(build, [({option: value, **others}, ValueError, message)])

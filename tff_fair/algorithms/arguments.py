@@ -1,0 +1,256 @@
+"""The arguments that builders share: checked, and made into parts of a process.
+
+A builder begins with
+
+    shared = arguments.check_arguments(build_method, locals())
+
+and makes its parts with the methods of what this returns.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import inspect
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import checks
+from tff_fair import client
+from tff_fair import models
+from tff_fair.aggregators import type_checks
+from tff_fair.algorithms import client_updates
+from tff_fair.algorithms import composition
+from tff_fair.algorithms import processes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedArguments:
+  """The arguments that builders share; see `build_fed_avg` for their meaning.
+
+  Arguments that a builder does not take have the defaults below.
+  """
+
+  num_clients: int | None
+  client_optimizer: tff.learning.optimizers.Optimizer
+  local_epochs: int
+  batch_size: int
+  seed: int
+  client_learning_rate_fn: Callable[[Any], Any] | None
+  focal_gamma: float = 0.0
+  uniform: bool = False
+  server_optimizer: tff.learning.optimizers.Optimizer | None = None
+  model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None
+
+  def local_training(
+    self,
+    model: models.StatelessModel,
+    objective: client.Objective,
+    *,
+    client_optimizer: tff.learning.optimizers.Optimizer | None = None,
+    local_epochs: int | None = None,
+    batch_size: int | None = None,
+  ) -> Callable[..., client.LocalResult]:
+    """Builds the clients' local training, see `client.build_local_training`.
+
+    Args:
+      model: The model to train.
+      objective: What clients minimise.
+      client_optimizer: Replaces the shared argument, or None, like the others.
+      local_epochs: See there.
+      batch_size: See there.
+
+    Returns:
+      A pure function of tensors.
+    """
+    return client.build_local_training(
+      model,
+      objective,
+      client_optimizer or self.client_optimizer,
+      local_epochs=local_epochs or self.local_epochs,
+      batch_size=batch_size or self.batch_size,
+    )
+
+  def learning_rate_fn(self) -> Callable[[Any], tf.Tensor]:
+    """The clients' learning rate, for rules that divide or multiply by it.
+
+    Returns:
+      `round (int32, from 0) -> float32`, also without a
+      `client_learning_rate_fn`.
+    """
+    replaced = self.client_learning_rate_fn
+    if replaced is not None:
+      return lambda number: tf.cast(replaced(number), tf.float32)
+    state = self.client_optimizer.initialize(tf.TensorSpec([], tf.float32))
+    hparams = self.client_optimizer.get_hparams(state)
+    rate = np.float32(hparams['learning_rate'])
+    return lambda number: tf.constant(rate)
+
+  def client_work(
+    self,
+    model: models.StatelessModel,
+    client_update: client.ClientUpdate,
+    *,
+    learning_rate_fn: Callable[[Any], Any] | None = None,
+    **options: Any,
+  ) -> tff.learning.templates.ClientWorkProcess:
+    """Builds the client work, see `client.build_client_work`.
+
+    Args:
+      model: The client model.
+      client_update: The arithmetic of one client.
+      learning_rate_fn: Replaces `client_learning_rate_fn`, or None.
+      **options: `initial_row`, `start_round`, `share_fn`.
+
+    Returns:
+      A client work process.
+    """
+    return client.build_client_work(
+      model,
+      client_update,
+      num_clients=self.num_clients,
+      seed=self.seed,
+      learning_rate_fn=learning_rate_fn or self.client_learning_rate_fn,
+      **options,
+    )
+
+  def compose(
+    self,
+    model: models.StatelessModel,
+    client_work: tff.learning.templates.ClientWorkProcess,
+    **options: Any,
+  ) -> processes.FairLearningProcess:
+    """Composes the process, see `composition.compose_process`.
+
+    Args:
+      model: The client model.
+      client_work: The method's client work.
+      **options: `rule`, `split_statistics`, `prepare_inputs`.
+
+    Returns:
+      The process with `server_optimizer` and `model_aggregator`.
+    """
+    return composition.compose_process(
+      model,
+      client_work,
+      server_optimizer=self.server_optimizer,
+      model_aggregator=self.model_aggregator,
+      **options,
+    )
+
+  def fed_avg(
+    self,
+    model: models.StatelessModel,
+    objective: client.Objective,
+    *,
+    context_fn: Callable[[Any], Any] | None = None,
+    prepare_inputs: Callable[[Any, Any], Any] | None = None,
+  ) -> processes.FairLearningProcess:
+    """FedAvg with another objective, for methods that differ in that alone.
+
+    Args:
+      model: The client model.
+      objective: What clients minimise.
+      context_fn: As for `client_updates.build_client_update`.
+      prepare_inputs: As for `divergence.build_divergence`.
+
+    Returns:
+      The process.
+    """
+    client_update = client_updates.build_client_update(
+      self.local_training(model, objective),
+      uniform=self.uniform,
+      context_fn=context_fn,
+    )
+    return self.compose(
+      model,
+      self.client_work(model, client_update),
+      prepare_inputs=prepare_inputs,
+    )
+
+
+def check_arguments(
+  builder: Callable[..., Any], values: Mapping[str, Any]
+) -> SharedArguments:
+  """Checks a builder's arguments, before anything is built.
+
+  These are the shared arguments and those that the signature describes fully:
+  `Literal` and `bool`. A builder checks the other ones itself. `num_clients`
+  may be None if that is its default.
+
+  Args:
+    builder: The builder, for its signature.
+    values: Its arguments, `locals()` at its start.
+
+  Returns:
+    The shared arguments.
+
+  Raises:
+    TypeError: If an argument is of the wrong kind.
+    ValueError: If a number is out of range or a choice unknown.
+  """
+  names = {field.name for field in dataclasses.fields(SharedArguments)}
+  parameters = inspect.signature(builder).parameters
+  shared = SharedArguments(**{n: values[n] for n in names & {*parameters}})
+  check_optimizer('client_optimizer', shared.client_optimizer)
+  checks.check_count('local_epochs', shared.local_epochs, 1)
+  checks.check_count('batch_size', shared.batch_size, 1)
+  checks.check_integer('seed', shared.seed, 0, 2**62 - 1)  # Two int32 words.
+  plain_data = parameters['num_clients'].default is None
+  if shared.num_clients is not None or not plain_data:
+    checks.check_count('num_clients', shared.num_clients, 1)
+  if shared.client_learning_rate_fn is not None:
+    checks.check_function(
+      'client_learning_rate_fn', shared.client_learning_rate_fn, 'the round'
+    )
+  checks.check_real('focal_gamma', shared.focal_gamma, 0.0)
+  if shared.server_optimizer is not None:
+    check_optimizer('server_optimizer', shared.server_optimizer)
+  if shared.model_aggregator is not None:
+    type_checks.check_weighted('model_aggregator', shared.model_aggregator)
+  for name, hint in get_type_hints(builder).items():
+    if get_origin(hint) is Literal:
+      checks.check_choice(name, values[name], get_args(hint))
+    elif hint is bool:
+      checks.check_choice(name, values[name], (False, True))
+  return shared
+
+
+def check_optimizer(name: str, optimizer: Any) -> None:
+  """Raises TypeError unless `optimizer` is a TFF optimiser."""
+  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
+    raise TypeError(
+      f'{name} must be a tff.learning.optimizers.Optimizer, found'
+      f' {type(optimizer).__name__}.'
+    )
+
+
+def check_plain_sgd(method: str, optimizer: Any) -> None:
+  """Raises ValueError unless a step of an optimiser is `w - rate g`.
+
+  Args:
+    method: What the message calls the method.
+    optimizer: A TFF optimiser; two steps of it are tried.
+  """
+  w, g = tf.constant([1.0, -2.0]), tf.constant([0.5, 0.25])
+  state = optimizer.initialize(tf.TensorSpec(w.shape, w.dtype))
+  rate = optimizer.get_hparams(state)['learning_rate']
+  for _ in range(2):
+    expected = w - rate * g
+    state, w = optimizer.next(state, w, g)
+    if not np.allclose(w, expected, rtol=1e-6, atol=0):
+      raise ValueError(
+        f'client_optimizer must be plain SGD for {method}, without momentum'
+        f' and weight decay, found {type(optimizer).__name__.strip("_")} with'
+        f' {sorted(optimizer.get_hparams(state))}.'
+      )
+
+
+def check_use_ce(use_ce: bool, weight_name: str, weight: float) -> None:
+  """Raises ValueError if no loss is left, neither cross-entropy nor another."""
+  if not use_ce and not weight:
+    raise ValueError(
+      f'{weight_name} must be positive with use_ce=False, or nothing is'
+      f' trained, found {weight}.'
+    )

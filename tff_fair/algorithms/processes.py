@@ -1,0 +1,109 @@
+"""The learning processes that builders return."""
+
+from collections.abc import Callable
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_fair.tensors import client_table
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+class FairLearningProcess(tff.learning.templates.LearningProcess):
+  """A learning process that measures how far apart the clients' models are."""
+
+  def __init__(
+    self,
+    process: tff.learning.templates.LearningProcess,
+    build_divergence: Callable[[], tff.Computation],
+    next_fn: tff.Computation | None = None,
+  ):
+    """Adds `divergence` to a process.
+
+    Args:
+      process: The process.
+      build_divergence: Builds what `divergence.build_divergence` returns.
+      next_fn: Replaces `next` of the process, or None.
+    """
+    super().__init__(
+      process.initialize,
+      next_fn or process.next,
+      process.get_model_weights,
+      process.set_model_weights,
+      get_hparams_fn=process.get_hparams,
+      set_hparams_fn=process.set_hparams,
+    )
+    self.build_divergence = functools.cache(build_divergence)
+
+  def divergence(self, before: Any, after: Any, data: list[Any]) -> Any:
+    """How far the local models of a round are from its global model.
+
+    The clients train once more, exactly as in that round.
+
+    Args:
+      before: The state before the round.
+      after: The state after the round.
+      data: The client data of the round.
+
+    Returns:
+      `D_cosine` and `D_manhattan` between parameters and between embeddings,
+      see `divergence.build_divergence`.
+    """
+    return self.build_divergence()(
+      before.client_work,
+      before.global_model_weights,
+      after.global_model_weights,
+      data,
+    )
+
+
+class PersonalizedLearningProcess(FairLearningProcess):
+  """A learning process in which every client also has its own model.
+
+  Attributes:
+    get_client_model_weights: `tff.Computation`, `<S, int32> -> W`: the model of
+      the client with that id.
+  """
+
+  def __init__(
+    self,
+    process: FairLearningProcess,
+    get_client_model_weights: tff.Computation,
+  ):
+    """Adds `get_client_model_weights` to a composed process."""
+    super().__init__(process, process.build_divergence)
+    self.get_client_model_weights = get_client_model_weights
+
+  def client_model_table(self, state: Any) -> ModelWeights:
+    """All clients' models in one structure, with a leading axis of clients.
+
+    Args:
+      state: A state of this process.
+
+    Returns:
+      `ModelWeights` of arrays `[num_clients, ...]`, not copied.
+    """
+    return state.client_work['table']['model']
+
+
+def add_client_models(
+  process: FairLearningProcess,
+) -> PersonalizedLearningProcess:
+  """Gives access to the clients' models, the entry `model` of the client table.
+
+  Args:
+    process: A composed process with rows `OrderedDict(model=ModelWeights,...)`.
+
+  Returns:
+    The process with `get_client_model_weights`.
+  """
+  state_type = process.initialize.type_signature.result.member
+
+  @tff.tensorflow.computation(state_type, np.int32)
+  def get_client_model_weights(state, client_id):
+    return client_table.read_row(state.client_work['table']['model'], client_id)
+
+  return PersonalizedLearningProcess(process, get_client_model_weights)

@@ -1,0 +1,361 @@
+"""Fairness measures and classification scores, as functions of NumPy arrays.
+
+Nothing here imports TensorFlow, so that reports can use it.
+
+Undefined scores are NaN, never 0. A client without test data has no score:
+every measure over clients leaves NaN out, and is NaN if no score remains.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tff_fair import checks
+
+
+class Interval(NamedTuple):
+  """A mean with its 95 % interval."""
+
+  mean: float
+  low: float
+  high: float
+
+
+def confusion_matrices(
+  labels: Any, predictions: Any, groups: Any, num_classes: int, num_groups: int
+) -> np.ndarray:
+  """Counts of (true, predicted) pairs within each group.
+
+  Args:
+    labels: `int[n]`, the true classes, 0..num_classes-1.
+    predictions: `int[n]`, the predicted classes.
+    groups: `int[n]`, the group (client) of each example, 0..num_groups-1.
+    num_classes: Number of classes.
+    num_groups: Number of groups.
+
+  Returns:
+    `int64[num_groups, num_classes, num_classes]`; rows are true classes.
+
+  Raises:
+    TypeError: If an argument is not of integers.
+    ValueError: If a label, a prediction or a group is out of range, or they are
+      not vectors of one length.
+  """
+  checks.check_integer('num_classes', num_classes, 1)
+  checks.check_integer('num_groups', num_groups, 1)
+  shape = (num_groups, num_classes, num_classes)
+  names = ('groups', 'labels', 'predictions')
+  parts = [
+    _integers(name, values)
+    for name, values in zip(names, (groups, labels, predictions), strict=True)
+  ]
+  # NumPy would broadcast a vector of length 1.
+  if not parts[0].shape == parts[1].shape == parts[2].shape == (len(parts[0]),):
+    raise ValueError(
+      'groups, labels and predictions must be vectors of one length, found'
+      f' shapes {", ".join(str(part.shape) for part in parts)}.'
+    )
+  for name, part, end in zip(names, parts, shape, strict=True):
+    if part.size and not 0 <= part.min() <= part.max() < end:
+      raise ValueError(
+        f'{name} must lie in 0..{end - 1}, found {part.min()} to {part.max()}.'
+      )
+  flat = np.ravel_multi_index(parts, shape)
+  return np.bincount(flat, minlength=np.prod(shape)).reshape(shape)
+
+
+def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
+  """Macro-F1: the unweighted mean of the classes' `2TP / (2TP + FP + FN)`.
+
+  The mean is over the classes that occur among the true or the predicted
+  labels, as in scikit-learn. On a client of few classes a single stray
+  prediction of another class then adds a 0 to the mean.
+
+  Args:
+    confusion: `int[..., C, C]`, rows are true classes.
+    own_labels: Takes the mean over the true labels only. FeDABoost does not
+      specify this; its published medians are of this size.
+
+  Returns:
+    float64, of the leading shape; NaN where there is no example.
+
+  Raises:
+    TypeError: If `confusion` is not of integers.
+    ValueError: If it has another shape, or negative entries.
+  """
+  confusion = _confusion(confusion)
+  hits = np.diagonal(confusion, axis1=-2, axis2=-1)
+  true = confusion.sum(axis=-1)
+  both = true + confusion.sum(axis=-2)  # 2TP + FP + FN
+  f1 = np.divide(2 * hits, both, out=np.zeros(both.shape), where=both > 0)
+  counted = (true if own_labels else both) > 0
+  return _divide((f1 * counted).sum(axis=-1), counted.sum(axis=-1))
+
+
+def accuracy(confusion: Any) -> np.ndarray:
+  """Share of correct predictions.
+
+  Args:
+    confusion: `int[..., C, C]`.
+
+  Returns:
+    float64, of the leading shape; NaN where there is no example.
+
+  Raises:
+    TypeError: If `confusion` is not of integers.
+    ValueError: If it has another shape, or negative entries.
+  """
+  confusion = _confusion(confusion)
+  hits = np.trace(confusion, axis1=-2, axis2=-1)
+  return _divide(hits, confusion.sum(axis=(-2, -1)))
+
+
+def minimum(scores: Any) -> float:
+  """The score of the worst client.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+
+  Returns:
+    The smallest score; NaN without any score.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = defined('scores', scores)
+  return float(scores.min()) if scores.size else math.nan
+
+
+def worst_mean(scores: Any, share: float = 0.1) -> float:
+  """Mean of the lowest scores, those of the worst 10 % of the clients.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+    share: Share of the clients that count, in (0, 1]; `share * k` is rounded up
+      to a whole number of clients.
+
+  Returns:
+    The mean of the `ceil(share * k)` lowest scores; NaN without any score.
+
+  Raises:
+    TypeError: If `share` is not a number.
+    ValueError: If the scores are not a vector of numbers, or `share` is out of
+      range.
+  """
+  checks.check_positive('share', share, 1)
+  scores = np.sort(defined('scores', scores))
+  # 0.1 * 70 is 7.000000000000001, of which the ceiling is 8.
+  lowest = scores[: math.ceil(round(share * scores.size, 9))]
+  with np.errstate(invalid='ignore'):  # inf - inf is NaN.
+    return float(lowest.mean()) if lowest.size else math.nan
+
+
+def variance(scores: Any) -> float:
+  """FeDABoost, equation 2: `(1/k) sum_i (phi_i - mean)^2`, population form.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+
+  Returns:
+    The variance; NaN without any score, or with an infinite one.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = defined('scores', scores)
+  finite = scores.size and np.isfinite(scores).all()
+  return float(np.var(scores)) if finite else math.nan
+
+
+def entropy(scores: Any) -> float:
+  """Entropy of the clients' shares of the total score, in nats.
+
+      -sum_i p_i ln p_i,  p_i = x_i / sum_j x_j,  0 ln 0 = 0
+
+  Args:
+    scores: x, `float[k]`, not negative; NaN is left out.
+
+  Returns:
+    ln(k) if all scores are equal, 0 if one client has everything; NaN (not
+    defined) without a positive score, or with a negative or infinite one.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = _scaled(defined('scores', scores))
+  if not scores.size:
+    return math.nan
+  shares = scores / scores.sum()
+  logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+  return float(-(shares * logs).sum()) + 0.0  # Not -0.
+
+
+def jain_index(scores: Any) -> float:
+  """Jain's fairness index, `(sum_i x_i)^2 / (k sum_i x_i^2)`.
+
+  Args:
+    scores: x, `float[k]`, not negative; NaN is left out.
+
+  Returns:
+    1 if all scores are equal, 1 / k if one client has everything; NaN (not
+    defined) without a positive score, or with a negative or infinite one.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = _scaled(defined('scores', scores))
+  if not scores.size:
+    return math.nan
+  return float(scores.sum() ** 2 / (scores.size * np.square(scores).sum()))
+
+
+def mean_with_interval(values: Any) -> Interval:
+  """Mean over rounds with a 95 % interval, `mean +- 1.96 sd / sqrt(n)`.
+
+  The standard deviation has `ddof=1`. FeDABoost reports such intervals of the
+  fairness variance over a window of rounds, without a formula; this one is our
+  choice.
+
+  Args:
+    values: `float[n]`, a value for each round; NaN is left out.
+
+  Returns:
+    `Interval(mean, low, high)`; `low` and `high` are NaN for fewer than two
+    values, or with an infinite one.
+
+  Raises:
+    ValueError: If the values are not a vector of numbers.
+  """
+  values = defined('values', values)
+  if not values.size:
+    return Interval(*[math.nan] * 3)
+  mean = float(values.mean())
+  if values.size == 1 or not np.isfinite(values).all():
+    return Interval(mean, math.nan, math.nan)
+  half = float(1.96 * values.std(ddof=1) / np.sqrt(values.size))
+  return Interval(mean, mean - half, mean + half)
+
+
+def client_statistics(scores: Any) -> dict[str, float]:
+  """Median, maximum, mean and variance of the clients' scores.
+
+  Args:
+    scores: `float[k]`, a score for each client; NaN is left out.
+
+  Returns:
+    A dictionary with keys `mean`, `median`, `max` and `variance`; NaN without
+    any score.
+
+  Raises:
+    ValueError: If the scores are not a vector of numbers.
+  """
+  scores = defined('scores', scores)
+  if not scores.size:
+    return dict.fromkeys(('mean', 'median', 'max', 'variance'), math.nan)
+  return {
+    'mean': float(scores.mean()),
+    'median': float(np.median(scores)),
+    'max': float(scores.max()),
+    'variance': variance(scores),
+  }
+
+
+def cf_coefficient(standalone: Any, collaborative: Any) -> float:
+  """Collaborative fairness: `100 * Pearson(Acc_s, Acc_p)` (CFFL, equation 4).
+
+  Args:
+    standalone: `float[k]`, each client's accuracy when it trains alone.
+    collaborative: `float[k]`, each client's accuracy after federated training.
+
+  Returns:
+    A value in [-100, 100]; NaN (not defined) for fewer than two clients, a side
+    without variance, or infinite accuracies. Clients with a NaN on either side
+    are left out.
+
+  Raises:
+    ValueError: If the arguments differ in length, or are not vectors of
+      numbers.
+  """
+  pair = [
+    _vector('standalone', standalone),
+    _vector('collaborative', collaborative),
+  ]
+  if pair[0].shape != pair[1].shape:
+    raise ValueError(
+      'standalone and collaborative must have an entry for each client;'
+      f' found shapes {pair[0].shape} and {pair[1].shape}.'
+    )
+  x, y = (a[~np.isnan(pair).any(axis=0)] for a in pair)
+  if x.size < 2 or not np.isfinite([x, y]).all():
+    return math.nan
+  if np.ptp(x) == 0 or np.ptp(y) == 0:
+    return math.nan
+  return float(100 * np.corrcoef(x, y)[0, 1])
+
+
+def defined(name: str, values: Any) -> np.ndarray:
+  """The values other than NaN.
+
+  Args:
+    name: Their name in the error message.
+    values: `float[k]`; NaN is left out.
+
+  Returns:
+    `float64[n]`.
+
+  Raises:
+    ValueError: If they are not a vector of numbers.
+  """
+  values = _vector(name, values)
+  return values[~np.isnan(values)]
+
+
+def _scaled(scores) -> np.ndarray:
+  """Scores times a power of 2, so that squares are in range; exact.
+
+  Returns:
+    The scores, the largest in [0.5, 1); empty if shares of their sum are not
+    defined.
+  """
+  if not scores.size or not scores.max() > 0 or scores.min() < 0:
+    return np.zeros(0)
+  if not np.isfinite(scores).all():
+    return np.zeros(0)
+  return np.ldexp(scores, -np.frexp(scores.max())[1])
+
+
+def _vector(name, values) -> np.ndarray:
+  values = np.asarray(values)
+  if values.dtype.kind not in 'biuf' or values.ndim != 1:
+    raise ValueError(f'{name} must be a vector of numbers, found {values!r}.')
+  return values.astype(np.float64)
+
+
+def _integers(name, values) -> np.ndarray:
+  values = np.asarray(values)
+  if values.size and values.dtype.kind not in 'biu':
+    raise TypeError(f'{name} must be integers, found dtype {values.dtype}.')
+  return np.atleast_1d(values).astype(np.int64)
+
+
+def _confusion(confusion) -> np.ndarray:
+  confusion = np.asarray(confusion)
+  if confusion.dtype.kind not in 'iu':
+    raise TypeError(
+      f'confusion must be integers, found dtype {confusion.dtype}.'
+    )
+  shape = confusion.shape
+  if len(shape) < 2 or shape[-1] != shape[-2] or (confusion < 0).any():
+    raise ValueError(
+      'confusion must have the shape [..., C, C] and no negative entry, found'
+      f' the shape {list(shape)} and at least {confusion.min(initial=0)}.'
+    )
+  return confusion
+
+
+def _divide(numerator, denominator) -> np.ndarray:
+  """The quotient in float64, NaN where the denominator is 0."""
+  denominator = np.asarray(denominator, np.float64)
+  undefined = np.full(denominator.shape, np.nan)
+  return np.divide(numerator, denominator, out=undefined, where=denominator > 0)

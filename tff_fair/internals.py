@@ -1,0 +1,300 @@
+"""Everything that relies on private parts of TensorFlow, TFF and Keras.
+
+The functions here use private names, or behaviour that is not documented. The
+project pins the versions. `tests/internals_test.py` tests each assumption and
+says what to look at if an upgrade breaks it.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+# Private. Gives a function library and its variables names that are unique in
+# the process, as SavedModels need; `tf.graph_util.import_graph_def` does not.
+from tensorflow.python.saved_model import function_deserialization
+import tensorflow_federated as tff
+
+# Intrinsics for which TFF has no public constant.
+FEDERATED_SELECT = 'federated_select'
+SEQUENCE_REDUCE = 'sequence_reduce'
+_SECURE_PREFIX = b'federated_secure_'
+
+# Keras layers that draw random numbers keep their generator here.
+_RANDOM_GENERATOR = '_random_generator'
+
+# An object and the name of one of its attributes.
+Slot = tuple[Any, str]
+
+_import_numbers = itertools.count()
+
+
+def import_functions(graph_def: tf.compat.v1.GraphDef) -> dict[str, Any]:
+  """Imports a graph's function library under new names.
+
+  Args:
+    graph_def: A graph. Its library is emptied, and its nodes are changed to
+      call the imported functions.
+
+  Returns:
+    Name in the library -> function, to be added to the graph that imports
+    `graph_def`.
+  """
+  suffix = f'_import_{next(_import_numbers)}'
+  functions = function_deserialization.load_function_def_library(
+    graph_def.library, load_shared_name_suffix=suffix
+  )
+  graph_def.library.Clear()
+  for node in graph_def.node:
+    function_deserialization.fix_node_def(node, functions, suffix)
+  return functions
+
+
+def error_line(error: tf.errors.OpError) -> str:
+  """The line of TensorFlow's message that says what went wrong.
+
+  The rest of the message lists graph nodes with generated names.
+  """
+  return error.message.split('\n\t [[')[0].splitlines()[-1]
+
+
+def read_only_array(tensor: tf.Tensor) -> np.ndarray:
+  """An eager tensor as an array that can never be made writeable.
+
+  Args:
+    tensor: An eager tensor of rank 1 or higher; not of strings.
+
+  Returns:
+    A view of the tensor's memory on the CPU, without a copy; a copy if the
+    tensor is on another device.
+  """
+  on_cpu = 'CPU' in tensor.device
+  memory = memoryview(tensor if on_cpu else tensor.numpy())
+  return np.asarray(memory.toreadonly())
+
+
+def has_secure_intrinsics(
+  computation: tff.framework.ConcreteComputation,
+) -> bool:
+  """Whether a computation has secure sums or secure selections."""
+  # Searching for their names is much cheaper than taking the tree apart.
+  proto = tff.framework.serialize_computation(computation)
+  return _SECURE_PREFIX in proto.SerializeToString()
+
+
+class CallView(NamedTuple):
+  """What `tff.program.NativeFederatedContext` sees of a computation.
+
+  Attributes:
+    computation: The computation.
+    type_signature: Its type, changed as `hide_clients` says.
+  """
+
+  computation: tff.Computation
+  type_signature: tff.FunctionType
+
+
+def hide_clients(computation: tff.Computation) -> CallView:
+  """Stops TFF's program context from taking clients' values apart.
+
+  If a client's value is a structure, the context takes the list of clients for
+  such a structure and loses clients. It passes tensors on unchanged, so the
+  view has a tensor type in place of each type at clients.
+
+  Args:
+    computation: The computation to be invoked.
+
+  Returns:
+    What to pass to `NativeFederatedContext.invoke`; it arrives at the inner
+    context.
+  """
+  signature = computation.type_signature
+  return CallView(
+    computation,
+    tff.FunctionType(_without_clients(signature.parameter), signature.result),
+  )
+
+
+def _without_clients(type_spec: tff.Type | None) -> tff.Type | None:
+  if isinstance(type_spec, tff.StructType):
+    return tff.StructType(
+      [
+        (name, _without_clients(part))
+        for name, part in tff.structure.iter_elements(type_spec)
+      ]
+    )
+  if (
+    isinstance(type_spec, tff.FederatedType)
+    and type_spec.placement is tff.CLIENTS
+  ):
+    return tff.TensorType(np.int32)
+  return type_spec
+
+
+def variable_slots(
+  layers: Iterable[Any], variables: Iterable[tf.Variable]
+) -> list[list[Slot]]:
+  """Finds the attributes through which Keras layers read their variables.
+
+  Args:
+    layers: Layers or models.
+    variables: Their variables.
+
+  Returns:
+    For each variable the slots that hold it; an empty list if none does.
+  """
+  by_id = collections.defaultdict(list)
+  for layer in layers:
+    for attribute, value in vars(layer).items():
+      if isinstance(value, tf.Variable):
+        by_id[id(value)].append((layer, attribute))
+  return [by_id[id(variable)] for variable in variables]
+
+
+def random_slots(layers: Iterable[Any]) -> list[list[Slot]]:
+  """The slots of the layers' random generators, as in `variable_slots`."""
+  return [
+    [(layer, _RANDOM_GENERATOR)]
+    for layer in layers
+    if hasattr(layer, _RANDOM_GENERATOR)
+  ]
+
+
+@contextlib.contextmanager
+def replaced(
+  slots: Sequence[Sequence[Slot]], values: Sequence[Any]
+) -> Iterator[None]:
+  """Puts `values[i]` into every slot of `slots[i]`, and restores them after.
+
+  The objects are changed for all threads.
+
+  Args:
+    slots: The slots.
+    values: As many values.
+
+  Yields:
+    Nothing.
+  """
+  saved = []
+  try:
+    for places, value in zip(slots, values, strict=True):
+      for owner, attribute in places:
+        # Bypasses `__setattr__`, in which Keras tracks variables.
+        saved.append((owner, attribute, owner.__dict__[attribute]))
+        owner.__dict__[attribute] = value
+    yield
+  finally:
+    for owner, attribute, value in reversed(saved):
+      owner.__dict__[attribute] = value
+
+
+class RecordedVariable:
+  """Replaces a variable: reads as a tensor and records assignments.
+
+  Attributes:
+    value: The tensor after the assignments so far.
+  """
+
+  def __init__(self, value: Any):
+    """Starts with `value`, which is converted to a tensor."""
+    self.value = tf.convert_to_tensor(value)
+
+  def __getattr__(self, name):
+    return getattr(self.value, name)
+
+  def __tf_tensor__(self, dtype=None, name=None):
+    return tf.convert_to_tensor(self.value, dtype, name=name)
+
+  def read_value(self) -> tf.Tensor:
+    """Returns `value`."""
+    return self.value
+
+  def assign(self, value: Any, **unused_kwargs) -> tf.Tensor:
+    """Replaces the value; the shape must be the same."""
+    self.value = tf.ensure_shape(value, self.value.shape)
+    return self.value
+
+  def assign_add(self, delta: Any, **kwargs) -> tf.Tensor:
+    """Adds `delta`."""
+    return self.assign(self.value + delta, **kwargs)
+
+  def assign_sub(self, delta: Any, *unused_args, **kwargs) -> tf.Tensor:
+    """Subtracts `delta`."""
+    return self.assign(self.value - delta, **kwargs)
+
+
+def _forward_operator(name):
+  def operator(self, *args):
+    return getattr(self.value, name)(*args)
+
+  return operator
+
+
+# Python looks operators up on the class, bypassing `__getattr__`.
+for _name in tf.Tensor.OVERLOADABLE_OPERATORS:
+  setattr(RecordedVariable, _name, _forward_operator(_name))
+
+
+class StatelessGenerator:
+  """Replaces a Keras layer's random generator; each draw has its own seed."""
+
+  def __init__(self, seed: Any, layer_index: int):
+    """Draws nothing yet.
+
+    Args:
+      seed: `int32[2]`, or None: then a draw is an error.
+      layer_index: Distinguishes the layers of a model.
+    """
+    self._seed = seed
+    self._layer_index = layer_index
+    self._draws = 0
+
+  def _next_seed(self):
+    if self._seed is None:
+      raise ValueError(
+        'A layer draws random numbers in training mode, which requires a'
+        ' stateless seed of shape [2], found seed=None.'
+      )
+    fold_in = tf.random.experimental.stateless_fold_in
+    seed = fold_in(self._seed, self._layer_index)
+    self._draws += 1
+    return fold_in(seed, self._draws)
+
+  def dropout(
+    self, inputs: tf.Tensor, rate: float, noise_shape: Any = None
+  ) -> tf.Tensor:
+    """As `tf.nn.dropout`."""
+    return tf.nn.experimental.stateless_dropout(
+      inputs, rate, seed=self._next_seed(), noise_shape=noise_shape
+    )
+
+  def random_normal(
+    self,
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = None,
+    **unused,
+  ) -> tf.Tensor:
+    """As `tf.random.normal`."""
+    return tf.random.stateless_normal(
+      shape, self._next_seed(), mean, stddev, dtype or tf.float32
+    )
+
+  def random_uniform(
+    self,
+    shape: Any,
+    minval: Any = 0.0,
+    maxval: Any = None,
+    dtype: Any = None,
+    **unused,
+  ) -> tf.Tensor:
+    """As `tf.random.uniform`."""
+    maxval = 1.0 if maxval is None else maxval
+    return tf.random.stateless_uniform(
+      shape, self._next_seed(), minval, maxval, dtype or tf.float32
+    )
