@@ -140,9 +140,6 @@ def test_bad_arguments():
     ('margins', ('1', 1), "found '1'", TypeError),
     ('quadruplet_weight', -0.1, 'at least 0.*found -0.1'),
     ('quadruplet_weight', None, 'found None', TypeError),
-    ('use_ce', 'no', "found 'no'"),
-    ('squared', None, 'found None'),
-    ('resample', 'never', "one of .*epoch.*once.*found 'never'"),
   )
   linear_task.assert_refused(
     _build,

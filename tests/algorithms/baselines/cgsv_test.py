@@ -152,5 +152,4 @@ def test_bad_arguments():
     ('update_length', 0.0, 'positive'),
     ('history_weight', 2.0, 'at most 1.0'),
     ('altruism', -1.0, 'positive, found -1.0'),
-    ('variant', 'x', "one of 'original', 'fedakd'"),
   )

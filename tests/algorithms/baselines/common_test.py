@@ -7,7 +7,7 @@ import pytest
 from tests.algorithms import contract
 from tff_fair import algorithms
 
-pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
+pytestmark = pytest.mark.full
 
 _BUILDERS = {
   'ditto': algorithms.build_ditto,
@@ -43,6 +43,7 @@ _BUILDERS = {
 }
 
 
+@pytest.mark.usefixtures('default_runtime')
 @pytest.mark.parametrize('name', _BUILDERS)
 def test_contract(name, tmp_path):
   contract.check(name, _BUILDERS[name], tmp_path)

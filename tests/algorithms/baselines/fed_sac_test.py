@@ -345,6 +345,5 @@ def test_bad_arguments():
     ('contribution_sharpness', -1.0, 'at least 0.0, found -1.0'),
     ('importance_every', 0, 'at least'),
     ('mid_round', -1, 'at least 0, found -1'),
-    ('variant', 'x', "one of 'original', 'fedakd'"),
     ('model_fn', linear_task.model_fn, 'build a model with a hidden dense la'),
   )

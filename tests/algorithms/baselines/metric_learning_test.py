@@ -111,17 +111,14 @@ def test_without_cross_entropy_the_classifier_is_not_trained(method, optimizer):
   metric_task.assert_trains_the_encoder_alone(_BUILDERS[method], optimizer)
 
 
-_RESAMPLE = ('resample', 'never', "one of.*found 'never'")
 _BAD = {
   'triplet_fl': [
     ('margin', -1, 'at least 0.*found -1'),
     ('margin', (1, 2), r'found \(1, 2\)', TypeError),
-    _RESAMPLE,
   ],
   'quadruplet_fl': [
     ('margins', 2, 'two numbers, found 2'),
     ('margins', (1, -2), 'found -2'),
-    _RESAMPLE,
   ],
   'supcon_fl': [
     ('temperature', 0, 'positive, found 0'),
@@ -137,7 +134,6 @@ def test_bad_arguments():
       *rows,
       ('metric_weight', -0.1, 'at least 0.*found -0.1'),
       ('metric_weight', np.inf, 'found inf'),
-      ('use_ce', None, 'found None'),
       (
         'model_fn',
         linear_task.model_fn,

@@ -195,7 +195,7 @@ def test_the_number_of_steps_is_that_of_minibatches(variant, num_steps):
 @pytest.mark.full
 def test_the_first_round_is_that_of_uniform_fed_avg():
   found, expected = (
-    linear_task.regularised_rounds(build, 'plain', focal_gamma=0.5, **options)
+    linear_task.regularised_rounds(build, 'plain', **options)
     for build, options in (
       (algorithms.build_scaffold, {}),
       (algorithms.build_fed_avg, {'uniform': True}),
@@ -226,7 +226,6 @@ def test_bad_arguments():
     _process,
     ('server_learning_rate', 0, 'positive, found 0'),
     ('server_learning_rate', None, 'a real number, found None', TypeError),
-    ('variant', 'other', "one of 'original', 'fedakd', found 'other'"),
     ('client_optimizer', linear_task.sgd(0.1, momentum=0.9), plain),
     (
       'client_optimizer',

@@ -8,7 +8,7 @@ import tensorflow_federated as tff
 
 from tests.algorithms import linear_task
 from tff_fair import algorithms
-from tff_fair.algorithms import composition
+from tff_fair.algorithms import client_updates
 
 _BUILDERS = {
   name: inspect.signature(build).parameters
@@ -59,15 +59,15 @@ def test_every_builder_checks_them_first():
       build(**{**arguments, 'num_clients': None})
 
 
-@pytest.mark.parametrize('mode', composition.CLIP_MODES)
+@pytest.mark.parametrize('mode', ('value', 'norm'))
 def test_clip_update(mode):
   update = [np.float32([[3.0, -0.5]]), np.float32([0.0])]
-  found = composition.clip_update(update, 1.0, mode)
+  found = client_updates.clip_update(update, 1.0, mode)
   scale = np.hypot(3, 0.5)
   expected = {'value': [1, -0.5], 'norm': [3 / scale, -0.5 / scale]}[mode]
   np.testing.assert_allclose(found[0], [expected], rtol=1e-6)
   np.testing.assert_array_equal(found[1], [0])
   # An update that is not finite must be rejected, not clipped.
   for bad in (np.nan, np.inf):
-    found = composition.clip_update([np.float32([bad, 1])], 1.0, mode)
+    found = client_updates.clip_update([np.float32([bad, 1])], 1.0, mode)
     assert np.isnan(found[0][0])
