@@ -2,6 +2,7 @@ import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
@@ -28,7 +29,11 @@ _build = functools.partial(
 def test_three_rounds_against_numpy(proximal_weight):
   """Client 3 never takes part."""
   clients = linear_task.make_clients(_SIZES)
-  process = _build(proximal_weight=proximal_weight)
+  options = {'proximal_weight': proximal_weight}
+  if not proximal_weight:  # The function replaces the optimiser's rate.
+    options['personal_optimizer'] = linear_task.sgd(9.0)
+    options['personal_learning_rate_fn'] = lambda _: tf.constant(0.2)
+  process = _build(**options)
   cohorts = ([0, 1, 2], [2, 0], [1, 2])
   state = linear_task.run(process, clients, cohorts).state
   model = linear_task.initial_model()
