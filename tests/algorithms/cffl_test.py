@@ -202,14 +202,7 @@ _OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-  'options',
-  [
-    _OPTIONS[0],
-    *(pytest.param(o, marks=pytest.mark.full) for o in _OPTIONS[1:]),
-  ],
-  ids=str,
-)
+@linear_task.parametrize_options(*_OPTIONS)
 def test_two_rounds_against_numpy(options):
   """Each option makes a difference."""
   by_class = options.get('scenario') == 'class'

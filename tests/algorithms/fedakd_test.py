@@ -157,14 +157,7 @@ _OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-  'options',
-  [
-    _OPTIONS[0],
-    *(pytest.param(o, marks=pytest.mark.full) for o in _OPTIONS[1:]),
-  ],
-  ids=str,
-)
+@linear_task.parametrize_options(*_OPTIONS)
 def test_three_rounds_against_numpy(options):
   """Client 3 comes late; each option makes a difference."""
   rounds = [_clients(*ids) for ids in _COHORTS]

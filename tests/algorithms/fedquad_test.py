@@ -26,14 +26,7 @@ _OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-  'options',
-  [
-    _OPTIONS[0],
-    *(pytest.param(o, marks=pytest.mark.full) for o in _OPTIONS[1:]),
-  ],
-  ids=str,
-)
+@linear_task.parametrize_options(*_OPTIONS)
 def test_rounds_of_given_quadruplets_against_numpy(options):
   with metric_task.next_quadruplets():
     process = _build(**options)

@@ -144,15 +144,8 @@ def test_example_of_two_quadratics():
     np.testing.assert_allclose(found.ravel(), controls, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-  'options',
-  [
-    {},
-    pytest.param(
-      {'server_learning_rate': 0.3, 'decay': 0.5}, marks=pytest.mark.full
-    ),
-  ],
-  ids=str,
+@linear_task.parametrize_options(
+  {}, {'server_learning_rate': 0.3, 'decay': 0.5}
 )
 def test_three_rounds_against_numpy(options):
   expected = _assert_rounds(_COHORTS, **options)
