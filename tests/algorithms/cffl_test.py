@@ -493,7 +493,7 @@ def test_bad_arguments():
     ('amounts', (1, 2, 3, -1), 'at least 0'),
     ('amounts', (1, 2, 3, 'x'), 'an integer', TypeError),
     ('amounts', 3, 'a sequence of integers', TypeError),
-    ('amounts', (0, 0, 0, 0), 'not all be 0'),
+    ('amounts', (0, 0, 0, 0), 'at least one positive'),
     ('pretrain_epochs', 0, 'at least 1'),
     ('punishment_factor', -1.0, ''),
     ('history_weight', 1.5, 'at most 1'),

@@ -16,7 +16,9 @@ _NETWORK = reward_reference.Network(
   (linear_task.NUM_FEATURES, linear_task.NUM_CLASSES)
 )
 _COHORTS = ([0, 1, 2, 3], [3, 1], [2, 0, 1, 3])
-_VARIANTS = pytest.mark.parametrize('variant', ['original', 'fedakd'])
+_VARIANTS = pytest.mark.parametrize(
+  'variant', ['original', pytest.param('fedakd', marks=pytest.mark.full)]
+)
 _close = functools.partial(linear_task.assert_close, rtol=1e-4)
 
 

@@ -210,14 +210,20 @@ def test_the_number_of_steps_is_that_of_minibatches():
     linear_task.assert_close(gradients[i] * number * 0.1, -drifts[i], rtol=1e-4)
 
 
+@pytest.mark.full
+def test_without_the_correction_any_optimizer_is_accepted():
+  momentum = linear_task.sgd(0.1, momentum=0.9)
+  for options in ({'grad_correction': False}, {'variant': 'fedakd'}):
+    _process(client_optimizer=momentum, **options)
+
+
 def test_bad_arguments():
   plain = 'plain SGD for FedDC.*found'
-  momentum = linear_task.sgd(0.1, momentum=0.9)
   linear_task.assert_refused(
     _process,
     ('drift_weight', -0.1, 'at least 0.*found -0.1'),
     ('drift_weight', np.nan, 'found nan'),
-    ('client_optimizer', momentum, plain),
+    ('client_optimizer', linear_task.sgd(0.1, momentum=0.9), plain),
     ('client_optimizer', tff.learning.optimizers.build_adam(0.1), plain),
     (
       'client_optimizer',
@@ -225,6 +231,3 @@ def test_bad_arguments():
       plain,
     ),
   )
-  # Without the correction, any optimizer is accepted.
-  _process(client_optimizer=momentum, grad_correction=False)
-  _process(client_optimizer=momentum, variant='fedakd')
