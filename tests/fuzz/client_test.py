@@ -12,14 +12,14 @@ import tensorflow_federated as tff
 
 from tests.fuzz import strategies
 from tests.fuzz.strategies import fuzzes
-from tests.fuzz.strategies import refused
 from tff_fair import client
 from tff_fair import models
 from tff_fair.client import client_data
 from tff_fair.client import free_riders
 from tff_fair.client import full_batch
-from tff_fair.client import local_training
 from tff_fair.tensors import client_table
+
+pytestmark = pytest.mark.full
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -90,44 +90,6 @@ class TestClientData:
     assert data['client_id'].get_single_element() == 3
     assert client.has_examples({'train': examples}) == (len(y) > 0)
 
-  @pytest.mark.parametrize(
-    ('client_id', 'x', 'y'),
-    [
-      *(
-        (bad, np.ones([1, 2]), [0]) for bad in [*strategies.NO_COUNT[1:], 2**31]
-      ),
-      (0, np.ones([1, 2]), [0.5]),
-      (0, np.ones([1, 2]), [np.nan]),
-      (0, np.ones([1, 2]), ['a']),
-      (0, np.ones([1, 2]), [2**31]),
-      (0, np.ones([1, 2]), [-(2**40)]),
-      (0, np.ones([1, 2]), [[0]]),
-      (0, np.ones([1, 2]), 0),
-      (0, np.ones([2, 2]), [0]),
-      (0, 1.0, [0]),
-      (0, [['a', 'b']], [0]),
-      (0, [[1j, 0]], [0]),
-    ],
-  )
-  def test_what_is_no_client(self, client_id, x, y):
-    with refused():
-      client.build_client_data(client_id, (x, y), (np.ones([0, 2]), []))
-
-  @fuzzes(client.client_data_type)
-  @given(st.lists(st.integers(1, 5), max_size=3), st.booleans())
-  def test_the_data_have_the_stated_type(self, shape, with_id):
-    spec = tf.TensorSpec([None, *shape], tf.float32)
-    found = client.client_data_type(spec, 4 if with_id else None)
-    examples = (np.ones([2, *shape]), [0, 1])
-    data = client.build_client_data(0, examples, examples)
-    element = tf.nest.map_structure(
-      lambda t: tff.TensorType(t.dtype.as_numpy_dtype, [None, *t.shape[1:]]),
-      data['train'].element_spec,
-    )
-    train = found['train'] if with_id else found
-    assert train.element.is_equivalent_to(tff.to_type(element))
-    assert isinstance(found, tff.StructType) == with_id
-
   @fuzzes(client.ClientDataSource)
   @given(
     st.lists(st.integers(0, 99), unique=True, min_size=1, max_size=5),
@@ -151,12 +113,6 @@ class TestClientData:
     )
     assert len(set(drawn)) == k and set(drawn) <= set(ids)
     assert drawn == again
-
-  @fuzzes(client.count_classes)
-  @given(_examples())
-  def test_count_classes(self, examples):
-    found = client.count_classes(examples['y'], _C)
-    assert found == len(np.unique(examples['y']))
 
 
 @st.composite
@@ -191,13 +147,6 @@ class TestClientTable:
       found = client_table.read_row(written, client_id)
       for part, new in zip(found, rows, strict=True):
         np.testing.assert_array_equal(part, new[position])
-
-  @given(st.lists(st.integers(0, 3), min_size=2, max_size=4))
-  def test_an_id_that_occurs_twice_is_named(self, ids):
-    ids = [*ids, ids[0]]
-    message = 'A client must take part once a round, found the ids'
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-      client_table.write_rows(np.zeros([4, 1]), ids, np.ones([len(ids), 1]))
 
   @fuzzes(
     client_table.build_table, client_table.zeros, client_table.gathered_type
@@ -252,23 +201,6 @@ class TestFullBatch:
     _close(gradient[1], (x @ first).T @ slope, 1e-3)
     _close(metrics['loss'], loss)
 
-  @fuzzes(client.batch_losses, client.fisher_trace)
-  @strategies.costly
-  @given(_WEIGHTS, _examples(), st.integers(1, 6), st.integers(0, 4))
-  def test_minibatches(self, matrices, examples, batch_size, number):
-    weights, tensors = _weights(matrices), _tensors(examples)
-    found = client.batch_losses(_MODEL, weights, tensors, batch_size, number)
-    each = _cross_entropies(_logits(matrices, examples['x']), examples['y'])
-    starts = range(0, number * batch_size, batch_size)
-    _close(found, [_mean(each[i : i + batch_size]) for i in starts])
-    trace = client.fisher_trace(_MODEL, weights, tensors, batch_size)
-    expected = 0.0
-    for i in range(0, len(each), batch_size):
-      batch = tf.nest.map_structure(lambda t: t[i : i + batch_size], tensors)  # noqa: B023
-      gradient, _ = client.mean_gradient(_MODEL, weights, batch)
-      expected += sum(np.sum(np.square(g)) for g in gradient)
-    _close(trace, expected, 1e-3)
-
   @fuzzes(client.mean_embedding, client.embed_examples, client.class_sums)
   @strategies.costly
   @given(_WEIGHTS, _examples())
@@ -287,236 +219,8 @@ class TestFullBatch:
     _close(sums, own.T @ z)
     np.testing.assert_array_equal(counts, own.sum(axis=0))
 
-  @pytest.mark.parametrize('bad', strategies.NO_COUNT)
-  def test_batches_have_a_size(self, bad):
-    examples = collections.OrderedDict(
-      x=tf.ones([1, _FEATURES]), y=tf.constant([0])
-    )
-    weights = _MODEL.initial_weights
-    for call in (
-      lambda: client.mean_loss(_MODEL, weights, examples, bad),
-      lambda: client.mean_gradient(_MODEL, weights, examples, bad),
-      lambda: client.batch_losses(_MODEL, weights, examples, bad, 2),
-      lambda: client.fisher_trace(_MODEL, weights, examples, bad),
-      lambda: full_batch.map_over_batches(tf.abs, examples['x'], [2], bad),
-    ):
-      with refused():
-        call()
-
-  @fuzzes(client.check_embedding)
-  def test_a_model_without_embedding_is_named(self):
-    def logits_only():
-      x = tf.keras.Input([2])
-      return tf.keras.Model(x, tf.keras.layers.Dense(2)(x))
-
-    client.check_embedding('The method', _MODEL)
-    with refused():
-      client.check_embedding('A method', models.StatelessModel(logits_only))
-
-
-class _Forward:
-  """A linear model in the place of the local loop's."""
-
-  def __init__(self, matrices):
-    self.trainable = [tf.constant(m) for m in matrices]
-
-  def __call__(self, x):
-    embedding = x @ self.trainable[0]
-    return {'embedding': embedding, 'logits': embedding @ self.trainable[1]}
-
-  def each(self, batches):
-    return [self(x) for x in batches]
-
-
-def _minimised(objective, matrices, examples, context=()):
-  """The loss and the metrics, and the gradients."""
-  forward = _Forward(matrices)
-  batch = {**_tensors(examples), 'index': tf.range(len(examples['y']))}
-  with tf.GradientTape() as tape:
-    tape.watch(forward.trainable)
-    loss, metrics = objective.compute(forward, batch, context)
-  assert set(metrics) == set(objective.metric_names)
-  gradients = tape.gradient(
-    loss, forward.trainable, unconnected_gradients='zero'
-  )
-  assert all(np.isfinite(g).all() for g in gradients)
-  return float(loss), metrics, gradients
-
 
 _BATCHES = _examples(st.integers(1, 5))
-
-
-class TestObjectives:
-  @fuzzes(
-    client.cross_entropy_objective,
-    client.classification_objective,
-    client.classification,
-    client.cross_entropy,
-    client.focal_objective,
-  )
-  @given(_WEIGHTS, _BATCHES, st.floats(0, 4, width=32))
-  def test_classifiers(self, matrices, examples, gamma):
-    x, y = examples.values()
-    each = _cross_entropies(_logits(matrices, x), y)
-    loss, metrics, _ = _minimised(
-      client.cross_entropy_objective(), matrices, examples
-    )
-    _close(loss, each.mean())
-    assert 0 <= metrics['accuracy'] <= 1
-    clipped = np.clip(-each, np.log(1e-7), np.log1p(-1e-7))
-    focal = np.mean(-((-np.expm1(clipped)) ** gamma) * clipped)
-    expected = focal if gamma else each.mean()
-    found, _, _ = _minimised(
-      client.classification_objective(gamma), matrices, examples
-    )
-    _close(found, expected)
-    objective = client.focal_objective(2.0)
-    _close(_minimised(objective, matrices, examples, gamma)[0], 2 * focal)
-
-  @fuzzes(client.distillation_objective)
-  @given(_WEIGHTS, _WEIGHTS, _BATCHES, st.floats(0, 3), st.floats(0.5, 10))
-  def test_distillation(self, matrices, teacher, examples, weight, temperature):
-    objective = client.distillation_objective(
-      weight, temperature=temperature, focal_gamma=0
-    )
-    x, y = examples.values()
-    wanted = np.float32(_logits(teacher, x))
-    loss, _, _ = _minimised(objective, matrices, examples, wanted)
-    logits = _logits(matrices, x)
-    log_p = special.log_softmax(logits / temperature, axis=1)
-    log_q = special.log_softmax(wanted / temperature, axis=1)
-    apart = temperature**2 * np.sum(np.exp(log_q) * (log_q - log_p), axis=1)
-    expected = np.mean(_cross_entropies(logits, y) + weight * apart)
-    _close(loss, expected, 1e-3)
-
-  @fuzzes(client.linear_objective, client.proximal_objective)
-  @given(_WEIGHTS, _WEIGHTS, _BATCHES, st.floats(0, 3))
-  def test_terms_of_the_weights(self, matrices, others, examples, factor):
-    base = client.cross_entropy_objective()
-    loss, _, slope = _minimised(base, matrices, examples)
-    shift = [tf.constant(m) for m in others]
-    found, _, shifted = _minimised(
-      client.linear_objective(base), matrices, examples, (shift, ())
-    )
-    # The term shows in the gradient alone.
-    _close(found, loss)
-    proximal = client.proximal_objective(base, factor)
-    near, _, pulled = _minimised(proximal, matrices, examples, shift)
-    away = [np.float64(m) - o for m, o in zip(matrices, others, strict=True)]
-    squares = sum(np.sum(np.square(a)) for a in away)
-    _close(near, loss + factor / 2 * squares)
-    for g, s, p, o, a in zip(slope, shifted, pulled, others, away, strict=True):
-      _close(s, g + o)
-      _close(p, g + factor * a)
-
-  @fuzzes(
-    client.quadruplet_objective,
-    client.classic_quadruplet_objective,
-    client.triplet_objective,
-    client.supervised_contrastive_objective,
-    client.model_contrastive_objective,
-  )
-  @strategies.costly
-  @given(
-    _WEIGHTS,
-    _BATCHES,
-    st.one_of(st.just(0.0), st.floats(0.1, 3)),
-    st.booleans(),
-    strategies.SEEDS,
-  )
-  def test_metric_learning(self, matrices, examples, weight, use_ce, seed):
-    plain, _, _ = _minimised(
-      client.cross_entropy_objective(), matrices, examples
-    )
-    options = dict(weight=weight, use_ce=use_ce)
-    sampled = dict(options, resample='epoch')
-    size = len(examples['y'])
-    z = tf.constant(examples['x'] @ matrices[0])
-    received = {'received': z, 'previous': -z, 'has_previous': size > 1}
-    cases = [
-      (
-        client.quadruplet_objective(
-          _C, margins=(1, 0.5), squared=False, **sampled
-        ),
-        None,
-      ),
-      (
-        client.classic_quadruplet_objective(_C, margins=(1, 0.5), **sampled),
-        None,
-      ),
-      (client.triplet_objective(_C, margin=1.0, **sampled), None),
-      (client.supervised_contrastive_objective(temperature=0.5, **options), ()),
-      (
-        client.model_contrastive_objective(weight=weight, temperature=0.5),
-        received,
-      ),
-    ]
-    for objective, context in cases:
-      if context is None and weight:
-        context = objective.prepare((), _tensors(examples), seed)
-      loss, metrics, _ = _minimised(objective, matrices, examples, context)
-      if not weight:
-        assert loss == plain
-        continue
-      (name,) = (n for n in objective.metric_names if n.endswith('_loss'))
-      metric = float(metrics[name])
-      assert metric >= -1e-5
-      has_ce = use_ce or isinstance(context, dict)
-      _close(loss, has_ce * plain + weight * metric)
-
-  @pytest.mark.parametrize('bad', strategies.NEGATIVE)
-  def test_numbers_out_of_range(self, bad):
-    sampled = dict(use_ce=True, resample='once')
-    base = client.cross_entropy_objective()
-    for call in (
-      lambda: client.classification_objective(bad),
-      lambda: client.classification([0], tf.ones([1, 2]), bad),
-      lambda: client.distillation_objective(bad, temperature=1, focal_gamma=0),
-      lambda: client.distillation_objective(1, temperature=bad, focal_gamma=0),
-      lambda: client.distillation_objective(0, temperature=1, focal_gamma=bad),
-      lambda: client.proximal_objective(base, bad),
-      lambda: client.focal_objective(bad),
-      lambda: client.quadruplet_objective(
-        _C, weight=bad, margins=(1, 1), squared=False, **sampled
-      ),
-      lambda: client.classic_quadruplet_objective(
-        _C, weight=bad, margins=(1, 1), **sampled
-      ),
-      lambda: client.triplet_objective(_C, weight=bad, margin=1, **sampled),
-      lambda: client.supervised_contrastive_objective(
-        weight=bad, temperature=1, use_ce=True
-      ),
-      lambda: client.model_contrastive_objective(weight=1, temperature=bad),
-    ):
-      with refused():
-        call()
-
-  def test_no_other_resampling(self):
-    with refused():
-      client.triplet_objective(
-        _C, weight=1, margin=1, use_ce=True, resample='never'
-      )
-
-
-@fuzzes(client.sample_quadruplets, client.Quadruplets)
-@given(_examples(st.integers(0, 7)), strategies.SEEDS)
-def test_quadruplets(examples, seed):
-  y = examples['y']
-  drawn = client.sample_quadruplets(y, _C, seed)
-  positive, first, second, v1, v2 = (part.numpy() for part in drawn)
-  rank = np.arange(len(y))
-  others = np.array([np.sum(y == label) > 1 for label in y], bool)
-  num_classes = len(np.unique(y))
-  np.testing.assert_array_equal(v1, others & (num_classes > 1))
-  np.testing.assert_array_equal(v2, others & (num_classes > 2))
-  assert np.all((y[positive] == y)[v1] & (positive != rank)[v1])
-  assert np.all((y[first] != y)[v1])
-  assert np.all(((y[second] != y) & (y[second] != y[first]))[v2])
-  np.testing.assert_array_equal(positive[~v1], rank[~v1])
-  np.testing.assert_array_equal(second[~v2], first[~v2])
-  again = client.sample_quadruplets(y, _C, seed)
-  for one, other in zip(drawn, again, strict=True):
-    np.testing.assert_array_equal(one, other)
 
 
 class TestOptimizers:
@@ -536,11 +240,6 @@ class TestOptimizers:
     )
     _close(found, weights - rate * (gradient + decay * weights))
 
-  @pytest.mark.parametrize('bad', strategies.NEGATIVE)
-  def test_no_other_decay(self, bad):
-    with refused():
-      client.with_weight_decay(tff.learning.optimizers.build_sgdm(1.0), bad)
-
   @fuzzes(client.initial_optimizer_state)
   @given(st.lists(strategies.arrays([2]), min_size=1, max_size=3))
   def test_first_state(self, weights):
@@ -550,26 +249,6 @@ class TestOptimizers:
     moments = state['accumulator']
     assert [m.shape for m in moments] == [w.shape for w in weights]
     assert not np.any(moments)
-
-  @fuzzes(local_training.client_seed)
-  @given(
-    st.lists(
-      st.tuples(
-        st.integers(0, 2**62 - 1), st.integers(0, 9), st.integers(0, 9)
-      ),
-      unique=True,
-      min_size=2,
-      max_size=4,
-    )
-  )
-  def test_seeds_differ(self, parts):
-    seeds = [tuple(local_training.client_seed(*p).numpy()) for p in parts]
-    assert len(set(seeds)) == len(parts)
-
-  @pytest.mark.parametrize('bad', [-1, 2**62, 1.5, '1', None, True])
-  def test_no_other_seed(self, bad):
-    with refused():
-      local_training.client_seed(bad, 0, 0)
 
 
 @pytest.fixture(scope='module')
@@ -634,18 +313,6 @@ class TestLocalTraining:
     )
     assert np.isnan(result.metrics['loss'])
 
-  @pytest.mark.parametrize('name', ['local_epochs', 'batch_size'])
-  @pytest.mark.parametrize('bad', strategies.NO_COUNT)
-  def test_no_other_counts(self, name, bad):
-    legal = dict(local_epochs=1, batch_size=1)
-    with refused():
-      client.build_local_training(
-        _MODEL,
-        client.cross_entropy_objective(),
-        tff.learning.optimizers.build_sgdm(1.0),
-        **{**legal, name: bad},
-      )
-
 
 class TestFreeRiders:
   @fuzzes(client.FreeRiders)
@@ -665,19 +332,6 @@ class TestFreeRiders:
     assert values.any() == (kind != 'zero')
     included = [bool(riders.include(i)) for i in range(10)]
     assert included == [i in ids for i in range(10)]
-
-  @pytest.mark.parametrize(
-    'bad',
-    [
-      *({'client_ids': (i,)} for i in (-1, 0.5, '0', None)),
-      *({'bound': b} for b in strategies.NOT_POSITIVE),
-      {'kind': 'loud'},
-    ],
-    ids=str,
-  )
-  def test_no_others(self, bad):
-    with refused():
-      client.FreeRiders(**{'client_ids': (0,), **bad})
 
 
 def _update_by_means(weights, row, examples, seed, learning_rate):

@@ -15,10 +15,14 @@ from tff_fair import fairness
 from tff_fair import losses
 from tff_fair import metrics
 from tff_fair import models
+from tff_fair import tensors
+
+pytestmark = pytest.mark.full
 
 _DATA_READERS = 'It reads or makes a data set; its own tests damage the files.'
 _BUILDERS = 'It builds a Keras model of a paper, which its own tests describe.'
 _BY_HAND = 'Its own tests compare it with other arithmetic.'
+_REFUSALS = 'Its own tests go through tables of bad input.'
 _STRUCTURE = 'A structure without code of its own.'
 # By the name of a module, or of something in it.
 _EXEMPT = {
@@ -48,20 +52,61 @@ _EXEMPT = {
       'approximate_kl',
     )
   },
+  'tasks.shift_divergences': _BY_HAND,
   'tasks.task': _STRUCTURE,
   'tff_fair.aggregators.gathered.ServerOutput': _STRUCTURE,
+  'tff_fair.aggregators.gathered.divide_by_max': _BY_HAND,
+  'tff_fair.aggregators.gathered.divide_by_sum': _BY_HAND,
+  'tff_fair.aggregators.gathered.finite_rows': _BY_HAND,
+  'tff_fair.aggregators.gathered.trainable_type': _REFUSALS,
+  **{
+    f'tff_fair.aggregators.gradient_reuse.{name}': _BY_HAND
+    for name in (
+      'alignment_scores',
+      'contributions',
+      'participation_frequencies',
+      'participation_window',
+    )
+  },
+  'tff_fair.aggregators.largest_values.LargestValuesFactory': _BY_HAND,
+  'tff_fair.aggregators.largest_values.keep_largest_of_each': _BY_HAND,
+  'tff_fair.aggregators.model_weights': _BY_HAND,
   'tff_fair.aggregators.sparse_rewards.RatedRound': _STRUCTURE,
-  'tff_fair.client.metric_objectives.mined_triplet_objective': _BY_HAND,
-  'tff_fair.client.objectives.Objective': _STRUCTURE,
+  'tff_fair.aggregators.type_checks': _REFUSALS,
+  'tff_fair.checks': _REFUSALS,
+  'tff_fair.client.client_data.client_data_type': _BY_HAND,
+  'tff_fair.client.client_data.count_classes': _BY_HAND,
+  'tff_fair.client.embeddings.check_embedding': _REFUSALS,
+  'tff_fair.client.full_batch.batch_losses': _BY_HAND,
+  'tff_fair.client.full_batch.fisher_trace': _BY_HAND,
+  'tff_fair.client.local_training.client_seed': _BY_HAND,
+  'tff_fair.client.metric_objectives': _BY_HAND,
+  'tff_fair.client.objectives': _BY_HAND,
+  'tff_fair.client.quadruplets': _BY_HAND,
   'tff_fair.fairness.Interval': _STRUCTURE,
+  'tff_fair.losses.distillation': _BY_HAND,
+  'tff_fair.losses.focal.check_parameters': _REFUSALS,
+  'tff_fair.losses.keras_losses': _BY_HAND,
+  **{
+    f'tff_fair.losses.metric_learning.{name}': _BY_HAND
+    for name in (
+      'classic_quadruplet_loss',
+      'quadruplet_loss',
+      'supervised_contrastive_loss',
+      'triplet_loss',
+    )
+  },
+  'tff_fair.tensors.flat': _BY_HAND,
+  'tff_fair.tensors.shapes': _REFUSALS,
 }
 _HERE = pathlib.Path(__file__).parent
+_PACKAGES = (losses, metrics, aggregators, client, models, tensors, tasks)
 
 
 def _modules():
   yield checks
   yield fairness
-  for package in (losses, metrics, aggregators, client, models, tasks):
+  for package in _PACKAGES:
     for module in pkgutil.iter_modules(package.__path__):
       yield importlib.import_module(f'{package.__name__}.{module.name}')
 
