@@ -11,12 +11,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tff_fair import client
 from tff_fair import models
-from tff_fair.client import client_data
 from tff_fair.client import free_riders
-from tff_fair.client import full_batch
 from tff_fair.tensors import client_table
 
 pytestmark = pytest.mark.full
@@ -76,7 +73,6 @@ def _close(found, expected, rtol=1e-4, atol=1e-3):
 
 
 class TestClientData:
-  @fuzzes(client.build_client_data, client.gather_examples, client.has_examples)
   @given(_examples(), st.integers(1, 7))
   def test_examples_come_back_from_any_batching(self, examples, batch_size):
     x, y = examples.values()
@@ -90,7 +86,6 @@ class TestClientData:
     assert data['client_id'].get_single_element() == 3
     assert client.has_examples({'train': examples}) == (len(y) > 0)
 
-  @fuzzes(client.ClientDataSource)
   @given(
     st.lists(st.integers(0, 99), unique=True, min_size=1, max_size=5),
     st.integers(0, 2**32 - 1),
@@ -128,9 +123,6 @@ def _rows(draw):
 
 
 class TestClientTable:
-  @fuzzes(
-    client_table.write_rows, client_table.read_row, client_table.choose_rows
-  )
   @given(_rows())
   def test_rows_are_read_as_they_were_written(self, parts):
     table, ids, rows = parts
@@ -148,9 +140,6 @@ class TestClientTable:
       for part, new in zip(found, rows, strict=True):
         np.testing.assert_array_equal(part, new[position])
 
-  @fuzzes(
-    client_table.build_table, client_table.zeros, client_table.gathered_type
-  )
   @given(
     st.integers(0, 3),
     strategies.arrays([2], strategies.ANYTHING),
@@ -174,13 +163,6 @@ class TestClientTable:
 
 
 class TestFullBatch:
-  @fuzzes(
-    client.mean_loss,
-    client.mean_gradient,
-    client.logits_of_examples,
-    full_batch.mean_over_batches,
-    full_batch.map_over_batches,
-  )
   @strategies.costly
   @given(_WEIGHTS, _examples(), st.integers(1, 6))
   def test_means(self, matrices, examples, batch_size):
@@ -201,7 +183,6 @@ class TestFullBatch:
     _close(gradient[1], (x @ first).T @ slope, 1e-3)
     _close(metrics['loss'], loss)
 
-  @fuzzes(client.mean_embedding, client.embed_examples, client.class_sums)
   @strategies.costly
   @given(_WEIGHTS, _examples())
   def test_embeddings(self, matrices, examples):
@@ -224,7 +205,6 @@ _BATCHES = _examples(st.integers(1, 5))
 
 
 class TestOptimizers:
-  @fuzzes(client.with_weight_decay)
   @given(
     strategies.arrays([3]),
     strategies.arrays([3]),
@@ -240,7 +220,6 @@ class TestOptimizers:
     )
     _close(found, weights - rate * (gradient + decay * weights))
 
-  @fuzzes(client.initial_optimizer_state)
   @given(st.lists(strategies.arrays([2]), min_size=1, max_size=3))
   def test_first_state(self, weights):
     adam = tff.learning.optimizers.build_adam(0.1)
@@ -280,7 +259,6 @@ def train():
 
 
 class TestLocalTraining:
-  @fuzzes(client.build_local_training, client.LocalResult)
   @given(
     matrices=_WEIGHTS,
     examples=_examples(),
@@ -315,7 +293,6 @@ class TestLocalTraining:
 
 
 class TestFreeRiders:
-  @fuzzes(client.FreeRiders)
   @given(
     st.sampled_from(free_riders.KINDS),
     st.floats(1e-6, 1e6),
@@ -371,13 +348,6 @@ def work(default_runtime):
 
 
 class TestClientWork:
-  @fuzzes(
-    client.build_client_work,
-    client.with_free_riders,
-    client.ClientOutput,
-    client_table.build_gather,
-    client_data.build_gather_client,
-  )
   @strategies.costly
   @given(
     parts=st.lists(_examples(), min_size=4, max_size=4),
