@@ -56,7 +56,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     report_runs.ReportError, interrupted='interrupted; no report was written.'
   ):
     runs = report_runs.read_runs(directories)
-    _write(path, render(runs))
+    _write(path, runs)
   print(f'report: {path}')
 
 
@@ -88,11 +88,11 @@ def render(runs: Sequence[report_runs.Run]) -> str:
   return f'{_MARK}{body}\n'
 
 
-def _write(path: pathlib.Path, text: str) -> None:
+def _write(path: pathlib.Path, runs: Sequence[report_runs.Run]) -> None:
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_is_report(path)
-    path.write_text(text, newline='')
+    path.write_text(render(runs), newline='')
   except OSError as error:
     raise report_runs.ReportError(
       f'--output_file={path} must be a file that can be written, found:'

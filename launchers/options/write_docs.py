@@ -137,7 +137,7 @@ def _shared_options() -> str:
 
 def _overview(page: str) -> str:
   """The table of the page's methods, in the order of their sections."""
-  found = map(methods.METHODS.get, re.findall(r'`--algorithm=(\w+)`\.', page))
+  found = map(methods.METHODS.get, re.findall(r'\n`build_(\w+)`, `--', page))
   return _table(
     _OVERVIEW_HEAD,
     (

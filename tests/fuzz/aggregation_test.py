@@ -13,7 +13,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tff_fair import aggregators
 from tff_fair.aggregators import clustering
 from tff_fair.aggregators import cosine_shapley
@@ -56,7 +55,6 @@ def _unit(rows):
   return rows / np.where(lengths > 1e-12, lengths, 1)
 
 
-@fuzzes(aggregators.samme_alpha)
 @given(_doubles([_K], st.floats(-1, 2)), st.integers(0, 100))
 def test_samme_alpha(errors, num_classes):
   found = aggregators.samme_alpha(errors, num_classes).numpy()
@@ -68,7 +66,6 @@ def test_samme_alpha(errors, num_classes):
   assert np.all((found > 0)[better])
 
 
-@fuzzes(q_fair.q_fair_weight)
 @given(
   _doubles([_K], st.one_of(st.floats(0, 100), st.just(1e60))),
   _doubles([_K], st.one_of(st.floats(1e-3, 10), st.sampled_from([0.0, 1e30]))),
@@ -86,7 +83,6 @@ def test_q_fair_weight(squares, losses, rate, q):
 
 
 class TestClustering:
-  @fuzzes(clustering.cosine_distances)
   @given(strategies.arrays([_K, 2], strategies.EXTREME))
   def test_cosine_distances(self, vectors):
     found = clustering.cosine_distances(vectors).numpy()
@@ -94,7 +90,6 @@ class TestClustering:
     _close(found, expected, atol=1e-12)
     assert -1e-12 <= found.min() <= found.max() <= 2 + 1e-12
 
-  @fuzzes(clustering.average_linkage)
   @given(
     strategies.arrays([5, 5], strategies.ANYTHING, np.float64),
     st.integers(1, 5),
@@ -123,7 +118,6 @@ def _linkage():
 
 
 class TestCosineShapley:
-  @fuzzes(cosine_shapley.contributions)
   @given(
     strategies.arrays([_K, 3], strategies.EXTREME),
     strategies.arrays([3], strategies.EXTREME),
@@ -132,7 +126,6 @@ class TestCosineShapley:
     found = cosine_shapley.contributions(updates, aggregate).numpy()
     _close(found, _unit(updates) @ _unit(aggregate), atol=1e-9)
 
-  @fuzzes(cosine_shapley.reputations, cosine_shapley.reward_shares)
   @given(
     _SHARES,
     _doubles([_K], st.floats(-1, 1)),
@@ -151,14 +144,12 @@ class TestCosineShapley:
     # Who has the higher reputation never gets less.
     assert np.all(np.diff(shares[np.argsort(found)]) >= 0)
 
-  @fuzzes(sparse_rewards.unit_updates)
   @given(strategies.arrays([_K, 3], strategies.EXTREME), strategies.POSITIVE)
   def test_unit_updates(self, updates, length):
     found = sparse_rewards.unit_updates(updates, length).numpy()
     norms = np.linalg.norm(np.float64(updates), axis=1, keepdims=True)
     _close(found, length * np.float64(updates) / (norms + 1e-7), 1e-5, 1e-6)
 
-  @fuzzes(sparse_rewards.rewards)
   @given(
     strategies.arrays([2, 2]),
     strategies.arrays([3]),
@@ -194,7 +185,6 @@ def _largest(vector, count, ranking=None):
 
 
 class TestLargestValues:
-  @fuzzes(aggregators.keep_largest)
   @given(
     strategies.arrays([6], strategies.EXTREME),
     strategies.arrays([6]),
@@ -220,7 +210,6 @@ class TestLargestValues:
     assert not np.isfinite(one).all()
     assert not np.isfinite(each).all()
 
-  @fuzzes(largest_values.num_kept)
   @given(st.integers(1, 100), st.integers(0, 10**6), st.integers(0, 10))
   def test_num_kept_is_exact_in_percent(self, percent, size, minimum):
     found = largest_values.num_kept(percent / 100, size, minimum)
@@ -267,7 +256,6 @@ def _bounds(draw):
 
 
 class TestMinNorm:
-  @fuzzes(min_norm.project)
   @given(_doubles([_K], st.floats(-1e3, 1e3)), _bounds())
   def test_project(self, vector, bounds):
     _, lower, upper = bounds
@@ -280,7 +268,6 @@ class TestMinNorm:
     again = _projection()(found, lower, upper)
     _close(again, found, atol=1e-9)
 
-  @fuzzes(min_norm.min_norm)
   @given(_doubles([_K, 3]), _bounds())
   def test_min_norm(self, rows, bounds):
     shares, lower, upper = bounds
@@ -294,7 +281,6 @@ class TestMinNorm:
 
 
 class TestFairDescent:
-  @fuzzes(fair_descent.fair_guidance)
   @given(
     _doubles([_K], st.one_of(st.floats(0, 10), st.sampled_from([0, 1e-3, 1e9])))
   )
@@ -311,7 +297,6 @@ class TestFairDescent:
     # To descend along it is to make the losses more equal.
     assert np.sum(guide * losses) <= 1e-9 * losses.max()
 
-  @fuzzes(fair_descent.fair_direction)
   @given(
     _doubles([_K], st.floats(0, 6)),
     _doubles([_K], st.floats(0.1, 10)),
@@ -331,7 +316,6 @@ class TestFairDescent:
     if not number:
       assert not direction.any()
 
-  @fuzzes(fair_descent.step_ladder)
   @given(
     st.floats(1e-3, 10),
     st.one_of(st.floats(0.01, 100), st.just(0.0)),
@@ -349,7 +333,6 @@ class TestFairDescent:
       assert used[0] == (rate if left else rate * 2**s)
       assert used[-1] >= rate / 2**s / scale * (1 - 1e-6)
 
-  @fuzzes(fair_descent.choose_step)
   @given(
     _doubles([2], st.floats(0, 3)),
     _doubles([2, 4], st.one_of(st.floats(0, 3), strategies.NOT_FINITE)),
@@ -402,14 +385,12 @@ def _upload(ids, values):
 
 
 class TestGathered:
-  @fuzzes(gathered.by_client)
   @given(st.permutations(range(_K)), strategies.arrays([_K, 2]))
   def test_rows_by_client(self, ids, values):
     found = gathered.by_client(_upload(ids, values), _K)
     np.testing.assert_array_equal(found['weight']['client_id'], range(_K))
     np.testing.assert_array_equal(found['value'][0], values[np.argsort(ids)])
 
-  @fuzzes(gathered.finite_or_zeros)
   @given(
     strategies.arrays([2], strategies.ANYTHING),
     strategies.arrays([], strategies.ANYTHING),
@@ -424,7 +405,6 @@ class TestGathered:
     assert found['weight']['client_id'] == 3
     assert found['weight']['number'] == (number if finite else 0)
 
-  @fuzzes(gathered.weighted_sum, gathered.trainable_part)
   @given(
     strategies.arrays([_K, 2]),
     strategies.arrays([_K, 1]),
@@ -443,7 +423,6 @@ class TestGathered:
 
 
 class TestReputation:
-  @fuzzes(reputation.reputations)
   @given(
     _SHARES,
     _SHARES,
@@ -476,7 +455,6 @@ class TestReputation:
     _close(found, _divided(chosen, chosen.sum()))
     assert not found[~active].any()
 
-  @fuzzes(reputation.isolate)
   @given(
     _SHARES,
     _MASK,
@@ -507,7 +485,6 @@ class TestReputation:
       np.testing.assert_array_equal(remaining, first)
     _close(kept, _divided(c * remaining, np.sum(c * remaining)))
 
-  @fuzzes(reputation.allocation_counts, reputation.aggregation_weights)
   @given(_SHARES, strategies.arrays([_K], st.integers(0, 9), np.float64), _MASK)
   def test_allocations(self, scores, amounts, active):
     own = amounts * active
@@ -525,7 +502,6 @@ class TestReputation:
 
 
 class TestValidatedRewards:
-  @fuzzes(validated_rewards.loss_divergences, validated_rewards.closeness)
   @given(
     _doubles([_K, 3], st.one_of(st.floats(0.1, 5), st.just(0.0))),
     _doubles([_K, 3], st.one_of(st.floats(0.1, 5), st.just(0.0))),
@@ -548,11 +524,6 @@ class TestValidatedRewards:
     _close(close, found.min() / found)
     assert close.min() > 0 and close.max() == 1
 
-  @fuzzes(
-    validated_rewards.reputations,
-    validated_rewards.reward_shares,
-    validated_rewards.download_fractions,
-  )
   @given(_SHARES, _SHARES, _SHARES, _SHARE, st.floats(0.01, 1e3), _SHARE)
   def test_reputations_and_shares(
     self, history, accuracies, close, alpha, altruism, base

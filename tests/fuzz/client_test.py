@@ -11,11 +11,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tff_fair import client
 from tff_fair import models
-from tff_fair.client import client_data
-from tff_fair.tensors import client_table
 
 pytestmark = pytest.mark.full
 
@@ -105,7 +102,6 @@ def train():
 
 
 class TestLocalTraining:
-  @fuzzes(client.build_local_training, client.LocalResult)
   @given(
     matrices=_WEIGHTS,
     examples=_examples(),
@@ -176,13 +172,6 @@ def work(default_runtime):
 
 
 class TestClientWork:
-  @fuzzes(
-    client.build_client_work,
-    client.with_free_riders,
-    client.ClientOutput,
-    client_table.build_gather,
-    client_data.build_gather_client,
-  )
   @strategies.costly
   @given(
     parts=st.lists(_examples(), min_size=4, max_size=4),

@@ -11,13 +11,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tff_fair import aggregators
 from tff_fair.aggregators import cosine_shapley
-from tff_fair.aggregators import gathered
 from tff_fair.aggregators import q_fair
 from tff_fair.aggregators import reputation
-from tff_fair.aggregators import sparse_rewards
 
 pytestmark = pytest.mark.full
 
@@ -126,7 +123,6 @@ _WEIGHT_TYPES = {
 
 
 class TestStateless:
-  @fuzzes(aggregators.SammeAlphaFactory)
   @strategies.costly
   @given(_cohorts(alpha=_WEIGHTS))
   def test_samme_alpha(self, cohort):
@@ -145,7 +141,6 @@ class TestStateless:
       output.result, _mean(rows[chosen], alphas[chosen]), rows[chosen]
     )
 
-  @fuzzes(aggregators.QFairFactory)
   @strategies.costly
   @given(
     _cohorts(loss=_WEIGHTS, learning_rate=_WEIGHTS),
@@ -174,7 +169,6 @@ class TestStateless:
     scaled = rows[counts] / stretch[counts, np.newaxis]
     _right_or_not_finite(output.result, _mean(scaled, h[counts]), rows[counts])
 
-  @fuzzes(aggregators.MinNormFactory)
   @strategies.costly
   @given(_cohorts(number=_WEIGHTS), st.sampled_from([0.0, 1.0]))
   def test_min_norm(self, cohort, deviation):
@@ -205,7 +199,6 @@ class TestStateless:
       assert np.all(units @ output.result >= found['norm'] ** 2 - 1e-4)
     assert found['largest_weight'] <= min(1, (shares + deviation).max()) + 1e-6
 
-  @fuzzes(aggregators.EntrywiseMeanFactory)
   @strategies.costly
   @given(_cohorts(), st.data())
   def test_entrywise_mean(self, cohort, data):
@@ -250,7 +243,6 @@ def _all_finite(structure):
 
 
 class TestStateful:
-  @fuzzes(aggregators.MeanDriftFactory)
   @strategies.costly
   @given(st.lists(_cohorts(number=_WEIGHTS), min_size=1, max_size=2))
   def test_mean_drift(self, cohorts):
@@ -270,7 +262,6 @@ class TestStateful:
       _close(output.state['drift'], drift, scale)
       _close(output.result, expected, scale)
 
-  @fuzzes(aggregators.CosineShapleyFactory, sparse_rewards.build_process)
   @pytest.mark.parametrize('variant', cosine_shapley.VARIANTS)
   @strategies.costly
   @given(st.lists(_cohorts(num_examples=_COUNTS), min_size=1, max_size=2))
@@ -287,7 +278,6 @@ class TestStateful:
         # A mean of updates of length 1/2.
         assert np.linalg.norm(aggregate) <= 0.5 + 1e-6
 
-  @fuzzes(aggregators.ValidatedRewardFactory)
   @pytest.mark.parametrize('variant', ['original', 'fedakd'])
   @strategies.costly
   @given(
@@ -321,7 +311,6 @@ class TestStateful:
       silent = ~_finite(rows)[order]
       assert not np.any(clients['validation_accuracy'][silent])
 
-  @fuzzes(aggregators.ReputationMaskedFactory)
   @pytest.mark.parametrize('shadows', [True, False])
   @strategies.costly
   @given(
@@ -366,7 +355,6 @@ class TestStateful:
       if _size(values) < 1e20:
         assert _all_finite(state)
 
-  @fuzzes(aggregators.GradientReuseFactory)
   @strategies.costly
   @given(
     st.lists(
@@ -403,7 +391,6 @@ class TestStateful:
       expected = clients['weight'] @ stored[active]
       _close(output.result, expected, _size(stored))
 
-  @fuzzes(aggregators.ClusteredMeanFactory, gathered.build_process)
   @strategies.costly
   @given(
     st.lists(

@@ -8,7 +8,6 @@ from scipy import special
 import tensorflow as tf
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tff_fair import losses
 from tff_fair.tensors import geometry
 
@@ -45,7 +44,6 @@ def _distances(u, v):
 
 
 class TestDirections:
-  @fuzzes(geometry.normalized)
   @given(_LARGE_VECTORS)
   def test_a_vector_has_length_1_or_is_too_short(self, vectors):
     found, gradient = _gradient(geometry.normalized, vectors)
@@ -53,7 +51,6 @@ class TestDirections:
     np.testing.assert_allclose(found, _unit(vectors), rtol=1e-5, atol=1e-6)
     assert np.isfinite(gradient).all()
 
-  @fuzzes(geometry.scale_down_large)
   @given(_LARGE_VECTORS)
   def test_a_shortened_vector_keeps_its_direction(self, vectors):
     shorter, scale = map(np.float64, geometry.scale_down_large(vectors))
@@ -62,7 +59,6 @@ class TestDirections:
     )
     assert np.isfinite(np.float32(shorter) ** 2).all()
 
-  @fuzzes(geometry.cosines)
   @given(_LARGE_VECTORS, _LARGE_VECTORS)
   def test_cosines(self, vectors, references):
     found = geometry.cosines(vectors, references).numpy()
@@ -71,7 +67,6 @@ class TestDirections:
     assert np.abs(found).max() <= 1 + 1e-6
     np.testing.assert_array_equal(found, geometry.cosines(references, vectors))
 
-  @fuzzes(geometry.refined)
   @given(_VECTORS, strategies.arrays([_P]), st.floats(0, 1))
   def test_refined_moves_towards_the_projection(self, z, reference, beta):
     found = geometry.refined(z, reference, beta)
@@ -80,7 +75,6 @@ class TestDirections:
     np.testing.assert_array_equal(geometry.refined(z, reference, 0), z)
 
 
-@fuzzes(losses.contrastive_loss)
 @given(
   strategies.arrays([_P]),
   strategies.arrays([_P]),
@@ -116,7 +110,6 @@ def test_contrastive_loss(
 
 
 class TestTuples:
-  @fuzzes(losses.distances)
   @given(_VECTORS, _VECTORS)
   def test_distances(self, u, v):
     found, gradient = _gradient(losses.distances, u, v)
@@ -134,7 +127,6 @@ class TestTuples:
     finite = np.isfinite(found)
     _close(found[finite], np.maximum(_distances(u, v), 1e-6)[finite])
 
-  @fuzzes(losses.model_contrastive_loss)
   @given(*[_LARGE_VECTORS] * 3, st.floats(0.05, 5))
   def test_model_contrastive_loss(self, z, received, previous, temperature):
     found, gradient = _gradient(
@@ -152,7 +144,6 @@ class TestTuples:
 
 
 class TestClassification:
-  @fuzzes(losses.focal_loss)
   @given(
     strategies.labels([_N], _C),
     strategies.arrays([_N, _C], st.floats(-40, 40, width=32)),

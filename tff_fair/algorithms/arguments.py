@@ -248,7 +248,7 @@ def check_plain_sgd(method: str, optimizer: Any) -> None:
 
 
 def check_use_ce(use_ce: bool, weight_name: str, weight: float) -> None:
-  """Raises ValueError if no loss is left, neither cross-entropy nor another."""
+  """Raises ValueError if there is no loss left to train by."""
   if not use_ce and not weight:
     raise ValueError(
       f'{weight_name} must be positive with use_ce=False, or nothing is'

@@ -2,10 +2,10 @@
 
 Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (Federated
 Learning, Springer LNCS 12500, 2020), which calls clients participants. Each
-keeps a model of its own; the server rates what it uploads on a validation set,
-and hands out as much of the aggregate as its reputation deserves. Where the
-paper contradicts itself or is silent, the default is named in `build_cffl` and
-an option gives the other reading.
+keeps its own model; the server rates its uploads on a validation set, and
+distributes to each as much of the aggregate as its reputation deserves. Where
+the paper contradicts itself or is silent, the default is named in `build_cffl`
+and an option gives the other reading.
 """
 
 import collections
@@ -76,7 +76,7 @@ def build_cffl(
   `Dw_j`, and keeps `w_j + G_j`.
 
   There is no `server_optimizer` and no `model_aggregator`: clients receive
-  allocations of the aggregate, each its own, and no global model.
+  individual allocations of the aggregate, and no global model.
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
@@ -104,7 +104,7 @@ def build_cffl(
       upload, although its share in the aggregate may be smaller; 'aggregation',
       exactly that share.
     normalize_before_mixing: Whether new reputations are normalised before they
-      are mixed with the old ones, which are; the paper does not.
+      are mixed with the old ones, which are normalised; the paper does not.
     isolation: 'once' a round, or 'cascade', repeated until it isolates no more
       clients.
     after_isolation: An isolated client is 'frozen', or continues to train

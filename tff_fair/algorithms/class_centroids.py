@@ -1,7 +1,7 @@
-"""What classifies when a method trains an embedding and no classifier.
+"""Class centroids: a classifier for methods that train only an embedding.
 
 FedQuad does not say how it measures the accuracy of runs without cross-entropy.
-Here an example goes to the class whose mean embedding is nearest.
+Here an example is assigned to the class whose mean embedding is nearest.
 """
 
 import collections
@@ -19,10 +19,11 @@ from tff_fair.client import client_data
 def build_class_centroids(
   model_fn: Callable[[], tf.keras.Model], *, num_clients: int | None = None
 ) -> tff.Computation:
-  """Builds what sums the clients' embeddings by class, under a global model.
+  """Builds the computation of sums of the clients' embeddings by class.
 
-  Nothing but sums leaves the clients. A client whose embeddings are not finite
-  is left out, and counted. `metrics.Evaluator` takes the result.
+  The embeddings are those of a global model. Only sums leave the clients. A
+  client whose embeddings are not finite is excluded, and counted.
+  `metrics.Evaluator` takes the result.
 
   Args:
     model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`) with

@@ -67,8 +67,8 @@ def build_corefed(
 
   Args:
     model_fn: Builds a model with an output `embedding`.
-    client_learning_rate_fn: As there; a reused gradient counts with the rate of
-      the current round.
+    client_learning_rate_fn: As in `build_fed_avg`; reused gradients are
+      multiplied by the rate of the current round.
     variant: The paper's ablations. 'corefed', everything; 'cofed', no
       contrastive loss and no distillation: `distillation_rate` is 0 and
       `alignment` 'server'; 'refed', weights by numbers of examples and no

@@ -137,7 +137,7 @@ def _build_local_models(model, client_work):
       return client_table.read_row(table['model'], client_id)
 
     def local_models(received, output, data):
-      del received  # The client has a model of its own.
+      del received  # The client has its own model.
       table = tff.federated_broadcast(output.state.table)
       return tff.federated_map(own_model, (table, data))
 

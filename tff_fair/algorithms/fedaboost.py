@@ -1,10 +1,10 @@
 """FeDABoost: federated learning with adaptive boosting.
 
 "FeDABoost" weighs client models by the multiclass-AdaBoost (SAMME) coefficient
-of their own error, and gives clients that do badly a growing focusing parameter
-of the focal loss. Equation numbers are the paper's. Where it contradicts
-itself, the default is named in `build_fedaboost` and an option gives the other
-reading.
+of their own error, and gives clients with a high error a growing focusing
+parameter of the focal loss. Equation numbers are the paper's. Where it
+contradicts itself, the default is named in `build_fedaboost` and an option
+gives the other reading.
 """
 
 import collections
@@ -85,8 +85,8 @@ def build_fedaboost(
       and holdout parts (text of equation 6), or 'global', the model's classes
       (the paper's Algorithm 1).
     single_class: A client of one class has ln(0) in equation 6. 'exclude' gives
-      it alpha 0: not aggregated, `w_j` unchanged. It would otherwise enter with
-      the largest alpha of all and a model of one class. 'floor2' takes C_j = 2.
+      it alpha 0: not aggregated, `w_j` unchanged. Otherwise it would have the
+      largest alpha of all, for a model of one class. 'floor2' takes C_j = 2.
     fallback: If no alpha is positive, 'keep' leaves M unchanged; 'fed_avg'
       takes the mean by numbers of examples.
     weight_sign: -1 as in equation 8; +1 as in SAMME and the background text.
@@ -95,7 +95,7 @@ def build_fedaboost(
     gamma_mode: 'gated' as in step 3; 'always' adds `w_j` at every
       participation, regardless of the error.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
-      receives the raw alpha as weight, also if it is negative, and with
+      receives the raw alpha as weight, even if it is negative, and with
       `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.
 
   Returns:

@@ -58,7 +58,7 @@ def build_fedakd(
   3. Up: `w_gk`, at first `w_g`, is trained on I_k, on
      `CE(w_gk) + beta KD(w_gk; w_k)`, the teacher `w_k` fixed. If I_k is empty,
      `w_gk = w_g`.
-  4. Server: `w_g <- sum_k |D_k| w_gk / sum_k |D_k|`; `w_k` stays where it is.
+  4. Server: `w_g <- sum_k |D_k| w_gk / sum_k |D_k|`; `w_k` stays on the client.
 
   KD is `losses.distillation_loss`. Teachers, and the model that selects, run in
   inference mode; a phase ends before the next one begins. The batch-norm
@@ -81,7 +81,7 @@ def build_fedakd(
       public code: up, server, then down with the new `w_g`, which needs a
       second exchange. A client's first round there has `I_k = D_k`.
     granularity: 'epochs', E epochs of minibatches a phase; 'single_step', as
-      the update lines are printed: one step on the whole of its examples.
+      the update lines are printed: one step on all of its examples.
     evaluate: The client's model that is scored: 'local', `w_k`, or 'global',
       `w_g`, as the public code does. Not with 'single_dist', where it is `w_g`.
 

@@ -4,10 +4,11 @@
 an anchor, another example of its class, and one of each of two further classes.
 Equation numbers are the paper's.
 
-Where the paper contradicts itself, tables and equations count, and the other
-reading is an option: distances are not squared (equation 5; Algorithm 1 squares
-them), and quadruplets are drawn again for each epoch (the list of contributions
-says "offline"). Its baselines are in `metric_learning.py` and `moon.py`.
+Where the paper contradicts itself, tables and equations take precedence, and
+the other reading is an option: distances are not squared (equation 5; Algorithm
+1 squares them), and quadruplets are drawn again for each epoch (the list of
+contributions says "offline"). Its baselines are in `metric_learning.py` and
+`moon.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ def build_fedquad(
   z their embeddings (equations 4 to 6). The other three are drawn from the
   client's own examples, see `client.sample_quadruplets`; with one class nothing
   is drawn (v1 = v2 = 0), with two v2 = 0. All four pass through the model in
-  training mode, each role for itself if it has batch normalisation: an anchor
+  training mode, each role separately if it has batch normalisation: an anchor
   without a positive then stands in for one in the statistics of that batch.
 
   See `build_fed_avg` for arguments and errors that are not listed here.
@@ -62,7 +63,7 @@ def build_fedquad(
     model_fn: Builds a model with an output `embedding`, not normalised.
     client_optimizer: The paper's is Adam at 1e-3 with a weight decay of 1e-5.
     batch_size: Anchors a minibatch; the last, shorter one is kept.
-    focal_gamma: As there; no effect without `use_ce`.
+    focal_gamma: As in `build_fed_avg`; no effect without `use_ce`.
     quadruplet_weight: beta, not negative; at 0 this is FedAvg bit for bit.
     margins: m1 and m2, not negative.
     squared: Whether d is the squared distance, and not the distance.

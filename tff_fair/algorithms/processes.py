@@ -1,5 +1,6 @@
 """The learning processes that builders return."""
 
+import collections
 from collections.abc import Callable
 import functools
 from typing import Any
@@ -38,10 +39,12 @@ class FairLearningProcess(tff.learning.templates.LearningProcess):
     )
     self.build_divergence = functools.cache(build_divergence)
 
-  def divergence(self, before: Any, after: Any, data: list[Any]) -> Any:
+  def divergence(
+    self, before: Any, after: Any, data: list[Any]
+  ) -> collections.OrderedDict:
     """How far the local models of a round are from its global model.
 
-    The clients train once more, exactly as in that round.
+    The clients train again, exactly as in that round.
 
     Args:
       before: The state before the round.

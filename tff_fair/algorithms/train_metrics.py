@@ -1,4 +1,4 @@
-"""Metrics of a round under the name that TFF's training program knows."""
+"""Metrics of a round under the name that TFF's training program expects."""
 
 import collections
 
@@ -10,10 +10,10 @@ def with_train_metrics(
 ) -> tff.learning.templates.LearningProcess:
   """Puts what clients measured under `train`, as TFF's own processes do.
 
-  `tff.learning.programs.train_model` trains any process of this library; but
-  for its `train_metrics_manager` it takes the metrics from
-  `client_work['train']`, and it fails where there are none. The manager then
-  gets them as `model_metrics`, beside those of the other parts.
+  `tff.learning.programs.train_model` trains any process of this library. For
+  its `train_metrics_manager`, however, it reads the metrics from
+  `client_work['train']`, and fails if there are none. The manager receives them
+  as `model_metrics`, next to those of the other parts.
 
   Args:
     process: A process whose metrics have a part `client_work`.

@@ -194,7 +194,7 @@ def mined_triplet_objective(
     metric = tf.cond(
       _has_triplet(labels),
       lambda: addons_loss(labels, outputs['embedding'], margin=margin),
-      lambda: 0.0,
+      lambda: tf.constant(0.0),
     )
     loss, metrics = _combined(
       labels, outputs, weight * metric, use_ce, focal_gamma

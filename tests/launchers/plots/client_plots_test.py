@@ -1,4 +1,4 @@
-"""Tests of the clients' pictures: the data drawn is the data in the files."""
+"""Tests of the clients' plots: the data drawn is the data in the files."""
 
 from matplotlib import colors
 from matplotlib import image
@@ -50,12 +50,12 @@ def test_two_runs_share_scales_and_colors(tmp_path):
   assert _legend(figure)[-1] == '2: free rider'
 
 
-def test_equal_sizes_are_told_apart_by_classes(tmp_path):
+def test_equal_sizes_are_labelled_by_classes(tmp_path):
   run = fake_run.write(
     tmp_path / 'x', [0.3, 0.6], num_train=[600, 600], num_classes=[3, 1]
   )
-  figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
-  assert list(_lines(figure.axes[0])) == ['1: 1 class', '0: 3 classes']
+  clients = client_plots.read_clients(run)
+  assert clients['label'].tolist() == ['1: 1 class', '0: 3 classes']
 
 
 def test_many_clients_go_from_dark_to_light(tmp_path):
@@ -70,10 +70,8 @@ def test_many_clients_go_from_dark_to_light(tmp_path):
   box, whole = figure.legends[0].get_window_extent(), figure.bbox
   assert whole.y0 <= box.y0 and box.y1 <= whole.y1
   assert figure.axes[0].get_window_extent().x1 <= box.x0
-
-
-def test_very_many_clients_have_a_scale_for_a_legend(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5] * 30)
+  # More clients have a colour scale in place of a legend.
+  run = fake_run.write(tmp_path / 'y', [0.5] * 30)
   figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
   assert not figure.legends
   assert 'rank' in figure.axes[1].get_ylabel()
@@ -94,28 +92,19 @@ def test_reputation_ends_where_a_client_is_isolated(tmp_path):
   assert (mark.get_xdata().item(), mark.get_ydata().item()) == (2, 0)
   assert mark.get_color() == 'black'
   assert 'isolated' in _legend(figure)
-
-
-def test_without_isolation_no_mark(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5, 0.6])
-  figure = client_plots.reputation(run, tmp_path / 'x.png')
+  # Without isolation there is no mark.
+  run = fake_run.write(tmp_path / 'y', [0.5, 0.6])
+  figure = client_plots.reputation(run, tmp_path / 'y.png')
   assert 'isolated' not in _lines(figure.axes[0])
 
 
-def test_write_plots_draws_what_there_is(tmp_path):
+def test_only_what_a_run_has_is_drawn(tmp_path):
   run = fake_run.write(tmp_path / 'x', [0.5, 0.6])
-  paths = client_plots.write_plots(run, tmp_path)
-  assert [p.name for p in paths] == ['client_accuracy.png', 'reputation.png']
-  assert all(path.is_file() for path in paths)
   (run / 'metrics.csv').write_text('round,aggregator_threshold\n1,0.05\n')
   paths = client_plots.write_plots(run, tmp_path)
   assert [p.name for p in paths] == ['reputation.png']
   (run / 'reports.csv').write_text('round,client_id,loss\n1,0,0.5\n')
   assert client_plots.write_plots(run, tmp_path) == []
-
-
-def test_missing_file_is_named(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5, 0.6])
   (run / 'client_scores.csv').unlink()
   with pytest.raises(FileNotFoundError, match='must hold client_scores.csv'):
     client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')

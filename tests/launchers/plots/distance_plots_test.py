@@ -1,8 +1,5 @@
 """Tests of the distances' pictures: the data drawn is the data in the files."""
 
-import subprocess
-import sys
-
 from matplotlib import colors
 from matplotlib import image
 import numpy as np
@@ -31,12 +28,6 @@ def _run(folder, offset=0.0, rounds=4, columns=_COLUMNS):
 
 def _lines(axes):
   return {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
-
-
-def test_import_leaves_tensorflow_alone():
-  module = 'launchers.plots.distance_plots'
-  code = f'import sys, {module}; sys.exit("tensorflow" in sys.modules)'
-  subprocess.run([sys.executable, '-c', code], check=True)
 
 
 def test_lines_are_means_over_seeds_and_bands_their_deviations(tmp_path):

@@ -107,30 +107,25 @@ def _centroids(num_rejected_clients):
   }
 
 
-@pytest.mark.parametrize(
-  ('number', 'said'),
-  [
+def test_clients_excluded_from_the_centroids_are_counted(recwarn):
+  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
+  evaluator = evaluation.build_evaluator(task, None)
+  for number, messages in (
     (0, []),
     (
       2,
       [
-        '2 clients are left out of the class centroids, because their embeddings are'
-        ' not finite.'
+        '2 clients are left out of the class centroids because their'
+        ' embeddings are not finite.'
       ],
     ),
-  ],
-)
-def test_clients_without_a_part_in_the_centroids_are_counted(
-  number, said, recwarn
-):
-  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
-  evaluator = evaluation.build_evaluator(task, None)
-  evaluation.evaluate(
-    evaluator, _Process(), 'state', lambda _: _centroids(number)
-  )
-  # Libraries warn, too, of what they will no longer do.
-  ours = [w for w in recwarn if w.category is UserWarning]
-  assert [str(warning.message) for warning in ours] == said
+  ):
+    evaluation.evaluate(
+      evaluator, _Process(), 'state', lambda _, n=number: _centroids(n)
+    )
+    # Libraries also warn, of other kinds.
+    ours = [w for w in recwarn if w.category is UserWarning]
+    assert [str(warning.message) for warning in ours] == messages
 
 
 @pytest.mark.parametrize('of_server', [False, True])

@@ -33,13 +33,11 @@ def _variables():
 
 
 class TestCheckpoints:
-  def test_none_gives_the_initial_state(self, tmp_path):
-    state, start = _open(tmp_path).load_checkpoint(_state(0))
-    assert start == 0
-    _assert_state(state, 0)
-
   def test_newest_is_loaded_and_old_ones_go(self, tmp_path):
     directory = _open(tmp_path, keep=2)
+    state, start = directory.load_checkpoint(_state(0))
+    assert start == 0
+    _assert_state(state, 0)
     for version in (5, 10, 15):
       directory.save_checkpoint(_state(version), version)
     state, start = directory.load_checkpoint(_state(0))
@@ -95,34 +93,27 @@ class TestCheckpoints:
 
 
 class TestStateOfARound:
-  def test_is_that_of_the_round(self, tmp_path):
-    directory = _open(tmp_path)
-    for version in (5, 10, 15):
-      directory.save_checkpoint(_state(version), version)
-    for version in (5, 10, 15):
-      found = run_directory.load_state(tmp_path, _state(0), version)
-      _assert_state(found, version)
-
   def test_reading_it_changes_nothing(self, tmp_path):
     directory = _open(tmp_path, keep=9)
     # More than TFF keeps by default.
     for version in range(1, 9):
       directory.save_checkpoint(_state(version), version)
-    run_directory.load_state(tmp_path, _state(0), 2)
+    for version in (2, 5, 8):
+      found = run_directory.load_state(tmp_path, _state(0), version)
+      _assert_state(found, version)
     _, start = directory.load_checkpoint(_state(0))
     assert start == 8
     assert len(list((tmp_path / 'checkpoints').iterdir())) == 8
 
-  @pytest.mark.parametrize(
-    ('versions', 'found'), [([5, 15], 'those of the rounds 5, 15'), ([], '.*')]
-  )
-  def test_that_is_not_there(self, tmp_path, versions, found):
-    directory = _open(tmp_path)
-    for version in versions:
-      directory.save_checkpoint(_state(version), version)
-    expected = rf'{tmp_path} must hold a checkpoint of round 10, found {found}'
-    with pytest.raises(FileNotFoundError, match=rf'^{expected}\.$'):
-      run_directory.load_state(tmp_path, _state(0), 10)
+  def test_that_is_not_there(self, tmp_path):
+    for number, found in ((0, '.*'), (2, 'those of the rounds 5, 15')):
+      path = tmp_path / str(number)
+      directory = _open(path)
+      for version in (5, 15)[:number]:
+        directory.save_checkpoint(_state(version), version)
+      expected = rf'{path} must hold a checkpoint of round 10, found {found}'
+      with pytest.raises(FileNotFoundError, match=rf'^{expected}\.$'):
+        run_directory.load_state(path, _state(0), 10)
 
 
 class TestTables:

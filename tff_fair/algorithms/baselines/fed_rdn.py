@@ -48,8 +48,8 @@ def build_fed_rdn(
   In each minibatch every image x becomes `(x - mu_j) / (sigma_j + epsilon)`,
   clipped to [-1e3, 1e3], with the statistics of a client j drawn uniformly from
   all clients that have some, independently for each image and each step. The
-  clients' data are raw images: neither they nor the model normalise otherwise.
-  For evaluation, images must be normalised by `normalize_for_client`.
+  clients' data are raw images: they are not normalised otherwise, nor by the
+  model. For evaluation, images must be normalised by `normalize_for_client`.
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:

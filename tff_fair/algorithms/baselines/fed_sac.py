@@ -68,8 +68,8 @@ def build_fed_sac(
   `clip(floor(r_i), 1, H)` most important of the H neurons, uploads zeros for
   the others, and the server takes the plain mean; every client is scored by w.
 
-  There is no `model_aggregator`: the mean is taken entry by entry, over other
-  clients for each.
+  There is no `model_aggregator`: the mean is taken entry by entry, over
+  different clients for each.
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:

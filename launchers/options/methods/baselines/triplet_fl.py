@@ -35,7 +35,7 @@ METHOD = entry.Method(
       'mining',
       'sampled',
       'Triplets are sampled as in FedQuad (sampled), or mined in each minibatch'
-      ' (semihard, hard).',
+      ' by the losses of TensorFlow Addons (semihard, hard).',
       choices=('sampled', 'semihard', 'hard'),
       unless=_NO_METRIC_LOSS,
     ),
