@@ -1,4 +1,4 @@
-"""What the examples share: ten clients of digits, five methods, and flags."""
+"""Shared by the examples: ten clients with digits, five methods, and flags."""
 
 import collections
 import functools
@@ -15,6 +15,7 @@ from tff_fair import client
 from tff_fair import models
 
 NUM_CLIENTS = 10
+NUM_CLASSES = 10
 METHODS = ('fedaboost', 'cffl', 'corefed', 'fedquad', 'fedakd')
 
 _BATCH_SIZE = 32
@@ -37,7 +38,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_integer(
     'clients',
     5,
-    'Clients that take part in a round.',
+    'Clients per round.',
     lower_bound=1,
     upper_bound=NUM_CLIENTS,
     flag_values=flag_values,
@@ -45,13 +46,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_string(
     'output_dir',
     None,
-    'Where the results go; the default is runs/EXAMPLE/METHOD.',
+    'Folder of the results; the default is runs/EXAMPLE/METHOD.',
     flag_values=flag_values,
   )
 
 
 def output_dir(example: str, flag_values: flags.FlagValues) -> pathlib.Path:
-  """Where the results go.
+  """The folder of the results.
 
   Args:
     example: Name of the example.
@@ -64,7 +65,7 @@ def output_dir(example: str, flag_values: flags.FlagValues) -> pathlib.Path:
 
 
 def build_process(method: str) -> tff.learning.templates.LearningProcess:
-  """Builds a method for these clients.
+  """Builds a process of a method for these clients.
 
   Args:
     method: One of `METHODS`.
@@ -76,7 +77,7 @@ def build_process(method: str) -> tff.learning.templates.LearningProcess:
     'fedquad': algorithms.build_fedquad,
     'fedakd': algorithms.build_fedakd,
   }
-  tf.keras.utils.set_random_seed(0)  # Of the first weights.
+  tf.keras.utils.set_random_seed(0)  # Of the initial weights.
   return builders[method](
     _model_fn,
     num_clients=NUM_CLIENTS,
@@ -87,7 +88,11 @@ def build_process(method: str) -> tff.learning.templates.LearningProcess:
 
 
 def build_evaluation() -> tff.learning.templates.LearningProcess:
-  """Builds TFF's process that evaluates a global model at the clients."""
+  """Builds TFF's evaluation of a global model on the clients' test data.
+
+  Returns:
+    A process whose metrics include the accuracy and the macro-F1.
+  """
   input_spec = test_data(0).element_spec
 
   def model_fn():
@@ -96,7 +101,10 @@ def build_evaluation() -> tff.learning.templates.LearningProcess:
       tf.keras.Model(model.input, model.output['logits']),
       loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
       input_spec=input_spec,
-      metrics=[tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')],
+      metrics=[
+        tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy'),
+        _macro_f1(),
+      ],
     )
 
   return tff.learning.algorithms.build_fed_eval(model_fn)
@@ -104,14 +112,14 @@ def build_evaluation() -> tff.learning.templates.LearningProcess:
 
 @functools.cache
 def train_data(client_id: int) -> collections.OrderedDict:
-  """What a client trains and validates on, in the form processes take."""
+  """A client's training and holdout data, in the form that processes take."""
   train, holdout, _ = _parts(client_id)
   return client.build_client_data(client_id, train, holdout)
 
 
 @functools.cache
 def test_data(client_id: int) -> tf.data.Dataset:
-  """What a client is evaluated on: one data set, in batches."""
+  """A client's test data in batches."""
   x, y = _parts(client_id)[2]
   return tf.data.Dataset.from_tensor_slices(
     collections.OrderedDict(x=x, y=y)
@@ -119,12 +127,24 @@ def test_data(client_id: int) -> tf.data.Dataset:
 
 
 def _model_fn():
-  return models.mlp_cffl_adult((8, 8, 1), 10)
+  return models.mlp_cffl_adult((8, 8, 1), NUM_CLASSES)
+
+
+def _macro_f1():
+  """The macro-F1 of TensorFlow Addons, for labels that are class indices."""
+  import tensorflow_addons as tfa  # Slow to import; only evaluations need it.
+
+  class MacroF1(tfa.metrics.F1Score):
+    def update_state(self, y_true, y_pred, sample_weight=None):
+      labels = tf.one_hot(tf.reshape(y_true, [-1]), self.num_classes)
+      return super().update_state(labels, y_pred, sample_weight)
+
+  return MacroF1(NUM_CLASSES, average='macro', name='macro_f1')
 
 
 @functools.cache
 def _parts(client_id):
-  """Training, holdout and test examples of a client; the last have most."""
+  """Training, holdout and test examples of a client; later ones have more."""
   x, y = datasets.load_digits(return_X_y=True)
   x = (x / 16).reshape(-1, 8, 8, 1).astype(np.float32)
   sizes = np.arange(1, NUM_CLIENTS + 1)
@@ -136,6 +156,6 @@ def _parts(client_id):
 
 
 def _validation():
-  """What CFFL's server validates on: the clients' holdout parts."""
+  """The validation data of CFFL's server: the clients' holdout parts."""
   holdouts = [_parts(i)[1] for i in range(NUM_CLIENTS)]
   return tuple(np.concatenate(part) for part in zip(*holdouts, strict=True))

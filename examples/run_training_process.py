@@ -2,8 +2,8 @@
 
   python examples/run_training_process.py --method=fedaboost
 
-Evaluates each round at the clients. Writes metrics.csv, and the state of each
-round: started again, it goes on after the last one.
+Evaluates the model of each round on the clients' test data. Writes metrics.csv
+and the state of each round. Started again, it resumes after the last round.
 """
 
 import sys
@@ -18,10 +18,10 @@ from tff_fair import runtime
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Trains, and prints the accuracy of the last model.
+  """Trains, and prints the accuracy and the macro-F1 of the last model.
 
   Args:
-    argv: What is left of the command line: the program's name.
+    argv: The command line without flags: the program's name.
     flag_values: The parsed flags of `digits.define_flags`.
   """
   if len(argv) > 1:
@@ -52,7 +52,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       tff.program.CSVFileReleaseManager(folder / 'metrics.csv')
     ],
   )
-  print(f'accuracy {evaluate(state, tested)["accuracy"]:.3f}')
+  metrics = evaluate(state, tested)
+  for name in ('accuracy', 'macro_f1'):
+    print(f'{name} {metrics[name]:.3f}')
   print(f'results: {folder}')
 
 

@@ -2,11 +2,11 @@
 
   python examples/train_model.py --method=fedaboost
 
-Evaluates the model of every other round at the clients. Writes train.csv,
-evaluation.csv, the last model, and the states of training and evaluations:
-stopped and started again, it goes on after the last round that was saved, and
-ends with the same model. In one case TFF refuses: if it was stopped when the
-evaluation of a round had begun, and the round was not yet saved.
+Evaluates the model of every second round on the clients' test data. Writes
+train.csv, evaluation.csv, the last model, and the states of training and
+evaluations. Stopped and started again, it resumes after the last saved round
+and ends with the same model. TFF refuses in one case: if the program was
+stopped after the evaluation of a round began and before the round was saved.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   """Trains and evaluates.
 
   Args:
-    argv: What is left of the command line: the program's name.
+    argv: The command line without flags: the program's name.
     flag_values: The parsed flags of `digits.define_flags`.
   """
   if len(argv) > 1:
@@ -38,7 +38,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   folder = digits.output_dir('train_model', flag_values)
   process = digits.build_process(flag_values['method'].value)
   training = tff.learning.programs.train_model(
-    # `process` itself would do, were it not for the metrics manager.
+    # Only the metrics manager needs this; `process` itself would do otherwise.
     train_process=algorithms.with_train_metrics(process),
     train_data_source=client.ClientDataSource(digits.train_data, _CLIENT_IDS),
     train_per_round_clients=flag_values['clients'].value,
@@ -56,7 +56,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
 
 
 def _evaluation_manager(folder):
-  """Evaluates each model that it is given once, at all clients."""
+  """Evaluates each model once, on all clients."""
   evaluation = digits.build_evaluation()
   return tff.learning.programs.EvaluationManager(
     data_source=client.ClientDataSource(digits.test_data, _CLIENT_IDS),
@@ -66,7 +66,7 @@ def _evaluation_manager(folder):
     create_state_manager_fn=lambda name: tff.program.FileProgramStateManager(
       folder / name
     ),
-    # No metrics of single evaluation rounds: there is one.
+    # No metrics of single evaluation rounds: there is only one.
     create_process_fn=lambda name: (evaluation, None),
     cohort_size=digits.NUM_CLIENTS,
     duration=datetime.timedelta(0),

@@ -9,93 +9,65 @@ from tff_fair import checks
 def test_legal_values_come_back():
   assert checks.check_integer('n', np.int64(3), 0) == 3
   assert checks.check_integer('n', 5, 0, 5) == 5
+  assert checks.check_count('n', 2**31 - 1, 1) == 2**31 - 1
   assert checks.check_real('x', np.float32(0.5), 0.5, 0.5) == 0.5
   assert checks.check_positive('x', 0.5, 0.5) == 0.5
   assert checks.check_fraction('x', 0) == 0.0
+  assert checks.check_margins((1, 0.0)) == (1.0, 0.0)
+  assert checks.check_function('f', len, 'a list') is len
   assert checks.check_choice('c', 'a', ('a', 'b')) == 'a'
 
 
-@pytest.mark.parametrize(
-  ('check', 'error', 'message'),
-  [
+def test_messages():
+  for check, arguments, error, message in (
+    (checks.check_integer, (1.0, 0), TypeError, 'an integer, found 1.0.'),
+    (checks.check_integer, (True, 0), TypeError, 'an integer, found True.'),
+    (checks.check_integer, (-1, 0), ValueError, 'at least 0, found -1.'),
+    (checks.check_integer, (6, 0, 5), ValueError, 'in 0..5, found 6.'),
     (
-      lambda: checks.check_integer('n', 1.0, 0),
+      checks.check_count,
+      (2**31, 1),
+      ValueError,
+      'at most 2147483647, found 2147483648.',
+    ),
+    (checks.check_real, ('1',), TypeError, "a real number, found '1'."),
+    (checks.check_real, (True,), TypeError, 'a real number, found True.'),
+    (checks.check_real, (math.nan,), ValueError, 'finite, found nan.'),
+    (checks.check_real, (1e39,), ValueError, 'finite, found 1e+39.'),
+    (checks.check_real, (-0.1, 0.0), ValueError, 'at least 0.0, found -0.1.'),
+    (checks.check_real, (1.1, 0, 1.0), ValueError, 'at most 1.0, found 1.1.'),
+    (checks.check_positive, (0,), ValueError, 'positive, found 0.0.'),
+    (
+      checks.check_positive,
+      (1e-39,),
+      ValueError,
+      'at least 1.18e-38, found 1e-39.',
+    ),
+    (checks.check_positive, (1.1, 1.0), ValueError, 'at most 1.0, found 1.1.'),
+    (checks.check_fraction, (1.0,), ValueError, 'in [0, 1), found 1.0.'),
+    (checks.check_fraction, (-0.1,), ValueError, 'in [0, 1), found -0.1.'),
+    (
+      checks.check_function,
+      (0.1, 'the round'),
       TypeError,
-      'n must be an integer, found 1.0.',
+      'a function of the round, found float.',
     ),
     (
-      lambda: checks.check_integer('n', True, 0),
-      TypeError,
-      'n must be an integer, found True.',
-    ),
-    (
-      lambda: checks.check_integer('n', -1, 0),
+      checks.check_choice,
+      ('d', ('a', 'b')),
       ValueError,
-      'n must be at least 0, found -1.',
+      "one of 'a', 'b', found 'd'.",
     ),
-    (
-      lambda: checks.check_integer('n', 6, 0, 5),
-      ValueError,
-      'n must be in 0..5, found 6.',
-    ),
-    (
-      lambda: checks.check_count('n', 2**31, 1),
-      ValueError,
-      'n must be at most 2147483647, found 2147483648.',
-    ),
-    (
-      lambda: checks.check_real('x', 1e39),
-      ValueError,
-      'x must be finite, found 1e+39.',
-    ),
-    (
-      lambda: checks.check_positive('x', 1e-39),
-      ValueError,
-      'x must be at least 1.18e-38, found 1e-39.',
-    ),
-    (
-      lambda: checks.check_real('x', '1'),
-      TypeError,
-      "x must be a real number, found '1'.",
-    ),
-    (
-      lambda: checks.check_real('x', math.nan),
-      ValueError,
-      'x must be finite, found nan.',
-    ),
-    (
-      lambda: checks.check_real('x', -0.1, 0.0),
-      ValueError,
-      'x must be at least 0.0, found -0.1.',
-    ),
-    (
-      lambda: checks.check_real('x', 1.1, 0.0, 1.0),
-      ValueError,
-      'x must be at most 1.0, found 1.1.',
-    ),
-    (
-      lambda: checks.check_positive('x', 0),
-      ValueError,
-      'x must be positive, found 0.0.',
-    ),
-    (
-      lambda: checks.check_positive('x', 1.1, 1.0),
-      ValueError,
-      'x must be at most 1.0, found 1.1.',
-    ),
-    (
-      lambda: checks.check_fraction('x', 1.0),
-      ValueError,
-      'x must be in [0, 1), found 1.0.',
-    ),
-    (
-      lambda: checks.check_choice('c', 'd', ('a', 'b')),
-      ValueError,
-      "c must be one of 'a', 'b', found 'd'.",
-    ),
-  ],
-)
-def test_illegal_values_are_named(check, error, message):
-  with pytest.raises(error) as raised:
-    check()
-  assert str(raised.value) == message
+  ):
+    with pytest.raises(error) as raised:
+      check('x', *arguments)
+    assert str(raised.value) == f'x must be {message}', arguments
+  for margins, error, message in (
+    ((1.0,), ValueError, 'margins must be two numbers, found (1.0,).'),
+    (1.0, ValueError, 'margins must be two numbers, found 1.0.'),
+    ((1, -1), ValueError, 'margins must be at least 0.0, found -1.'),
+    ((1, '1'), TypeError, "margins must be a real number, found '1'."),
+  ):
+    with pytest.raises(error) as raised:
+      checks.check_margins(margins)
+    assert str(raised.value) == message

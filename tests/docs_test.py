@@ -205,7 +205,7 @@ def _anchors(page):
 def test_linked_functions_are_in_the_linked_files(page):
   for name, path in re.findall(r'\[`(\w+)`\]\(([^)]+\.py)\)', _prose(page)):
     text = ((_ROOT / page).parent / path).read_text()
-    assert re.search(rf'^(def|class) {name}\(', text, re.MULTILINE), name
+    assert re.search(rf'^(def|class) {name}[(:]', text, re.MULTILINE), name
 
 
 def test_every_page_is_linked_from_the_readme_or_a_page_that_is():

@@ -4,10 +4,16 @@ import pathlib
 import sys
 
 from absl import flags
+import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
 
+from tff_fair import metrics
 from tff_fair import runtime
+
+pytestmark = pytest.mark.full
 
 _FOLDER = pathlib.Path(__file__).parents[1] / 'examples'
 
@@ -16,7 +22,7 @@ _FOLDER = pathlib.Path(__file__).parents[1] / 'examples'
 def _run(monkeypatch, tmp_path):
   """Runs an example, and returns the folder of its results."""
   monkeypatch.syspath_prepend(_FOLDER)
-  # `asyncio.run`, of whichever test, leaves none.
+  # `asyncio.run`, in any other test, leaves no event loop.
   asyncio.set_event_loop(asyncio.new_event_loop())
 
   def run(name, *arguments):
@@ -35,12 +41,14 @@ def test_run_training_process(run, capsys):
   path = run('run_training_process', '--method=fedquad', '--rounds=2')
   rows = pd.read_csv(path / 'metrics.csv', index_col='key')
   assert rows.index.to_list() == [0, 1, 2]
-  accuracy = rows['evaluation/accuracy'].to_list()
-  assert accuracy[2] > accuracy[0]
-  assert f'accuracy {accuracy[2]:.3f}' in capsys.readouterr().out
+  output = capsys.readouterr().out
+  for name in ('accuracy', 'macro_f1'):
+    values = rows[f'evaluation/{name}'].to_list()
+    assert values[2] > values[0]
+    assert f'{name} {values[2]:.3f}' in output
 
 
-def test_train_model_goes_on_when_it_is_started_again(run):
+def test_train_model_resumes_when_it_is_started_again(run):
   path = run('train_model', '--method=fedaboost', '--rounds=2')
   rows = pd.read_csv(path / 'train.csv', index_col='key')
   assert sorted(rows.index) == [1, 2]
@@ -48,3 +56,28 @@ def test_train_model_goes_on_when_it_is_started_again(run):
   run('train_model', '--method=fedaboost', '--rounds=3')
   rows = pd.read_csv(path / 'evaluation.csv', index_col='key')
   assert sorted(rows.index) == [2, 3]
+  assert rows['model_metrics/macro_f1'].between(0, 1).all()
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_evaluation_reports_macro_f1(monkeypatch):
+  """Of the clients' pooled data, as `tff_fair.metrics.macro_f1`."""
+  monkeypatch.syspath_prepend(_FOLDER)
+  digits = importlib.import_module('digits')
+  tf.keras.utils.set_random_seed(3)
+  model = digits.models.mlp_cffl_adult((8, 8, 1), digits.NUM_CLASSES)
+  data = [digits.test_data(i) for i in range(digits.NUM_CLIENTS)]
+  confusion = np.zeros([digits.NUM_CLASSES] * 2, int)
+  for batch in (batch for client in data for batch in client):
+    predicted = model(batch['x'])['logits'].numpy().argmax(axis=1)
+    np.add.at(confusion, (batch['y'], predicted), 1)
+  evaluation = digits.build_evaluation()
+  weights = tff.learning.models.ModelWeights.from_model(model)
+  state = evaluation.set_model_weights(evaluation.initialize(), weights)
+  found = evaluation.next(state, data).metrics['client_work']
+  found = found['eval']['current_round_metrics']
+  expected = metrics.macro_f1(confusion)
+  assert 0 < expected < 1
+  assert found['macro_f1'] == pytest.approx(expected, rel=1e-5)
+  accuracy = np.trace(confusion) / np.sum(confusion)
+  assert found['accuracy'] == pytest.approx(accuracy, rel=1e-5)

@@ -103,8 +103,9 @@ def test_measures_by_hand():
 
 
 def test_worst_mean_rounds_the_number_of_clients_up():
-  # 0.1 * 70 is 7.000000000000001: seven clients, of mean 3.
-  assert fairness.worst_mean(range(70)) == 3
+  assert fairness.worst_mean(range(70)) == 3  # Of 0..6.
+  # 0.07 * 100 is 7.000000000000001, but means 7 clients.
+  assert fairness.worst_mean(range(100), share=0.07) == 3
   assert fairness.worst_mean([4, 2, 3], share=0.5) == 2.5
   assert fairness.worst_mean([4, 2, 3], share=1) == 3
 

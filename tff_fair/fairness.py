@@ -145,7 +145,7 @@ def worst_mean(scores: Any, share: float = 0.1) -> float:
   """
   checks.check_positive('share', share, 1)
   scores = np.sort(defined('scores', scores))
-  # 0.1 * 70 is 7.000000000000001, of which the ceiling is 8.
+  # 0.07 * 100 is 7.000000000000001, of which the ceiling is 8.
   lowest = scores[: math.ceil(round(share * scores.size, 9))]
   with np.errstate(invalid='ignore'):  # inf - inf is NaN.
     return float(lowest.mean()) if lowest.size else math.nan

@@ -1,9 +1,8 @@
-"""CFFL once more, in NumPy, for a linear model and full batches.
+"""CFFL in NumPy, for a linear model and full batches.
 
 Lyu, Xu, Wang and Yu, "Collaborative Fairness in Federated Learning" (2020,
 https://arxiv.org/abs/2008.12161). Written from the paper's formulas, without
-anything of the library. A model is one vector: the kernel row by row, then the
-bias.
+the library. A model is one vector: the kernel row by row, then the bias.
 """
 
 import dataclasses
@@ -11,15 +10,6 @@ import dataclasses
 import numpy as np
 
 from tests.algorithms import numpy_reference
-
-
-def flatten(model):
-  return np.concatenate([np.ravel(model.kernel), model.bias])
-
-
-def unflatten(vector, num_classes):
-  kernel, bias = vector[:-num_classes], vector[-num_classes:]
-  return numpy_reference.Linear(kernel.reshape(-1, num_classes), bias)
 
 
 def clip(update, value, mode='value'):
@@ -31,7 +21,7 @@ def clip(update, value, mode='value'):
 def top(vector, count, ties='index', unclipped=None):
   """The `count` entries of largest magnitude, 0 elsewhere."""
   magnitude = np.abs(vector)
-  # `lexsort` takes the main key last, and leaves equals in their order.
+  # `lexsort` takes the main key last and keeps the order of ties.
   order = np.lexsort([-magnitude])
   if ties == 'preclip' and unclipped is not None:
     order = np.lexsort([-np.abs(unclipped), -magnitude])
@@ -75,12 +65,12 @@ def aggregation_weights(amounts, options):
 
 
 def aggregate(weights, uploads):
-  # One entry after the other alike, so that equal entries stay equal.
+  # In the same order for every entry, so that equal entries stay equal.
   return sum(w * u for w, u in zip(weights, uploads, strict=True))
 
 
 def reputations(accuracy, previous, options):
-  """Over the reputable participants; `previous` is NaN in one's first round."""
+  """Over reputable participants; `previous` is NaN in their first round."""
   total = np.sum(accuracy)
   uniform = np.full(len(accuracy), 1 / len(accuracy))
   score = np.sinh(
@@ -88,7 +78,7 @@ def reputations(accuracy, previous, options):
   )
   if options.normalize_before_mixing:
     score = score / score.sum()
-  if not np.isnan(previous).all():  # Else it is everybody's first round.
+  if not np.isnan(previous).all():  # Otherwise it is the first round of all.
     history = options.history_weight
     previous = np.where(np.isnan(previous), uniform, previous)
     score = history * previous + (1 - history) * score
@@ -115,13 +105,13 @@ def isolate(reputation, options):
 
 
 def serve(uploads, accuracy, amounts, previous, options):
-  """What the server makes of the uploads of its reputable participants.
+  """What the server computes from the uploads of reputable participants.
 
   Args:
     uploads: `U_j`, float64[m, d].
     accuracy: `vacc_j`, float64[m].
     amounts: `a_j`, float64[m].
-    previous: The reputations before, float64[m], NaN in one's first round.
+    previous: The reputations before, float64[m], NaN in their first round.
     options: Options.
 
   Returns:
@@ -151,14 +141,14 @@ class Cffl:
     models: `w_j`, float64[P, d].
     shadows: `s_j`, float64[P, d].
     auxiliary: `w_srv`, float64[d].
-    allocations: `G_j` of the last round, 0 for who got none, float64[P, d].
+    allocations: `G_j` of the last round, or 0, float64[P, d].
     reputations: `c_j`, float64[P].
     reputable: Who is in R, bool[P].
   """
 
   def __init__(self, model, amounts, validation, **options):
     self.options = Options(**options)
-    self.auxiliary = flatten(model)
+    self.auxiliary = model.vector
     self.models = np.tile(self.auxiliary, (len(amounts), 1))
     self.shadows = self.models.copy()
     self.allocations = np.zeros_like(self.models)
@@ -178,7 +168,8 @@ class Cffl:
       noise: Maps the ids of free riders to what they upload.
 
     Returns:
-      A dictionary of what was found, vectors by participant in R and present.
+      A dictionary of measurements; vectors have an entry for each participant
+      that is in R and present.
     """
     present = sorted(clients)
     ids = np.array([j for j in present if self.reputable[j]])
@@ -222,22 +213,22 @@ class Cffl:
     """Participant `j`'s model after some epochs."""
     options = self.options
     model = numpy_reference.train(
-      unflatten(self.models[j], self._num_classes),
+      numpy_reference.Linear.of(self.models[j], self._num_classes),
       data,
       learning_rate=options.learning_rate * options.decay**self._num_rounds,
       epochs=epochs,
     )
-    return flatten(model)
+    return model.vector
 
   def _updates(self, j, data):
-    """Of participant `j`'s training, clipped and as it was."""
+    """Participant `j`'s update, clipped and unclipped."""
     options = self.options
     with np.errstate(invalid='ignore'):  # Data may be infinite.
       update = self._train(j, data, options.local_epochs) - self.models[j]
     return clip(update, options.clip_value, options.clip_mode), update
 
   def _work(self, j, data):
-    """Participant `j`'s own step; returns the upload."""
+    """Trains participant `j`; returns the upload."""
     options = self.options
     if options.pretrain and not self._seen[j]:
       self.models[j] = self._train(j, data, options.pretrain_epochs)
@@ -255,5 +246,6 @@ class Cffl:
     whole = self.options.upload_rate == 1
     starts = self.shadows[ids] if whole else [self.auxiliary] * len(ids)
     judged = [s + u for s, u in zip(starts, uploads, strict=True)]
-    logits = [unflatten(w, self._num_classes).logits(x) for w in judged]
+    models = [numpy_reference.Linear.of(w, self._num_classes) for w in judged]
+    logits = [model.logits(x) for model in models]
     return np.mean(np.argmax(logits, axis=2) == y, axis=1)

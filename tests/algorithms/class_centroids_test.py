@@ -11,18 +11,19 @@ from tff_fair import models
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
-# More than go through a model at once, no example of class 1, and none at all.
+# More than go through a model at once; no example of class 1; and none at all.
 _LABELS = ([0, 1, 2] * 80, [2, 0, 2, 2], [])
+_IDS = pytest.mark.parametrize('num_clients', [None, 3])
 
 
 def _model_fn():
-  """In training mode, or with another mean, everything would be different."""
+  """Sensitive to training mode and to the moving statistics."""
   return linear_task.embedding_behind_batch_norm_model_fn(dropout_rate=0.5)
 
 
 @functools.cache
 def _weights():
-  """A model whose moving statistics are not the first ones."""
+  """Moving statistics are not the initial ones."""
   weights = models.StatelessModel(_model_fn).initial_weights
   mean, variance = weights.non_trainable
   return tff.learning.models.ModelWeights(
@@ -31,19 +32,19 @@ def _weights():
 
 
 @functools.cache
-def _computation(num_clients):
-  return algorithms.build_class_centroids(_model_fn, num_clients=num_clients)
+def _computation(num_clients, model_fn=_model_fn):
+  return algorithms.build_class_centroids(model_fn, num_clients=num_clients)
 
 
 def _clients():
   return [linear_task.labelled_client(y, i) for i, y in enumerate(_LABELS)]
 
 
-def _found(num_clients, clients):
+def _found(num_clients, clients, weights=None):
   data = [linear_task.client_data(i, c) for i, c in enumerate(clients)]
   if num_clients is None:
     data = [d['train'] for d in data]
-  return _computation(num_clients)(_weights(), data)
+  return _computation(num_clients)(weights or _weights(), data)
 
 
 def _expected(clients):
@@ -59,7 +60,7 @@ def _expected(clients):
   return sums, counts
 
 
-@pytest.mark.parametrize('num_clients', [None, 3])
+@_IDS
 def test_sums_and_counts_against_numpy(num_clients):
   clients = _clients()
   found = _found(num_clients, clients)
@@ -68,31 +69,24 @@ def test_sums_and_counts_against_numpy(num_clients):
   np.testing.assert_array_equal(counts, [81, 80, 83])
   np.testing.assert_allclose(found['sums'], sums, rtol=1e-5, atol=1e-4)
   assert found['num_rejected_clients'] == 0
-
-
-@pytest.mark.parametrize('num_clients', [None, 3])
-@pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_a_client_that_is_not_finite_is_counted_and_left_out(
-  num_clients, value
-):
-  clients = _clients()
-  clients[0].x[239, 3] = value
-  found = _found(num_clients, clients)
-  sums, counts = _expected(clients[1:])
-  assert found['num_rejected_clients'] == 1
-  np.testing.assert_array_equal(found['counts'], counts)
-  np.testing.assert_allclose(found['sums'], sums, rtol=1e-5, atol=1e-5)
+  # A client that is not finite is counted and left out.
+  for value in (np.nan, np.inf):
+    clients[0].x[239, 3] = value
+    found = _found(num_clients, clients)
+    sums, counts = _expected(clients[1:])
+    assert found['num_rejected_clients'] == 1
+    np.testing.assert_array_equal(found['counts'], counts)
+    np.testing.assert_allclose(found['sums'], sums, rtol=1e-5, atol=1e-5)
 
 
 def test_holdout_examples_do_not_count():
   (client, *_) = _clients()
   train = linear_task.labelled_client([0, 1], seed=7)
   train.holdout_x, train.holdout_y = client.x, client.y
-  found = _found(3, [train])
-  np.testing.assert_array_equal(found['counts'], [1, 1, 0])
+  np.testing.assert_array_equal(_found(3, [train])['counts'], [1, 1, 0])
 
 
-def test_nobody_has_no_centroids():
+def test_without_examples_there_are_no_centroids():
   for clients in ([], _clients()[2:]):
     found = _found(None, clients)
     np.testing.assert_array_equal(found['counts'], np.zeros(3))
@@ -100,54 +94,34 @@ def test_nobody_has_no_centroids():
     assert found['num_rejected_clients'] == 0
 
 
-def test_type_signature_is_that_of_sums():
+def test_takes_the_weights_and_data_of_a_process():
+  """The centroids of two classes are the embeddings of two examples."""
   signature = _computation(None).type_signature
   assert str(signature.result) == (
     '<sums=float32[3,3],counts=int32[3],num_rejected_clients=int32>@SERVER'
   )
-  weights_type, data_type = signature.parameter
   process = algorithms.build_fed_avg(
     _model_fn, client_optimizer=linear_task.sgd(0.1)
   )
+  weights_type, data_type = signature.parameter
   assert data_type == process.next.type_signature.parameter[1]
   assert weights_type.member == process.get_model_weights.type_signature.result
-
-
-def test_takes_the_weights_of_a_process():
-  """Those of two classes are the means of two examples."""
-  process = algorithms.build_fed_avg(
-    _model_fn, client_optimizer=linear_task.sgd(0.1)
-  )
   client = linear_task.labelled_client([2, 0])
   weights = process.get_model_weights(process.initialize())
-  found = _computation(None)(
-    weights, [linear_task.client_data(0, client)['train']]
-  )
+  found = _found(None, [client], weights)
   z = _model_fn()(client.x, training=False)['embedding'].numpy()
-  np.testing.assert_allclose(
-    found['sums'], [z[1], np.zeros(3), z[0]], rtol=1e-5, atol=1e-6
+  linear_task.assert_close(found['sums'], np.array([z[1], np.zeros(3), z[0]]))
+
+
+def test_bad_arguments():
+  linear_task.assert_refused(
+    _computation,
+    ('num_clients', 0, 'at least 1, found 0'),
+    ('num_clients', 1.5, 'an integer, found 1.5', TypeError),
   )
-
-
-@pytest.mark.parametrize(
-  ('num_clients', 'error', 'message'),
-  [
-    (0, ValueError, 'num_clients must be at least 1, found 0'),
-    (1.5, TypeError, 'num_clients must be an integer, found 1.5'),
-  ],
-)
-def test_bad_arguments(num_clients, error, message):
-  with pytest.raises(error, match=message):
-    _computation(num_clients)
-
-
-def test_a_model_without_embedding_is_refused():
-  with pytest.raises(
-    ValueError, match="model_fn must .*'embedding'.* found logits only"
-  ):
-    algorithms.build_class_centroids(linear_task.model_fn)
-
-
-def test_something_that_is_no_model_function_is_refused():
-  with pytest.raises(TypeError, match='model_fn must be a function'):
-    algorithms.build_class_centroids(tf.keras.Sequential())
+  linear_task.assert_refused(
+    _computation,
+    ('model_fn', linear_task.model_fn, "'embedding'.* found logits only"),
+    ('model_fn', tf.keras.Sequential(), 'a function', TypeError),
+    num_clients=None,
+  )

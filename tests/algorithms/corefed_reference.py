@@ -1,12 +1,11 @@
-"""CoRe-Fed once more, in NumPy, for a network of two layers and full batches.
+"""CoRe-Fed in NumPy, for a network of two layers and full batches.
 
 Mukhtiar, Mahmood and Sheng, "CoRe-Fed: Bridging Collaborative and
 Representation Fairness via Federated Embedding Distillation" (AAAI 2026,
 https://arxiv.org/abs/2602.00647). Written from the paper's formulas, without
-anything of the library. Weights are a list of four arrays, the kernel and the
-bias of the first layer, whose output is the embedding, and those of the second.
-A client's memory is an entry of a dictionary, and the rounds are a list of
-sets, so nothing is indexed modulo anything.
+the library. Weights are a list of four arrays: the kernel and the bias of the
+first layer, whose output is the embedding, and of the second. A client's memory
+is an entry of a dictionary, and the rounds are a list of sets: no ring buffer.
 """
 
 import dataclasses
@@ -71,7 +70,7 @@ def _similarities(z, z_g, others, options):
 
 
 def contrastive_loss(z, z_g, others, options):
-  """Equation 6: the nearer to `z_g` and the farther from the others, the less.
+  """Equation 6: small close to `z_g` and far from the others.
 
   An empty denominator makes it 0.
   """
@@ -120,7 +119,7 @@ def embedding(weights, x, activation):
 
 
 def aligning_loss(z, target, z_g, others, options):
-  """What a client adds to the cross-entropy; `target`, its `r`, is constant."""
+  """A client's terms besides the cross-entropy; `target`, `r`, is constant."""
   contrast = contrastive_loss(z, z_g, others, options)
   distance = np.sum((z - target) ** 2)
   return (
@@ -130,7 +129,7 @@ def aligning_loss(z, target, z_g, others, options):
 
 
 def aligning_gradient(z, z_g, others, options):
-  """Of `aligning_loss` with respect to `z`, at its own target."""
+  """Of `aligning_loss` with respect to `z`, with the target computed at `z`."""
   contrast = contrastive_gradient(z, z_g, others, options)
   distance = z - refined(z, z_g, options.distillation_rate)
   return (
@@ -179,7 +178,7 @@ def gradient(weights, x, y, received, options):
 
 
 class Server:
-  """What the server remembers, and its rule.
+  """The server's memory and its rule.
 
   Attributes:
     weights: `w`, float64[d].
@@ -201,13 +200,13 @@ class Server:
     """One round.
 
     Args:
-      uploads: `(w_i, z_i)` by id, of those who are present.
+      uploads: `(w_i, z_i)` by id, of the clients present.
       learning_rate: `lr_t`.
       sizes: `n_i` by id, the weights of the variant without fairness.
 
     Returns:
-      A dictionary of what was found, vectors by client of the active set; None
-      if nobody is left.
+      A dictionary of measurements, vectors by client of the active set; None if
+      that is empty.
     """
     fresh = sorted(i for i in uploads if np.isfinite(_joined(uploads[i])).all())
     self.cohorts.append(set(fresh))
@@ -312,7 +311,7 @@ class CoreFed:
     return flatten(weights), embedding(weights, data.x, options.activation)
 
   def _received(self, i):
-    """`z_g` and what is known of all others, if there is something to send."""
+    """`z_g` and the others' embeddings, if there is something to send."""
     if self.options.alignment == 'server':
       return None
     if self.server.global_embedding is None:

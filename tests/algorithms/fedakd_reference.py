@@ -1,8 +1,8 @@
-"""FedAKD once more, in NumPy, for a linear model and full batches.
+"""FedAKD in NumPy, for a linear model and full batches.
 
-Written from the paper's formulas, without anything of the library, in float64,
-with gradients worked out by hand. Each phase is some steps on all of its
-examples, so nothing is random.
+Written from the paper's formulas, without the library, in float64, with
+gradients derived by hand. Each phase takes steps on all of its examples, so
+nothing is random.
 """
 
 import dataclasses
@@ -12,25 +12,26 @@ import numpy as np
 from tests.algorithms import numpy_reference
 
 
-def softmax(logits):
-  p = np.exp(logits - logits.max(axis=1, keepdims=True))
-  return p / p.sum(axis=1, keepdims=True)
-
-
 def cross_entropy(logits, y):
-  return -np.mean(np.log(softmax(logits)[np.arange(len(y)), y]))
+  return -np.mean(np.log(numpy_reference.softmax(logits)[np.arange(len(y)), y]))
 
 
 def distillation(student, teacher, temperature):
   """`Temp^2 mean_x sum_c q_c (ln q_c - ln p_c)`, of logits."""
-  p, q = (softmax(logits / temperature) for logits in (student, teacher))
+  p, q = (
+    numpy_reference.softmax(logits / temperature)
+    for logits in (student, teacher)
+  )
   return temperature**2 * np.mean(np.sum(q * np.log(q / p), axis=1))
 
 
 def slope(student, teacher, y, coefficient, temperature):
   """Of the cross-entropy and the distillation, by the student's logits."""
-  p, q = (softmax(logits / temperature) for logits in (student, teacher))
-  of_labels = softmax(student) - np.eye(student.shape[1])[y]
+  p, q = (
+    numpy_reference.softmax(logits / temperature)
+    for logits in (student, teacher)
+  )
+  of_labels = numpy_reference.softmax(student) - np.eye(student.shape[1])[y]
   return (of_labels + coefficient * temperature * (p - q)) / len(y)
 
 
@@ -53,7 +54,7 @@ class Options:
 
 
 def train(model, teacher, data, coefficient, options, learning_rate):
-  """The student after a phase, and what its steps found.
+  """The student after a phase, and its mean loss and accuracy.
 
   Args:
     model: The student.
@@ -104,12 +105,12 @@ class FedAkd:
     self._num_rounds = 0
 
   def next(self, clients):
-    """One round of those present, a dictionary from ids to data.
+    """One round of the clients present, a dictionary from ids to data.
 
     Returns:
       A dictionary from the ids of the clients that count to a dictionary: the
-      `size` of their data, how many examples were `selected` for going up, and
-      what `train` found going `up` and, if they did, `down`.
+      `size` of their data, the number of examples `selected` for the upward
+      phase, and the metrics of the phases `up` and, if it took place, `down`.
     """
     data = {
       i: (client.x.astype(np.float64), client.y)

@@ -1,11 +1,11 @@
-"""FedQuad and its baselines once more, in NumPy, for full batches.
+"""FedQuad and its baselines in NumPy, for full batches.
 
-Written from the formulas of FedQuad, of SupConFL, TripletFL, QuadrupletFL, MOON
-and FedProx, without anything of the library, in float64, with gradients worked
-out by hand. The encoder is linear, its output is the embedding, and so is the
-classifier on top: weights are a list of four arrays, the encoder's kernel and
-bias and the classifier's. Nothing is drawn: an example's positive and negatives
-are the next ones that will do.
+Written from the formulas of FedQuad, SupConFL, TripletFL, QuadrupletFL, MOON
+and FedProx, without the library, in float64, with gradients derived by hand.
+The encoder, whose output is the embedding, and the classifier on top are
+linear: weights are a list of four arrays, the encoder's kernel and bias and the
+classifier's. Nothing is drawn: the positive and the negatives of an example are
+the next ones of a suitable class.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ _LOSS_NAMES = {
 class Options:
   """A method, and what its builder's options mean.
 
-  `weight` is the factor on whatever the method adds to the cross-entropy, and
-  of `margins` the triplet loss has the first.
+  `weight` is the factor of the term that the method adds to the cross-entropy.
+  The triplet loss uses the first of the `margins`.
   """
 
   method: str
@@ -184,11 +184,11 @@ def local_loss(weights, data, options, received, previous=None):
     data: The client's.
     options: Options.
     received: The model that the round began with.
-    previous: For MOON the client's own last model, or None.
+    previous: For MOON the client's last model, or None.
 
   Returns:
-    A dictionary of the loss and of the metrics, and the loss's gradient in the
-    form of weights.
+    A dictionary of the loss and the metrics, and the gradient of the loss, a
+    list like the weights.
   """
   z, y = embeddings(weights, data.x), data.y
   entropy, d_logits, accuracy = cross_entropy(z @ weights[2] + weights[3], y)
@@ -248,7 +248,7 @@ class Federation:
 
   Attributes:
     weights: The global model.
-    previous: MOON's clients' own last models by id.
+    previous: The last models of MOON's clients by id.
   """
 
   def __init__(self, weights, method, **options):

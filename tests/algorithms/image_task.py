@@ -1,4 +1,4 @@
-"""The tiny task with its features laid out as images of two by two pixels."""
+"""The linear task with its features arranged as images of 2 x 2 pixels."""
 
 import dataclasses
 
@@ -10,14 +10,14 @@ SHAPE = (2, 2, 1)
 
 
 def model_fn():
-  """The linear classifier, of images."""
+  """The linear classifier of images."""
   x = tf.keras.Input(SHAPE)
   flat = tf.keras.layers.Flatten()(x)
   return tf.keras.Model(x, linear_task.model_fn()(flat))
 
 
 def embedding_model_fn():
-  """The same with the pixels, doubled, as its embedding."""
+  """The same with the doubled pixels as its embedding."""
   x = tf.keras.Input(SHAPE)
   double = tf.keras.layers.Dense(
     linear_task.NUM_FEATURES, kernel_initializer=tf.initializers.Identity(2.0)

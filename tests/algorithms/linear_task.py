@@ -1,8 +1,10 @@
-"""A tiny task that the library and the NumPy reference both can run."""
+"""A small task that both the library and the NumPy references can run."""
 
 import functools
+import re
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -15,8 +17,15 @@ EMBEDDING_SIZE = 3
 sgd = tff.learning.optimizers.build_sgdm
 
 
+def parametrize_options(*cases):
+  """Parametrizes `options`: the first case is in the fast tier."""
+  first, *others = cases
+  full = [pytest.param(case, marks=pytest.mark.full) for case in others]
+  return pytest.mark.parametrize('options', [first, *full], ids=str)
+
+
 def model_fn():
-  """A linear classifier with fixed first weights."""
+  """A linear classifier with fixed initial weights."""
   x = tf.keras.Input([NUM_FEATURES])
   kernel = np.linspace(-1, 1, NUM_FEATURES * NUM_CLASSES).reshape(
     NUM_FEATURES, NUM_CLASSES
@@ -36,7 +45,7 @@ def batch_norm_model_fn():
 
 
 def embedding_model_fn():
-  """A linear encoder and a linear classifier, with fixed first weights."""
+  """A linear encoder and a linear classifier with fixed initial weights."""
   rng = np.random.default_rng(3)
 
   def dense(rows, columns):
@@ -58,13 +67,13 @@ def embedding_behind_batch_norm_model_fn(dropout_rate=0.0):
 
 
 def initial_model() -> numpy_reference.Linear:
-  """`model_fn`'s first weights."""
+  """The initial weights of `model_fn`."""
   kernel, bias = model_fn().get_weights()
   return numpy_reference.Linear(kernel.astype(np.float64), bias)
 
 
 def make_clients(sizes, *, holdout=10, seed=0):
-  """Clients whose labels depend on x and on a noise that differs by client."""
+  """Clients whose labels depend on x and on noise that grows with the id."""
   rng = np.random.default_rng(seed)
   truth = rng.normal(size=[NUM_FEATURES, NUM_CLASSES])
   clients = []
@@ -80,7 +89,7 @@ def make_clients(sizes, *, holdout=10, seed=0):
 
 
 def labelled_client(labels, seed=0):
-  """A client with these labels, which its inputs do not tell."""
+  """A client with these labels and unrelated inputs."""
   rng = np.random.default_rng(seed)
   x = rng.normal(size=[len(labels), NUM_FEATURES]).astype(np.float32)
   y = np.array(labels, np.int64)
@@ -88,10 +97,15 @@ def labelled_client(labels, seed=0):
 
 
 def make_validation(models, right, *, wrong=0):
-  """Examples of which `models[j]`, and no other, has just `right[j]` right.
+  """Examples that exactly one model classifies correctly.
 
-  Further `wrong` examples are ones that nobody has right. No logits are nearly
-  equal, so rounding can not matter.
+  Args:
+    models: References, `Linear`.
+    right: For each model, how many examples only it classifies correctly.
+    wrong: Number of further examples that every model gets wrong.
+
+  Returns:
+    Arrays (x, y). No two logits are nearly equal, so rounding does not matter.
   """
   rng = np.random.default_rng(0)
   x = rng.normal(size=[5000, NUM_FEATURES]).astype(np.float32)
@@ -105,22 +119,67 @@ def make_validation(models, right, *, wrong=0):
   for j, count in enumerate(right):
     alone = clear & (votes[predicted[j], np.arange(len(x))] == 1)
     chosen += [(i, predicted[j][i]) for i in np.flatnonzero(alone)[:count]]
-  nobody = np.flatnonzero(clear & (votes.min(axis=0) == 0))[:wrong]
-  chosen += [(i, votes[:, i].argmin()) for i in nobody]
+  missed = np.flatnonzero(clear & (votes.min(axis=0) == 0))[:wrong]
+  chosen += [(i, votes[:, i].argmin()) for i in missed]
   assert len(chosen) == sum(right) + wrong
   rows, y = np.transpose(chosen)
   return x[rows], y
 
 
+def build_process(
+  build, model_fn=model_fn, *, learning_rate=0.1, decay=1.0, **options
+):
+  """A process for full batches.
+
+  Args:
+    build: The method's builder.
+    model_fn: The model.
+    learning_rate: Of the clients' plain SGD.
+    decay: Factor on the learning rate per round.
+    **options: For the builder.
+  """
+
+  def learning_rate_fn(round_number):
+    return learning_rate * decay ** tf.cast(round_number, tf.float32)
+
+  if decay != 1:
+    options['client_learning_rate_fn'] = learning_rate_fn
+  return build(
+    model_fn,
+    **{'client_optimizer': sgd(learning_rate), 'batch_size': 50, **options},
+  )
+
+
 def client_data(client_id, data):
-  """A client's data in the structured form of the contract."""
+  """A client's data in the form that processes take."""
   return client.build_client_data(
     client_id, (data.x, data.y), (data.holdout_x, data.holdout_y)
   )
 
 
+def pick(clients, ids):
+  """Some of the clients, as a dictionary from ids to data."""
+  return {i: clients[i] for i in ids}
+
+
+def next_round(process, state, clients):
+  """Runs a round.
+
+  Args:
+    process: Of clients with ids.
+    state: The state before.
+    clients: A dictionary from ids to data. It is passed in reverse: the order
+      of the clients must not matter.
+
+  Returns:
+    The output.
+  """
+  data = [client_data(i, clients[i]) for i in reversed(clients)]
+  return process.next(state, data)
+
+
 def run(process, clients, cohorts):
-  """Trains a round with each cohort, and returns what the last one gave."""
+  """Trains a round with each cohort, and returns the last output."""
   state = process.initialize()
   for cohort in cohorts:
     data = [client_data(i, clients[i]) for i in cohort]
@@ -129,16 +188,72 @@ def run(process, clients, cohorts):
   return output
 
 
+def reports(output):
+  """The clients' reports by name, ordered by client id."""
+  found = output.metrics['client_work']['clients']
+  order = np.argsort(found['client_id'])
+  return {name: value[order] for name, value in found.items()}
+
+
+def client_vectors(structure):
+  """Tensors `[N, ...]`, such as a client table's, as float64[N, d]."""
+  leaves = tf.nest.flatten(structure)
+  rows = [np.reshape(leaf, [len(leaf), -1]) for leaf in leaves]
+  return np.concatenate(rows, axis=1).astype(np.float64)
+
+
+def vector(structure):
+  """Tensors as one vector, float64[d]."""
+  leaves = [np.asarray(leaf)[np.newaxis] for leaf in tf.nest.flatten(structure)]
+  return client_vectors(leaves)[0]
+
+
+def weights(process, state):
+  """The trainable weights of the global model, float64[d]."""
+  return vector(process.get_model_weights(state).trainable)
+
+
+def client_weights(process, state):
+  """The trainable weights of all clients' models, float64[N, d]."""
+  return client_vectors(process.client_model_table(state).trainable)
+
+
+def assert_close(found, expected, rtol=1e-5, atol=1e-6):
+  """Two structures hold nearly the same."""
+  for a, b in zip(
+    tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
+  ):
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
 def assert_model(weights, expected, rtol=1e-5):
   """The trainable weights are those of a reference model."""
-  kernel, bias = weights.trainable
-  np.testing.assert_allclose(kernel, expected.kernel, rtol=rtol, atol=1e-6)
-  np.testing.assert_allclose(bias, expected.bias, rtol=rtol, atol=1e-6)
+  assert_close(weights.trainable, [expected.kernel, expected.bias], rtol)
 
 
 def assert_equal(one, other):
-  """Two structures hold the same, bit for bit."""
+  """Two structures are equal bit for bit."""
   tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+def assert_refused(build, *rows, **arguments):
+  """`build` refuses each of some arguments.
+
+  Args:
+    build: The function.
+    *rows: Tuples `(name, value, what)` or `(name, value, what, error)`: the
+      message says `name must ... what`, a regular expression. The default error
+      is ValueError.
+    **arguments: Passed each time, unless a row replaces them.
+  """
+  for name, value, what, *error in rows:
+    try:
+      build(**{**arguments, name: value})
+    except (error or [ValueError])[0] as found:
+      message = str(found)
+    else:
+      raise AssertionError(f'{name}={value!r} was accepted.')
+    assert re.search(f'{name} must .*{what}', message), (name, value, message)
 
 
 def assert_rounds(process, reference, rounds):
@@ -154,28 +269,22 @@ def assert_rounds(process, reference, rounds):
   """
   state, outputs = process.initialize(), []
   for clients in rounds:
-    data = [client_data(i, c) for i, c in clients.items()]
-    outputs.append(process.next(state, data))
+    outputs.append(next_round(process, state, clients))
     state = outputs[-1].state
     expected = reference.next(clients)
-    for a, b in zip(
-      process.get_model_weights(state).trainable,
-      reference.weights,
-      strict=True,
-    ):
-      np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     found = outputs[-1].metrics['client_work']
     names = {n for n in found if n != 'clients' and not n.startswith('num_')}
     assert names == set(expected)
+    assert_close(process.get_model_weights(state).trainable, reference.weights)
     for name, value in expected.items():
-      np.testing.assert_allclose(
-        found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
-      )
+      assert found[name] == pytest.approx(value, rel=1e-5, abs=1e-6), name
   return outputs
 
 
 def decaying_optimizer(name):
-  """'sgd' with momentum, or 'adam', with coupled weight decay."""
+  """'sgd' with momentum, or 'adam', with coupled weight decay; 'plain' SGD."""
+  if name == 'plain':
+    return sgd(0.1)
   optimizers = {
     'sgd': sgd(0.05, momentum=0.9),
     'adam': tff.learning.optimizers.build_adam(0.01),
@@ -183,31 +292,39 @@ def decaying_optimizer(name):
   return client.with_weight_decay(optimizers[name], 0.1)
 
 
-def assert_is_fed_avg(build, optimizer, **options):
-  """Two rounds equal FedAvg's bit for bit, weights and metrics.
+def assert_is_fed_avg(
+  build, optimizer, *, uniform=False, only_weights=False, **options
+):
+  """Two rounds are equal to FedAvg's bit for bit, weights and metrics.
 
-  Minibatches, dropout, batch normalisation and weight decay included.
+  With minibatches, dropout, batch normalisation, weight decay and focal loss.
 
   Args:
     build: The method's builder.
     optimizer: As for `decaying_optimizer`.
-    **options: For the builder alone.
+    uniform: As for `build_fed_avg`.
+    only_weights: Whether to compare no metrics.
+    **options: For the method's builder alone.
   """
   for one, other in zip(
-    _regularised_rounds(build, optimizer, **options),
-    _fed_avg_rounds(optimizer),
+    regularised_rounds(build, optimizer, **options),
+    regularised_rounds(algorithms.build_fed_avg, optimizer, uniform=uniform),
     strict=True,
   ):
-    assert_equal(one, other)
+    assert_equal(one[: 2 - only_weights], other[: 2 - only_weights])
 
 
 @functools.cache
-def _fed_avg_rounds(optimizer):
-  return _regularised_rounds(algorithms.build_fed_avg, optimizer)
+def regularised_rounds(build, optimizer, **options):
+  """Global weights and the clients' metrics after each of two rounds.
 
+  With minibatches, dropout, batch normalisation and focal loss.
 
-def _regularised_rounds(build, optimizer, **options):
-  """Weights and the clients' metrics after each of two rounds."""
+  Args:
+    build: The method's builder.
+    optimizer: As for `decaying_optimizer`.
+    **options: For the builder.
+  """
   clients = make_clients((5, 9, 12))
   process = build(
     functools.partial(embedding_behind_batch_norm_model_fn, 0.5),
@@ -215,6 +332,8 @@ def _regularised_rounds(build, optimizer, **options):
     client_optimizer=decaying_optimizer(optimizer),
     local_epochs=2,
     batch_size=4,
+    seed=3,
+    focal_gamma=0.5,
     **options,
   )
   state, found = process.initialize(), []

@@ -1,8 +1,8 @@
-"""The methods once more, in NumPy, for a linear model and full batches.
+"""Independent NumPy implementations for a linear model and full batches.
 
-Written from the papers' formulas, without anything of the library: logits are
-`x W + b`, gradients are worked out by hand, and a full batch makes the order of
-examples irrelevant, so nothing is random.
+Written from the papers' formulas, without the library: logits are `x W + b`,
+gradients are derived by hand, and a full batch makes the order of the examples
+irrelevant, so nothing is random.
 """
 
 import dataclasses
@@ -16,6 +16,17 @@ class Linear:
 
   kernel: np.ndarray
   bias: np.ndarray
+
+  @classmethod
+  def of(cls, vector, num_classes=3):
+    """The inverse of `vector`."""
+    kernel, bias = vector[:-num_classes], vector[-num_classes:]
+    return cls(kernel.reshape(-1, num_classes), bias)
+
+  @property
+  def vector(self):
+    """The kernel row by row, then the bias."""
+    return np.concatenate([np.ravel(self.kernel), self.bias])
 
   def logits(self, x):
     return x @ self.kernel + self.bias
@@ -43,11 +54,19 @@ def weighted_mean(clients_models, weights):
   return total
 
 
+def softmax(logits):
+  p = np.exp(logits - logits.max(axis=1, keepdims=True))
+  return p / p.sum(axis=1, keepdims=True)
+
+
+def cross_entropies(model, x, y):
+  """The cross-entropy of each example."""
+  return -np.log(softmax(model.logits(x))[np.arange(len(y)), y])
+
+
 def focal_gradient(model, x, y, gamma):
   """Of `mean(-(1 - p)^gamma ln p)`, p the probability of the true class."""
-  z = model.logits(x)
-  p = np.exp(z - z.max(axis=1, keepdims=True))
-  p /= p.sum(axis=1, keepdims=True)
+  p = softmax(model.logits(x))
   true = np.eye(p.shape[1])[y]
   p_true = (p * true).sum(axis=1, keepdims=True)
   # dL/dp times p, since dp/dz = p (true - p).
@@ -103,7 +122,7 @@ def fedaboost_round(
   threshold,
   boosting=True,
 ):
-  """One round; `clients` maps ids to data, `weight` and `gamma` change."""
+  """One round; `clients` maps ids to data; changes `weight` and `gamma`."""
   trained, alphas = [], {}
   for j, c in clients.items():
     num_classes = len(set(c.y) | set(c.holdout_y))

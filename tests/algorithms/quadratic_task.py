@@ -11,7 +11,7 @@ from tff_fair import client
 
 
 def build_process(build):
-  """A process of them, with two steps a round at the rate .1.
+  """A process for them, with two steps a round and a learning rate of .1.
 
   Args:
     build: The builder of a method that minimises `classification_objective`.
@@ -27,22 +27,22 @@ def build_process(build):
 
 def make_data():
   """Their data, with a = 0 and a = 4."""
-  nobody = np.zeros([0, 1], np.float32), np.zeros([0], np.int32)
+  empty = np.zeros([0, 1], np.float32), np.zeros([0], np.int32)
   return [
-    client.build_client_data(i, (np.full([1, 1], a, np.float32), [0]), nobody)
+    client.build_client_data(i, (np.full([1, 1], a, np.float32), [0]), empty)
     for i, a in enumerate((0.0, 4.0))
   ]
 
 
 def _scalar_model():
-  """One weight, at first 1, whose logits nobody heeds."""
+  """One weight, initially 1; its logits are not used."""
   x = tf.keras.Input([1])
   dense = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer='ones')
   return tf.keras.Model(x, tf.keras.layers.Concatenate()([dense(x), x]))
 
 
 def _quadratic(focal_gamma):
-  """`(w - a)^2 / 2`, where all of a client's inputs are a."""
+  """`(w - a)^2 / 2`, where all inputs of a client are a."""
   del focal_gamma  # Unused.
 
   def compute(forward, batch, context):

@@ -1,22 +1,24 @@
-"""CGSV, FedAVE, FedSAC and pFedCK once more, in NumPy, for full batches.
+"""CGSV, FedAVE, FedSAC and pFedCK in NumPy, for full batches.
 
-Written from the methods' formulas, without anything of the library: layers are
-dense and without activation, gradients are worked out by hand, and a full batch
-makes the order of examples irrelevant, so nothing is random. A model is one
-vector: of each layer the kernel row by row, then the bias.
+Written from the methods' formulas, without the library: layers are dense and
+without activation, gradients are derived by hand, and a full batch makes the
+order of the examples irrelevant, so nothing is random. A model is one vector:
+for each layer the kernel row by row, then the bias.
 """
 
 import dataclasses
 
 import numpy as np
 
-# Losses are measured over minibatches of so many examples.
+from tests.algorithms import numpy_reference
+
+# Number of examples in a minibatch over which losses are measured.
 _BATCH_SIZE = 64
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-  """Dense layers of these widths, the first of which is that of the input."""
+  """Dense layers of these widths; the first is that of the input."""
 
   widths: tuple[int, ...]
 
@@ -40,13 +42,14 @@ class Network:
     return values
 
   def gradient(self, vector, values, slope, hidden_slope=0.0):
-    """By the weights, from the loss's slopes.
+    """With respect to the weights, from the slopes of the loss.
 
     Args:
       vector: The model.
       values: From `forward`.
-      slope: The derivative by the logits, [n, classes].
-      hidden_slope: The derivative by the last layer's input, directly.
+      slope: The derivative with respect to the logits, [n, classes].
+      hidden_slope: The direct derivative with respect to the last layer's
+        input.
 
     Returns:
       The gradient, a vector.
@@ -62,7 +65,7 @@ class Network:
 
   def cross_entropy(self, vector, x, y):
     """Of every example."""
-    p = softmax(self.forward(vector, x)[-1])
+    p = numpy_reference.softmax(self.forward(vector, x)[-1])
     return -np.log(p[np.arange(len(y)), y])
 
   def accuracy(self, vector, x, y):
@@ -80,19 +83,14 @@ class Network:
     return vector
 
 
-def softmax(logits):
-  p = np.exp(logits - logits.max(axis=1, keepdims=True))
-  return p / p.sum(axis=1, keepdims=True)
-
-
 def cross_entropy_slope(logits, y):
-  """Of the mean over the examples, by the logits."""
-  return (softmax(logits) - np.eye(logits.shape[1])[y]) / len(y)
+  """Of the mean over the examples, with respect to the logits."""
+  return (numpy_reference.softmax(logits) - np.eye(logits.shape[1])[y]) / len(y)
 
 
 def largest(vector, count):
-  """The entries of largest magnitude, of equals the first, 0 elsewhere."""
-  # `lexsort` leaves equals in their order.
+  """The entries of largest magnitude, of ties the first, 0 elsewhere."""
+  # `lexsort` keeps the order of ties.
   kept = np.lexsort([-np.abs(vector)])[: int(count)]
   result = np.zeros_like(vector)
   result[kept] = vector[kept]
@@ -105,7 +103,7 @@ def top(vector, share):
 
 
 def top_layer(network, vector, share):
-  """The same by variable, `ceil(share * size)` of each."""
+  """The same for each variable, `ceil(share * size)` of it."""
   return np.concatenate(
     [
       largest(part.ravel(), np.ceil(share * part.size))
@@ -144,7 +142,7 @@ def loss_divergence(mine, servers):
 
 
 def similarities(divergences):
-  """`k_i`; who has no divergence has the largest of the others'."""
+  """`k_i`; a missing divergence counts as the largest of the others."""
   worst = max((d for d in divergences if d is not None), default=1.0)
   divergences = [worst if d is None else d for d in divergences]
   inverse = 1 / (np.array(divergences) + 1e-12)
@@ -152,13 +150,13 @@ def similarities(divergences):
 
 
 def submodel_reputations(contributions, beta):
-  """`r_i`, the best of which is 100."""
+  """`r_i`; the best is 100."""
   contributions = np.asarray(contributions)
   return 100 * np.exp(beta * (contributions - contributions.max()))
 
 
 def neuron_masks(importances, reputations):
-  """Bool[clients, neurons]: the least important, as far as they are earned."""
+  """Bool[clients, neurons]: the least important ones within the budget."""
   order = np.lexsort([importances])
   sums = np.cumsum(importances[order])
   masks = np.zeros((len(reputations), len(importances)), bool)
@@ -168,14 +166,14 @@ def neuron_masks(importances, reputations):
 
 
 def entrywise_mean(values, masks, old):
-  """Over who holds an entry; the old value where nobody does."""
+  """Over the clients that hold an entry; the old value if there is none."""
   holders = masks.sum(axis=0)
   total = np.sum(values * masks, axis=0)
   return np.where(holders, total / np.maximum(holders, 1), old)
 
 
 def clusters(updates, number):
-  """Average linkage on `1 - cos`, one merger after the other.
+  """Average linkage on `1 - cos`, one merge at a time.
 
   Args:
     updates: [rows, d]; a row of zeros is a cluster of its own.
@@ -200,7 +198,7 @@ def clusters(updates, number):
 
 
 def mutual_slopes(values, other, y, kl_weight, feature_weight, temperature=1.0):
-  """Slopes of one model's loss in pFedCK, by the logits and by the features.
+  """Slopes of a model's loss in pFedCK, of the logits and of the features.
 
   Args:
     values: From `forward` of the model.
@@ -214,8 +212,10 @@ def mutual_slopes(values, other, y, kl_weight, feature_weight, temperature=1.0):
     Both slopes.
   """
   slope = cross_entropy_slope(values[-1], y)
-  # KL(q || p) by the logits of p, each by T, is p - q.
-  gap = softmax(values[-1] / temperature) - softmax(other[-1] / temperature)
+  # The derivative of KL(q || p) with respect to p's logits / T is p - q.
+  gap = numpy_reference.softmax(
+    values[-1] / temperature
+  ) - numpy_reference.softmax(other[-1] / temperature)
   features = values[-2] - other[-2]
   return (
     slope + kl_weight * gap / (temperature * len(y)),
@@ -240,8 +240,8 @@ class Training:
       masks: [m, d], or None.
 
     Returns:
-      The updates [m, d], 0 where one is not finite, and numbers of examples,
-      likewise.
+      The updates [m, d] and the numbers of examples [m], both 0 where an update
+      is not finite.
     """
     masks = np.ones_like(starts) if masks is None else masks
     rows = []
@@ -261,13 +261,13 @@ class Training:
 
 
 class _Rewarding:
-  """A server that adds to every client's model a part of an aggregate.
+  """A server that adds part of an aggregate to every client's model.
 
   Attributes:
     weights: w, [d].
-    models: What clients have at the end of a round, [N, d].
+    models: The clients' models at the end of a round, [N, d].
     reputations: r, [N].
-    shares: Of the aggregate that each got in the last round, [N].
+    shares: The share of the aggregate each got in the last round, [N].
   """
 
   def __init__(self, training, model, num_clients, original):
@@ -322,7 +322,7 @@ class Cgsv(_Rewarding):
     self._altruism = altruism
 
   def next(self, clients):
-    """One round of who is present, a dictionary from ids to data."""
+    """One round of the clients present, a dictionary from ids to data."""
     ids = np.array(sorted(clients))
     _, updates, numbers = self._updates(ids, [clients[i] for i in ids])
     before = self.reputations[ids]
@@ -366,7 +366,7 @@ class FedAve(_Rewarding):
     self._upload, self._base = upload_fraction, download_base
 
   def next(self, clients):
-    """One round of who is present, a dictionary from ids to data."""
+    """One round of the clients present, a dictionary from ids to data."""
     ids = np.array(sorted(clients))
     data = [clients[i] for i in ids]
     starts, updates, numbers = self._updates(ids, data)
@@ -428,8 +428,8 @@ class FedSac:
 
   Attributes:
     weights: w, [d].
-    masks: Bool[N, H], of the round that begins.
-    importances: When the masks were last made, [H].
+    masks: Bool[N, H], of the next round.
+    importances: Those of the last masks, [H].
   """
 
   def __init__(
@@ -460,14 +460,14 @@ class FedSac:
     return self.weights * self.entries(self.masks)
 
   def entries(self, masks):
-    """The masks of all weights, [m, d], from those of the neurons."""
+    """The masks of all weights, [m, d], from the masks of the neurons."""
     size, hidden, classes = self._training.network.widths
     head = np.ones((len(masks), (hidden + 1) * classes))
     # The kernel, row by row, and the bias have a column for each neuron.
     return np.hstack([np.tile(masks, size + 1), head])
 
   def next(self, clients):
-    """One round of who is present, a dictionary from ids to data."""
+    """One round of the clients present, a dictionary from ids to data."""
     ids = np.array(sorted(clients))
     masks = self.entries(self.masks[ids])
     starts = np.tile(self.weights, (len(ids), 1))
@@ -515,12 +515,12 @@ class FedSac:
 
 
 class PFedCk:
-  """pFedCK, whose features are the last layer's input.
+  """pFedCK; the features are the last layer's input.
 
   Attributes:
     interactions: s_i, [N, d].
     models: p_i, [N, d].
-    weights: The mean of the s_i that were sent in the last round.
+    weights: The mean of the s_i sent in the last round.
     clusters: In the last round, a list of lists of clients.
   """
 
@@ -548,7 +548,7 @@ class PFedCk:
     self._num_clusters = num_clusters
 
   def next(self, clients):
-    """One round of who is present, a dictionary from ids to data."""
+    """One round of the clients present, a dictionary from ids to data."""
     ids = np.array(sorted(clients))
     before = self.interactions[ids]
     for i in ids:
@@ -583,15 +583,3 @@ class PFedCk:
       shared = shared - self._training.learning_rate * steps[0]
       personal = personal - self._training.learning_rate * steps[1]
     return shared, personal
-
-
-def rows(structure):
-  """Tensors `[N, ...]` as float64[N, d], variables in their order."""
-  return np.concatenate(
-    [np.reshape(leaf, [len(leaf), -1]) for leaf in structure], axis=1
-  ).astype(np.float64)
-
-
-def vector(structure):
-  """Tensors as one vector, variables in their order."""
-  return rows([np.asarray(leaf)[np.newaxis] for leaf in structure])[0]

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import refusals
 from tff_fair import client
 
 _IDS = (3, 1, 4, 5, 9, 2, 6)
@@ -92,25 +93,26 @@ def test_two_sources_do_not_mix(source):
   assert list(other.iterator().select(1)[0].as_numpy_iterator()) == [7]
 
 
-@pytest.mark.parametrize('k', [0, 8])
-def test_the_number_of_clients_must_be_one_that_there_are(source, k):
-  with pytest.raises(ValueError, match=rf'^k must be in 1\.\.7, found {k}\.$'):
-    source.iterator().select(k)
-
-
-@pytest.mark.parametrize(
-  ('arguments', 'options', 'error', 'message'),
-  [
-    ((_client_data, []), {}, ValueError, '^client_ids must name at least one'),
-    ((3, _IDS), {}, TypeError, '^client_data_fn must be a function'),
-    ((_client_data, _IDS), {'seed': -1}, ValueError, r'^seed must be in 0\.\.'),
-    ((_client_data, _IDS), {'seed': 2**32}, ValueError, '^seed must be in 0'),
-    ((_client_data, _IDS), {'seed': 0.5}, TypeError, '^seed must be an integ'),
-  ],
-)
-def test_what_it_refuses(arguments, options, error, message):
-  with pytest.raises(error, match=message):
-    client.ClientDataSource(*arguments, **options)
+def test_arguments_that_are_refused(source):
+  refusals.check(
+    source.iterator().select,
+    [
+      ({'k': k}, ValueError, rf'^k must be in 1\.\.7, found {k}\.$')
+      for k in (0, 8)
+    ],
+  )
+  refusals.check(
+    client.ClientDataSource,
+    [
+      ({'client_ids': []}, ValueError, '^client_ids must name at least one'),
+      ({'client_data_fn': 3}, TypeError, '^client_data_fn must be a function'),
+      ({'seed': -1}, ValueError, r'^seed must be in 0\.\.'),
+      ({'seed': 2**32}, ValueError, r'^seed must be in 0\.\.'),
+      ({'seed': 0.5}, TypeError, '^seed must be an integer'),
+    ],
+    client_data_fn=_client_data,
+    client_ids=_IDS,
+  )
 
 
 def test_data_may_be_nested():

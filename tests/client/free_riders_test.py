@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import refusals
 from tff_fair import client
 
 _LIKE = [np.zeros([40, 50], np.float32), np.zeros(30, np.float32)]
@@ -50,7 +51,7 @@ def test_include():
 
 
 @pytest.mark.parametrize('without_data', [True, False])
-def test_wraps_any_client(without_data):
+def test_wraps_any_client_update(without_data):
   weights = tff.learning.models.ModelWeights
 
   def client_update(model, row, examples, seed, learning_rate):
@@ -74,13 +75,13 @@ def test_wraps_any_client(without_data):
       key=tf.constant(client_id), train=collections.OrderedDict(y=labels)
     )
     output = wrapped((), tf.constant(4), examples, _SEED, None)
-    rides = client_id == 1
-    assert bool(output.active) == (rides or not without_data)
-    assert output.row == (4 if rides else 5)
+    is_free_rider = client_id == 1
+    assert bool(output.active) == (is_free_rider or not without_data)
+    assert output.row == (4 if is_free_rider else 5)
     assert output.update_weight == 7
-    assert output.report['free_rider'] == rides
+    assert output.report['free_rider'] == is_free_rider
     (update,), (statistics,) = output.update.trainable, output.update[1]
-    if rides:
+    if is_free_rider:
       assert 0.01 < np.abs(update).max() <= 0.1
       np.testing.assert_array_equal(statistics, [0])
     else:
@@ -88,16 +89,20 @@ def test_wraps_any_client(without_data):
       np.testing.assert_array_equal(statistics, [1])
 
 
-@pytest.mark.parametrize(
-  ('arguments', 'error', 'message'),
-  [
-    ({'client_ids': (-1,)}, ValueError, 'The id of a free rider must be at le'),
-    ({'client_ids': ('a',)}, TypeError, 'The id of a free rider must be an in'),
-    ({'kind': 'lazy'}, ValueError, 'kind must be one of'),
-    ({'bound': 0}, ValueError, 'bound must be positive, found 0'),
-    ({'bound': float('nan')}, ValueError, 'bound must be finite'),
-  ],
-)
-def test_bad_arguments(arguments, error, message):
-  with pytest.raises(error, match=message):
-    client.FreeRiders(**{'client_ids': (0,), **arguments})
+def test_arguments_that_are_refused():
+  wrong = (TypeError, ValueError)
+  refusals.check(
+    client.FreeRiders,
+    [
+      *(
+        ({'client_ids': (bad,)}, wrong, '^The id of a free rider must be .*fou')
+        for bad in (-1, 0.5, '0', None)
+      ),
+      ({'kind': 'lazy'}, ValueError, '^kind must be one of'),
+      *(
+        ({'bound': bad}, wrong, '^bound must be .* found')
+        for bad in (0, -1.0, np.nan, np.inf, '1', None, True)
+      ),
+    ],
+    client_ids=(0,),
+  )

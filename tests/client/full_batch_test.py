@@ -1,9 +1,9 @@
 import collections
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
+from tests import refusals
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
 from tff_fair import client
@@ -25,23 +25,21 @@ def _loss(model, data):
   return np.mean(np.log(np.exp(logits).sum(axis=1)) - true)
 
 
-@pytest.mark.parametrize('batch_size', [3, 7, 200])
-def test_against_numpy(batch_size):
+def test_against_numpy():
   (data,) = linear_task.make_clients([7])
   model = linear_task.initial_model()
-  gradient, metrics = client.mean_gradient(
-    _MODEL, _MODEL.initial_weights, _examples(data), batch_size
-  )
-  expected = numpy_reference.focal_gradient(model, data.x, data.y, 0.0)
-  np.testing.assert_allclose(gradient[0], expected.kernel, atol=1e-6)
-  np.testing.assert_allclose(gradient[1], expected.bias, atol=1e-6)
-  loss = client.mean_loss(
-    _MODEL, _MODEL.initial_weights, _examples(data), batch_size
-  )
-  np.testing.assert_allclose(loss, _loss(model, data), rtol=1e-6)
-  assert metrics['loss'] == loss
   right = model.logits(data.x).argmax(axis=1) == data.y
-  np.testing.assert_allclose(metrics['accuracy'], right.mean(), rtol=1e-6)
+  for batch_size in (3, 7, 200):
+    arguments = _MODEL, _MODEL.initial_weights, _examples(data), batch_size
+    for gamma in (0.0, 1.5):
+      gradient, metrics = client.mean_gradient(*arguments, gamma)
+      expected = numpy_reference.focal_gradient(model, data.x, data.y, gamma)
+      np.testing.assert_allclose(gradient[0], expected.kernel, atol=1e-6)
+      np.testing.assert_allclose(gradient[1], expected.bias, atol=1e-6)
+      assert metrics['loss'] == client.mean_loss(*arguments, gamma)
+    loss = client.mean_loss(*arguments)
+    np.testing.assert_allclose(loss, _loss(model, data), rtol=1e-6)
+    np.testing.assert_allclose(metrics['accuracy'], right.mean(), rtol=1e-6)
 
 
 def test_the_gradient_of_an_embedding_by_hand():
@@ -87,53 +85,44 @@ def test_inference_mode():
 _SIZES = {0: [], 3: [3], 4: [4], 7: [4, 3], 8: [4, 4], 9: [4, 4, 1]}
 
 
-def _squares(x):
-  return x**2
-
-
-@pytest.mark.parametrize('wrap', [lambda fn: fn, tf.function])
-@pytest.mark.parametrize('size', list(_SIZES))
-def test_mapping_is_in_place_whatever_the_batches(size, wrap):
-  x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
-  run = wrap(lambda x: full_batch.map_over_batches(_squares, x, [2], 4))
-  found = run(tf.constant(x))
-  assert found.dtype == tf.float32
-  np.testing.assert_array_equal(found, x**2)
-
-
-@pytest.mark.parametrize('output_shape', [[], [1], [2, 3]])
-def test_mapping_to_outputs_of_other_shapes(output_shape):
-  """One trace serves every number of examples."""
-  scales = np.arange(1, 1 + np.prod(output_shape), dtype=np.float32)
-  scales = scales.reshape(output_shape)
-
-  def fn(batch):
-    return tf.tensordot(tf.reduce_sum(batch, axis=1), scales, axes=0)
-
-  run = tf.function(
-    lambda x: full_batch.map_over_batches(fn, x, output_shape, 4),
-    input_signature=[tf.TensorSpec([None, 2], tf.float32)],
-  )
-  assert run.get_concrete_function().structured_outputs.shape.as_list() == [
-    None,
-    *output_shape,
-  ]
-  for size in _SIZES:
-    x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
-    expected = np.multiply.outer(x.sum(axis=1), scales)
-    np.testing.assert_array_equal(run(x), expected)
-
-
-@pytest.mark.parametrize('size', [size for size in _SIZES if size])
-def test_mapping_takes_no_more_than_a_batch_at_once(size):
+def test_mapping():
   taken = []
 
-  def fn(batch):
-    taken.append(len(batch))
-    return batch
+  def square(x):
+    taken.append(len(x))
+    return x**2
 
-  full_batch.map_over_batches(fn, tf.zeros([size, 2]), [2], 4)
-  assert taken == _SIZES[size]
+  for size, batches in _SIZES.items():
+    x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+    taken.clear()
+    found = full_batch.map_over_batches(square, tf.constant(x), [2], 4)
+    assert found.dtype == tf.float32
+    np.testing.assert_array_equal(found, x**2)
+    # No more than a batch at once.
+    assert taken == batches
+
+
+def test_mapping_to_outputs_of_other_shapes():
+  """One trace serves every number of examples."""
+  for output_shape in ([], [2, 3]):
+    scales = np.arange(1, 1 + np.prod(output_shape), dtype=np.float32)
+    scales = scales.reshape(output_shape)
+
+    def fn(batch, scales=scales):
+      return tf.tensordot(tf.reduce_sum(batch, axis=1), scales, axes=0)
+
+    run = tf.function(
+      lambda x, fn=fn, shape=output_shape: full_batch.map_over_batches(
+        fn, x, shape, 4
+      ),
+      input_signature=[tf.TensorSpec([None, 2], tf.float32)],
+    )
+    outputs = run.get_concrete_function().structured_outputs
+    assert outputs.shape.as_list() == [None, *output_shape]
+    for size in _SIZES:
+      x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+      expected = np.multiply.outer(x.sum(axis=1), scales)
+      np.testing.assert_array_equal(run(x), expected)
 
 
 def _trained_weights(model, seed=0):
@@ -152,16 +141,16 @@ def _trained_weights(model, seed=0):
 
 
 class TestLogitsOfExamples:
-  @pytest.mark.parametrize('size', [0, 1, 7, 200, 403])
-  def test_against_numpy(self, size):
-    (data,) = linear_task.make_clients([size], holdout=0)
+  def test_against_numpy(self):
     model = models.StatelessModel(linear_task.model_fn)
     weights, linear = _trained_weights(model)
-    found = client.logits_of_examples(model, weights, tf.constant(data.x))
-    assert found.shape == [size, linear_task.NUM_CLASSES]
-    np.testing.assert_allclose(
-      found, linear.logits(data.x), rtol=1e-5, atol=1e-5
-    )
+    for size in (0, 7, 403):
+      (data,) = linear_task.make_clients([size], holdout=0)
+      found = client.logits_of_examples(model, weights, tf.constant(data.x))
+      assert found.shape == [size, linear_task.NUM_CLASSES]
+      np.testing.assert_allclose(
+        found, linear.logits(data.x), rtol=1e-5, atol=1e-5
+      )
 
   def test_inference_mode(self):
     model = models.StatelessModel(linear_task.batch_norm_model_fn)
@@ -176,23 +165,19 @@ class TestLogitsOfExamples:
 
 
 class TestBatchLosses:
-  @pytest.mark.parametrize('wrap', [lambda fn: fn, tf.function])
-  @pytest.mark.parametrize('size', list(_SIZES))
-  def test_of_minibatches_in_their_order(self, size, wrap):
-    (data,) = linear_task.make_clients([size], holdout=0)
-    run = wrap(
-      lambda examples: client.batch_losses(
-        _MODEL, _MODEL.initial_weights, examples, 4, 5
-      )
-    )
-    found = run(_examples(data)).numpy()
-    expected = np.zeros(5)
-    for i in range(len(_SIZES[size])):
-      rows = slice(4 * i, 4 * i + 4)
-      batch = numpy_reference.Client(data.x[rows], data.y[rows], None, None)
-      expected[i] = _loss(linear_task.initial_model(), batch)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+  def test_of_minibatches_in_their_order(self):
+    for size in _SIZES:
+      (data,) = linear_task.make_clients([size], holdout=0)
+      found = client.batch_losses(
+        _MODEL, _MODEL.initial_weights, _examples(data), 4, 5
+      ).numpy()
+      expected = np.zeros(5)
+      for i in range(len(_SIZES[size])):
+        rows = slice(4 * i, 4 * i + 4)
+        batch = numpy_reference.Client(data.x[rows], data.y[rows], None, None)
+        expected[i] = _loss(linear_task.initial_model(), batch)
+      assert found.dtype == np.float32
+      np.testing.assert_allclose(found, expected, rtol=1e-5)
 
   def test_no_more_than_asked_for(self):
     (data,) = linear_task.make_clients([9], holdout=0)
@@ -203,20 +188,20 @@ class TestBatchLosses:
 
 
 class TestFisherTrace:
-  @pytest.mark.parametrize('size', list(_SIZES))
-  def test_sums_over_minibatches_in_their_order(self, size):
-    (data,) = linear_task.make_clients([size], holdout=0)
-    expected = 0.0
-    for i in range(len(_SIZES[size])):
-      rows = slice(4 * i, 4 * i + 4)
-      gradient = numpy_reference.focal_gradient(
-        linear_task.initial_model(), data.x[rows], data.y[rows], 0.0
+  def test_sums_over_minibatches_in_their_order(self):
+    for size in _SIZES:
+      (data,) = linear_task.make_clients([size], holdout=0)
+      expected = 0.0
+      for i in range(len(_SIZES[size])):
+        rows = slice(4 * i, 4 * i + 4)
+        gradient = numpy_reference.focal_gradient(
+          linear_task.initial_model(), data.x[rows], data.y[rows], 0.0
+        )
+        expected += np.sum(gradient.kernel**2) + np.sum(gradient.bias**2)
+      found = client.fisher_trace(
+        _MODEL, _MODEL.initial_weights, _examples(data), 4
       )
-      expected += np.sum(gradient.kernel**2) + np.sum(gradient.bias**2)
-    found = client.fisher_trace(
-      _MODEL, _MODEL.initial_weights, _examples(data), 4
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+      np.testing.assert_allclose(found, expected, rtol=1e-5)
 
   def test_inference_mode(self):
     model = models.StatelessModel(linear_task.batch_norm_model_fn)
@@ -244,15 +229,27 @@ def _batch_norm_gradients(linear, x, y):
   return np.sum(of_x * x, axis=0), of_x.sum(axis=0)
 
 
-def test_batches_of_no_example_do_not_go_on_for_ever():
+def test_batch_sizes_that_are_refused():
   (data,) = linear_task.make_clients([3])
   weights, examples = _MODEL.initial_weights, _examples(data)
+  message = '^batch_size must be .* found'
   for call in (
-    lambda: client.mean_loss(_MODEL, weights, examples, 0),
-    lambda: client.batch_losses(_MODEL, weights, examples, 0, 2),
-    lambda: client.fisher_trace(_MODEL, weights, examples, 0),
+    lambda batch_size: client.mean_loss(_MODEL, weights, examples, batch_size),
+    lambda batch_size: client.mean_gradient(
+      _MODEL, weights, examples, batch_size
+    ),
+    lambda batch_size: client.batch_losses(
+      _MODEL, weights, examples, batch_size, 2
+    ),
+    lambda batch_size: client.fisher_trace(
+      _MODEL, weights, examples, batch_size
+    ),
+    lambda batch_size: full_batch.map_over_batches(
+      tf.abs, examples['x'], [2], batch_size
+    ),
   ):
-    with pytest.raises(
-      ValueError, match='batch_size must be at least 1, found'
-    ):
-      call()
+    rows = [
+      ({'batch_size': bad}, (TypeError, ValueError), message)
+      for bad in (0, -1, 1.5, np.nan, '1', None, True)
+    ]
+    refusals.check(call, rows)

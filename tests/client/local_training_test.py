@@ -1,4 +1,5 @@
 import collections
+import functools
 import math
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import refusals
 from tests.algorithms import linear_task
 from tff_fair import client
 from tff_fair import models
@@ -43,15 +45,15 @@ def _train(model_fn, examples, *, epochs=1, batch_size=32, **options):
   objective = options.pop('objective', client.cross_entropy_objective())
   optimizer = options.pop('optimizer', _sgd(0.1))
   seed = options.pop('seed', tf.constant([0, 0]))
-  train = tf.function(
-    client.build_local_training(
-      model,
-      objective,
-      optimizer,
-      local_epochs=epochs,
-      batch_size=batch_size,
-    )
+  train = client.build_local_training(
+    model,
+    objective,
+    optimizer,
+    local_epochs=epochs,
+    batch_size=batch_size,
   )
+  if options.pop('graph', False):
+    train = tf.function(train)
   weights = tf.nest.map_structure(tf.constant, model.initial_weights)
   return train(weights, examples, seed, **options)
 
@@ -65,8 +67,15 @@ def _one(x, y):
 
 
 def test_one_step_by_hand():
-  # d/dw -ln softmax(w x)_0 = -(1 - p) x with p = 1/2, x = 2: w = .1 * 1.
-  result = _train(_scalar_model, _one(2.0, 0))
+  # d/dw -ln softmax(w x)_0 = -(1 - p) x with p = 1/2, x = 2: w = rate * 1.
+  result = _train(_scalar_model, _one(2.0, 0), learning_rate=0.5)
+  assert _weight(result) == pytest.approx(0.5)
+  for factor in (0.5, -2.0):
+    result = _train(
+      _scalar_model, _one(2.0, 0), gradient_mask=[tf.constant([[factor]])]
+    )
+    assert _weight(result) == pytest.approx(0.1 * factor)
+  result = _train(_scalar_model, _one(2.0, 0), graph=True)
   assert _weight(result) == pytest.approx(0.1)
   assert float(result.metrics['loss']) == pytest.approx(math.log(2))
   assert float(result.metrics['accuracy']) == 1.0  # A tie: the lowest class.
@@ -130,28 +139,19 @@ def test_every_epoch_sees_every_example_once_in_a_new_order():
   assert np.any(epochs[0] != np.arange(50))
 
 
-@pytest.mark.parametrize(
-  ('model_fn', 'num_examples', 'num_steps'),
-  [
+def test_number_of_steps():
+  for model_fn, num_examples, num_steps in (
     (_scalar_model, 8, 2),
     (_scalar_model, 9, 3),  # The last short batch is kept,
     (_batch_norm_model, 10, 3),
     (_batch_norm_model, 9, 2),  # but not of one example with batch norm,
     (_batch_norm_model, 1, 1),  # unless it is all there is.
-    (_scalar_model, 0, 0),
-  ],
-)
-def test_number_of_steps(model_fn, num_examples, num_steps):
-  result = _train(model_fn, _examples(num_examples), batch_size=4)
-  assert int(result.num_steps) == num_steps
-
-
-def test_no_examples_change_nothing():
-  result = _train(_batch_norm_model, _examples(0))
-  initial = models.StatelessModel(_batch_norm_model).initial_weights
-  np.testing.assert_array_equal(
-    result.weights.non_trainable[0], initial.non_trainable[0]
-  )
+    (_batch_norm_model, 0, 0),
+  ):
+    result = _train(model_fn, _examples(num_examples), batch_size=4)
+    assert int(result.num_steps) == num_steps
+  # Without examples nothing changes.
+  np.testing.assert_array_equal(result.weights.non_trainable[0], [0])
   assert float(result.metrics['loss']) == 0.0
 
 
@@ -181,47 +181,7 @@ def test_optimizer_state_is_carried_through_the_steps():
   assert _weight(result) == pytest.approx(-0.1 * (1 + 1.9))
 
 
-def test_learning_rate_replaces_that_of_the_optimizer():
-  result = _train(_scalar_model, _one(2.0, 0), learning_rate=0.5)
-  assert _weight(result) == pytest.approx(0.5)
-
-
-def test_proximal_term_by_hand():
-  # F has gradient .5 at v = 1, w = 0: v = 1 - .1 * (.5 + .1 * (1 - 0)) = .94.
-  def compute(forward, batch, context):
-    del batch, context
-    return 0.5 * tf.reduce_sum(forward.trainable[0]), {}
-
-  objective = client.proximal_objective(client.Objective(compute, ()), 0.1)
-  model = models.StatelessModel(_scalar_model)
-  train = client.build_local_training(
-    model, objective, _sgd(0.1), local_epochs=1, batch_size=32
-  )
-  result = train(
-    ModelWeights([tf.constant([[1.0]])], []),
-    _one(1.0, 0),
-    [0, 0],
-    context=[tf.constant([[0.0]])],
-  )
-  assert _weight(result) == pytest.approx(0.94)
-
-
-def test_focal_objective_takes_gamma_as_context():
-  losses = [
-    float(
-      _train(
-        _scalar_model,
-        _one(2.0, 0),
-        objective=client.focal_objective(focal_weight=0.5),
-        context=tf.constant(gamma),
-      ).metrics['loss']
-    )
-    for gamma in (0.0, 2.0)
-  ]
-  # p = 1/2: .5 * ln 2, and a factor (1/2)^2 for gamma = 2.
-  np.testing.assert_allclose(losses, [0.3465736, 0.0866434], rtol=1e-5)
-
-
+@pytest.mark.full
 def test_vectorises_over_clients():
   model = models.StatelessModel(_batch_norm_model)
   train = client.build_local_training(
@@ -291,16 +251,7 @@ def _embedding_model():
   )
 
 
-@pytest.mark.parametrize(
-  'optimizer',
-  [
-    _sgd(0.1, momentum=0.9),
-    tff.learning.optimizers.build_adam(0.1),
-    tff.learning.optimizers.build_adamw(0.1, weight_decay=0.1),
-  ],
-  ids=['momentum', 'adam', 'adamw'],
-)
-def test_weights_that_the_objective_does_not_touch_stay(optimizer):
+def test_weights_that_the_objective_does_not_touch_stay():
   """Bit for bit, whatever the optimiser decays."""
 
   def compute(forward, batch, context):
@@ -308,25 +259,32 @@ def test_weights_that_the_objective_does_not_touch_stay(optimizer):
     return tf.reduce_mean(forward(batch['x'])['embedding']), {}
 
   model = models.StatelessModel(_embedding_model)
-  train = client.build_local_training(
-    model,
-    client.Objective(compute, ()),
-    client.with_weight_decay(optimizer, 0.1),
-    local_epochs=2,
-    batch_size=2,
-  )
-  result = train(model.initial_weights, _examples(4), tf.constant([0, 0]))
-  *encoder, kernel, bias = result.weights.trainable
-  np.testing.assert_array_equal(kernel, np.ones([2, 2]))
-  np.testing.assert_array_equal(bias, np.ones([2]))
-  assert all(np.all(w.numpy() < 1) for w in encoder)
+  weights = model.initial_weights
+  for optimizer in (
+    _sgd(0.1, momentum=0.9),
+    tff.learning.optimizers.build_adam(0.1),
+    tff.learning.optimizers.build_adamw(0.1, weight_decay=0.1),
+  ):
+    train = client.build_local_training(
+      model,
+      client.Objective(compute, ()),
+      client.with_weight_decay(optimizer, 0.1),
+      local_epochs=2,
+      batch_size=2,
+    )
+    for mask in (None, [tf.ones_like(w) for w in weights.trainable]):
+      result = train(weights, _examples(4), [0, 0], gradient_mask=mask)
+      *encoder, kernel, bias = result.weights.trainable
+      np.testing.assert_array_equal(kernel, np.ones([2, 2]))
+      np.testing.assert_array_equal(bias, np.ones([2]))
+      assert all(np.all(w.numpy() < 1) for w in encoder)
 
 
 def _none_yet(width):
   return tf.Variable(tf.zeros([0, width], tf.int32), shape=[None, width])
 
 
-def _prepare_and_tell(prepare_each, seeds, context):
+def _record_preparations(prepare_each, seeds, context):
   """Trains three epochs of three steps each on five examples, in a graph.
 
   Args:
@@ -335,11 +293,11 @@ def _prepare_and_tell(prepare_each, seeds, context):
     context: What the training hands to the objective.
 
   Returns:
-    For each training, the seeds of the preparations, `[?, 2]`; what each step
-    is told, which is (the context, the sum of y, the seed); and the steps' own
+    For each training, the seeds of the preparations, `[?, 2]`; the context of
+    each step, which is (the context, the sum of y, the seed); and the steps'
     seeds, `[9, 2]`.
   """
-  rows = prepared, told, own = _none_yet(2), _none_yet(4), _none_yet(2)
+  rows = prepared, contexts, own = _none_yet(2), _none_yet(4), _none_yet(2)
 
   def append(rows, row):
     rows.assign(tf.concat([rows, [row]], axis=0))
@@ -350,7 +308,7 @@ def _prepare_and_tell(prepare_each, seeds, context):
     return tf.concat([[context, sum_of_y], seed], axis=0)
 
   def compute(forward, batch, context):
-    append(told, context)
+    append(contexts, context)
     append(own, forward.seed)
     return tf.reduce_mean(forward(batch['x'])['logits']), {}
 
@@ -380,15 +338,15 @@ def _prepare_and_tell(prepare_each, seeds, context):
   ('prepare_each', 'times'), [('epoch', 3), ('round', 1)]
 )
 def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
-  first, again, other = _prepare_and_tell(
+  first, again, other = _record_preparations(
     prepare_each, [(0, 0), (0, 0), (0, 1)], 7
   )
-  prepared, told, own = first
-  assert len(prepared) == times and len(told) == len(own) == 9
-  # It sees the context and all examples; the steps until the next are told.
-  np.testing.assert_array_equal(told[:, :2], [[7, 10]] * 9)
+  prepared, contexts, own = first
+  assert len(prepared) == times and len(contexts) == len(own) == 9
+  # It sees the context and all examples; the steps until the next have it.
+  np.testing.assert_array_equal(contexts[:, :2], [[7, 10]] * 9)
   np.testing.assert_array_equal(
-    told[:, 2:], np.repeat(prepared, 9 // times, axis=0)
+    contexts[:, 2:], np.repeat(prepared, 9 // times, axis=0)
   )
   # No seed comes twice, nor is one with which the loop or a step draws.
   fold_in = tf.random.experimental.stateless_fold_in
@@ -488,58 +446,45 @@ def test_each_is_one_pass_each_with_batch_norm():
   assert np.abs(first).max() > 0.1
 
 
-@pytest.mark.parametrize(
-  ('layers', 'sizes'),
-  [
-    ([], [6]),
-    ([tf.keras.layers.LayerNormalization], [6]),
-    ([tf.keras.layers.BatchNormalization], [2, 2, 2]),
-  ],
-)
-def test_each_passes_at_once_unless_examples_of_a_batch_depend(layers, sizes):
+def test_each_passes_at_once_unless_there_is_batch_norm():
   passed = []
 
   def spy(x):
     passed.append(x.shape[0])
     return x
 
-  def model_fn():
+  def model_fn(layer):
     x = tf.keras.Input([1])
-    h = tf.keras.layers.Lambda(spy)(x)
-    for layer in layers:
-      h = layer()(h)
+    h = layer(tf.keras.layers.Lambda(spy)(x))
     model = tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
     passed.clear()  # What building passes through.
     return model
 
-  _each(model_fn, np.ones([3, 2, 1]))
-  assert passed == sizes
+  for layer, sizes in (
+    (tf.identity, [6]),
+    (lambda h: tf.keras.layers.LayerNormalization()(h), [6]),
+    (lambda h: tf.keras.layers.BatchNormalization()(h), [2, 2, 2]),
+  ):
+    _each(functools.partial(model_fn, layer), np.ones([3, 2, 1]))
+    assert passed == sizes
 
 
-@pytest.mark.parametrize('batch_norm', [False, True])
-def test_each_batch_has_a_dropout_mask_of_its_own(batch_norm):
-  def model_fn():
+def test_each_batch_has_another_dropout_mask():
+  def model_fn(batch_norm):
     x = h = tf.keras.Input([100])
     if batch_norm:
       h = tf.keras.layers.BatchNormalization()(h)
     return tf.keras.Model(x, tf.keras.layers.Dropout(0.5)(h))
 
   x = np.random.default_rng(0).normal(size=[2, 100])
-  (first, second), _ = _each(model_fn, [x, x])
-  dropped = [output['logits'].numpy() == 0 for output in (first, second)]
-  # Half of the entries differ if the masks are independent.
-  assert 0.3 < np.mean(dropped[0] != dropped[1]) < 0.7
+  for batch_norm in (False, True):
+    outputs, _ = _each(functools.partial(model_fn, batch_norm), [x, x])
+    first, second = (output['logits'].numpy() == 0 for output in outputs)
+    # Half of the entries differ if the masks are independent.
+    assert 0.3 < np.mean(first != second) < 0.7
 
 
 class TestGradientMask:
-  def test_is_what_gradients_are_multiplied_by(self):
-    # A step of .1, see `test_one_step_by_hand`.
-    for factor in (1.0, 0.5, -2.0):
-      result = _train(
-        _scalar_model, _one(2.0, 0), gradient_mask=[tf.constant([[factor]])]
-      )
-      assert _weight(result) == pytest.approx(0.1 * factor)
-
   _INITIAL = models.StatelessModel(linear_task.embedding_model_fn)
   _INITIAL = _INITIAL.initial_weights.trainable
 
@@ -576,35 +521,28 @@ class TestGradientMask:
     for m, w, start in zip(mask, found, self._INITIAL, strict=True):
       np.testing.assert_array_equal(w != start, m > 0)
 
-  def test_weights_that_the_objective_does_not_touch_still_stay(self):
-    def compute(forward, batch, context):
-      del context
-      return tf.reduce_mean(forward(batch['x'])['embedding']), {}
 
-    result = _train(
-      _embedding_model,
-      _examples(4),
-      objective=client.Objective(compute, ()),
-      optimizer=client.with_weight_decay(_sgd(0.1), 0.1),
-      gradient_mask=[
-        tf.ones_like(w)
-        for w in models.StatelessModel(
-          _embedding_model
-        ).initial_weights.trainable
-      ],
-    )
-    *_, kernel, bias = result.weights.trainable
-    np.testing.assert_array_equal(kernel, np.ones([2, 2]))
-    np.testing.assert_array_equal(bias, np.ones([2]))
-
-
-@pytest.mark.parametrize('name', ['local_epochs', 'batch_size'])
-def test_counts_are_at_least_1(name):
-  counts = {'local_epochs': 1, 'batch_size': 1, name: 0}
-  with pytest.raises(ValueError, match=f'{name} must be at least 1, found 0'):
-    client.build_local_training(
-      models.StatelessModel(linear_task.model_fn),
+def test_numbers_that_are_refused():
+  wrong = (TypeError, ValueError)
+  refusals.check(
+    lambda **counts: client.build_local_training(
+      models.StatelessModel(_scalar_model),
       client.cross_entropy_objective(),
-      tff.learning.optimizers.build_sgdm(0.1),
+      _sgd(0.1),
       **counts,
-    )
+    ),
+    [
+      ({name: bad}, wrong, f'^{name} must be .* found')
+      for name in ('local_epochs', 'batch_size')
+      for bad in (0, -1, 1.5, np.nan, '1', None, True)
+    ],
+    local_epochs=1,
+    batch_size=1,
+  )
+  refusals.check(
+    lambda seed: local_training.client_seed(seed, 0, 0),
+    [
+      ({'seed': bad}, wrong, '^seed must be .* found')
+      for bad in (-1, 2**62, 1.5, '1', None, True)
+    ],
+  )

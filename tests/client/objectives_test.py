@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import refusals
 from tff_fair import client
 from tff_fair import losses
 
@@ -60,18 +61,18 @@ class TestDistillation:
     )
     assert accuracy == 1.0
 
-  @pytest.mark.parametrize(('weight', 'temperature'), [(0.5, 2.0), (3.0, 0.5)])
-  def test_weight_and_temperature(self, weight, temperature):
-    loss, _, _ = _compute(
-      _distillation(weight, temperature),
-      _batch(_STUDENT, _LABELS),
-      tf.constant(_TEACHER),
-    )
-    added = losses.distillation_loss(
-      _STUDENT, _TEACHER, temperature=temperature
-    )
-    expected = 0.479525 + weight * np.mean(added)
-    assert loss == pytest.approx(expected, abs=1e-6)
+  def test_weight_and_temperature(self):
+    for weight, temperature in ((0.5, 2.0), (3.0, 0.5)):
+      loss, _, _ = _compute(
+        _distillation(weight, temperature),
+        _batch(_STUDENT, _LABELS),
+        tf.constant(_TEACHER),
+      )
+      added = losses.distillation_loss(
+        _STUDENT, _TEACHER, temperature=temperature
+      )
+      expected = 0.479525 + weight * np.mean(added)
+      assert loss == pytest.approx(expected, abs=1e-6)
 
   def test_the_teacher_of_an_example_is_found_by_its_index(self):
     teacher = np.full([5, 3], np.nan, np.float32)
@@ -98,37 +99,35 @@ class TestDistillation:
     assert loss == expected == pytest.approx(0.479525, abs=1e-6)
     np.testing.assert_array_equal(gradient, slope)
 
-  @pytest.mark.parametrize('weight', [0.0, 0.5])
-  def test_the_focal_loss_takes_the_place_of_cross_entropy(self, weight):
-    loss, _, _ = _compute(
-      _distillation(weight, focal_gamma=2.0),
-      _batch(_STUDENT, _LABELS),
-      tf.constant(_TEACHER),
-    )
-    focal = losses.focal_loss(_LABELS, _STUDENT, 2.0)
-    expected = np.mean(focal) + weight * 0.237160
-    assert loss == pytest.approx(expected, abs=1e-6)
+  def test_the_focal_loss_takes_the_place_of_cross_entropy(self):
+    for weight in (0.0, 0.5):
+      loss, _, _ = _compute(
+        _distillation(weight, focal_gamma=2.0),
+        _batch(_STUDENT, _LABELS),
+        tf.constant(_TEACHER),
+      )
+      focal = losses.focal_loss(_LABELS, _STUDENT, 2.0)
+      expected = np.mean(focal) + weight * 0.237160
+      assert loss == pytest.approx(expected, abs=1e-6)
 
 
-class TestClassification:
-  @pytest.mark.parametrize('gamma', [0.0, 0.5, 2.0])
-  def test_against_numpy(self, gamma):
+def test_classification_against_numpy():
+  batch = _batch(_TEACHER, _LABELS)
+  p = np.exp(_TEACHER) / np.exp(_TEACHER).sum(axis=1, keepdims=True)
+  p_true = p[[0, 1], _LABELS]
+  for gamma in (0.0, 0.5, 2.0):
     # The second is wrong.
-    loss, _, accuracy = _compute(
-      client.classification_objective(gamma),
-      _batch(_TEACHER, _LABELS),
-    )
-    p = np.exp(_TEACHER) / np.exp(_TEACHER).sum(axis=1, keepdims=True)
-    p_true = p[[0, 1], _LABELS]
+    loss, _, accuracy = _compute(client.classification_objective(gamma), batch)
     expected = np.mean(-((1 - p_true) ** gamma) * np.log(p_true))
     assert loss == pytest.approx(expected, rel=1e-5)
     assert accuracy == 0.5
-
-  def test_by_default_it_is_cross_entropy(self):
-    batch = _batch(_STUDENT, _LABELS)
-    found = _compute(client.classification_objective(), batch)
-    expected = _compute(client.cross_entropy_objective(), batch)
-    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+    # FeDABoost's, whose context is gamma.
+    objective = client.focal_objective(focal_weight=0.5)
+    loss, _, _ = _compute(objective, batch, tf.constant(gamma))
+    assert loss == pytest.approx(0.5 * expected, rel=1e-5)
+  found = _compute(client.classification_objective(), batch)
+  expected = _compute(client.cross_entropy_objective(), batch)
+  tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
 
 
 class TestLinear:
@@ -163,6 +162,10 @@ class TestLinear:
     assert loss - alone == pytest.approx(4.0, rel=1e-5)
     for g, s, shift in zip(found[1], slope, self._SHIFT, strict=True):
       np.testing.assert_allclose(g, s + shift, rtol=1e-6)
+    # The proximal term pulls towards the centre.
+    _, plain, _ = self._run(client.cross_entropy_objective(), ())
+    for g, s, pull in zip(slope, plain, ([1, 1, 1], [0, 2, 3]), strict=True):
+      np.testing.assert_allclose(g, s + 0.5 * np.array(pull), rtol=1e-5)
 
   def test_keeps_the_names_of_the_metrics(self):
     inner = client.Objective(
@@ -171,9 +174,19 @@ class TestLinear:
     assert client.linear_objective(inner).metric_names == ('one', 'two')
 
 
-@pytest.mark.parametrize(
-  'make', [client.classification_objective, client.focal_objective]
-)
-def test_a_number_out_of_range_is_refused(make):
-  with pytest.raises(ValueError, match=r'must be .*, found -1'):
-    make(-1.0)
+def test_numbers_that_are_refused():
+  base = client.cross_entropy_objective()
+  no_number = (-1.0, np.nan, np.inf, '1', None, True)
+  for name, call in (
+    ('focal_gamma', client.classification_objective),
+    ('focal_weight', client.focal_objective),
+    ('focal_gamma', lambda focal_gamma: _distillation(0, 1.0, focal_gamma)),
+    ('weight', _distillation),
+    ('temperature', lambda temperature: _distillation(1.0, temperature)),
+    (
+      'proximal_weight',
+      lambda proximal_weight: client.proximal_objective(base, proximal_weight),
+    ),
+  ):
+    wrong, message = (TypeError, ValueError), f'^{name} must be .* found'
+    refusals.check(call, [({name: bad}, wrong, message) for bad in no_number])

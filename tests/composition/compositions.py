@@ -15,22 +15,23 @@ import tensorflow_federated as tff
 from tff_fair import aggregators
 
 NUM_CLIENTS = 3
-# Who is there in the two rounds.
+# The clients of the two rounds.
 COHORTS = ((0, 1, 2), (0, 2))
 
-# Head -> the name in `tff.aggregators` of what is around ours,
+# Head -> the name in `tff.aggregators` of the factory around ours,
 WRAPPERS = {
   'clip': 'clipping_factory',
   'zero': 'zeroing_factory',
   'measure': 'add_measurements',
 }
-# of what takes the place of the sums inside ours,
+# of the factory that replaces the sums inside ours,
 SUMS = {
   'DP': 'DifferentiallyPrivateFactory',
   'secure': 'SecureSumFactory',
   'compress': 'EncodedSumFactory',
 }
-# and in `tff.learning.algorithms` of what takes ours as `model_aggregator`.
+# and in `tff.learning.algorithms` of the builder that takes ours as
+# `model_aggregator`.
 BUILDERS = {
   'FedAvg': 'build_weighted_fed_avg',
   'FedProx': 'build_weighted_fed_prox',
@@ -38,15 +39,15 @@ BUILDERS = {
 }
 COLUMNS = (*WRAPPERS, *SUMS, *BUILDERS)
 
-# Why a pair does not compose, or what is to be said of one that does.
+# Why a pair does not compose, or a remark on one that does.
 SINGLE = (
-  'The server compares single updates. No sum is inside that could be made'
-  ' private, secure or smaller.'
+  'The server compares single updates. There is no sum inside that could be'
+  ' made private, secure or smaller.'
 )
 CLIENT_ID = (
-  "The weight names the client and says more of it; the clients of TFF's"
-  ' builders send a number. [A client work that sends'
-  ' it](docs/composing.md#a-rule-that-knows-who-sent-what) will do.'
+  "The weight holds the client's id and more about it; the clients of TFF's"
+  ' builders send a number. Use [a client work that sends'
+  ' it](docs/composing.md#a-rule-that-knows-who-sent-what).'
 )
 LOSS = (
   "The weight is the client's loss and learning rate; the clients of TFF's"
@@ -64,15 +65,15 @@ DIRECTIONS = (
   'Only the directions of updates count, so clipping changes nothing.'
 )
 COUNTS = (
-  'Updates and weights are summed securely; what the rule reports of clients,'
-  ' how many count and their total weight, are plain sums of numbers.'
+  'Updates and weights are summed securely; the metrics of the rule, how many'
+  ' clients count and their total weight, are plain sums of numbers.'
 )
 REASONS = (SINGLE, CLIENT_ID, LOSS, MASK, STATISTICS)
 REMARKS = (DIRECTIONS, COUNTS)
 
 
 class Sums(NamedTuple):
-  """Factories of TFF's that take the place of sums; None for a plain one.
+  """Factories of TFF that replace sums; None for a plain sum.
 
   Attributes:
     value: Of updates.
@@ -86,7 +87,7 @@ class Sums(NamedTuple):
 
   @property
   def mean(self) -> tff.aggregators.MeanFactory:
-    """The weighted mean that is made of them."""
+    """The weighted mean made of them."""
     return tff.aggregators.MeanFactory(self.value, self.weight)
 
 
@@ -96,11 +97,11 @@ class Row:
 
   Attributes:
     factory: Its class.
-    build: Makes it, with sums of TFF's if it has any.
+    build: Makes it, with the given sums if it has any.
     weight: `(client_id, value) -> weight` of a client.
     value: Makes a value of a pair of arrays.
     reasons: Column -> why it does not compose.
-    remarks: Column -> what is to be said though it does.
+    remarks: Column -> a remark on a pair that does.
   """
 
   factory: type[tff.aggregators.WeightedAggregationFactory]
@@ -117,7 +118,7 @@ def _number(client_id, value):
 
 
 def _struct(**parts):
-  """A weight of numbers beside the client's id."""
+  """A weight of numbers and the client's id."""
 
   def weight(client_id, value):
     entries = {
@@ -130,7 +131,7 @@ def _struct(**parts):
 
 
 def _mask(client_id, value):
-  """All clients have some entries, and none has all."""
+  """Every client has some entries, and none has all."""
   return tf.nest.map_structure(
     lambda v: np.float32(np.arange(v.size) % NUM_CLIENTS != client_id).reshape(
       v.shape
@@ -140,7 +141,7 @@ def _mask(client_id, value):
 
 
 def _score(weights):
-  """A stand-in for an accuracy, which tells updates of different size."""
+  """In place of an accuracy; differs for updates of different size."""
   return tf.sigmoid(tf.reduce_sum(weights[0]))
 
 

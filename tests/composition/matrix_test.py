@@ -1,4 +1,4 @@
-"""Every factory of ours composes with TFF's, or it is said why not."""
+"""Our factories compose with TFF's, except where the table says why not."""
 
 import collections
 import functools
@@ -15,13 +15,15 @@ from tests.composition import write_matrix
 from tff_fair import aggregators
 from tff_fair import runtime
 
+pytestmark = pytest.mark.full
+
 learning = tff.learning.algorithms
 
 # Of the clients' updates, two are longer.
 _CLIP_NORM = 2.0
-# Longer than all but what explodes.
+# Longer than all updates except exploding ones.
 _ZERO_NORM = 100.0
-# Larger than all that is summed.
+# Larger than all summands.
 _SECURE_BOUND = 64.0
 _PROXIMAL_STRENGTH = 0.5
 # The shapes of a kernel and a bias.
@@ -50,14 +52,9 @@ def _rows(column):
 
 
 def _impossible(columns):
-  pairs = [
+  return [
     (row, c) for row in compositions.ROWS for c in columns if c in row.reasons
   ]
-  return pytest.mark.parametrize(
-    ('row', 'column'),
-    pairs,
-    ids=[f'{row.factory.__name__}-{column}' for row, column in pairs],
-  )
 
 
 def test_every_factory_has_a_row():
@@ -73,6 +70,8 @@ def test_every_note_is_of_a_column_and_used():
     assert not {*row.reasons} & {*row.remarks}
     used |= {*row.reasons.values(), *row.remarks.values()}
   assert used == {*compositions.REASONS, *compositions.REMARKS}
+  in_builders = [compositions.composed(c) for c in compositions.BUILDERS]
+  assert in_builders == [in_builders[0]] * len(in_builders)
 
 
 def test_the_readme_shows_this_matrix():
@@ -137,7 +136,7 @@ def _create(row, factory):
 
 
 class _Once(tff.aggregators.WeightedAggregationFactory):
-  """Creates each process once: to trace it takes longest."""
+  """Creates each process once: tracing takes longest."""
 
   def __init__(self, factory):
     self._create = functools.cache(factory.create)
@@ -162,12 +161,12 @@ def _run(process, rounds):
 
 
 def _plain(row, change=lambda client_id, value: value):
-  """What the factory by itself makes of the rounds."""
+  """The outputs of the factory alone."""
   return _run(_create(row, _ours(row)), _rounds(row, change))
 
 
 def _run_on_both(process, rounds, contexts):
-  """What a process gives on both runtimes, where results are finite."""
+  """The outputs of a process, equal on both runtimes and finite."""
   on_device, on_worker = [_within(c, _run, process, rounds) for c in contexts]
   _assert_close(on_device, on_worker)
   for tensor in tf.nest.flatten(_results(on_device)):
@@ -301,7 +300,7 @@ def test_a_private_sum_has_noise():
 
 
 class _Aggregation(NamedTuple):
-  """The types of the tensors that clients send, and of what they become."""
+  """The types of the tensors sent by clients and of those received."""
 
   is_secure: bool
   sent: list[tff.TensorType]
@@ -309,7 +308,7 @@ class _Aggregation(NamedTuple):
 
 
 def _aggregations(process):
-  """All that goes from clients to the server."""
+  """Everything that goes from clients to the server."""
   found = []
 
   def look(block):
@@ -321,7 +320,7 @@ def _aggregations(process):
       ):
         argument = block.type_signature.parameter
         if isinstance(argument, tff.StructType) and len(argument):
-          argument = argument[0]  # The others say how to aggregate.
+          argument = argument[0]  # The others define the aggregation.
         if isinstance(argument, tff.FederatedType) and (
           argument.placement is tff.CLIENTS
         ):
@@ -345,7 +344,7 @@ def _tensors(value_type):
 
 
 @_rows('secure')
-def test_no_update_is_sent_in_the_open(row, contexts):
+def test_updates_are_summed_securely(row, contexts):
   process = _create(row, row.build(_SECURE_SUMS))
   found = _results(_run_on_both(process, _rounds(row), contexts))
   _assert_close(found, _results(_plain(row)))
@@ -369,18 +368,18 @@ def test_a_compressed_sum_is_off_by_its_quantization(row, contexts):
   _assert_close(found, exact, rtol=0.0, atol=0.1)
 
 
-@_impossible(compositions.SUMS)
-def test_there_is_no_sum_inside(row, column):
-  assert row.reasons[column] == compositions.SINGLE
-  parameters = inspect.signature(row.factory).parameters
-  assert not [name for name in parameters if name.endswith('_factory')]
-  received = [
-    tensor
-    for aggregation in _aggregations(_create(row, _ours(row)))
-    for tensor in aggregation.received
-  ]
-  # A row for each client.
-  assert any(tensor.shape[:1] == (None,) for tensor in received)
+def test_rules_that_compare_updates_have_no_sum_inside():
+  for row, column in _impossible(compositions.SUMS):
+    assert row.reasons[column] == compositions.SINGLE
+    parameters = inspect.signature(row.factory).parameters
+    assert not [name for name in parameters if name.endswith('_factory')]
+    received = [
+      tensor
+      for aggregation in _aggregations(_create(row, _ours(row)))
+      for tensor in aggregation.received
+    ]
+    # A row for each client.
+    assert any(tensor.shape[:1] == (None,) for tensor in received), row
 
 
 # In an algorithm.
@@ -444,7 +443,7 @@ def _build(builder, rule):
 
 
 def _local_update(weights, client_id, proximal_strength):
-  """What a client sends: old weights minus new, after an SGD step a batch."""
+  """A client's update: old weights minus new, after an SGD step per batch."""
   kernel, bias = weights
   for x, y in zip(*_examples(client_id), strict=True):
     error = 2 * (x @ kernel + bias - y) / y.size
@@ -458,7 +457,7 @@ def _local_update(weights, client_id, proximal_strength):
 
 
 def _expected_model(row, proximal_strength):
-  """The model after two rounds of local SGD with the rule by itself."""
+  """The model after two rounds of local SGD with the rule alone."""
   rule = _create(row, _ours(row))
   state, weights = rule.initialize(), _zeros()
   for cohort in compositions.COHORTS:
@@ -471,7 +470,7 @@ def _expected_model(row, proximal_strength):
 
 
 def _train(process):
-  """The model after two rounds, and what the rule measured."""
+  """The model after two rounds, and the metrics of the rule."""
   state, measured = process.initialize(), []
   for cohort in compositions.COHORTS:
     data = [tf.data.Dataset.from_tensor_slices(_examples(i)) for i in cohort]
@@ -481,35 +480,24 @@ def _train(process):
   return process.get_model_weights(state).trainable, measured
 
 
-def _test_in(builder, row, contexts, proximal_strength=0.0):
-  process = _build(builder, _ours(row))
-  on_device, on_worker = [_within(c, _train, process) for c in contexts]
-  _assert_close(on_device, on_worker)
-  model, _ = on_device
-  _assert_close(model, _expected_model(row, proximal_strength))
-
-
+# All of them take the same rows.
 @_rows('FedAvg')
-def test_federated_averaging(row, contexts):
-  _test_in('FedAvg', row, contexts)
+def test_rules_in_builders(row, contexts):
+  for builder in compositions.BUILDERS:
+    process = _build(builder, _ours(row))
+    on_device, on_worker = [_within(c, _train, process) for c in contexts]
+    _assert_close(on_device, on_worker)
+    model, _ = on_device
+    # TFF 0.87.0 subtracts the gradient of the proximal term; it should add it.
+    strength = -_PROXIMAL_STRENGTH if builder == 'FedProx' else 0.0
+    _assert_close(model, _expected_model(row, strength))
 
 
-@_rows('FedProx')
-def test_with_a_proximal_term(row, contexts):
-  # TFF 0.87.0 subtracts the term's gradient where it should add it.
-  _test_in('FedProx', row, contexts, -_PROXIMAL_STRENGTH)
-
-
-@_rows('MimeLite')
-def test_mime_lite(row, contexts):
-  _test_in('MimeLite', row, contexts)
-
-
-@_impossible(compositions.BUILDERS)
-def test_clients_of_a_builder_do_not_send_what_it_takes(row, column):
-  rule = row.build(compositions.Sums())
-  message = 'requires (the|a) weight'
-  if row.reasons[column] == compositions.STATISTICS:
-    message = 'requires values that are tff.learning.models.ModelWeights'
-  with pytest.raises(TypeError, match=message):
-    _build(column, rule)
+def test_clients_of_builders_do_not_send_what_other_rules_take():
+  for row, column in _impossible(compositions.BUILDERS):
+    rule = row.build(compositions.Sums())
+    message = 'requires (the|a) weight'
+    if row.reasons[column] == compositions.STATISTICS:
+      message = 'requires values that are tff.learning.models.ModelWeights'
+    with pytest.raises(TypeError, match=message):
+      _build(column, rule)

@@ -13,7 +13,7 @@ _END = '<!-- end of composition matrix -->'
 
 
 def markdown() -> str:
-  """The matrix, what its heads stand for, and the notes."""
+  """The matrix, the meaning of its heads, and the notes."""
   heads = ['', *compositions.COLUMNS]
   lines = [_line(heads), _line(['---'] + [':-:'] * len(compositions.COLUMNS))]
   lines += [_line(_cells(row)) for row in compositions.ROWS]
@@ -23,7 +23,8 @@ def markdown() -> str:
     [
       f'{number} compositions of a factory of ours with one of TFF run two'
       ' rounds each, with the same results on the runtimes `device` and'
-      ' `native`. A number alone says why two do not compose.',
+      ' `native`. A number without a mark refers to the reason why two do not'
+      ' compose.',
       '',
       *lines,
       '',
@@ -34,18 +35,18 @@ def markdown() -> str:
       ' simulate secure sums by plain ones.',
       '- With ours as `model_aggregator`, of `tff.learning.algorithms`:'
       f' {_names(compositions.BUILDERS)}. In TFF 0.87.0 the proximal term of'
-      ' the second has the wrong sign; that of our `build_fed_prox` has not.',
+      ' the second has the wrong sign; that of our `build_fed_prox` is right.',
       '',
-      '`tests/composition/matrix_test.py` runs them, and checks that each does'
-      ' what it says; `python -m tests.composition.write_matrix` writes this'
-      ' part anew.',
+      '`tests/composition/matrix_test.py` runs them and checks that each has'
+      ' its effect; `python -m tests.composition.write_matrix` updates this'
+      ' section.',
       '',
     ]
   )
 
 
 def in_readme() -> str:
-  """What stands in the README now."""
+  """The section of the README."""
   return _parts()[1]
 
 

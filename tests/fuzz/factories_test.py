@@ -11,16 +11,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
-from tests.fuzz.strategies import refused
 from tff_fair import aggregators
 from tff_fair.aggregators import cosine_shapley
-from tff_fair.aggregators import gathered
 from tff_fair.aggregators import q_fair
 from tff_fair.aggregators import reputation
-from tff_fair.aggregators import sparse_rewards
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = pytest.mark.full
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -38,6 +34,11 @@ _WEIGHTS = st.one_of(
   strategies.NOT_FINITE,
 )
 _COUNTS = st.integers(0, 9).map(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _runtime(default_runtime):
+  del default_runtime  # All tests use it.
 
 
 @st.composite
@@ -122,7 +123,6 @@ _WEIGHT_TYPES = {
 
 
 class TestStateless:
-  @fuzzes(aggregators.SammeAlphaFactory)
   @strategies.costly
   @given(_cohorts(alpha=_WEIGHTS))
   def test_samme_alpha(self, cohort):
@@ -141,7 +141,6 @@ class TestStateless:
       output.result, _mean(rows[chosen], alphas[chosen]), rows[chosen]
     )
 
-  @fuzzes(aggregators.QFairFactory)
   @strategies.costly
   @given(
     _cohorts(loss=_WEIGHTS, learning_rate=_WEIGHTS),
@@ -170,7 +169,6 @@ class TestStateless:
     scaled = rows[counts] / stretch[counts, np.newaxis]
     _right_or_not_finite(output.result, _mean(scaled, h[counts]), rows[counts])
 
-  @fuzzes(aggregators.MinNormFactory)
   @strategies.costly
   @given(_cohorts(number=_WEIGHTS), st.sampled_from([0.0, 1.0]))
   def test_min_norm(self, cohort, deviation):
@@ -201,7 +199,6 @@ class TestStateless:
       assert np.all(units @ output.result >= found['norm'] ** 2 - 1e-4)
     assert found['largest_weight'] <= min(1, (shares + deviation).max()) + 1e-6
 
-  @fuzzes(aggregators.EntrywiseMeanFactory)
   @strategies.costly
   @given(_cohorts(), st.data())
   def test_entrywise_mean(self, cohort, data):
@@ -219,39 +216,6 @@ class TestStateless:
       else:
         assert not np.isfinite(found)
 
-  @fuzzes(aggregators.LargestValuesFactory)
-  @strategies.costly
-  @given(_cohorts(number=st.sampled_from([0.0, 1.0, 2.0])))
-  def test_largest_values(self, cohort):
-    _, rows, weights = cohort
-    process = _process('LargestValuesFactory', 0.5)
-    output = process.next(
-      process.initialize(), list(rows), list(weights['number'])
-    )
-    if not weights['number'].any():
-      np.testing.assert_array_equal(output.result, np.zeros(_D))
-      return
-    if not np.isfinite(rows).all():
-      # As from the mean that is within: what is not finite stays in sight.
-      assert not np.isfinite(output.result).all()
-      return
-    # The first of equals is the larger.
-    largest = np.argmax(np.abs(rows), axis=1)
-    sparse = np.where(np.arange(_D) == largest[:, np.newaxis], rows, 0)
-    _close(output.result, _mean(sparse, weights['number']), _size(rows))
-
-  @fuzzes(aggregators.ModelWeightsFactory)
-  @strategies.costly
-  @given(_cohorts(values=_FINITE, number=_COUNTS))
-  def test_model_weights(self, cohort):
-    _, rows, weights = cohort
-    process = _parts_process()
-    values = [ModelWeights([row], [row[:1]]) for row in rows]
-    output = process.next(process.initialize(), values, list(weights['number']))
-    mean = _mean(rows, weights['number'])
-    _close(output.result.trainable[0], mean, _size(rows))
-    _close(output.result.non_trainable[0], mean[:1], _size(rows))
-
 
 def _right_or_not_finite(found, expected, rows):
   """A product of large numbers may be infinite, but never wrong."""
@@ -259,15 +223,6 @@ def _right_or_not_finite(found, expected, rows):
     _close(found, expected, _size(rows))
   else:
     assert _size(rows) > 1e6
-
-
-@functools.cache
-def _parts_process():
-  mean = tff.aggregators.MeanFactory(no_nan_division=True)
-  value_type = tff.to_type(
-    ModelWeights([_PAIR], [tff.TensorType(np.float32, [1])])
-  )
-  return aggregators.ModelWeightsFactory(mean, mean).create(value_type, _FLOAT)
 
 
 def _rounds(process, cohorts):
@@ -288,7 +243,6 @@ def _all_finite(structure):
 
 
 class TestStateful:
-  @fuzzes(aggregators.MeanDriftFactory)
   @strategies.costly
   @given(st.lists(_cohorts(number=_WEIGHTS), min_size=1, max_size=2))
   def test_mean_drift(self, cohorts):
@@ -308,7 +262,6 @@ class TestStateful:
       _close(output.state['drift'], drift, scale)
       _close(output.result, expected, scale)
 
-  @fuzzes(aggregators.CosineShapleyFactory, sparse_rewards.build_process)
   @pytest.mark.parametrize('variant', cosine_shapley.VARIANTS)
   @strategies.costly
   @given(st.lists(_cohorts(num_examples=_COUNTS), min_size=1, max_size=2))
@@ -325,7 +278,6 @@ class TestStateful:
         # A mean of updates of length 1/2.
         assert np.linalg.norm(aggregate) <= 0.5 + 1e-6
 
-  @fuzzes(aggregators.ValidatedRewardFactory)
   @pytest.mark.parametrize('variant', ['original', 'fedakd'])
   @strategies.costly
   @given(
@@ -359,7 +311,6 @@ class TestStateful:
       silent = ~_finite(rows)[order]
       assert not np.any(clients['validation_accuracy'][silent])
 
-  @fuzzes(aggregators.ReputationMaskedFactory)
   @pytest.mark.parametrize('shadows', [True, False])
   @strategies.costly
   @given(
@@ -404,7 +355,6 @@ class TestStateful:
       if _size(values) < 1e20:
         assert _all_finite(state)
 
-  @fuzzes(aggregators.GradientReuseFactory)
   @strategies.costly
   @given(
     st.lists(
@@ -441,7 +391,6 @@ class TestStateful:
       expected = clients['weight'] @ stored[active]
       _close(output.result, expected, _size(stored))
 
-  @fuzzes(aggregators.ClusteredMeanFactory, gathered.build_process)
   @strategies.costly
   @given(
     st.lists(
@@ -520,153 +469,3 @@ def _reputation_process(shadows):
     num_clients=_N,
     shadows=shadows,
   ).create(_PAIR, reputation.WEIGHT_TYPE)
-
-
-@pytest.mark.parametrize(
-  'name', ['CosineShapleyFactory', 'ClusteredMeanFactory']
-)
-@pytest.mark.parametrize('bad', [-1, _N, 2**31 - 1])
-def test_an_id_out_of_range_is_named(name, bad):
-  process = _process(name, _N, 2) if name[1] == 'l' else _process(name, _N)
-  weight = _structs([np.int32(bad)], {'num_examples': np.float32([1])})[0]
-  if name == 'ClusteredMeanFactory':
-    weight['change'] = np.ones(_D, np.float32)
-  with pytest.raises(Exception, match=r'Client ids must lie in 0\.\.4, found'):
-    process.next(process.initialize(), [np.ones(_D, np.float32)], [weight])
-
-
-def _accuracy(weights):
-  return tf.reduce_sum(weights)
-
-
-# For each factory: a legal one.
-_FACTORIES = {
-  'ClusteredMeanFactory': lambda: aggregators.ClusteredMeanFactory(3),
-  'CosineShapleyFactory': lambda: aggregators.CosineShapleyFactory(3),
-  'EntrywiseMeanFactory': aggregators.EntrywiseMeanFactory,
-  'GradientReuseFactory': lambda: aggregators.GradientReuseFactory(3),
-  'LargestValuesFactory': lambda: aggregators.LargestValuesFactory(0.5),
-  'MeanDriftFactory': lambda: aggregators.MeanDriftFactory(3),
-  'MinNormFactory': aggregators.MinNormFactory,
-  'QFairFactory': lambda: aggregators.QFairFactory(1.0),
-  'ReputationMaskedFactory': lambda: aggregators.ReputationMaskedFactory(
-    np.zeros(_D, np.float32), _accuracy, num_clients=3
-  ),
-  'SammeAlphaFactory': aggregators.SammeAlphaFactory,
-  'ValidatedRewardFactory': lambda: aggregators.ValidatedRewardFactory(
-    _accuracy, _accuracy, num_clients=3
-  ),
-}
-_ODD_TYPES = [
-  tff.TensorType(np.int32, [_D]),
-  tff.TensorType(np.bool_),
-  tff.TensorType(np.str_),
-  tff.to_type([]),
-  tff.to_type([np.float32, np.int32]),
-  tff.TensorType(np.float32, [None]),
-  tff.SequenceType(np.float32),
-  tff.FederatedType(np.float32, tff.CLIENTS),
-]
-
-
-class TestTypes:
-  @pytest.mark.parametrize('name', _FACTORIES)
-  def test_other_values(self, name):
-    factory = _FACTORIES[name]()
-    for value_type in _ODD_TYPES:
-      weight_type = _WEIGHT_TYPES[name]
-      if name == 'EntrywiseMeanFactory':
-        weight_type = value_type
-      with refused():
-        factory.create(value_type, weight_type)
-
-  @pytest.mark.parametrize(
-    # Sorted: processes of one test run must agree on the order.
-    'name',
-    sorted(set(_FACTORIES) - {'LargestValuesFactory'}),
-  )
-  def test_other_weights(self, name):
-    factory = _FACTORIES[name]()
-    for weight_type in (
-      tff.TensorType(np.float64),
-      tff.TensorType(np.int32),
-      tff.TensorType(np.float32, [3]),
-      tff.to_type([]),
-      tff.to_type(collections.OrderedDict(client_id=np.int32)),
-    ):
-      with refused():
-        factory.create(_PAIR, weight_type)
-
-  def test_other_than_model_weights(self):
-    mean = tff.aggregators.MeanFactory()
-    for bad in (_PAIR, tff.to_type([_PAIR, _PAIR]), tff.to_type([])):
-      with refused():
-        aggregators.ModelWeightsFactory(mean, mean).create(bad, _FLOAT)
-
-
-_NO_FRACTION = [0, -0.1, 1.1, np.nan, '1', None, True]
-_NO_SHARE = _NO_FRACTION[1:]
-_BAD = [
-  ('SammeAlphaFactory', 'fallback', ['drop', None, 1]),
-  ('SammeAlphaFactory', 'inner_agg_factory', [1, 'mean']),
-  ('QFairFactory', 'q', strategies.NEGATIVE),
-  ('MinNormFactory', 'deviation', _NO_SHARE),
-  ('MinNormFactory', 'learning_rate_fn', [0.1, 'rate']),
-  ('MeanDriftFactory', 'num_clients', strategies.NO_COUNT),
-  ('LargestValuesFactory', 'fraction', _NO_FRACTION),
-  ('LargestValuesFactory', 'minimum', [-1, 0.5, '1', None, True]),
-  ('LargestValuesFactory', 'ties', ['random', None]),
-  ('CosineShapleyFactory', 'num_clients', strategies.NO_COUNT),
-  ('CosineShapleyFactory', 'update_length', strategies.NOT_POSITIVE),
-  ('CosineShapleyFactory', 'history_weight', _NO_SHARE),
-  ('CosineShapleyFactory', 'altruism', strategies.NOT_POSITIVE),
-  ('CosineShapleyFactory', 'variant', ['cgsv', None]),
-  ('ClusteredMeanFactory', 'num_clusters', strategies.NO_COUNT),
-  ('GradientReuseFactory', 'num_clients', strategies.NO_COUNT),
-  ('GradientReuseFactory', 'fairness_exponent', strategies.NEGATIVE),
-  ('GradientReuseFactory', 'sharpness', strategies.NEGATIVE),
-  ('GradientReuseFactory', 'distillation_rate', _NO_SHARE),
-  ('GradientReuseFactory', 'temperature', strategies.NOT_POSITIVE),
-  ('GradientReuseFactory', 'learning_rate_fn', [0.1]),
-  ('ReputationMaskedFactory', 'validation_fn', [None, 0.5]),
-  ('ReputationMaskedFactory', 'num_clients', strategies.NO_COUNT),
-  ('ReputationMaskedFactory', 'punishment_factor', [701, 0, np.nan, None]),
-  ('ReputationMaskedFactory', 'history_weight', _NO_SHARE),
-  ('ReputationMaskedFactory', 'threshold_absolute', [-0.1, 1.1, np.nan, '1']),
-  ('ReputationMaskedFactory', 'scenario', ['amount', None]),
-  ('ReputationMaskedFactory', 'isolation', ['twice']),
-  ('ValidatedRewardFactory', 'batch_losses_fn', [None, 0.5]),
-  ('ValidatedRewardFactory', 'upload_fraction', _NO_FRACTION),
-  ('ValidatedRewardFactory', 'download_base', _NO_SHARE),
-  ('ValidatedRewardFactory', 'altruism', strategies.NOT_POSITIVE),
-]
-_LEGAL = {
-  'QFairFactory': {'q': 1.0},
-  'LargestValuesFactory': {'fraction': 0.5},
-  'ReputationMaskedFactory': {
-    'initial_weights': np.zeros(_D, np.float32),
-    'validation_fn': _accuracy,
-  },
-  'ValidatedRewardFactory': {
-    'validation_fn': _accuracy,
-    'batch_losses_fn': _accuracy,
-  },
-}
-_WITHOUT_CLIENTS = {
-  'SammeAlphaFactory',
-  'QFairFactory',
-  'MinNormFactory',
-  'LargestValuesFactory',
-}
-
-
-@pytest.mark.parametrize(('name', 'argument', 'values'), _BAD)
-def test_arguments_out_of_range(name, argument, values):
-  legal = dict(_LEGAL.get(name, {}))
-  if name not in _WITHOUT_CLIENTS:
-    legal['num_clients'] = 3
-  factory = getattr(aggregators, name)
-  factory(**legal)
-  for bad in values:
-    with refused():
-      factory(**{**legal, argument: bad})

@@ -14,7 +14,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tff_fair import fairness
 from tff_fair import metrics
 
@@ -36,7 +35,6 @@ def _predictions(draw):
 
 
 class TestConfusion:
-  @fuzzes(fairness.confusion_matrices)
   @given(_predictions())
   def test_confusion_matrices_are_scikit_learns(self, parts):
     labels, predictions, groups = parts
@@ -53,7 +51,6 @@ class TestConfusion:
           ),
         )
 
-  @fuzzes(fairness.macro_f1, fairness.accuracy)
   @given(_predictions())
   def test_scores_are_scikit_learns(self, parts):
     confusion = fairness.confusion_matrices(*parts, _C, 3)
@@ -80,14 +77,6 @@ class TestConfusion:
 
 
 class TestMeasures:
-  @fuzzes(
-    fairness.variance,
-    fairness.defined,
-    fairness.minimum,
-    fairness.worst_mean,
-    fairness.client_statistics,
-    fairness.mean_with_interval,
-  )
   @given(_ANY_SCORES, strategies.POSITIVE)
   def test_measures_of_scores(self, scores, share):
     share = min(share, 1)
@@ -122,7 +111,6 @@ class TestMeasures:
       [known.mean(), np.median(known), known.max(), variance],
     )
 
-  @fuzzes(fairness.entropy, fairness.jain_index)
   @given(
     st.lists(st.one_of(st.floats(0, 1e300), st.just(math.nan)), max_size=5)
   )
@@ -141,7 +129,6 @@ class TestMeasures:
       shares.mean() ** 2 / np.mean(np.square(shares))
     )
 
-  @fuzzes(fairness.cf_coefficient)
   @given(st.lists(st.tuples(_SCORE, _SCORE), max_size=5))
   def test_cf_coefficient(self, pairs):
     x, y = zip(*pairs, strict=True) if pairs else ((), ())
@@ -164,7 +151,6 @@ class TestMeasures:
 
 
 class TestDistances:
-  @fuzzes(metrics.angle, metrics.manhattan)
   @given(
     strategies.arrays([3], strategies.EXTREME),
     strategies.arrays([3], strategies.EXTREME),
@@ -189,7 +175,6 @@ class TestDistances:
     assert not np.isfinite(metrics.manhattan(u, v))
     assert np.isnan(metrics.angle(u, v))
 
-  @fuzzes(metrics.accuracy_distances)
   @given(_SCORES)
   def test_accuracy_distances(self, accuracies):
     found = metrics.accuracy_distances(accuracies)
@@ -212,7 +197,6 @@ _LOGITS = strategies.arrays(
 
 
 class TestEvaluation:
-  @fuzzes(metrics.score_predictions, metrics.ClientScores)
   @given(_LOGITS, strategies.labels([4], _C), strategies.labels([4], 3))
   def test_scores_of_logits(self, logits, labels, clients):
     found = metrics.score_predictions(logits, labels, clients, 3)
@@ -227,7 +211,6 @@ class TestEvaluation:
     assert found.pooled['accuracy'] == pytest.approx(hits.mean())
     np.testing.assert_allclose(found.pooled['loss'], -log_p.mean())
 
-  @fuzzes(metrics.nearest_centroid_logits)
   @given(
     strategies.arrays([4, 2]),
     strategies.arrays([_C, 2]),
@@ -283,7 +266,6 @@ _WEIGHTS = st.builds(
 
 
 class TestEvaluators:
-  @fuzzes(metrics.Evaluator, metrics.ServerEvaluator, metrics.embeddings)
   @strategies.costly
   @given(data=st.data(), clients=_clients(), weights=_WEIGHTS)
   def test_they_agree_with_the_functions(self, model, data, clients, weights):

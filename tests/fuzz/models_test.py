@@ -10,7 +10,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tests.fuzz.strategies import refused
 from tff_fair import models
 
@@ -61,7 +60,6 @@ def _close(found, expected):
 
 
 class TestStatelessModel:
-  @fuzzes(models.StatelessModel)
   @strategies.costly
   @given(_weights(), _INPUTS, st.booleans())
   def test_is_the_keras_model(self, weights, x, training):
@@ -102,7 +100,6 @@ class TestStatelessModel:
 
 
 class TestNeurons:
-  @fuzzes(models.Neurons)
   @given(_weights(), strategies.arrays([_HIDDEN], st.sampled_from([0.0, 1.0])))
   def test_a_masked_neuron_is_silent(self, weights, mask):
     neurons = models.Neurons(_model())
@@ -141,7 +138,6 @@ class TestNeurons:
 
 
 class TestPairedModel:
-  @fuzzes(models.PairedModel)
   @strategies.costly
   @given(_weights(), _weights(), _INPUTS, st.booleans())
   def test_is_two_models(self, first, second, x, training):

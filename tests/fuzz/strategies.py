@@ -46,19 +46,6 @@ def costly(test: Callable[..., Any]) -> Callable[..., Any]:
   return hypothesis.settings(max_examples=number)(test)
 
 
-def fuzzes(*subjects: Any) -> Callable[[Any], Any]:
-  """Says which public functions and classes a test fuzzes.
-
-  `inventory_test` collects them.
-  """
-
-  def mark(test):
-    test.fuzzed = subjects
-    return test
-
-  return mark
-
-
 @contextlib.contextmanager
 def refused() -> Iterator[None]:
   """The body must raise one of our errors: our words, at a line of ours."""

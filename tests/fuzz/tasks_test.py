@@ -14,7 +14,6 @@ from tasks import sizes
 from tasks import splits
 from tasks import streams
 from tests.fuzz import strategies
-from tests.fuzz.strategies import fuzzes
 from tests.fuzz.strategies import refused
 
 pytestmark = pytest.mark.full
@@ -55,7 +54,6 @@ def _pools(draw):
 
 
 class TestPartitions:
-  @fuzzes(sizes.largest_remainder)
   @given(
     st.lists(st.floats(0, 1e6), min_size=1, max_size=6).filter(any),
     st.integers(0, 1000),
@@ -69,7 +67,6 @@ class TestPartitions:
     if exact.min() >= 1:
       assert np.abs(found - exact).max() < 1 + 1e-6
 
-  @fuzzes(sizes.lift)
   @given(
     st.lists(st.integers(0, 20), min_size=1, max_size=6), st.integers(0, 5)
   )
@@ -81,13 +78,6 @@ class TestPartitions:
     assert np.all(found[old <= minimum] == minimum)
     np.testing.assert_array_equal(sizes.lift(found, minimum), found)
 
-  @fuzzes(
-    partitions.equal,
-    partitions.equal_sizes,
-    partitions.power_law,
-    partitions.zipf,
-    partitions.zipf_sizes,
-  )
   @given(_pools(), _SEEDS, st.booleans())
   def test_every_example_once(self, pool, seed, whole):
     num_examples, num_clients, total = pool
@@ -110,7 +100,6 @@ class TestPartitions:
       assert found.sum() == total and found.min() >= 1
       assert np.all(np.diff(found) <= 0)
 
-  @fuzzes(partitions.dirichlet)
   @given(
     _LABELS,
     st.integers(1, 8),
@@ -148,7 +137,6 @@ class TestPartitions:
     assert len(parts) == num_clients
     assert _sizes(parts).min() >= minimum
 
-  @fuzzes(partitions.classes)
   @given(_LABELS, st.integers(1, 6), _SEEDS, st.booleans(), st.booleans())
   def test_classes(self, labels, num_clients, seed, whole, at_random):
     total = len(labels) if whole else None
@@ -176,7 +164,6 @@ class TestPartitions:
 
 
 class TestSplits:
-  @fuzzes(splits.split_sizes)
   @given(st.integers(0, 200), _FRACTIONS, _FRACTIONS)
   def test_sizes(self, n, test_fraction, holdout_fraction):
     train, holdout, test = splits.split_sizes(
@@ -191,7 +178,6 @@ class TestSplits:
     elif train > 1:
       assert holdout >= 1
 
-  @fuzzes(splits.split_client, splits.split_clients, splits.Split)
   @given(
     st.lists(st.lists(st.integers(0, 30), max_size=12), max_size=3),
     _SEEDS,
@@ -211,7 +197,6 @@ class TestSplits:
       alone = splits.split_client(indices, client_id=i, **options)
       assert all(map(np.array_equal, split, alone))
 
-  @fuzzes(splits.split_server, splits.ServerSplit)
   @given(st.data(), st.integers(1, 60), _SEEDS, _FRACTIONS, _FRACTIONS)
   def test_of_the_server(self, data, n, seed, test_fraction, fraction):
     start = data.draw(st.one_of(st.none(), st.integers(1, n)))
@@ -239,7 +224,6 @@ class TestSplits:
     if start is not None:
       np.testing.assert_array_equal(test, np.arange(start, n))
 
-  @fuzzes(pooled.draw)
   @given(
     st.lists(st.integers(0, 99), unique=True, min_size=1, max_size=20),
     st.floats(0, 1, exclude_min=True),
@@ -254,7 +238,6 @@ class TestSplits:
     if fraction == 1:
       np.testing.assert_array_equal(found, positions)
 
-  @fuzzes(streams.generator)
   @given(_SEEDS, st.integers(0, 9), st.integers(0, 9))
   def test_streams(self, seed, first, second):
     draws = [
@@ -271,7 +254,6 @@ _FEATURES = st.integers(6, 20).flatmap(
 
 
 class TestCovariateShift:
-  @fuzzes(covariate_shift.covariate_shift)
   @given(
     _FEATURES,
     st.integers(1, 3),

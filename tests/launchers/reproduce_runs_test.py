@@ -236,15 +236,8 @@ class TestPartOfTheData:
     _draw(*arguments)
     return path, arguments
 
-  def test_runs_have_their_share_in_their_names(self, scaled):
+  def test_runs_have_their_share_of_the_data(self, scaled):
     path, _ = scaled
-    folders = [run.name for run in (path / 'runs/fedquad_digits').iterdir()]
-    small = 'model=mlp_cffl_mnist-num_clients=3-rounds=2'
-    assert sorted(folders) == [
-      f'fed_avg-checkpoint_every=1-data_fraction=0.25-{small}',
-      f'fedquad-checkpoint_every=1-data_fraction=0.25-{small}',
-      f'fedquad-checkpoint_every=1-data_fraction=0.25-{small}-use_ce=False',
-    ]
     for run in path.glob('runs/*/*/seed_0'):
       # A quarter of the 1,438 that are not tests.
       assert digits_run.read(run, 'clients.csv')['num_train'].sum() == 360

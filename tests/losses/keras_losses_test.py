@@ -1,5 +1,6 @@
 """Tests of the Keras losses, and of what all losses refuse."""
 
+import functools
 import json
 import math
 
@@ -243,56 +244,31 @@ def test_no_examples():
 
 def test_parameters_that_are_refused():
   no_temperature = [0, -1.0, np.nan, np.inf, '1', None, True]
-  labels = [0, 1, 0]
+  no_margins = [1.0, (1.0,), (1, 2, 3), (1, -1), (np.nan, 1), ('1', 1)]
+  fix = functools.partial
+  contrastive = fix(losses.contrastive_loss, _Z[0], _Z[0], _Z, [True] * 3)
   for call, name, values in (
     (losses.TripletLoss, 'margin', no_temperature[1:]),
     (losses.DistillationLoss, 'temperature', no_temperature),
     (losses.SupervisedContrastiveLoss, 'temperature', no_temperature),
     (losses.FocalLoss, 'focal_weight', no_temperature),
     (losses.FocalLoss, 'gamma', [-1, -0.5, np.float32(-1), np.nan, np.inf]),
+    (fix(losses.distillation_loss, _Z, _Z), 'temperature', no_temperature),
+    (contrastive, 'temperature', no_temperature),
     (
-      lambda temperature: losses.distillation_loss(
-        _Z, _Z, temperature=temperature
-      ),
+      fix(losses.model_contrastive_loss, _Z, _Z, _Z),
       'temperature',
       no_temperature,
     ),
     (
-      lambda temperature: losses.model_contrastive_loss(
-        _Z, _Z, _Z, temperature=temperature
-      ),
+      fix(losses.supervised_contrastive_loss, [0, 1, 0], _Z),
       'temperature',
       no_temperature,
     ),
-    (
-      lambda temperature: losses.supervised_contrastive_loss(
-        labels, _Z, temperature=temperature
-      ),
-      'temperature',
-      no_temperature,
-    ),
-    (
-      lambda temperature: losses.contrastive_loss(
-        _Z[0], _Z[0], _Z, [True] * 3, temperature=temperature
-      ),
-      'temperature',
-      no_temperature,
-    ),
-    *(
-      (
-        call,
-        'margins',
-        [1.0, (1.0,), (1, 2, 3), (1, -1), (np.nan, 1), ('1', 1)],
-      )
-      for call in (
-        losses.QuadrupletLoss,
-        losses.ClassicQuadrupletLoss,
-        lambda margins: losses.quadruplet_loss(**_QUADRUPLET, margins=margins),
-        lambda margins: losses.classic_quadruplet_loss(
-          **_QUADRUPLET, margins=margins
-        ),
-      )
-    ),
+    (losses.QuadrupletLoss, 'margins', no_margins),
+    (losses.ClassicQuadrupletLoss, 'margins', no_margins),
+    (fix(losses.quadruplet_loss, **_QUADRUPLET), 'margins', no_margins),
+    (fix(losses.classic_quadruplet_loss, **_QUADRUPLET), 'margins', no_margins),
   ):
     message = f'^{name} must be .*, found'
     refusals.check(call, [({name: v}, _WRONG, message) for v in values])

@@ -1,7 +1,8 @@
-"""The five methods in TFF's own training programs, as their builders give them.
+"""The five methods in TFF's own training programs.
 
 `tff.simulation.run_training_process` and `tff.learning.programs.train_model`
-end with the same state as a plain loop over `next`, bit for bit.
+end with the same state as a plain loop over `next`, bit for bit. For the first,
+`tests/algorithms/contract.py` checks every method.
 """
 
 import asyncio
@@ -25,10 +26,12 @@ _COHORT_SIZE, _ROUNDS, _SEED = 3, 4, 8
 _DATA = linear_task.make_clients(_SIZES)
 _METHODS = ('fedaboost', 'cffl', 'corefed', 'fedquad', 'fedakd')
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope='module', autouse=True)
 def _runtime():
-  """A context that programs accept; the other tests get theirs again."""
+  """A context that programs accept; other tests get theirs back."""
   tff.framework.set_default_context(
     runtime.create_federated_context('device', device='cpu')
   )
@@ -37,7 +40,7 @@ def _runtime():
 
 
 def _model_fn():
-  """The same first weights each time."""
+  """The same initial weights each time."""
   x = tf.keras.Input([linear_task.NUM_FEATURES])
   dense = [
     tf.keras.layers.Dense(
@@ -83,7 +86,7 @@ def _source(data_fn=_client_data):
 
 @functools.cache
 def _plain_states(method):
-  """The states of a plain loop, the first one included."""
+  """The states of a plain loop, including the initial one."""
   process = _process(method)
   sample = tff.simulation.build_uniform_sampling_fn(
     range(len(_SIZES)), random_seed=_SEED
@@ -112,7 +115,7 @@ def _evaluation():
 
 
 def _evaluate(process, state, data):
-  """TFF's evaluation of the global model of a state."""
+  """TFF's evaluation of the global model."""
   evaluation = _evaluation()
   start = evaluation.set_model_weights(
     evaluation.initialize(), process.get_model_weights(state)
@@ -122,7 +125,7 @@ def _evaluate(process, state, data):
 
 
 def _accuracies(method, rounds):
-  """Of the global model on all clients, by round, computed in NumPy."""
+  """Of the global model on all clients, by round, from NumPy."""
   x = np.concatenate([data.holdout_x for data in _DATA])
   y = np.concatenate([data.holdout_y for data in _DATA])
   found = {}
@@ -135,11 +138,11 @@ def _accuracies(method, rounds):
 
 
 class _Stop(Exception):
-  """What ends a program before its time."""
+  """Ends a program early."""
 
 
 def _stopping_source(after):
-  """Gives the clients of so many rounds, and then stops the program."""
+  """Gives the clients of `after` rounds, then stops the program."""
   drawn = []
 
   def client_data(client_id):
@@ -152,64 +155,54 @@ def _stopping_source(after):
   return _source(client_data)
 
 
-@pytest.fixture(name='event_loop')
-def _event_loop():
-  """A loop for `run_training_process`; `asyncio.run` leaves none behind."""
-  loop = asyncio.new_event_loop()
-  asyncio.set_event_loop(loop)
-  yield loop
-  asyncio.set_event_loop(None)
-  loop.close()
+def _run_training_process(folder, source, **options):
+  # It takes the thread's event loop, which `asyncio.run` may have closed.
+  asyncio.set_event_loop(asyncio.new_event_loop())
+  return tff.simulation.run_training_process(
+    training_process=_process('corefed'),
+    training_selection_fn=lambda n: source.round_data(n, _COHORT_SIZE),
+    total_rounds=_ROUNDS,
+    program_state_manager=tff.program.FileProgramStateManager(folder),
+    rounds_per_saving_program_state=2,
+    **options,
+  )
 
 
-@pytest.mark.parametrize('method', _METHODS)
-@pytest.mark.usefixtures('event_loop')
-class TestRunTrainingProcess:
-  def _run(self, method, folder, source, **options):
-    return tff.simulation.run_training_process(
-      training_process=_process(method),
-      training_selection_fn=lambda n: source.round_data(n, _COHORT_SIZE),
-      total_rounds=_ROUNDS,
-      program_state_manager=tff.program.FileProgramStateManager(folder),
-      rounds_per_saving_program_state=2,
-      **options,
-    )
+def test_run_training_process_gives_the_state_of_a_plain_loop(tmp_path):
+  tested = [_test_data(i) for i in range(len(_SIZES))]
+  released = tff.program.MemoryReleaseManager()
+  state = _run_training_process(
+    tmp_path / 'state',
+    _source(),
+    evaluation_fn=functools.partial(_evaluate, _process('corefed')),
+    evaluation_selection_fn=lambda n: tested,
+    metrics_managers=[
+      released,
+      tff.program.CSVFileReleaseManager(tmp_path / 'metrics.csv'),
+    ],
+  )
+  linear_task.assert_equal(state, _plain_states('corefed')[-1])
+  rows = pd.read_csv(tmp_path / 'metrics.csv', index_col='key')
+  accuracies = _accuracies('corefed', range(_ROUNDS + 1))
+  assert rows['evaluation/accuracy'].to_dict() == pytest.approx(accuracies)
+  assert list(released.values()) == list(range(_ROUNDS + 1))
+  last = released.values()[_ROUNDS]
+  assert last['client_work']['num_clients'] == _COHORT_SIZE
 
-  def test_gives_the_state_of_a_plain_loop(self, method, tmp_path):
-    tested = [_test_data(i) for i in range(len(_SIZES))]
-    released = tff.program.MemoryReleaseManager()
-    state = self._run(
-      method,
-      tmp_path / 'state',
-      _source(),
-      evaluation_fn=functools.partial(_evaluate, _process(method)),
-      evaluation_selection_fn=lambda n: tested,
-      metrics_managers=[
-        released,
-        tff.program.CSVFileReleaseManager(tmp_path / 'metrics.csv'),
-      ],
-    )
-    linear_task.assert_equal(state, _plain_states(method)[-1])
-    rows = pd.read_csv(tmp_path / 'metrics.csv', index_col='key')
-    accuracies = _accuracies(method, range(_ROUNDS + 1))
-    assert rows['evaluation/accuracy'].to_dict() == pytest.approx(accuracies)
-    assert list(released.values()) == list(range(_ROUNDS + 1))
-    last = released.values()[_ROUNDS]
-    assert last['client_work']['num_clients'] == _COHORT_SIZE
 
-  def test_goes_on_after_the_last_saved_round(self, method, tmp_path):
-    with pytest.raises(_Stop):
-      self._run(method, tmp_path, _stopping_source(after=3))
-    drawn = []
-    source = _source(lambda i: drawn.append(i) or _client_data(i))
-    state = self._run(method, tmp_path, source)
-    linear_task.assert_equal(state, _plain_states(method)[-1])
-    # Rounds 3 and 4; and one client for its type.
-    assert len(drawn) == 1 + 2 * _COHORT_SIZE
+def test_run_training_process_resumes_after_the_last_saved_round(tmp_path):
+  with pytest.raises(_Stop):
+    _run_training_process(tmp_path, _stopping_source(after=3))
+  drawn = []
+  source = _source(lambda i: drawn.append(i) or _client_data(i))
+  state = _run_training_process(tmp_path, source)
+  linear_task.assert_equal(state, _plain_states('corefed')[-1])
+  # Rounds 3 and 4; and one client for its type.
+  assert len(drawn) == 1 + 2 * _COHORT_SIZE
 
 
 class _Program:
-  """`train_model` with an evaluation every other round, in a folder."""
+  """`train_model` in a folder, with an evaluation every second round."""
 
   def __init__(self, folder):
     self.folder = folder
@@ -231,11 +224,11 @@ class _Program:
     asyncio.run(program)
 
   def model(self):
-    """The state that was released at the end."""
+    """The state released at the end."""
     return self.models.values()[f'training_checkpoint_round_{_ROUNDS}']
 
   def accuracies(self):
-    """Of the evaluations, by the round of their model."""
+    """Of the evaluated models, by round."""
     return {
       number: metrics['model_metrics']['accuracy']
       for number, metrics in self.evaluated.values().items()
@@ -256,32 +249,28 @@ class _Program:
 
 
 @pytest.mark.parametrize('method', _METHODS)
-class TestTrainModel:
-  def test_gives_the_state_of_a_plain_loop(self, method, tmp_path):
-    program = _Program(tmp_path)
-    program.train(_process(method))
-    linear_task.assert_equal(program.model(), _plain_states(method)[-1])
-    expected = pytest.approx(_accuracies(method, (2, 4)))
-    assert program.accuracies() == expected
-    one_round = program.per_round.values().items()
-    assert {
-      number: metrics['model_metrics']['accuracy']
-      for number, metrics in one_round
-    } == expected
-
-  def test_started_again_goes_on_with_the_next_round(self, method, tmp_path):
-    _Program(tmp_path).train(_process(method), rounds=2)
-    drawn = []
-    source = _source(lambda i: drawn.append(i) or _client_data(i))
-    program = _Program(tmp_path)
-    program.train(_process(method), source)
-    linear_task.assert_equal(program.model(), _plain_states(method)[-1])
-    assert program.accuracies() == pytest.approx(_accuracies(method, [4]))
-    # Rounds 3 and 4; and one client for its type.
-    assert len(drawn) == 1 + 2 * _COHORT_SIZE
+def test_train_model_gives_the_state_of_a_plain_loop(method, tmp_path):
+  """Started again after two rounds, it continues with the third."""
+  started = _Program(tmp_path)
+  started.train(_process(method), rounds=2)
+  assert started.accuracies() == pytest.approx(_accuracies(method, [2]))
+  drawn = []
+  source = _source(lambda i: drawn.append(i) or _client_data(i))
+  program = _Program(tmp_path)
+  program.train(_process(method), source)
+  linear_task.assert_equal(program.model(), _plain_states(method)[-1])
+  expected = pytest.approx(_accuracies(method, [4]))
+  assert program.accuracies() == expected
+  one_round = program.per_round.values().items()
+  assert {
+    number: metrics['model_metrics']['accuracy']
+    for number, metrics in one_round
+  } == expected
+  # Rounds 3 and 4; and one client for its type.
+  assert len(drawn) == 1 + 2 * _COHORT_SIZE
 
 
-def test_after_a_stop_in_whichever_round_it_gives_the_same(tmp_path):
+def test_it_gives_the_same_after_a_stop_in_any_round(tmp_path):
   process, options = _process('fedaboost'), {'evaluation_manager': None}
   for after in (0, 1, 3):
     with pytest.raises(_Stop):
@@ -291,7 +280,7 @@ def test_after_a_stop_in_whichever_round_it_gives_the_same(tmp_path):
   linear_task.assert_equal(program.model(), _plain_states('fedaboost')[-1])
 
 
-def test_an_evaluation_that_was_stopped_is_made_up_for(tmp_path):
+def test_a_stopped_evaluation_is_repeated(tmp_path):
   class Stops(tff.program.ReleaseManager):
     async def release(self, value, key):
       raise _Stop

@@ -339,6 +339,18 @@ class TestDirichlet:
     assert overfull[0] > 0
     assert overfull[1] == 0
 
+  def test_balance_cap_closes_a_client_with_exactly_its_share(self):
+    # Cuts give the only example of a class to the last client that is open.
+    sizes = [
+      _sizes(
+        partitions.dirichlet(
+          np.arange(20), 2, 0.5, seed=0, balance_cap=cap, min_samples=0
+        )
+      ).tolist()
+      for cap in (False, True)
+    ]
+    assert sizes == [[0, 20], [10, 10]]
+
   def test_balance_cap_keeps_a_draw_that_it_would_empty(self):
     # With so small an alpha the other shares are zero in floating point.
     labels = np.repeat([0, 1, 2], 10)

@@ -183,7 +183,7 @@ def build_client_work(
       state = tff.federated_map(start, (state, cohort_size))
     client_state = tff.federated_broadcast(state)
     examples = tff.federated_map(gather_client, data)
-    if initial_row == ():
+    if isinstance(initial_row, tuple) and not initial_row:
       row = tff.federated_value((), tff.CLIENTS)
     else:
       row = tff.federated_map(read_row, (client_state, examples.key))

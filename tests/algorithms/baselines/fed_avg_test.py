@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,16 +12,12 @@ from tff_fair import algorithms
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _SIZES = (5, 9, 12)
+_START = linear_task.initial_model()
 
 
-def _build(**options):
-  options = {
-    'client_optimizer': linear_task.sgd(0.1),
-    'local_epochs': 2,
-    'batch_size': 50,
-    **options,
-  }
-  return algorithms.build_fed_avg(linear_task.model_fn, **options)
+_build = functools.partial(
+  linear_task.build_process, algorithms.build_fed_avg, local_epochs=2
+)
 
 
 def _plain(data, batch_size=4):
@@ -27,11 +25,13 @@ def _plain(data, batch_size=4):
   return structured['train'].unbatch().batch(batch_size)
 
 
-@pytest.mark.parametrize('uniform', [False, True])
+@pytest.mark.parametrize(
+  'uniform', [False, pytest.param(True, marks=pytest.mark.full)]
+)
 def test_two_rounds_against_numpy(uniform):
   clients = linear_task.make_clients(_SIZES)
   process = _build(uniform=uniform)
-  state, model = process.initialize(), linear_task.initial_model()
+  state, model = process.initialize(), _START
   for cohort in ([0, 1, 2], [2, 0]):
     output = process.next(state, [_plain(clients[i]) for i in cohort])
     state = output.state
@@ -47,6 +47,7 @@ def test_two_rounds_against_numpy(uniform):
   assert output.metrics['client_work']['num_examples'] == 17
 
 
+@pytest.mark.full
 def test_equals_stock_fed_avg():
   """Plain data, one full batch an epoch: TFF's process gives the same model."""
   clients = [_plain(c, 50) for c in linear_task.make_clients(_SIZES)]
@@ -65,40 +66,34 @@ def test_equals_stock_fed_avg():
   stock = tff.learning.algorithms.build_weighted_fed_avg(
     model_fn, client_optimizer_fn=linear_task.sgd(0.1)
   )
-  stock_state = stock.next(stock.initialize(), clients).state
   ours = _build(local_epochs=1)
-  state = ours.next(ours.initialize(), clients).state
-  for a, b in zip(
-    ours.get_model_weights(state).trainable,
-    stock.get_model_weights(stock_state).trainable,
-    strict=True,
-  ):
-    np.testing.assert_allclose(a, b, atol=1e-6)
+  found, expected = (
+    p.get_model_weights(p.next(p.initialize(), clients).state).trainable
+    for p in (ours, stock)
+  )
+  linear_task.assert_close(found, expected)
 
 
+@pytest.mark.full
 def test_ids_add_reports_and_do_not_change_the_training():
   data = linear_task.make_clients(_SIZES)
   with_ids, without = _build(num_clients=5), _build()
-  clients = [
-    linear_task.client_data(i, c) for i, c in zip((4, 0, 2), data, strict=True)
-  ]
-  output = with_ids.next(with_ids.initialize(), clients)
-  reports = output.metrics['client_work']['clients']
-  order = np.argsort(reports['client_id'])
-  np.testing.assert_array_equal(reports['client_id'][order], [0, 2, 4])
-  np.testing.assert_array_equal(reports['num_examples'][order], [9, 12, 5])
+  output = linear_task.next_round(
+    with_ids, with_ids.initialize(), dict(zip((4, 0, 2), data, strict=True))
+  )
+  reports = linear_task.reports(output)
+  np.testing.assert_array_equal(reports['client_id'], [0, 2, 4])
+  np.testing.assert_array_equal(reports['num_examples'], [9, 12, 5])
   plain = without.next(without.initialize(), [_plain(c) for c in data])
-  for a, b in zip(
+  linear_task.assert_close(
     output.state.global_model_weights.trainable,
     plain.state.global_model_weights.trainable,
-    strict=True,
-  ):
-    np.testing.assert_allclose(a, b, atol=1e-6)
+  )
 
 
+@pytest.mark.full
 def test_minibatches_repeat_by_seed_and_change_by_round():
-  data = linear_task.make_clients((20,))
-  clients = [linear_task.client_data(0, data[0])]
+  (data,) = linear_task.make_clients((20,))
 
   def losses(seed):
     process = _build(
@@ -109,7 +104,7 @@ def test_minibatches_repeat_by_seed_and_change_by_round():
     )  # The model stays, so only the order of the examples can differ.
     state, found = process.initialize(), []
     for _ in range(2):
-      output = process.next(state, clients)
+      output = linear_task.next_round(process, state, {0: data})
       state = output.state
       found.append(output.metrics['client_work']['loss'])
     return found
@@ -120,71 +115,52 @@ def test_minibatches_repeat_by_seed_and_change_by_round():
   assert losses(1)[0] != first
 
 
+@pytest.mark.full
 def test_learning_rate_by_round():
-  clients = [_plain(c) for c in linear_task.make_clients((6,))]
-  decayed = _build(
-    client_learning_rate_fn=lambda r: 0.1 * 0.5 ** tf.cast(r, tf.float32)
-  )
-  second = _build(client_optimizer=linear_task.sgd(0.05))
-  after_one = decayed.next(decayed.initialize(), clients).state
-  after_two = decayed.next(after_one, clients).state
-  start = second.set_model_weights(
-    second.initialize(), after_one.global_model_weights
-  )
-  expected = second.next(start, clients).state
-  for a, b in zip(
-    after_two.global_model_weights.trainable,
-    expected.global_model_weights.trainable,
-    strict=True,
-  ):
-    np.testing.assert_allclose(a, b, atol=1e-6)
+  (data,) = linear_task.make_clients((6,))
+  process = _build(decay=0.5)
+  state, expected = process.initialize(), _START
+  for learning_rate in (0.1, 0.05):
+    state = process.next(state, [_plain(data)]).state
+    expected = numpy_reference.train(
+      expected, data, learning_rate=learning_rate, epochs=2
+    )
+  linear_task.assert_model(process.get_model_weights(state), expected)
 
 
-def test_bad_and_empty_clients_are_dropped_and_counted():
+@pytest.mark.full
+def test_clients_that_are_not_finite_or_empty_are_dropped_and_counted():
   good, bad, empty = linear_task.make_clients((6, 6, 0))
   bad.x[0, 0] = np.nan
   process = _build(num_clients=3)
-  clients = [
-    linear_task.client_data(i, c) for i, c in enumerate((good, bad, empty))
-  ]
-  together = process.next(process.initialize(), clients)
-  alone = process.next(process.initialize(), clients[:1])
+  together = linear_task.run(process, (good, bad, empty), [[0, 1, 2]])
+  alone = linear_task.run(process, (good,), [[0]])
   counts = together.metrics['client_work']
-  assert counts['num_clients'] == 3
-  assert counts['num_rejected_clients'] == 1
-  assert counts['num_empty_clients'] == 1
-  assert counts['num_examples'] == 6
+  assert counts['num_clients'] == 3 and counts['num_examples'] == 6
+  assert counts['num_rejected_clients'] == counts['num_empty_clients'] == 1
   assert counts['loss'] == alone.metrics['client_work']['loss']
-  reports = counts['clients']
-  order = np.argsort(reports['client_id'])
-  np.testing.assert_array_equal(reports['rejected'][order], [0, 1, 0])
-  for a, b in zip(
-    together.state.global_model_weights.trainable,
-    alone.state.global_model_weights.trainable,
-    strict=True,
-  ):
-    np.testing.assert_array_equal(a, b)
+  rejected = linear_task.reports(together)['rejected']
+  np.testing.assert_array_equal(rejected, [0, 1, 0])
+  linear_task.assert_equal(
+    together.state.global_model_weights, alone.state.global_model_weights
+  )
 
 
-def test_nobody_usable_keeps_the_model():
+@pytest.mark.full
+def test_without_usable_clients_the_model_stays():
+  """Of plain data."""
   (bad,) = linear_task.make_clients((6,))
   bad.x[:] = np.inf
   process = _build()
-  state = process.initialize()
   for clients in ([_plain(bad)], []):
-    output = process.next(state, clients)
-    linear_task.assert_model(
-      output.state.global_model_weights, linear_task.initial_model()
-    )
+    output = process.next(process.initialize(), clients)
+    linear_task.assert_model(output.state.global_model_weights, _START)
 
 
+@pytest.mark.full
 def test_batch_norm_statistics_are_averaged_like_weights():
   clients = linear_task.make_clients((4, 12))
-  process = algorithms.build_fed_avg(
-    linear_task.batch_norm_model_fn,
-    client_optimizer=linear_task.sgd(0.1),
-    batch_size=50,
-  )
+  process = _build(linear_task.batch_norm_model_fn, local_epochs=1)
   output = process.next(process.initialize(), [_plain(c) for c in clients])
   mean, variance = process.get_model_weights(output.state).non_trainable
   share = np.array([[0.25], [0.75]])
@@ -196,6 +172,7 @@ def test_batch_norm_statistics_are_averaged_like_weights():
   )
 
 
+@pytest.mark.full
 def test_model_aggregator_replaces_the_mean():
   clients = [_plain(c) for c in linear_task.make_clients(_SIZES)]
   process = _build(
@@ -204,9 +181,7 @@ def test_model_aggregator_replaces_the_mean():
     )
   )
   output = process.next(process.initialize(), clients)
-  linear_task.assert_model(
-    output.state.global_model_weights, linear_task.initial_model()
-  )
+  linear_task.assert_model(output.state.global_model_weights, _START)
   assert 'clipped_count' in output.metrics['aggregator']
 
 

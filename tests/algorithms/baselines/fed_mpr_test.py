@@ -9,10 +9,11 @@ from tests.algorithms import numpy_reference
 from tff_fair import algorithms
 from tff_fair.algorithms.baselines import fed_mpr
 
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
 # The last two have no data, and data that is not finite.
 _SIZES = (5, 9, 12, 0, 6)
 _EMPTY, _BROKEN = 3, 4
-_EXAMPLE = [0.05, -0.3, 0.01, 0.8, 0.2, -0.02, 0.4, 0.6, -0.7, 0.1]
 
 
 def _clients():
@@ -21,23 +22,15 @@ def _clients():
   return clients
 
 
-@functools.cache
-def _process(**options):
-  return algorithms.build_fed_mpr(
-    linear_task.model_fn,
-    **{
-      'num_clients': len(_SIZES),
-      'client_optimizer': linear_task.sgd(0.1),
-      'batch_size': 50,
-      **options,
-    },
-  )
+_process = functools.partial(
+  linear_task.build_process, algorithms.build_fed_mpr, num_clients=len(_SIZES)
+)
 
 
 class TestPrune:
-  @pytest.mark.parametrize(
-    ('fraction', 'pruned'),
-    [
+  def test_fractions_by_hand(self):
+    weights = [0.05, -0.3, 0.01, 0.8, 0.2, -0.02, 0.4, 0.6, -0.7, 0.1]
+    for fraction, pruned in (
       (0.1, [2]),
       (0.19, [2]),
       (0.2, [2, 5]),
@@ -45,13 +38,11 @@ class TestPrune:
       (0.95, [0, 1, 2, 4, 5, 6, 7, 8, 9]),
       (0.0, []),
       (0.09, []),
-    ],
-  )
-  def test_example(self, fraction, pruned):
-    expected = np.array(_EXAMPLE, np.float32)
-    expected[pruned] = 0
-    (found,) = fed_mpr.prune([tf.constant(_EXAMPLE)], fraction)
-    np.testing.assert_array_equal(found, expected)
+    ):
+      expected = np.array(weights, np.float32)
+      expected[pruned] = 0
+      (found,) = fed_mpr.prune([tf.constant(weights)], fraction)
+      np.testing.assert_array_equal(found, expected)
 
   def test_of_equal_magnitudes_the_lower_index_stays(self):
     (found,) = fed_mpr.prune([tf.constant([0.5, -1.0, 1.0, -1.0, 2.0])], 0.6)
@@ -69,27 +60,22 @@ class TestPrune:
     for a, b in zip(found, expected, strict=True):
       np.testing.assert_array_equal(a, b)
 
-  def test_products_that_are_nearly_whole_are_whole(self):
+  def test_products_that_are_nearly_integers_are_rounded(self):
     # .29 * 100 is 28.999...
     (found,) = fed_mpr.prune([tf.range(1.0, 101.0)], 0.29)
     np.testing.assert_array_equal(found, [0] * 29 + list(range(30, 101)))
 
-  def test_weights_that_are_not_finite_are_not_hidden(self):
+  def test_non_finite_weights_are_not_hidden(self):
     for bad in (np.nan, np.inf):
       (found,) = fed_mpr.prune([tf.constant([1.0, bad, 0.1, 2.0])], 0.5)
       np.testing.assert_array_equal(found, np.float32([1, bad, 0.1, 2]))
 
 
-def _flat(model):
-  return np.concatenate([model.kernel.ravel(), model.bias])
-
-
 def _pruned(model, number):
-  """The model without its smallest weights, so many of them."""
-  vector = _flat(model)
+  """The model without this number of its smallest weights."""
+  vector = model.vector
   vector[np.argsort(np.abs(vector), kind='stable')[:number]] = 0
-  kernel, bias = np.split(vector, [model.kernel.size])
-  return numpy_reference.Linear(kernel.reshape(model.kernel.shape), bias)
+  return numpy_reference.Linear.of(vector)
 
 
 def _trained(model, data, velocity, epochs, momentum):
@@ -101,126 +87,75 @@ def _trained(model, data, velocity, epochs, momentum):
   return model, velocity
 
 
-def _mean(models):
-  return numpy_reference.weighted_mean(models, np.ones(len(models)))
-
-
-@pytest.mark.usefixtures('default_runtime')
-class TestRounds:
-  _COHORTS = ([0, 1, 2], [2, _EMPTY, _BROKEN, 0])
-
-  @pytest.mark.parametrize(
-    ('options', 'stages'),
-    [
-      # Pairs of how many epochs, and how many of 15 weights then go.
-      ({'prune_fraction': 0.4}, [(1, 6)]),
-      (
-        {'prune_fraction': 0.5, 'local_epochs': 4, 'prune_stages': 3},
-        [(2, 2), (1, 5), (1, 7)],
-      ),
-    ],
-    ids=['one stage', 'three stages'],
+@pytest.mark.parametrize(
+  ('options', 'stages'),
+  [
+    # Pairs of the number of epochs, and of how many of 15 weights then go.
+    ({'prune_fraction': 0.4}, [(1, 6)]),
+    pytest.param(
+      {'prune_fraction': 0.5, 'local_epochs': 4, 'prune_stages': 3},
+      [(2, 2), (1, 5), (1, 7)],
+      marks=pytest.mark.full,
+    ),
+  ],
+  ids=['one stage', 'three stages'],
+)
+def test_two_rounds_against_numpy(options, stages):
+  """The optimiser's state is carried from stage to stage."""
+  process = _process(
+    client_optimizer=linear_task.sgd(0.1, momentum=0.9), **options
   )
-  def test_two_rounds_against_numpy(self, options, stages):
-    """The optimiser's state goes on from stage to stage."""
-    process = _process(
-      client_optimizer=linear_task.sgd(0.1, momentum=0.9), **options
+  clients = _clients()
+  expected, state = linear_task.initial_model(), process.initialize()
+  for cohort in ([0, 1, 2], [2, _EMPTY, _BROKEN, 0]):
+    output = linear_task.next_round(
+      process, state, linear_task.pick(clients, cohort)
     )
-    clients = _clients()
-    expected, state = linear_task.initial_model(), process.initialize()
-    for cohort in self._COHORTS:
-      data = [linear_task.client_data(i, clients[i]) for i in cohort]
-      output = process.next(state, data)
-      state = output.state
-      models = []
-      for i in cohort:
-        if i in (_EMPTY, _BROKEN):
-          continue
-        model, velocity = expected, expected.plus(expected, -1.0)
-        for epochs, number in stages:
-          model, velocity = _trained(model, clients[i], velocity, epochs, 0.9)
-          model = _pruned(model, number)
-        models.append(model)
-      # By the number of clients, zeros included.
-      expected = _mean(models)
-      linear_task.assert_model(process.get_model_weights(state), expected)
-      found = output.metrics['client_work']
-      assert found['num_rejected_clients'] == (_BROKEN in cohort)
-      assert found['num_empty_clients'] == (_EMPTY in cohort)
-
-  def test_one_client_leaves_so_many_zeros(self):
-    process = _process(prune_fraction=0.4)
-    state = linear_task.run(process, _clients(), [[1]]).state
-    weights = process.get_model_weights(state).trainable
-    assert sum(np.sum(w == 0) for w in weights) == 6
-
-  def test_who_diverged_is_rejected_and_not_pruned(self):
-    """Even if all that is not finite could be pruned."""
-    process = _process(prune_fraction=0.95)
-    clients = _clients()
-    clients[2].x[0, 0] = np.inf
-    outputs = [
-      linear_task.run(process, clients, [cohort])
-      for cohort in ([0, 1], [0, _BROKEN, 2, 1])
-    ]
-    assert outputs[1].metrics['client_work']['num_rejected_clients'] == 2
-    one, other = (process.get_model_weights(o.state) for o in outputs)
-    linear_task.assert_equal(one, other)
-
-  def test_nobody_changes_nothing(self):
-    process = _process(prune_fraction=0.4)
-    start = process.get_model_weights(process.initialize())
-    for cohort in ([], [_EMPTY, _BROKEN]):
-      state = linear_task.run(process, _clients(), [cohort]).state
-      linear_task.assert_equal(process.get_model_weights(state), start)
-
-  def test_data_without_ids(self):
-    cohort = [0, 1, 2]
-    with_ids, without = (
-      _process(prune_fraction=0.4, num_clients=number)
-      for number in (len(_SIZES), None)
-    )
-    expected = linear_task.run(with_ids, _clients(), [cohort])
-    data = [linear_task.client_data(i, _clients()[i])['train'] for i in cohort]
-    output = without.next(without.initialize(), data)
-    for a, b in zip(
-      without.get_model_weights(output.state).trainable,
-      with_ids.get_model_weights(expected.state).trainable,
-      strict=True,
-    ):
-      np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-    assert 'clients' not in output.metrics['client_work']
+    state = output.state
+    models = []
+    for i in set(cohort) - {_EMPTY, _BROKEN}:
+      model, velocity = expected, expected.plus(expected, -1.0)
+      for epochs, number in stages:
+        model, velocity = _trained(model, clients[i], velocity, epochs, 0.9)
+        model = _pruned(model, number)
+      models.append(model)
+    # The mean over clients, zeros included.
+    expected = numpy_reference.weighted_mean(models, np.ones(len(models)))
+    linear_task.assert_model(process.get_model_weights(state), expected)
+    found = output.metrics['client_work']
+    assert found['num_rejected_clients'] == (_BROKEN in cohort)
+    assert found['num_empty_clients'] == (_EMPTY in cohort)
+  # A client alone sends exactly its zeros.
+  state = linear_task.run(process, clients, [[1]]).state
+  zeros = np.sum(linear_task.weights(process, state) == 0)
+  assert zeros == stages[-1][1]
 
 
-def _rounds(build, **options):
-  """Weights and metrics after two rounds of all that a model may have."""
-  clients = linear_task.make_clients((5, 9, 12))
-  process = build(
-    functools.partial(linear_task.embedding_behind_batch_norm_model_fn, 0.5),
-    num_clients=3,
-    client_optimizer=linear_task.decaying_optimizer('adam'),
-    local_epochs=2,
-    batch_size=4,
-    seed=3,
-    focal_gamma=0.5,
-    **options,
-  )
-  output = linear_task.run(process, clients, [[0, 1, 2], [2, 0]])
-  weights = process.get_model_weights(output.state)
-  return weights, output.metrics['client_work']
+@pytest.mark.full
+def test_a_client_that_diverged_is_rejected_and_not_pruned():
+  """Even if all of its values that are not finite could be pruned."""
+  process = _process(prune_fraction=0.95)
+  clients = _clients()
+  clients[2].x[0, 0] = np.inf
+  outputs = [
+    linear_task.run(process, clients, [cohort])
+    for cohort in ([0, 1], [0, _BROKEN, 2, 1])
+  ]
+  assert outputs[1].metrics['client_work']['num_rejected_clients'] == 2
+  one, other = (process.get_model_weights(o.state) for o in outputs)
+  linear_task.assert_equal(one, other)
 
 
-@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.full
 def test_nothing_pruned_is_uniform_fed_avg_bit_for_bit():
-  linear_task.assert_equal(
-    _rounds(algorithms.build_fed_mpr, prune_fraction=0),
-    _rounds(algorithms.build_fed_avg, uniform=True),
+  linear_task.assert_is_fed_avg(
+    algorithms.build_fed_mpr, 'adam', uniform=True, prune_fraction=0
   )
 
 
-@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.full
 def test_scales_and_shifts_are_pruned_and_statistics_are_not():
-  """All but one weight go: the scales are 1, and the rest is smaller."""
+  """All but one weight are pruned: the scales are 1, the others smaller."""
   process = algorithms.build_fed_mpr(
     linear_task.batch_norm_model_fn,
     num_clients=1,
@@ -237,30 +172,15 @@ def test_scales_and_shifts_are_pruned_and_statistics_are_not():
   np.testing.assert_allclose(mean, data.x.mean(axis=0) / 2, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-  ('options', 'error', 'message'),
-  [
-    (
-      {'prune_fraction': 1.0},
-      ValueError,
-      r'prune_fraction must be in \[0, 1\), found 1.0',
-    ),
-    ({'prune_fraction': -0.1}, ValueError, 'prune_fraction must .*found -0.1'),
-    ({'prune_fraction': '0'}, TypeError, "prune_fraction must .*found '0'"),
-    (
-      {'prune_stages': 0},
-      ValueError,
-      r'prune_stages must be in 1\.\.1, found 0',
-    ),
-    (
-      {'local_epochs': 2, 'prune_stages': 3},
-      ValueError,
-      r'prune_stages must be in 1\.\.2, found 3',
-    ),
-    ({'prune_stages': 1.5}, TypeError, 'prune_stages must be an .*found 1.5'),
-  ],
-  ids=str,
-)
-def test_bad_arguments(options, error, message):
-  with pytest.raises(error, match=message):
-    _process(**options)
+def test_bad_arguments():
+  linear_task.assert_refused(
+    _process,
+    ('prune_fraction', 1.0, r'in \[0, 1\), found 1.0'),
+    ('prune_fraction', -0.1, 'found -0.1'),
+    ('prune_fraction', '0', "found '0'", TypeError),
+    ('prune_stages', 0, r'in 1\.\.1, found 0'),
+    ('prune_stages', 1.5, 'an .*found 1.5', TypeError),
+  )
+  linear_task.assert_refused(
+    _process, ('prune_stages', 3, r'in 1\.\.2, found 3'), local_epochs=2
+  )

@@ -12,6 +12,8 @@ from tff_fair import algorithms
 from tff_fair import client
 from tff_fair.algorithms.baselines import scaffold
 
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
 ModelWeights = tff.learning.models.ModelWeights
 
 # The last two have no data, and data that is not finite.
@@ -26,22 +28,12 @@ def _clients():
   return clients
 
 
-@functools.cache
-def _process(decay=1.0, **options):
-  def learning_rate_fn(round_number):
-    return 0.1 * decay ** tf.cast(round_number, tf.float32)
-
-  return algorithms.build_scaffold(
-    linear_task.model_fn,
-    **{
-      'num_clients': len(_SIZES),
-      'client_optimizer': linear_task.sgd(0.1),
-      'client_learning_rate_fn': None if decay == 1.0 else learning_rate_fn,
-      'local_epochs': 2,
-      'batch_size': 50,
-      **options,
-    },
-  )
+_process = functools.partial(
+  linear_task.build_process,
+  algorithms.build_scaffold,
+  num_clients=len(_SIZES),
+  local_epochs=2,
+)
 
 
 def _zero():
@@ -52,7 +44,7 @@ def _zero():
 class _Scaffold:
   """The algorithm in NumPy, for full batches: an epoch is a step.
 
-  The server's control variate is added up from round to round.
+  The server's control variate is accumulated from round to round.
   """
 
   def __init__(self, decay=1.0, server_learning_rate=1.0, variant='original'):
@@ -65,7 +57,7 @@ class _Scaffold:
     self._num_rounds = 0
 
   def next(self, clients):
-    """One round of those who count, a dictionary from ids to data."""
+    """One round of the clients that count, a dictionary from ids to data."""
     rate = 0.1 * self._decay**self._num_rounds
     updates, changes, weights = [], [], []
     for i, data in clients.items():
@@ -98,48 +90,48 @@ def _assert_rounds(cohorts, **options):
   process, expected = _process(**options), _Scaffold(**options)
   state = process.initialize()
   for cohort in cohorts:
-    data = [linear_task.client_data(i, clients[i]) for i in cohort]
-    output = process.next(state, data)
+    output = linear_task.next_round(
+      process, state, linear_task.pick(clients, cohort)
+    )
     state = output.state
-    expected.next({i: clients[i] for i in cohort if i not in (_EMPTY, _BROKEN)})
+    counted = [i for i in cohort if i not in (_EMPTY, _BROKEN)]
+    expected.next(linear_task.pick(clients, counted))
     linear_task.assert_model(process.get_model_weights(state), expected.model)
-    for found, name in zip(
-      state.client_work['table']['control'], ('kernel', 'bias'), strict=True
-    ):
-      values = [getattr(control, name) for control in expected.controls]
-      np.testing.assert_allclose(found, values, rtol=1e-4, atol=1e-5)
+    linear_task.assert_close(
+      linear_task.client_vectors(state.client_work['table']['control']),
+      np.array([control.vector for control in expected.controls]),
+      rtol=1e-4,
+      atol=1e-5,
+    )
     counts = output.metrics['client_work']
     assert counts['num_empty_clients'] == (_EMPTY in cohort)
     assert counts['num_rejected_clients'] == (_BROKEN in cohort)
   return expected
 
 
-class TestNewControl:
-  def test_example(self):
-    # c = 0 and c_i = 0, then c - c_i = -.95 - .95 and -.95 + 2.85.
-    for shift, w, y, expected in (
-      (0, 1, 0.81, 0.95),
-      (0, 1, 1.57, -2.85),
-      (-1.9, 1.19, 1.3249, 1.2255),
-      (1.9, 1.19, 1.3629, -2.7645),
-    ):
-      before, after = (
-        ModelWeights([tf.constant([value], tf.float32)], []) for value in (w, y)
-      )
-      (found,) = scaffold.new_control(
-        [tf.constant([shift], tf.float32)], before, after, tf.constant(0.2)
-      )
-      np.testing.assert_allclose(found, [expected], atol=1e-5)
-
-  def test_without_a_step_it_is_c_i_minus_c(self):
-    weights = ModelWeights([tf.constant([1.0])], [])
-    (found,) = scaffold.new_control(
-      [tf.constant([0.3])], weights, weights, tf.constant(0.0)
+def test_new_control_by_hand():
+  # c = 0 and c_i = 0, then c - c_i = -.95 - .95 and -.95 + 2.85.
+  for shift, w, y, expected in (
+    (0, 1, 0.81, 0.95),
+    (0, 1, 1.57, -2.85),
+    (-1.9, 1.19, 1.3249, 1.2255),
+    (1.9, 1.19, 1.3629, -2.7645),
+  ):
+    before, after = (
+      ModelWeights([tf.constant([value], tf.float32)], []) for value in (w, y)
     )
-    np.testing.assert_allclose(found, [-0.3])
+    (found,) = scaffold.new_control(
+      [tf.constant([shift], tf.float32)], before, after, tf.constant(0.2)
+    )
+    np.testing.assert_allclose(found, [expected], atol=1e-5)
+  # Without a step it is c_i - c.
+  (found,) = scaffold.new_control(
+    [tf.constant([0.3])], before, before, tf.constant(0.0)
+  )
+  np.testing.assert_allclose(found, [-0.3])
 
 
-@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.full
 def test_example_of_two_quadratics():
   process = quadratic_task.build_process(algorithms.build_scaffold)
   data = quadratic_task.make_data()
@@ -152,98 +144,61 @@ def test_example_of_two_quadratics():
     np.testing.assert_allclose(found.ravel(), controls, rtol=1e-5)
 
 
-@pytest.mark.usefixtures('default_runtime')
-class TestRoundsAgainstNumpy:
-  @pytest.mark.parametrize(
-    'options', [{}, {'server_learning_rate': 0.3, 'decay': 0.5}], ids=str
-  )
-  def test_three_rounds(self, options):
-    expected = _assert_rounds(_COHORTS, **options)
-    # The absent count in c as those who have not changed.
-    mean = np.mean([control.kernel for control in expected.controls], axis=0)
-    np.testing.assert_allclose(mean, expected.control.kernel, atol=1e-12)
-    assert np.abs(mean).max() > 0.01
-
-  def test_variant_fedakd(self):
-    """Of the same clients each round, for which c is what its script adds up.
-
-    The distance is divided by one step, though there are two.
-    """
-    expected = _assert_rounds(
-      [[0, 1, 3, _EMPTY, _BROKEN]] * 3, variant='fedakd'
-    )
-    controls = [expected.controls[i] for i in (0, 1, 3)]
-    mean = numpy_reference.weighted_mean(controls, [5, 9, 7])
-    np.testing.assert_allclose(mean.kernel, expected.control.kernel, atol=1e-12)
+@linear_task.parametrize_options(
+  {}, {'server_learning_rate': 0.3, 'decay': 0.5}
+)
+def test_three_rounds_against_numpy(options):
+  expected = _assert_rounds(_COHORTS, **options)
+  # In c, absent clients count as unchanged.
+  mean = np.mean([control.kernel for control in expected.controls], axis=0)
+  np.testing.assert_allclose(mean, expected.control.kernel, atol=1e-12)
+  assert np.abs(mean).max() > 0.01
 
 
-@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.full
+def test_variant_fedakd_against_numpy():
+  """For the same clients in each round, c is the sum of its script.
+
+  The distance is divided by one step, although there are two.
+  """
+  expected = _assert_rounds([[0, 1, 3, _EMPTY, _BROKEN]] * 3, variant='fedakd')
+  controls = [expected.controls[i] for i in (0, 1, 3)]
+  mean = numpy_reference.weighted_mean(controls, [5, 9, 7])
+  np.testing.assert_allclose(mean.kernel, expected.control.kernel, atol=1e-12)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(
   ('variant', 'num_steps'), [('original', (4, 6)), ('fedakd', (1, 1))]
 )
 def test_the_number_of_steps_is_that_of_minibatches(variant, num_steps):
-  """In two epochs over 5 and over 9 examples, at most 4 of them at once."""
+  """In two epochs over 5 and over 9 examples, in minibatches of 4."""
   process = _process(variant=variant, batch_size=4)
-  clients = _clients()
+  start = linear_task.initial_model().vector
   for i, number in enumerate(num_steps):
-    state = linear_task.run(process, clients, [[i]]).state
-    for start, found, controls in zip(
-      process.get_model_weights(process.initialize()).trainable,
-      process.get_model_weights(state).trainable,
-      state.client_work['table']['control'],
-      strict=True,
-    ):
-      np.testing.assert_allclose(
-        controls[i] * number * 0.1, start - found, rtol=1e-4, atol=1e-6
-      )
-
-
-@pytest.mark.usefixtures('default_runtime')
-def test_nobody_changes_nothing():
-  process = _process()
-  before = linear_task.run(process, _clients(), [[0, 1]]).state
-  data = [linear_task.client_data(i, _clients()[i]) for i in (_EMPTY, _BROKEN)]
-  for cohort in ([], data):
-    after = process.next(before, cohort).state
-    linear_task.assert_equal(
-      process.get_model_weights(after), process.get_model_weights(before)
-    )
-    linear_task.assert_equal(
-      after.client_work['table'], before.client_work['table']
+    state = linear_task.run(process, _clients(), [[i]]).state
+    controls = linear_task.client_vectors(state.client_work['table']['control'])
+    linear_task.assert_close(
+      controls[i] * number * 0.1,
+      start - linear_task.weights(process, state),
+      rtol=1e-4,
     )
 
 
-def _first_round(build, **options):
-  """Weights and metrics after a round of all that a model may have."""
-  clients = linear_task.make_clients((5, 9, 12))
-  process = build(
-    functools.partial(linear_task.embedding_behind_batch_norm_model_fn, 0.5),
-    num_clients=3,
-    client_optimizer=linear_task.sgd(0.1),
-    local_epochs=2,
-    batch_size=4,
-    seed=3,
-    focal_gamma=0.5,
-    **options,
-  )
-  output = linear_task.run(process, clients, [[0, 2, 1]])
-  weights = process.get_model_weights(output.state)
-  return weights, output.metrics['client_work']
-
-
-@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.full
 def test_the_first_round_is_that_of_uniform_fed_avg():
-  found = _first_round(algorithms.build_scaffold)
-  expected = _first_round(algorithms.build_fed_avg, uniform=True)
-  tf.nest.map_structure(
-    functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
-    found,
-    expected,
+  found, expected = (
+    linear_task.regularised_rounds(build, 'plain', **options)
+    for build, options in (
+      (algorithms.build_scaffold, {}),
+      (algorithms.build_fed_avg, {'uniform': True}),
+    )
   )
+  linear_task.assert_close(found[0], expected[0])
 
 
-@pytest.mark.usefixtures('default_runtime')
-def test_statistics_are_averaged_whatever_the_server_s_rate():
+@pytest.mark.full
+def test_statistics_do_not_depend_on_the_server_learning_rate():
   process = algorithms.build_scaffold(
     linear_task.batch_norm_model_fn,
     num_clients=2,
@@ -257,45 +212,20 @@ def test_statistics_are_averaged_whatever_the_server_s_rate():
   np.testing.assert_allclose(mean, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-  'optimizer',
-  [
-    linear_task.sgd(0.1, momentum=0.9),
-    client.with_weight_decay(linear_task.sgd(0.1), 1e-3),
-    tff.learning.optimizers.build_adam(0.1),
-    tff.learning.optimizers.build_adamw(0.1),
-    tff.learning.optimizers.build_adagrad(0.1),
-  ],
-  ids=['momentum', 'weight decay', 'adam', 'adamw', 'adagrad'],
-)
-def test_other_optimizers_than_plain_sgd_are_refused(optimizer):
-  with pytest.raises(
-    ValueError, match='client_optimizer must be plain SGD for SCAFFOLD.*found'
-  ):
-    _process(client_optimizer=optimizer)
-
-
-@pytest.mark.parametrize(
-  ('options', 'error', 'message'),
-  [
+def test_bad_arguments():
+  plain = 'plain SGD for SCAFFOLD.*found'
+  optimizers = tff.learning.optimizers
+  linear_task.assert_refused(
+    _process,
+    ('server_learning_rate', 0, 'positive, found 0'),
+    ('server_learning_rate', None, 'a real number, found None', TypeError),
+    ('client_optimizer', linear_task.sgd(0.1, momentum=0.9), plain),
     (
-      {'server_learning_rate': 0},
-      ValueError,
-      'server_learning_rate must be positive, found 0',
+      'client_optimizer',
+      client.with_weight_decay(linear_task.sgd(0.1), 1e-3),
+      plain,
     ),
-    (
-      {'server_learning_rate': None},
-      TypeError,
-      'server_learning_rate must be a real number, found None',
-    ),
-    (
-      {'variant': 'other'},
-      ValueError,
-      "variant must be one of 'original', 'fedakd', found 'other'",
-    ),
-  ],
-  ids=str,
-)
-def test_bad_arguments(options, error, message):
-  with pytest.raises(error, match=message):
-    _process(**options)
+    ('client_optimizer', optimizers.build_adam(0.1), plain),
+    ('client_optimizer', optimizers.build_adamw(0.1), plain),
+    ('client_optimizer', optimizers.build_adagrad(0.1), plain),
+  )

@@ -20,6 +20,8 @@ def test_cf_is_of_the_final_accuracies(tmp_path):
   runs = _pair(tmp_path, [0.2, 0.7, 0.6], [0.1, 0.5, 0.3])
   expected = 100 * np.corrcoef([0.2, 0.7, 0.6], [0.1, 0.5, 0.3])[0, 1]
   assert METRICS['cf'].compute(*runs) == pytest.approx(expected)
+  equal = fake_run.write(tmp_path / 'equal', [0.5, 0.5, 0.5])
+  assert math.isnan(METRICS['cf'].compute(equal, runs[1]))
 
 
 def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
@@ -31,11 +33,6 @@ def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
     isolated={0: 1, 3: 1},
   )
   assert METRICS['cf'].compute(*runs) == pytest.approx(100)
-
-
-def test_cf_of_one_common_model_is_undefined(tmp_path):
-  runs = _pair(tmp_path, [0.5, 0.5, 0.5], [0.1, 0.2, 0.3])
-  assert math.isnan(METRICS['cf'].compute(*runs))
 
 
 def test_share_above_standalone(tmp_path):
@@ -57,21 +54,15 @@ def test_free_rider(tmp_path):
   for name, value in (('without', 0.35), ('change', -0.05)):
     found = METRICS[f'client_accuracy_mean_{name}'].compute(run, without)
     assert found == pytest.approx(value)
+  # One that stays has no round of isolation.
+  stays = fake_run.write(tmp_path / 'stays', [0.2, 0.1], num_train=[10, 0])
+  assert math.isnan(METRICS['isolation_round'].compute(stays))
 
 
-def test_a_free_rider_that_stays_has_no_round_of_isolation(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.2, 0.1], num_train=[10, 0])
-  assert math.isnan(METRICS['isolation_round'].compute(run))
-
-
-def test_final_scores(tmp_path):
+def test_scores_and_distances_are_those_of_the_last_evaluation(tmp_path):
   run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
   assert METRICS['client_accuracy_max'].compute(run) == 0.4
   assert math.isnan(table_metrics.final('global_f1')(run))
-
-
-def test_distances_are_those_of_the_last_evaluation(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
   final = fake_run.final_distances()
   assert len(final) == 6
   for name, value in final.items():
@@ -83,14 +74,7 @@ def test_distances_are_those_of_the_last_evaluation(tmp_path):
   )
 
 
-def test_fractions_have_as_many_digits_as_per_cent():
-  share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
-  assert share.shown_digits(percent=True) == 2
-  assert share.shown_digits(percent=False) == 4
-  assert coefficient.shown_digits(percent=False) == 2
-
-
-def test_units():
+def test_units_and_digits():
   share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
   assert share.in_unit(0.5, percent=True) == 50
   assert share.in_unit(0.5, percent=False) == 0.5
@@ -98,3 +82,7 @@ def test_units():
   assert share.heading(percent=True).endswith('(per cent)')
   assert share.heading(percent=False).endswith('(fraction)')
   assert coefficient.heading(percent=True) == coefficient.title
+  # Fractions are shown as exactly as per cent.
+  assert share.shown_digits(percent=True) == 2
+  assert share.shown_digits(percent=False) == 4
+  assert coefficient.shown_digits(percent=False) == 2

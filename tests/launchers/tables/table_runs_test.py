@@ -142,25 +142,14 @@ def test_a_share_of_the_data_is_in_the_name_of_a_run():
   assert run.output_dir == folder / name / 'seed_1'
 
 
-def test_the_whole_of_the_data_leaves_the_names_of_runs_as_they_are():
-  for scale in (1, 1.0):
-    run = _planner(scale=scale).run('digits', 'cffl', 1)
-    assert run.output_dir == (
-      _OUT / 'runs/cffl_digits/cffl-upload_rate=0.5/seed_1'
-    )
-    assert not any('data_fraction' in argument for argument in run.arguments)
-    assert run.settings['data_fraction'] == 1
-
-
-def test_references_use_the_same_share_of_the_data():
-  rows = _planner(scale=0.5).rows(['digits'])
-  fractions = {
-    run.settings['data_fraction']
-    for row in rows
-    for compared in row.runs
-    for run in compared
-  }
-  assert fractions == {0.5}
+def test_all_runs_of_a_table_use_the_same_share_of_the_data():
+  for scale in (1, 0.5):
+    rows = _planner(scale=scale).rows(['digits'])
+    runs = [run for row in rows for compared in row.runs for run in compared]
+    assert {run.settings['data_fraction'] for run in runs} == {scale}
+    # The whole of the data is not in their names.
+    named = ['data_fraction' in str(run.output_dir) for run in runs]
+    assert named == [scale != 1] * len(runs)
 
 
 def test_other_data_have_runs_of_their_own():

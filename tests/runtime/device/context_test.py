@@ -49,21 +49,13 @@ def test_tables_are_initialized():
   assert [look_up(np.int64(k)) for k in (1, 2, 3)] == [10, 20, -1]
 
 
-def test_strings():
-  @computation(np.str_)
-  def shout(text):
-    return tf.strings.upper(text), tf.strings.split(text)
+def test_strings_and_results_that_are_arguments():
+  @computation(np.str_, np.int32)
+  def shout(text, number):
+    return tf.strings.upper(text), number, tf.strings.split(text), number
 
-  assert shout('a b')[0] == b'A B'
-  assert list(shout('a b')[1]) == [b'a', b'b']
-
-
-def test_a_result_that_is_an_argument():
-  @computation(np.int32, np.int32)
-  def swap(a, b):
-    return b, a, b
-
-  assert swap(1, 2) == (2, 1, 2)
+  upper, first, parts, second = shout('a b', 7)
+  assert (upper, list(parts), first, second) == (b'A B', [b'a', b'b'], 7, 7)
 
 
 def test_a_data_set_as_a_result():
@@ -89,25 +81,15 @@ def test_containers_of_the_result():
 
 
 def test_sequence_reduce():
-  @tff.federated_computation(tff.SequenceType(np.int32))
-  def total(numbers):
-    return tff.sequence_reduce(numbers, 0, add)
-
-  assert total([1, 2, 3]) == 6
-  assert total([]) == 0
-
-
-def test_sequence_reduce_at_clients():
-  sequences = tff.FederatedType(tff.SequenceType(np.int32), tff.CLIENTS)
-
-  @tff.federated_computation(sequences)
-  def totals(numbers):
-    def total(sequence):
-      return tff.sequence_reduce(sequence, 0, add)
-
-    one = tff.federated_computation(total, tff.SequenceType(np.int32))
-    return tff.federated_map(one, numbers)
-
+  sequence = tff.SequenceType(np.int32)
+  total = tff.federated_computation(
+    lambda numbers: tff.sequence_reduce(numbers, 0, add), sequence
+  )
+  totals = tff.federated_computation(
+    lambda numbers: tff.federated_map(total, numbers),
+    tff.FederatedType(sequence, tff.CLIENTS),
+  )
+  assert [total([1, 2, 3]), total([])] == [6, 0]
   assert totals([[1, 2, 3], [], [4]]) == [6, 0, 4]
 
 
@@ -187,7 +169,8 @@ def test_an_aggregate_keeps_the_order_of_clients():
   def gather(numbers):
     return tff.federated_aggregate(numbers, none(), append, join, identity)
 
-  np.testing.assert_array_equal(gather(list(range(27))), range(27))
+  # Five groups: pairs, and one without a partner.
+  np.testing.assert_array_equal(gather(list(range(40))), range(40))
 
 
 def test_an_unsupported_intrinsic_is_named():
@@ -285,33 +268,6 @@ def test_an_aggregate_that_uses_a_variable():
     return tff.federated_aggregate(numbers, zero(), accumulate, merge, report)
 
   assert total([1.0, 2.0, 3.0] * 7) == 42
-
-
-@pytest.mark.full
-def test_stock_training_with_variables_in_threads():
-  spec = (
-    tf.TensorSpec([None, linear_task.NUM_FEATURES], tf.float32),
-    tf.TensorSpec([None], tf.int32),
-  )
-
-  def model_fn():
-    return tff.learning.models.from_keras_model(
-      linear_task.model_fn(),
-      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-      input_spec=spec,
-    )
-
-  process = tff.learning.algorithms.build_weighted_fed_avg(
-    model_fn, client_optimizer_fn=linear_task.sgd(0.1)
-  )
-  data = [
-    tf.data.Dataset.from_tensor_slices((c.x, c.y.astype(np.int32))).batch(4)
-    for c in linear_task.make_clients([40, 3, 17, 60, 25, 8])
-  ]
-  for a, b in zip(
-    _rounds(process, data, 1), _rounds(process, data, 4), strict=True
-  ):
-    np.testing.assert_array_equal(a, b)
 
 
 def test_bad_options():

@@ -1,4 +1,9 @@
-"""What tests of methods that learn a metric share."""
+"""Shared by the tests of methods that learn a metric.
+
+Their clients are named by their labels: of several classes, two or one, all
+alone in their class, some alone; of two classes and of three where only one
+quadruplet can be drawn; without data, and with data that are not finite.
+"""
 
 import contextlib
 from unittest import mock
@@ -6,15 +11,72 @@ from unittest import mock
 import numpy as np
 import tensorflow as tf
 
+from tests.algorithms import fedquad_reference
 from tests.algorithms import linear_task
 from tff_fair.client import quadruplets
+
+LABELS = {
+  'several': [0, 1, 2, 1, 0, 2, 2, 0, 1, 0, 2, 1],
+  'two': [0, 2, 2, 0, 0],
+  'one': [1, 1, 1],
+  'alone': [2, 0, 1],
+  'mixed': [0, 0, 2, 0, 1, 2, 2],
+  'forced_two': [2, 0, 2],
+  'forced_three': [1, 2, 1, 0],
+  'empty': [],
+  'broken': [0, 0, 1, 2],
+}
+IDS = {name: i for i, name in enumerate(LABELS)}
+
+
+def clients(*names):
+  """Some of the clients, as a dictionary from ids to data."""
+  found = {}
+  for name in names:
+    i = IDS[name]
+    found[i] = linear_task.labelled_client(LABELS[name], seed=i)
+    if name == 'forced_three':
+      # Both negatives of class 1 look alike: it does not matter which is n1.
+      found[i].x[3] = found[i].x[1]
+    if name == 'broken':
+      found[i].x[1, 2] = np.nan
+  return found
+
+
+def build_process(
+  build,
+  model_fn=linear_task.embedding_model_fn,
+  *,
+  learning_rate=0.05,
+  **options,
+):
+  """A process for these clients, of three full batches a round."""
+  return build(
+    model_fn,
+    **{
+      'num_clients': len(LABELS),
+      'client_optimizer': linear_task.sgd(learning_rate),
+      'local_epochs': 3,
+      'batch_size': 50,
+      **options,
+    },
+  )
+
+
+def reference(method, **options):
+  """The reference of a method for these clients."""
+  return fedquad_reference.Federation(
+    linear_task.embedding_model_fn().get_weights(),
+    method,
+    **{'learning_rate': 0.05, 'local_epochs': 3, **options},
+  )
 
 
 @contextlib.contextmanager
 def next_quadruplets():
-  """What is built within draws no quadruplets, but takes the next examples.
+  """Processes built in this context take the next examples as quadruplets.
 
-  These are the reference's; whatever is masked stands for example 0.
+  Nothing is drawn, as in the reference. Masked slots refer to example 0.
   """
   with mock.patch.object(
     quadruplets, 'sample_quadruplets', side_effect=_next_quadruplets
@@ -24,7 +86,7 @@ def next_quadruplets():
 
 
 def assert_trains_the_encoder_alone(build, optimizer):
-  """Two rounds without cross-entropy leave the classifier, bit for bit.
+  """Two rounds without cross-entropy keep the classifier bit for bit.
 
   Args:
     build: The method's builder.
@@ -39,10 +101,8 @@ def assert_trains_the_encoder_alone(build, optimizer):
     use_ce=False,
   )
   first = linear_task.embedding_model_fn().get_weights()
-  clients = [
-    linear_task.labelled_client([0, 1, 2, 1, 0, 2], i) for i in range(2)
-  ]
-  state = linear_task.run(process, clients, [[0, 1], [1]]).state
+  data = [linear_task.labelled_client([0, 1, 2, 1, 0, 2], i) for i in range(2)]
+  state = linear_task.run(process, data, [[0, 1], [1]]).state
   kernel, _, *classifier = process.get_model_weights(state).trainable
   linear_task.assert_equal(classifier, first[2:])
   assert np.abs(kernel - first[0]).max() > 1e-3

@@ -1,0 +1,49 @@
+"""What every method promises, for the baselines."""
+
+import functools
+
+import pytest
+
+from tests.algorithms import contract
+from tff_fair import algorithms
+
+pytestmark = pytest.mark.full
+
+_BUILDERS = {
+  'ditto': algorithms.build_ditto,
+  'q_fed_avg': algorithms.build_q_fed_avg,
+  'fed_mgda': algorithms.build_fed_mgda,
+  'fed_mdfg': contract.build_fed_mdfg,
+  'fed_prox': algorithms.build_fed_prox,
+  'fed_rdn': contract.build_fed_rdn,
+  'triplet_fl': contract.with_embedding(algorithms.build_triplet_fl),
+  'quadruplet_fl': contract.with_embedding(algorithms.build_quadruplet_fl),
+  'supcon_fl': contract.with_embedding(algorithms.build_supcon_fl),
+  'moon': contract.with_embedding(algorithms.build_moon),
+  'scaffold': algorithms.build_scaffold,
+  'cgsv': algorithms.build_cgsv,
+  'fed_ave': functools.partial(
+    algorithms.build_fed_ave, validation=contract.VALIDATION
+  ),
+  'fed_sac': contract.with_embedding(
+    algorithms.build_fed_sac,
+    validation=contract.VALIDATION,
+    contributions=(0.2, 0.4, 0.9, 0.5),
+    importance_every=2,
+  ),
+  'pfed_ck': contract.with_embedding(algorithms.build_pfed_ck),
+  'fed_dc': algorithms.build_fed_dc,
+  'fed_as': contract.with_embedding(algorithms.build_fed_as),
+  'fed_mpr': algorithms.build_fed_mpr,
+  'standalone': algorithms.build_standalone,
+  'round_robin_fed_avg': functools.partial(
+    algorithms.build_round_robin_fed_avg, total_examples=sum(contract.SIZES)
+  ),
+  'dssgd': functools.partial(algorithms.build_dssgd, upload_rate=0.5),
+}
+
+
+@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.parametrize('name', _BUILDERS)
+def test_contract(name, tmp_path):
+  contract.check(name, _BUILDERS[name], tmp_path)

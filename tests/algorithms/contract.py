@@ -1,0 +1,202 @@
+"""What every method promises, checked on one small problem.
+
+A process is built and traced once; all checks use it.
+"""
+
+import asyncio
+import collections
+import functools
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import image_task
+from tests.algorithms import linear_task
+from tff_fair import algorithms
+from tff_fair import models
+
+SIZES = (5, 9, 12, 7)
+VALIDATION = (np.eye(4, dtype=np.float32), np.arange(4) % 3)
+
+_COHORTS = ([0, 1, 2], [3], [2, 0])
+# Clients in the place of 1 and 3 whose data are not finite and without data.
+_BROKEN, _EMPTY = 1, 3
+# These rate the clients, including those that are dropped.
+_RATE_DROPPED = ('cffl', 'cgsv', 'fed_ave')
+
+
+def with_embedding(build, **options):
+  """The builder for a model with an embedding."""
+
+  def model_fn():
+    tf.keras.utils.set_random_seed(0)
+    return models.mlp_cffl_adult(
+      (linear_task.NUM_FEATURES,), linear_task.NUM_CLASSES
+    )
+
+  def build_with_embedding(unused_model_fn, **arguments):
+    return build(model_fn, **options, **arguments)
+
+  return build_with_embedding
+
+
+def build_fed_mdfg(model_fn, **arguments):
+  """Its clients do not train, so it has no number of epochs."""
+  return algorithms.build_fed_mdfg(model_fn, **{**arguments, 'local_epochs': 1})
+
+
+def build_fed_rdn(model_fn, **arguments):
+  """For images, with statistics of all clients but the first."""
+  del model_fn  # For vectors.
+  rows = np.array([[np.nan], [0.1], [0.2], [0.3]], np.float32)
+  return algorithms.build_fed_rdn(
+    image_task.model_fn,
+    statistics=collections.OrderedDict(mean=rows, std=rows),
+    **arguments,
+  )
+
+
+def build(builder):
+  """The process of a builder for this problem."""
+  rounds = []
+
+  def learning_rate_fn(number):
+    rounds.append(number)
+    return tf.constant(0.1)
+
+  process = builder(
+    linear_task.model_fn,
+    num_clients=len(SIZES),
+    client_optimizer=linear_task.sgd(0.2),
+    client_learning_rate_fn=learning_rate_fn,
+    local_epochs=2,
+    batch_size=3,
+  )
+  assert rounds  # The function is in use.
+  return process
+
+
+def check(name, builder, folder):
+  """Checks everything that all methods have in common.
+
+  Args:
+    name: The method.
+    builder: Its builder, as for `build`.
+    folder: An empty folder.
+  """
+  process = build(builder)
+  state_type = process.initialize.type_signature.result
+  tff.test.assert_types_identical(
+    state_type, process.next.type_signature.result.state
+  )
+  whole = run(process, process.initialize())
+  for value in tf.nest.flatten(whole):
+    assert np.isfinite(value).all()
+  for output in whole:
+    counts = output.metrics['client_work']
+    assert counts['num_empty_clients'] == counts['num_rejected_clients'] == 0
+  _check_loop_and_resume(process, whole, folder)
+  _check_order(process, whole[0])
+  _check_dropped(process, whole[0].state, name)
+  weights = tf.nest.map_structure(
+    lambda w: w + 1, process.get_model_weights(whole[0].state)
+  )
+  state = process.set_model_weights(whole[0].state, weights)
+  linear_task.assert_equal(process.get_model_weights(state), weights)
+
+
+def run(process, state, cohorts=_COHORTS):
+  """The outputs of a round with each cohort."""
+  outputs = []
+  for cohort in cohorts:
+    outputs.append(process.next(state, _data(process, cohort)))
+    state = outputs[-1].state
+  return outputs
+
+
+def _check_loop_and_resume(process, whole, folder):
+  """Rounds repeat bit for bit in TFF's loop, stopped after the first one."""
+  released = tff.program.MemoryReleaseManager()
+  # TFF takes the thread's event loop, which `asyncio.run` may have closed.
+  asyncio.set_event_loop(asyncio.new_event_loop())
+  for total_rounds in (1, len(_COHORTS)):
+    state = tff.simulation.run_training_process(
+      training_process=process,
+      training_selection_fn=lambda r: _data(process, _COHORTS[r - 1]),
+      total_rounds=total_rounds,
+      metrics_managers=[released],
+      program_state_manager=tff.program.FileProgramStateManager(folder),
+      rounds_per_saving_program_state=1,
+    )
+  linear_task.assert_equal(state, whole[-1].state)
+  for number, output in enumerate(whole, 1):
+    for part in ('client_work', 'aggregator'):
+      linear_task.assert_equal(
+        released.values()[number][part], output.metrics[part]
+      )
+
+
+def _check_order(process, output):
+  """The order of the clients matters for rounding only."""
+  (other,) = run(process, process.initialize(), [[2, 0, 1]])
+  linear_task.assert_close(other.state, output.state)
+
+
+def _check_dropped(process, state, name):
+  """Clients without data or with NaN are counted and change nothing."""
+  good, dropped = _data(process, [0, 2]), _dropped(process)
+  alone = process.next(state, good)
+  together = process.next(state, [good[0], *dropped, good[1]])
+  counts = together.metrics['client_work']
+  assert counts['num_empty_clients'] == counts['num_rejected_clients'] == 1
+  assert counts['num_clients'] == 4
+  for value in tf.nest.flatten(together.state):
+    assert np.isfinite(value).all()
+  if name not in _RATE_DROPPED:
+    linear_task.assert_equal(together.state, alone.state)
+    if name != 'fed_sac':  # Its server renews all masks.
+      rows = [_rows(s, [_BROKEN, _EMPTY]) for s in (state, together.state)]
+      linear_task.assert_equal(*rows)
+  for clients in ([], dropped):
+    after = process.next(state, clients).state
+    linear_task.assert_equal(
+      process.get_model_weights(after), process.get_model_weights(state)
+    )
+    if name != 'fed_sac':
+      ids = range(len(SIZES))
+      linear_task.assert_equal(_rows(after, ids), _rows(state, ids))
+
+
+def _rows(state, ids):
+  """These clients' rows of the client table."""
+  return tf.nest.map_structure(
+    lambda rows: rows[list(ids)], state.client_work['table']
+  )
+
+
+@functools.cache
+def _client(client_id, images, kind=None):
+  data = linear_task.make_clients(SIZES)[client_id]
+  if kind == 'broken':
+    data.x[0, 0] = np.nan
+  if kind == 'empty':
+    data.x, data.y = data.x[:0], data.y[:0]
+  if images:
+    data = image_task.as_images(data)
+  return linear_task.client_data(client_id, data)
+
+
+def _takes_images(process):
+  examples_type = process.next.type_signature.parameter[1].member['train']
+  return len(examples_type.element['x'].shape) == 4
+
+
+def _data(process, cohort):
+  images = _takes_images(process)
+  return [_client(i, images) for i in cohort]
+
+
+def _dropped(process):
+  images = _takes_images(process)
+  return [_client(_BROKEN, images, 'broken'), _client(_EMPTY, images, 'empty')]
