@@ -27,6 +27,8 @@ from launchers.options import settings as settings_lib
 from launchers.options import train_flags
 from launchers.tables import definitions
 
+pytestmark = pytest.mark.full
+
 # The same draws each time.
 _settings = functools.partial(
   hypothesis.settings,
@@ -115,7 +117,7 @@ def _assert_is_a_sentence(error):
   assert 'File "' not in text
 
 
-@_settings(max_examples=150)
+@_settings(max_examples=80)
 @hypothesis.given(
   _commands(_OF_ALL), st.none() | st.sampled_from(sorted(presets.PRESETS))
 )
@@ -170,7 +172,6 @@ _SMALL = (
 )
 
 
-@pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
 @_settings(max_examples=3)
 @hypothesis.given(_commands(_OF_CLIENTS, unwanted=_LONG))
@@ -224,7 +225,7 @@ def _folder(tmp_path_factory):
   return tmp_path_factory.mktemp('output')
 
 
-@_settings(max_examples=60)
+@_settings(max_examples=25)
 @hypothesis.given(
   # Each seed has runs of its own to plan.
   _flags_of(reproduce, unwanted=('table', 'seeds')),

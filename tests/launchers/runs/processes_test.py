@@ -114,6 +114,7 @@ def test_server_optimizers(built):
   assert 'server_optimizer' not in arguments
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
 def test_a_server_that_takes_half_a_step():
   """With SGD at rate 1/2 the model moves half as far as without."""
