@@ -82,6 +82,14 @@ def test_masks_with_batch_norm():
   assert all(np.all(m == 1) for m in output)
 
 
+def test_batch_norm_of_flattened_channels_belongs_to_no_neuron():
+  layers = _layers.Flatten(), _layers.BatchNormalization(), _layers.Dense(2)
+  model = _chain([4, 4, 1], _layers.Conv2D(3, 3), *layers)
+  _, bias, scale, offset, *_ = _masks(model, [1, 0, 1])
+  np.testing.assert_array_equal(bias, [1, 0, 1])
+  np.testing.assert_array_equal([scale, offset], np.ones((2, 12)))
+
+
 def test_each_weight_is_of_one_neuron_or_of_none():
   model = _with_batch_norm()
   each = [_masks(model, row) for row in np.eye(5)]
