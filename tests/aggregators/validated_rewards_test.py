@@ -211,7 +211,7 @@ class TestFactory:
   def test_a_client_that_did_not_train(self):
     process = _process()
     output = _next(
-      process, process.initialize(), [0, 1, 2], (0, 2, 1), (0, 2, 2)
+      process, process.initialize(), [0, 1, 2], (0, 2, 1), (2, 2, 2)
     )
     clients = output.measurements['clients']
     _close(clients['validation_accuracy'], [0, 0.6, 0.5])
