@@ -93,6 +93,7 @@ def _runtime_as_before(default_runtime):
   runtime.set_execution_context('device', device='cpu')
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures('runtime_as_before')
 @pytest.mark.parametrize(
   'page',
