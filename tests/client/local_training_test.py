@@ -40,22 +40,27 @@ def _examples(n, features=1):
   )
 
 
-def _train(model_fn, examples, *, epochs=1, batch_size=32, **options):
+def _build(
+  model_fn, objective=None, optimizer=None, *, epochs=1, batch_size=32
+):
+  """A training, and the weights with which its model begins."""
   model = models.StatelessModel(model_fn)
-  objective = options.pop('objective', client.cross_entropy_objective())
-  optimizer = options.pop('optimizer', _sgd(0.1))
-  seed = options.pop('seed', tf.constant([0, 0]))
   train = client.build_local_training(
     model,
-    objective,
-    optimizer,
+    objective or client.cross_entropy_objective(),
+    optimizer or _sgd(0.1),
     local_epochs=epochs,
     batch_size=batch_size,
   )
-  if options.pop('graph', False):
-    train = tf.function(train)
-  weights = tf.nest.map_structure(tf.constant, model.initial_weights)
-  return train(weights, examples, seed, **options)
+  return train, tf.nest.map_structure(tf.constant, model.initial_weights)
+
+
+def _train(model_fn, examples, *, seed=(0, 0), graph=False, **options):
+  names = ('objective', 'optimizer', 'epochs', 'batch_size')
+  built = {name: options.pop(name) for name in names if name in options}
+  train, weights = _build(model_fn, **built)
+  train = tf.function(train) if graph else train
+  return train(weights, examples, tf.constant(seed), **options)
 
 
 def _weight(result):
@@ -183,15 +188,7 @@ def test_optimizer_state_is_carried_through_the_steps():
 
 @pytest.mark.full
 def test_vectorises_over_clients():
-  model = models.StatelessModel(_batch_norm_model)
-  train = client.build_local_training(
-    model,
-    client.cross_entropy_objective(),
-    _sgd(0.1),
-    local_epochs=2,
-    batch_size=4,
-  )
-  weights = tf.nest.map_structure(tf.constant, model.initial_weights)
+  train, weights = _build(_batch_norm_model, epochs=2, batch_size=4)
   examples = _examples(8)
   x = tf.stack([examples['x'], -2 * examples['x']])
 
@@ -217,25 +214,13 @@ def test_client_seed_differs_by_each_of_its_parts():
 
 def test_optimizer_state_goes_on_where_it_stopped():
   """Two calls of an epoch are one call of two, momentum included."""
-  options = {'optimizer': _sgd(0.1, momentum=0.9), 'examples': _examples(4)}
-  whole = _train(_scalar_model, epochs=2, **options)
-  model = models.StatelessModel(_scalar_model)
-  train = client.build_local_training(
-    model,
-    client.cross_entropy_objective(),
-    options['optimizer'],
-    local_epochs=1,
-    batch_size=32,
-  )
-  seed = tf.constant([0, 0])
-  first = train(model.initial_weights, options['examples'], seed)
-  second = train(
-    first.weights,
-    options['examples'],
-    seed,
-    optimizer_state=first.optimizer_state,
-  )
-  fresh = train(first.weights, options['examples'], seed)
+  optimizer, data = _sgd(0.1, momentum=0.9), (_examples(4), tf.constant([0, 0]))
+  train, weights = _build(_scalar_model, optimizer=optimizer, epochs=2)
+  whole = train(weights, *data)
+  train, weights = _build(_scalar_model, optimizer=optimizer)
+  first = train(weights, *data)
+  second = train(first.weights, *data, optimizer_state=first.optimizer_state)
+  fresh = train(first.weights, *data)
   assert _weight(second) == pytest.approx(_weight(whole), rel=1e-6)
   assert _weight(fresh) != pytest.approx(_weight(whole), rel=1e-3)
 
@@ -258,18 +243,16 @@ def test_weights_that_the_objective_does_not_touch_stay():
     del context
     return tf.reduce_mean(forward(batch['x'])['embedding']), {}
 
-  model = models.StatelessModel(_embedding_model)
-  weights = model.initial_weights
   for optimizer in (
     _sgd(0.1, momentum=0.9),
     tff.learning.optimizers.build_adam(0.1),
     tff.learning.optimizers.build_adamw(0.1, weight_decay=0.1),
   ):
-    train = client.build_local_training(
-      model,
+    train, weights = _build(
+      _embedding_model,
       client.Objective(compute, ()),
       client.with_weight_decay(optimizer, 0.1),
-      local_epochs=2,
+      epochs=2,
       batch_size=2,
     )
     for mask in (None, [tf.ones_like(w) for w in weights.trainable]):
@@ -312,24 +295,19 @@ def _record_preparations(prepare_each, seeds, context):
     append(own, forward.seed)
     return tf.reduce_mean(forward(batch['x'])['logits']), {}
 
-  model = models.StatelessModel(_scalar_model)
-  train = tf.function(
-    client.build_local_training(
-      model,
-      client.Objective(compute, (), prepare=prepare, prepare_each=prepare_each),
-      _sgd(0.1),
-      local_epochs=3,
-      batch_size=2,
-    )
+  train, weights = _build(
+    _scalar_model,
+    client.Objective(compute, (), prepare=prepare, prepare_each=prepare_each),
+    epochs=3,
+    batch_size=2,
   )
+  train = tf.function(train)
   examples = collections.OrderedDict(x=_examples(5)['x'], y=tf.range(5))
   trainings = []
   for seed in seeds:
     for variable in rows:
       variable.assign(variable[:0])
-    train(
-      model.initial_weights, examples, tf.constant(seed), tf.constant(context)
-    )
+    train(weights, examples, tf.constant(seed), tf.constant(context))
     trainings.append([variable.numpy() for variable in rows])
   return trainings
 
@@ -370,15 +348,14 @@ def test_what_epochs_prepare_does_not_depend_on_each_other():
     seen.append(int(context))
     return tf.reduce_mean(forward(batch['x'])['logits']), {}
 
-  model = models.StatelessModel(_scalar_model)
-  train = client.build_local_training(
-    model,
-    client.Objective(compute, (), prepare=prepare),
-    _sgd(0.1),
-    local_epochs=3,
+  _train(
+    _scalar_model,
+    _examples(4),
+    objective=client.Objective(compute, (), prepare=prepare),
+    epochs=3,
     batch_size=2,
+    context=5,
   )
-  train(model.initial_weights, _examples(4), tf.constant([0, 0]), context=5)
   assert seen == [6] * 6
 
 
@@ -404,16 +381,12 @@ def _each(model_fn, batches, *, one_by_one=False):
       outputs.extend(forward.each(arrays))
     return tf.reduce_mean(outputs[0]['logits']), {}
 
-  model = models.StatelessModel(model_fn)
-  train = client.build_local_training(
-    model,
-    client.Objective(compute, ()),
-    _sgd(0.0),
-    local_epochs=1,
-    batch_size=32,
+  result = _train(
+    model_fn,
+    _examples(1),
+    objective=client.Objective(compute, ()),
+    optimizer=_sgd(0.0),
   )
-  seed = tf.constant([0, 0])
-  result = train(model.initial_weights, _examples(1), seed)
   return outputs, result.weights.non_trainable
 
 

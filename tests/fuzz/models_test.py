@@ -5,7 +5,6 @@ import functools
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
-import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -97,62 +96,3 @@ class TestStatelessModel:
       print(bad)
       with refused():
         models.StatelessModel(bad)
-
-
-class TestNeurons:
-  @given(_weights(), strategies.arrays([_HIDDEN], st.sampled_from([0.0, 1.0])))
-  def test_a_masked_neuron_is_silent(self, weights, mask):
-    neurons = models.Neurons(_model())
-    assert neurons.number == _HIDDEN
-    masks = neurons.masks(mask)
-    # Kernel, bias, scale and offset; nothing of the last layer.
-    hidden = sum(m.numpy().size for m in masks[:4])
-    kept = sum(np.sum(m) for m in masks[:4])
-    assert kept == pytest.approx(hidden * mask.mean())
-    assert all(np.all(m == 1) for m in masks[4:])
-    masked = neurons.masked(weights, mask)
-    for found, w, m in zip(
-      masked.trainable, weights.trainable, masks, strict=True
-    ):
-      np.testing.assert_array_equal(found, w * m)
-    assert masked.non_trainable is weights.non_trainable
-    x = np.ones([1, _FEATURES], np.float32)
-    outputs, _ = _model()(masked, x, training=False)
-    assert not np.any(outputs['embedding'][0][mask == 0])
-
-  def test_refusals(self):
-    neurons = models.Neurons(_model())
-    for bad in (np.ones(_HIDDEN - 1), np.ones(_HIDDEN + 1), np.ones([1, 3]), 1):
-      print(bad)
-      with refused():
-        neurons.masks(bad)
-      with refused():
-        neurons.masked(_model().initial_weights, bad)
-
-    def linear():
-      x = tf.keras.Input([_FEATURES])
-      return tf.keras.Model(x, _layers.Dense(_C)(x))
-
-    with refused():
-      models.Neurons(models.StatelessModel(linear))
-
-
-class TestPairedModel:
-  @strategies.costly
-  @given(_weights(), _weights(), _INPUTS, st.booleans())
-  def test_is_two_models(self, first, second, x, training):
-    paired = models.PairedModel(_model())
-    joined = paired.joined(first, second)
-    for part, weights in zip(
-      paired.parted(joined), (first, second), strict=True
-    ):
-      for found, w in zip(
-        tf.nest.flatten(part), tf.nest.flatten(weights), strict=True
-      ):
-        assert found is w
-    outputs, statistics = paired(joined, x, training=training)
-    for name, weights in (('first', first), ('second', second)):
-      alone, own = _model()(weights, x, training=training)
-      np.testing.assert_array_equal(outputs[name]['logits'], alone['logits'])
-      for value in own:
-        np.testing.assert_array_equal(statistics.pop(0), value)

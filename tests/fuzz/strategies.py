@@ -18,12 +18,6 @@ EXTREME = st.one_of(MODERATE, st.sampled_from(_SIZES.tolist()))
 NOT_FINITE = st.sampled_from([np.nan, np.inf, -np.inf])
 ANYTHING = st.one_of(EXTREME, NOT_FINITE)
 POSITIVE = st.floats(0.125, 8, width=32)
-SEEDS = st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**31 - 1))
-
-# What is no positive number, and what is no number that is not negative.
-NOT_POSITIVE = [0, -1.0, np.nan, np.inf, '1', None, True, 1j]
-NEGATIVE = NOT_POSITIVE[1:]
-NO_COUNT = [0, -1, 1.5, np.nan, '1', None, True]
 
 _REFUSAL = r'(?s)\b(must|requires?|need)\b.*\b[Ff]ound\b'
 

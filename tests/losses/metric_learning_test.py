@@ -78,6 +78,9 @@ class TestDistances:
     u, v = [[1.0, 0.0], [1.0, 2.0]], [2.0, 2.0]
     np.testing.assert_allclose(losses.distances(u, v), [5**0.5, 1])
     np.testing.assert_allclose(losses.distances(u, v, squared=True), [5, 1])
+    # Squares that overflow are infinite, not wrong.
+    found = losses.distances(np.float32([[3e12, 4e12], [3e30, 0]]), [0.0, 0.0])
+    np.testing.assert_allclose(found, [5e12, math.inf], rtol=1e-6)
 
   def test_no_shorter_than_the_floor_unless_squared(self):
     near = tf.constant([[3.0], [1e-7]])

@@ -128,6 +128,7 @@ def test_split_server_refuses():
   rows = [
     ({'test_fraction': 0.0}, ValueError, message),
     ({'num_examples': 1}, ValueError, message),
+    ({'test_start': 10}, ValueError, message),
   ]
   refusals.check(call, rows)
 

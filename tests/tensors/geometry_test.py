@@ -24,7 +24,11 @@ def test_normalized():
   np.testing.assert_allclose(
     geometry.normalized(_LARGE), [[0.6, 0.8], [1, 0]], rtol=1e-6
   )
-  assert np.isfinite(_gradient(geometry.normalized, np.zeros([2, 3]))).all()
+  # Below a length of 1e-12 it stays, and the gradient is finite.
+  for short in (0.0, 1e-30):
+    vectors = np.full([2, 3], short, np.float32)
+    np.testing.assert_array_equal(geometry.normalized(vectors), vectors)
+    assert np.isfinite(_gradient(geometry.normalized, vectors)).all()
 
   # The gradient of large vectors is that of small ones by the factor.
   def first(vectors):
@@ -35,10 +39,19 @@ def test_normalized():
   )
 
 
-def test_cosines():
-  vectors = [[1.0, 0.0], [0.0, -2.0], [1e-9, 1e-9], [0.0, 0.0]]
+def test_a_shortened_vector_keeps_its_direction():
+  vectors = np.float32([[3e38, -1e30], [1e30, 1e12], [8.0, 0.0], [0.0, 0.0]])
+  shorter, scale = geometry.scale_down_large(vectors)
+  assert np.isfinite(shorter**2).all()
   np.testing.assert_allclose(
-    geometry.cosines(vectors, [0.0, 5.0]), [0, -1, 0.5**0.5, 0], atol=1e-6
+    np.float64(shorter) * np.float64(scale), vectors, rtol=1e-6
+  )
+
+
+def test_cosines():
+  vectors = [[1.0, 0.0], [0.0, -2.0], [1e-9, 1e-9], [0.0, 0.0], [0.0, 1e-30]]
+  np.testing.assert_allclose(
+    geometry.cosines(vectors, [0.0, 5.0]), [0, -1, 0.5**0.5, 0, 0], atol=1e-6
   )
   np.testing.assert_allclose(
     geometry.cosines(_LARGE, [3.0, 4.0]), [1, 0.6], rtol=1e-6
