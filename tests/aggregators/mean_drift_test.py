@@ -76,6 +76,7 @@ class TestExecution:
       # Only the sign of a weight is used.
       self._first([[1, 0], [3, 2]], [1e-3, 50]),
       self._first([[9, 9], [1, 0], [np.nan, 0], [3, 2]], [0, 1, 0, 1]),
+      self._first([[1, 0], [9, 9], [8, 8], [3, 2]], [1, -1, np.nan, 1]),
       self._first([[1, 0], [np.nan, 1], [np.inf, 1], [3, 2]]),
     ):
       np.testing.assert_array_equal(found.result, expected.result)
