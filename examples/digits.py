@@ -135,11 +135,22 @@ def _macro_f1():
   import tensorflow_addons as tfa  # Slow to import; only evaluations need it.
 
   class MacroF1(tfa.metrics.F1Score):
+    # TFF inspects the arguments, which a decorator of the base class hides.
+    def __init__(
+      self,
+      num_classes,
+      average='macro',
+      threshold=None,
+      name='macro_f1',
+      dtype=None,
+    ):
+      super().__init__(num_classes, average, threshold, name, dtype)
+
     def update_state(self, y_true, y_pred, sample_weight=None):
       labels = tf.one_hot(tf.reshape(y_true, [-1]), self.num_classes)
       return super().update_state(labels, y_pred, sample_weight)
 
-  return MacroF1(NUM_CLASSES, average='macro', name='macro_f1')
+  return MacroF1(NUM_CLASSES)
 
 
 @functools.cache
