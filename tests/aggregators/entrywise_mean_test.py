@@ -1,11 +1,9 @@
-import collections
 import functools
 
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -21,15 +19,6 @@ def _process(value_type=_TRIPLE):
 def _run(values, weights, value_type=_TRIPLE):
   process = _process(value_type)
   return process.next(process.initialize(), values, weights).result
-
-
-def test_types():
-  type_signatures.check(
-    _process(),
-    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
-    value=_TRIPLE,
-    measurements=collections.OrderedDict(mean_value=(), mean_weight=()),
-  )
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -74,18 +63,3 @@ class TestEntrywiseMean:
     )
     np.testing.assert_array_equal(found.trainable[0], [2, 4, 3])
     assert found.non_trainable[0] == 6
-
-  def test_the_sums_are_those_of_the_factories(self):
-    process = aggregators.EntrywiseMeanFactory(
-      tff.aggregators.clipping_factory(2.0, tff.aggregators.SumFactory()),
-      tff.aggregators.SecureSumFactory(4.0, 0.0),
-    ).create(_TRIPLE, _TRIPLE)
-    # The products are (3, 4, 0), of norm 5, and (0, 0, 1).
-    output = process.next(
-      process.initialize(),
-      [np.float32([3, 2, 9]), np.float32([0, 0, 1])],
-      [np.float32([1, 2, 0]), np.float32([0, 0, 1])],
-    )
-    np.testing.assert_allclose(output.result, [1.2, 0.8, 1], rtol=1e-6)
-    assert output.measurements['mean_value']['clipped_count'] == 1
-    assert output.measurements['mean_weight']['secure_upper_threshold'] == 4

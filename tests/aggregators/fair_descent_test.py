@@ -90,17 +90,14 @@ class TestFairDirection:
     np.testing.assert_allclose(found['direction'], [3, 4])
 
   def test_nothing_descends(self):
-    for gradients, losses in (
-      ([[1, 0], [-1, 0]], [2, 2]),
-      (np.zeros([0, 2]), []),
+    for gradients, losses, absent in (
+      (np.array([[1.0, 0], [-1, 0]]), [2, 2], _NO_CLIENT),
+      (_NO_CLIENT, [], _NO_CLIENT),
+      (_NO_CLIENT, [], np.ones([1, 2])),
     ):
-      found = _direction(np.array(gradients, float), np.array(losses, float))
+      found = _direction(gradients, np.array(losses, float), absent)
       np.testing.assert_array_equal(found['direction'], [0, 0])
       assert found['scale'] == 0
-
-  def test_only_absent_clients(self):
-    found = _direction(np.zeros([0, 2]), np.zeros(0), np.ones([1, 2]))
-    np.testing.assert_array_equal(found['direction'], [0, 0])
 
 
 def test_step_ladder():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 _FLOAT = tff.TensorType(np.float32)
@@ -20,33 +19,6 @@ def _run(process, state, updates, weights=None):
 
 def _assert_close(found, expected):
   np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-def test_types():
-  type_signatures.check(
-    _FOUR_CLIENTS.create(_PAIR, _FLOAT),
-    state=collections.OrderedDict(
-      drift=_PAIR, value_sum_process=(), count_sum_process=()
-    ),
-    value=_PAIR,
-    measurements=collections.OrderedDict(mean_value=(), mean_count=()),
-  )
-
-
-@pytest.mark.usefixtures('default_runtime')
-def test_the_sums_are_those_of_the_factories():
-  process = aggregators.MeanDriftFactory(
-    4,
-    # Updates are bounded by 2, and only one client counts.
-    tff.aggregators.clipping_factory(2.0, tff.aggregators.SumFactory()),
-    tff.aggregators.SecureSumFactory(1, 0),
-  ).create(_PAIR, _FLOAT)
-  output = _run(process, process.initialize(), [[3, 4], [6, 8]], [1, 0])
-  # The update is (1.2, 1.6).
-  _assert_close(output.state['drift'], [-0.3, -0.4])
-  _assert_close(output.result, [1.5, 2])
-  assert output.measurements['mean_value']['clipped_count'] == 1
-  assert output.measurements['mean_count']['secure_upper_threshold'] == 1
 
 
 @pytest.mark.usefixtures('default_runtime')

@@ -1,4 +1,3 @@
-import collections
 import functools
 import math
 
@@ -8,7 +7,6 @@ from scipy import optimize
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 from tff_fair.aggregators import min_norm
 
@@ -137,19 +135,6 @@ def _aggregate(deviation, values, weights, rounds=1):
     )
     state = output.state
   return output
-
-
-def test_types():
-  measurements = collections.OrderedDict(
-    num_aggregated=np.int32,
-    norm=np.float64,
-    largest_weight=np.float64,
-    smallest_weight=np.float64,
-    descent_violation=np.float64,
-  )
-  type_signatures.check(
-    _process(1.0), state=np.int32, value=_PAIR, measurements=measurements
-  )
 
 
 @pytest.mark.usefixtures('default_runtime')

@@ -12,7 +12,6 @@ from tff_fair.aggregators import validated_rewards
 _CLOSE = np.array([1, 0.5, 0.2])
 _ACCURACIES = np.array([0.8, 0.6, 0.5])
 _REPUTATIONS = np.array([0.824742, 0.154639, 0.020619])
-_SHARES = [1, 0.324562, 0.020557]
 
 
 def _close(found, expected, atol=1e-6):
@@ -187,14 +186,6 @@ class TestFactory:
     share = np.tanh(5 * expected)
     share = _CLOSE * share / share.max()
     _close(output.state['share'], share, atol=1e-5)
-
-  def test_the_shares_of_the_example(self):
-    # Without history the second round's reputations are the first's.
-    process = _process(history_weight=0.0)
-    state = _next(process, process.initialize(), [0, 1, 2]).state
-    output = _next(process, state, [0, 1, 2])
-    _close(output.state['reputation'], _REPUTATIONS, atol=3e-6)
-    _close(output.state['share'], _SHARES, atol=1e-5)
 
   def test_the_variant_by_hand(self):
     process = _process(variant='fedakd', altruism=1.0)
