@@ -101,16 +101,10 @@ def test_what_entries_refer_to_is_a_flag_of_the_method():
     referred += [others for flag in known.values() for others in flag.unless]
     for values in referred:
       assert set(values) <= set(known), method.name
-    for values in referred[:2]:
+    defaults = {n: f.default for n, f in known.items() if f.default is not None}
+    for values in (defaults, method.defaults, method.required):
       for name, value in values.items():
-        assert not known[name].violated(value), method.name
-
-
-def test_defaults_are_within_their_limits():
-  for method in methods.METHODS.values():
-    for flag in run_flags.of_method(method).values():
-      if flag.default is not None:
-        assert not flag.violated(flag.default), (method.name, flag.name)
+        assert not known[name].violated(value), (method.name, name)
 
 
 def test_flags_of_one_name_are_of_one_kind():

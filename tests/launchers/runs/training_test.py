@@ -1,7 +1,6 @@
 """Runs of FedAvg and of FedQuad without cross-entropy, on a few digits."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -160,20 +159,6 @@ class TestWithoutCrossEntropy:
     (axes,) = (a for a in figure.axes if a.get_title().endswith('loss ↓'))
     drawn = [np.isfinite(line.get_ydata()).sum() for line in axes.lines]
     assert drawn == [0, 2]
-
-  def test_a_finished_run_is_shown_again(self, without_ce, tmp_path):
-    run = tmp_path / 'run'
-    shutil.copytree(without_ce, run)
-    assert 'resuming after round 2' in _train(run, *_WITHOUT_CE)
-    assert digits_run.tables(run) == digits_run.tables(without_ce)
-    found, expected = (
-      json.loads((path / 'summary.json').read_text())
-      for path in (run, without_ce)
-    )
-    # Only rounds since the start are timed, here none.
-    assert found.pop('median_seconds_per_round') is None
-    assert expected.pop('median_seconds_per_round') > 0
-    assert found == expected
 
   def test_a_diverged_run_ends(self, tmp_path):
     # After one step weights are finite, embeddings are not: no class has a
