@@ -1,13 +1,9 @@
 """The launcher of tables, end to end on tables of the embedded digits."""
 
 import json
-import os
 import pathlib
 import shutil
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -20,7 +16,6 @@ from tests.launchers import tiny_table
 
 pytestmark = pytest.mark.full
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _METHODS = {
   'standalone': 'standalone',
   'fed_avg': 'fed_avg',
@@ -307,25 +302,17 @@ def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
     path.mkdir()
   monkeypatch.chdir(whole)
   _main(*arguments)
-  errors = tmp_path / 'stderr'
-  with open(errors, 'w') as file:
-    process = subprocess.Popen(
-      [sys.executable, '-m', 'tests.launchers.tiny_table', *arguments],
-      cwd=stopped,
-      env={**os.environ, 'PYTHONPATH': str(_ROOT)},
-      stdout=subprocess.DEVNULL,
-      stderr=file,
-    )
-  second = stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv'
-  deadline = time.monotonic() + 200
-  while not second.exists() or second.read_text().count('\n') < 5:
-    assert process.poll() is None and time.monotonic() < deadline
-    time.sleep(0.01)
-  process.send_signal(signal.SIGTERM)
-  assert process.wait(60) != 0
+  errors = digits_run.interrupt(
+    'tests.launchers.tiny_table',
+    arguments,
+    stopped,
+    stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv',
+    5,
+    signal.SIGTERM,
+  )
   assert not (stopped / 'out/table.csv').exists()
-  assert 'Error: stopped after round' in errors.read_text()
-  assert 'Traceback' not in errors.read_text()
+  assert 'Error: stopped after round' in errors
+  assert 'Traceback' not in errors
   monkeypatch.chdir(stopped)
   _main(*arguments)
   for name in ('table.csv', 'table.md'):

@@ -10,7 +10,6 @@ from launchers.options import methods
 from launchers.options import run_flags
 from launchers.options import train_flags
 from launchers.options import write_docs
-from launchers.options.methods import entry
 from tff_fair import algorithms
 from tff_fair import runtime
 
@@ -137,20 +136,3 @@ def test_tables_of_the_docs_are_up_to_date():
     assert '<!-- end -->' in page
     # `python -m launchers.options.write_docs` makes it so.
     assert write_docs.render(page) == page, path.name
-
-
-def test_an_option_of_two_flags_and_one_of_none():
-  method = entry.Method(
-    name='fedquad',
-    title='Test',
-    summary='a test',
-    flags=(
-      flag_types.Real('left', 1.0, 'Left.', symbol='l', argument='margins'),
-      flag_types.Real('right', 2.0, 'Right.', symbol='r', argument='margins'),
-    ),
-  )
-  row = write_docs._option(method, 'margins', '`(1.0, 2.0)`')
-  expected = ('`margins`', '`--left`, `--right`', 'l, r', '`(1.0, 2.0)`')
-  assert row == (*expected, 'Left. Right.')
-  row = write_docs._option(method, 'model_aggregator', '`None`')
-  assert row[:4] == ('`model_aggregator`', '-', '', '`None`')
