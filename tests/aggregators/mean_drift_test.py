@@ -1,5 +1,3 @@
-import collections
-
 import numpy as np
 import pytest
 import tensorflow_federated as tff
@@ -61,16 +59,3 @@ class TestExecution:
       output = _run(self._PROCESS, before, updates, [0] * len(updates))
       np.testing.assert_array_equal(output.result, [0, 0])
       np.testing.assert_array_equal(output.state['drift'], before['drift'])
-
-  def test_structures_are_kept(self):
-    value_type = tff.to_type([_PAIR, collections.OrderedDict(a=_FLOAT)])
-    process = aggregators.MeanDriftFactory(2).create(value_type, _FLOAT)
-    value = [np.array([1, -1], np.float32), {'a': np.float32(4)}]
-    output = process.next(process.initialize(), [value], [np.float32(1)])
-    for found, factor in (
-      (output.state['drift'], -0.5),
-      (output.result, 1.5),
-    ):
-      pair, inner = found
-      _assert_close(pair, [factor, -factor])
-      _assert_close(inner['a'], 4 * factor)

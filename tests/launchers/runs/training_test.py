@@ -86,22 +86,6 @@ class TestModelOfARound:
     assert first.labels.tolist() == found.labels.tolist()
     assert not np.allclose(first.vectors, found.vectors)
 
-  def test_without_a_checkpoint_is_one_sentence(self, fed_avg):
-    with pytest.raises(
-      training.RunError, match=rf'^{fed_avg} must hold a checkpoint of round 7'
-    ) as caught:
-      embeddings.of_run(
-        _settings(fed_avg), fed_avg, 7, max_classes=10, max_examples=9
-      )
-    assert '\n' not in str(caught.value)
-
-
-def test_clients_have_a_share_of_the_data(fed_avg):
-  clients = digits_run.read(fed_avg, 'clients.csv')
-  # 1,797 - 359 test examples, none to validate: .3 of 1,438 is 431.4.
-  assert clients['num_train'].sum() == 431
-  assert clients['num_test'].tolist() == [359] * 3
-
 
 class TestWithoutCrossEntropy:
   def test_the_nearest_class_mean_classifies(self, without_ce):
