@@ -73,3 +73,12 @@ def default_runtime():
   from tff_fair import runtime
 
   runtime.set_execution_context('device', device='cpu')
+
+
+@pytest.fixture
+def runtime_as_before():
+  """For tests that set a runtime; later tests expect the default one."""
+  yield
+  from tff_fair import runtime
+
+  runtime.set_execution_context('device', device='cpu')

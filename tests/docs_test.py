@@ -18,7 +18,6 @@ from launchers.options import settings
 from launchers.options import train_flags
 from launchers.tables import definitions
 from tff_fair import aggregators
-from tff_fair import runtime
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = 'README.md'
@@ -86,15 +85,8 @@ def _rows(text):
   ]
 
 
-@pytest.fixture(name='runtime_as_before')
-def _runtime_as_before(default_runtime):
-  del default_runtime  # Sets it.
-  yield
-  runtime.set_execution_context('device', device='cpu')
-
-
 @pytest.mark.full
-@pytest.mark.usefixtures('runtime_as_before')
+@pytest.mark.usefixtures('default_runtime', 'runtime_as_before')
 @pytest.mark.parametrize(
   'page',
   [
@@ -184,6 +176,9 @@ def test_a_table_stands_beside_the_presets_of_its_cells(page):
 
 @pytest.mark.parametrize('page', _PAGES)
 def test_links_lead_somewhere(page):
+  for name, path in re.findall(r'\[`(\w+)`\]\(([^)]+\.py)\)', _prose(page)):
+    text = ((_ROOT / page).parent / path).read_text()
+    assert re.search(rf'^(def|class) {name}[(:]', text, re.MULTILINE), name
   for target in re.findall(r'\]\(([^)\s]+)\)', _prose(page)):
     if target.startswith('https://'):
       continue
@@ -200,13 +195,6 @@ def _anchors(page):
   headings = re.findall(r'^#+ (.*)$', _prose(page), re.MULTILINE)
   kept = (re.sub(r'[^\w\- ]', '', heading.lower()) for heading in headings)
   return {heading.replace(' ', '-') for heading in kept}
-
-
-@pytest.mark.parametrize('page', _PAGES)
-def test_linked_functions_are_in_the_linked_files(page):
-  for name, path in re.findall(r'\[`(\w+)`\]\(([^)]+\.py)\)', _prose(page)):
-    text = ((_ROOT / page).parent / path).read_text()
-    assert re.search(rf'^(def|class) {name}[(:]', text, re.MULTILINE), name
 
 
 def test_every_page_is_linked_from_the_readme_or_a_page_that_is():

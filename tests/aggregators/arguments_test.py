@@ -63,6 +63,43 @@ _LEGAL = {
   ),
 }
 
+_SUMS = _STRUCT(value_sum_process=(), weight_sum_process=())
+_MEANS = _STRUCT(mean_value=(), mean_weight=())
+# The types of a factory's state and of its measurements.
+_RETURNED = {
+  'EntrywiseMeanFactory': (_SUMS, _MEANS),
+  'LargestValuesFactory': (_SUMS, _MEANS),
+  'MeanDriftFactory': (
+    _STRUCT(drift=_PAIR, value_sum_process=(), count_sum_process=()),
+    _STRUCT(mean_value=(), mean_count=()),
+  ),
+  'MinNormFactory': (
+    np.int32,
+    _STRUCT(
+      num_aggregated=np.int32,
+      norm=np.float64,
+      largest_weight=np.float64,
+      smallest_weight=np.float64,
+      descent_violation=np.float64,
+    ),
+  ),
+  'QFairFactory': (
+    _SUMS,
+    _STRUCT(num_aggregated=np.int32, weight_sum=np.float32, mean=_MEANS),
+  ),
+  'SammeAlphaFactory': (
+    _SUMS,
+    _STRUCT(
+      num_aggregated=np.int32,
+      num_excluded=np.int32,
+      num_non_finite=np.int32,
+      alpha_sum=np.float32,
+      fallback=np.int32,
+      mean=_MEANS,
+    ),
+  ),
+}
+
 _NO_COUNT = [0, -1, 1.5, np.nan, '1', None, True]
 _NOT_POSITIVE = [0, -1.0, np.nan, np.inf, '1', None, True]
 _NEGATIVE = _NOT_POSITIVE[1:]
@@ -160,6 +197,20 @@ def test_arguments_and_types(name):
     message = f'^{name}.* requires the weight type .*Found type: '
     rows = [({'weight_type': odd}, TypeError, message) for odd in _ODD_WEIGHTS]
     refusals.check(create, rows, value_type=_PAIR)
+  if name in _RETURNED:
+    state, measurements = _RETURNED[name]
+    process = create(_PAIR, tff.to_type(weight_type))
+    assert process.is_weighted
+    output = process.next.type_signature.result
+    for found, expected in (
+      (process.initialize.type_signature.result, state),
+      (output.state, state),
+      (output.result, _PAIR),
+      (output.measurements, measurements),
+    ):
+      tff.test.assert_types_identical(
+        found, tff.FederatedType(expected, tff.SERVER)
+      )
 
 
 def test_every_factory_is_here():
@@ -188,50 +239,39 @@ def test_messages_name_the_requirement():
       ({'found': [np.int32, _PAIR]}, TypeError, 'with known sizes'),
     ],
   )
-  refusals.check(
-    type_checks.check_weighted,
-    [
-      (
-        {'factory': _SUM},
-        TypeError,
-        r'^x must be a tff.aggregators.WeightedAggregationFactory, found'
-        r' SumFactory \(wrap an unweighted factory with',
-      )
-    ],
-    name='x',
-  )
-  refusals.check(
-    type_checks.check_unweighted,
-    [
-      (
-        {'factory': _MEAN},
-        TypeError,
-        r'^x must be a .*\.UnweightedAggregationFactory, found MeanFactory\.$',
-      )
-    ],
-    name='x',
-  )
-  # Two factories need types that depend on their arguments or values.
-  rewards = aggregators.ValidatedRewardFactory(
-    **_LEGAL['ValidatedRewardFactory'][0]
-  )
-  weight_type = tff.to_type(_LEGAL['ValidatedRewardFactory'][1])
+  for check_factory, factory, message in (
+    (
+      type_checks.check_weighted,
+      _SUM,
+      r'^x must be a tff.aggregators.WeightedAggregationFactory, found'
+      r' SumFactory \(wrap an unweighted factory with',
+    ),
+    (
+      type_checks.check_unweighted,
+      _MEAN,
+      r'^x must be a .*\.UnweightedAggregationFactory, found MeanFactory\.$',
+    ),
+  ):
+    with pytest.raises(TypeError, match=message):
+      check_factory(name='x', factory=factory)
+
+
+def test_types_that_depend_on_arguments_and_values():
+  def create(name, value_type, weight_type=None, **options):
+    arguments, legal = _LEGAL[name]
+    factory = getattr(aggregators, name)(**arguments, **options)
+    factory.create(value_type, tff.to_type(weight_type or legal))
+
+  triple = tff.TensorType(np.float32, [3])
   with pytest.raises(TypeError, match=r'received=float32\[3\]'):
-    rewards.create(tff.TensorType(np.float32, [3]), weight_type)
-  masked = aggregators.ReputationMaskedFactory(
-    **_LEGAL['ReputationMaskedFactory'][0]
-  )
+    create('ValidatedRewardFactory', triple)
   with pytest.raises(TypeError, match='requires values like its initial_wei'):
-    masked.create(tff.TensorType(np.float32, [5]), reputation.WEIGHT_TYPE)
-  both = tff.to_type(_STRUCT(alpha=np.float32, num_examples=np.float32))
-  keep, fed_avg = (
-    aggregators.SammeAlphaFactory(fallback=fallback)
-    for fallback in ('keep', 'fed_avg')
-  )
+    create('ReputationMaskedFactory', triple)
+  both = _STRUCT(alpha=np.float32, num_examples=np.float32)
   with pytest.raises(TypeError, match="fallback='keep' requires .* float32. F"):
-    keep.create(_PAIR, both)
+    create('SammeAlphaFactory', _PAIR, both, fallback='keep')
   with pytest.raises(TypeError, match='<alpha=float32,num_examples=float32>. '):
-    fed_avg.create(_PAIR, _FLOAT)
+    create('SammeAlphaFactory', _PAIR, fallback='fed_avg')
 
 
 def test_model_weights_and_error_clip():

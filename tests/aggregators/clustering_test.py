@@ -46,18 +46,22 @@ class TestDistances:
 
 class TestAverageLinkage:
   def test_by_hand(self):
-    distances = _distances([0.006116, 1.980581, 1.952926])
-    assert _labels(distances, 2) == [0, 0, 2]
-    assert _labels(distances, 1) == [0, 0, 0]
-    assert _labels(distances, 3) == [0, 1, 2]
-
-  def test_the_mean_is_over_pairs_not_over_mergers(self):
+    first = [0.006116, 1.980581, 1.952926]
     # {0, 1, 2} from 3: (.9 + .9 + .3) / 3 = .7, not ((.9 + .9) / 2 + .3) / 2;
-    # from 4 all .65.
-    distances = _distances(
-      [0.01, 0.02, 0.9, 0.65, 0.02, 0.9, 0.65, 0.3, 0.65, 2.0]
-    )
-    assert _labels(distances, 2) == [0, 0, 0, 3, 0]
+    # from 4 all .65: the mean is over pairs, not over mergers.
+    pairs = [0.01, 0.02, 0.9, 0.65, 0.02, 0.9, 0.65, 0.3, 0.65, 2.0]
+    for condensed, number, expected in (
+      (first, 1, [0, 0, 0]),
+      (first, 2, [0, 0, 2]),
+      (first, 3, [0, 1, 2]),
+      (pairs, 2, [0, 0, 0, 3, 0]),
+      # Of equally near pairs the first; in the second row 0-3, 1-2 and 2-3.
+      ([1, 1, 1], 2, [0, 0, 2]),
+      ([2, 2, 1, 1, 2, 1], 3, [0, 1, 2, 0]),
+      # Fewer rows than clusters.
+      ([0, 1, 1], 5, [0, 1, 2]),
+    ):
+      assert _labels(_distances(condensed), number) == expected, condensed
 
   def test_against_scipy(self):
     for seed in range(50):
@@ -84,19 +88,11 @@ class TestAverageLinkage:
       expected[places] = places[alone]
       assert _labels(distances, 3, included) == list(expected)
 
-  def test_of_equally_near_pairs_the_first(self):
-    assert _labels(_distances([1, 1, 1]), 2) == [0, 0, 2]
-    # 0-3, 1-2 and 2-3 are all as near.
-    assert _labels(_distances([2, 2, 1, 1, 2, 1]), 3) == [0, 1, 2, 0]
-
-  def test_fewer_rows_than_clusters(self):
-    assert _labels(_distances([0, 1, 1]), 5) == [0, 1, 2]
-    included = np.array([False, True, False])
-    assert _labels(_distances([0, 1, 1]), 2, included) == [-1, 1, -1]
-
   def test_one_row_and_none(self):
     assert _labels(np.zeros((1, 1)), 1) == [0]
     assert _labels(np.zeros((0, 0)), 2) == []
+    one = np.array([False, True, False])
+    assert _labels(_distances([0, 1, 1]), 2, one) == [-1, 1, -1]
     none = np.zeros(2, bool)
     assert _labels(_distances([1]), 1, none) == [-1, -1]
 

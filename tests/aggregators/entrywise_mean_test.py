@@ -1,11 +1,9 @@
-import collections
 import functools
 
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -23,39 +21,21 @@ def _run(values, weights, value_type=_TRIPLE):
   return process.next(process.initialize(), values, weights).result
 
 
-def test_types():
-  type_signatures.check(
-    _process(),
-    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
-    value=_TRIPLE,
-    measurements=collections.OrderedDict(mean_value=(), mean_weight=()),
-  )
-
-
 @pytest.mark.usefixtures('default_runtime')
 class TestEntrywiseMean:
-  def test_a_client_without_an_entry_is_excluded_from_its_mean(self):
-    values = np.float32([[2, 1, 5], [7, 3, 6]])
-    masks = np.float32([[1, 1, 0], [0, 1, 0]])
-    # 2, not 2 / 2; and 0 where nobody has it.
-    np.testing.assert_array_equal(_run([*values], [*masks]), [2, 2, 0])
-
-  def test_weights_need_not_be_masks(self):
-    found = _run(
-      [np.float32([1, 1, 1]), np.float32([5, 5, 5])],
-      [np.float32([1, 3, 0.5]), np.float32([1, 1, 0])],
-    )
-    np.testing.assert_allclose(found, [3, 2, 1])
-
-  def test_what_a_mask_hides_may_be_anything(self):
-    found = _run(
-      [np.float32([np.nan, np.inf, 1]), np.float32([2, 3, 3])],
-      [np.float32([0, 0, 1]), np.float32([1, 1, 1])],
-    )
-    np.testing.assert_array_equal(found, [2, 3, 2])
-
-  def test_no_client(self):
-    np.testing.assert_array_equal(_run([], []), np.zeros(3))
+  def test_by_hand(self):
+    for values, weights, expected in (
+      # A client without an entry is excluded from its mean: 2, not 2 / 2; and
+      # 0 where nobody has it.
+      ([[2, 1, 5], [7, 3, 6]], [[1, 1, 0], [0, 1, 0]], [2, 2, 0]),
+      # Weights need not be masks.
+      ([[1, 1, 1], [5, 5, 5]], [[1, 3, 0.5], [1, 1, 0]], [3, 2, 1]),
+      # What a mask hides may be anything.
+      ([[np.nan, np.inf, 1], [2, 3, 3]], [[0, 0, 1], [1, 1, 1]], [2, 3, 2]),
+      ([], [], [0, 0, 0]),
+    ):
+      found = _run([*np.float32(values)], [*np.float32(weights)])
+      np.testing.assert_array_equal(found, expected)
 
   def test_weights_of_a_model_with_statistics(self):
     value_type = tff.types.to_type(
@@ -74,18 +54,3 @@ class TestEntrywiseMean:
     )
     np.testing.assert_array_equal(found.trainable[0], [2, 4, 3])
     assert found.non_trainable[0] == 6
-
-  def test_the_sums_are_those_of_the_factories(self):
-    process = aggregators.EntrywiseMeanFactory(
-      tff.aggregators.clipping_factory(2.0, tff.aggregators.SumFactory()),
-      tff.aggregators.SecureSumFactory(4.0, 0.0),
-    ).create(_TRIPLE, _TRIPLE)
-    # The products are (3, 4, 0), of norm 5, and (0, 0, 1).
-    output = process.next(
-      process.initialize(),
-      [np.float32([3, 2, 9]), np.float32([0, 0, 1])],
-      [np.float32([1, 2, 0]), np.float32([0, 0, 1])],
-    )
-    np.testing.assert_allclose(output.result, [1.2, 0.8, 1], rtol=1e-6)
-    assert output.measurements['mean_value']['clipped_count'] == 1
-    assert output.measurements['mean_weight']['secure_upper_threshold'] == 4

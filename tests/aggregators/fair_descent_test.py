@@ -90,17 +90,14 @@ class TestFairDirection:
     np.testing.assert_allclose(found['direction'], [3, 4])
 
   def test_nothing_descends(self):
-    for gradients, losses in (
-      ([[1, 0], [-1, 0]], [2, 2]),
-      (np.zeros([0, 2]), []),
+    for gradients, losses, absent in (
+      (np.array([[1.0, 0], [-1, 0]]), [2, 2], _NO_CLIENT),
+      (_NO_CLIENT, [], _NO_CLIENT),
+      (_NO_CLIENT, [], np.ones([1, 2])),
     ):
-      found = _direction(np.array(gradients, float), np.array(losses, float))
+      found = _direction(gradients, np.array(losses, float), absent)
       np.testing.assert_array_equal(found['direction'], [0, 0])
       assert found['scale'] == 0
-
-  def test_only_absent_clients(self):
-    found = _direction(np.zeros([0, 2]), np.zeros(0), np.ones([1, 2]))
-    np.testing.assert_array_equal(found['direction'], [0, 0])
 
 
 def test_step_ladder():
@@ -133,29 +130,24 @@ class TestChooseStep:
     )
     return step.numpy(), bool(accepted)
 
-  def test_takes_the_largest_at_which_all_descend(self):
-    assert self._choose([[0, 2], [2.5, 0.9], [2, 0.5]]) == (2, True)
-
-  def test_descent_must_keep_a_share_of_the_slope(self):
-    # 3 - 1e-4 * 4 * 100 = 2.96
-    trials = [[2.97, 0.9], [2.985, 0.9], [2.985, 0.9]]
-    assert self._choose(trials, slopes=(100, 1)) == (1, True)
-
-  def test_a_small_increase_is_not_accepted(self):
-    trials = [[2, 1.0001], [2, 1.00005], [3.5, 3]]
-    assert self._choose(trials, slopes=(1, 1)) == (4, False)
-
-  def test_guidance_also_asks_for_more_equal_losses(self):
-    trials = [[2.9, 0.5], [2.4, 0.9], [2, 0.95]]
-    assert self._choose(trials, active=True) == (2, True)
-    assert self._choose(trials) == (4, True)
-
-  def test_else_the_largest_with_a_lower_sum(self):
-    assert self._choose([[9, 9], [1, 2], [0.1, 1.1]]) == (2, False)
-
-  def test_else_the_lowest_sum(self):
-    assert self._choose([[9, 9], [5, 4], [5, 5]]) == (2, False)
-
-  def test_steps_without_finite_losses_do_not_count(self):
-    assert self._choose([[math.nan, 0], [math.inf, 0], [5, 5]]) == (1, False)
-    assert self._choose([[math.nan, 0]] * 3) == (0, False)
+  def test_by_hand(self):
+    sloped = [[2.97, 0.9], [2.985, 0.9], [2.985, 0.9]]
+    uneven = [[2.9, 0.5], [2.4, 0.9], [2, 0.95]]
+    for trials, options, expected in (
+      # The largest at which all descend,
+      ([[0, 2], [2.5, 0.9], [2, 0.5]], {}, (2, True)),
+      # by a share of the slope: 3 - 1e-4 * 4 * 100 = 2.96,
+      (sloped, {'slopes': (100, 1)}, (1, True)),
+      # and none by a small increase.
+      ([[2, 1.0001], [2, 1.00005], [3.5, 3]], {}, (4, False)),
+      # Guidance also asks for more equal losses.
+      (uneven, {'active': True}, (2, True)),
+      (uneven, {}, (4, True)),
+      # Else the largest with a lower sum, else the lowest sum.
+      ([[9, 9], [1, 2], [0.1, 1.1]], {}, (2, False)),
+      ([[9, 9], [5, 4], [5, 5]], {}, (2, False)),
+      # Steps without finite losses do not count.
+      ([[math.nan, 0], [math.inf, 0], [5, 5]], {}, (1, False)),
+      ([[math.nan, 0]] * 3, {}, (0, False)),
+    ):
+      assert self._choose(trials, **options) == expected, (trials, options)

@@ -80,15 +80,6 @@ def test_num_kept():
     assert largest_values.num_kept(*arguments) == expected
 
 
-def test_types_are_those_of_the_inner_factory():
-  inner = tff.aggregators.MeanFactory()
-  process = aggregators.LargestValuesFactory(0.4).create(_VALUE, _FLOAT)
-  tff.test.assert_types_identical(
-    process.next.type_signature,
-    inner.create(_VALUE, _FLOAT).next.type_signature,
-  )
-
-
 @pytest.mark.usefixtures('default_runtime')
 def test_sparsifies_each_value_before_the_mean():
   for fraction, minimum, expected in (

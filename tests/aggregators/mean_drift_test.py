@@ -1,10 +1,7 @@
-import collections
-
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 _FLOAT = tff.TensorType(np.float32)
@@ -20,33 +17,6 @@ def _run(process, state, updates, weights=None):
 
 def _assert_close(found, expected):
   np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-def test_types():
-  type_signatures.check(
-    _FOUR_CLIENTS.create(_PAIR, _FLOAT),
-    state=collections.OrderedDict(
-      drift=_PAIR, value_sum_process=(), count_sum_process=()
-    ),
-    value=_PAIR,
-    measurements=collections.OrderedDict(mean_value=(), mean_count=()),
-  )
-
-
-@pytest.mark.usefixtures('default_runtime')
-def test_the_sums_are_those_of_the_factories():
-  process = aggregators.MeanDriftFactory(
-    4,
-    # Updates are bounded by 2, and only one client counts.
-    tff.aggregators.clipping_factory(2.0, tff.aggregators.SumFactory()),
-    tff.aggregators.SecureSumFactory(1, 0),
-  ).create(_PAIR, _FLOAT)
-  output = _run(process, process.initialize(), [[3, 4], [6, 8]], [1, 0])
-  # The update is (1.2, 1.6).
-  _assert_close(output.state['drift'], [-0.3, -0.4])
-  _assert_close(output.result, [1.5, 2])
-  assert output.measurements['mean_value']['clipped_count'] == 1
-  assert output.measurements['mean_count']['secure_upper_threshold'] == 1
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -90,16 +60,3 @@ class TestExecution:
       output = _run(self._PROCESS, before, updates, [0] * len(updates))
       np.testing.assert_array_equal(output.result, [0, 0])
       np.testing.assert_array_equal(output.state['drift'], before['drift'])
-
-  def test_structures_are_kept(self):
-    value_type = tff.to_type([_PAIR, collections.OrderedDict(a=_FLOAT)])
-    process = aggregators.MeanDriftFactory(2).create(value_type, _FLOAT)
-    value = [np.array([1, -1], np.float32), {'a': np.float32(4)}]
-    output = process.next(process.initialize(), [value], [np.float32(1)])
-    for found, factor in (
-      (output.state['drift'], -0.5),
-      (output.result, 1.5),
-    ):
-      pair, inner = found
-      _assert_close(pair, [factor, -factor])
-      _assert_close(inner['a'], 4 * factor)

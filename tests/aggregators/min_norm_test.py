@@ -1,4 +1,3 @@
-import collections
 import functools
 import math
 
@@ -8,7 +7,6 @@ from scipy import optimize
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 from tff_fair.aggregators import min_norm
 
@@ -38,47 +36,35 @@ def _mix(rows, shares, deviation):
   return weights, weights @ rows
 
 
-class TestProject:
-  def test_within_the_bounds_it_moves_along_the_ones(self):
-    found = min_norm.project(np.array([0.5, 0.3, 0.8]), np.zeros(3), np.ones(3))
-    np.testing.assert_allclose(found, [0.3, 0.1, 0.6], atol=1e-15)
-
-  def test_bounds_bind(self):
+def test_project():
+  for point, lower, upper, expected in (
+    # Within the bounds it moves along the ones.
+    ([0.5, 0.3, 0.8], [0, 0, 0], [1, 1, 1], [0.3, 0.1, 0.6]),
     # tau = -0.1: 0.9 and 0.3 reach the bounds 0.5 and 0.2.
-    found = min_norm.project(
-      np.array([0.9, 0.1, 0.2]), np.array([0, 0.2, 0]), np.full(3, 0.5)
-    )
-    np.testing.assert_allclose(found, [0.5, 0.2, 0.3], atol=1e-15)
-
-  def test_a_single_point(self):
-    shares = np.array([0.25, 0.75])
-    found = min_norm.project(np.array([9.0, -4.0]), shares, shares)
-    np.testing.assert_array_equal(found, shares)
+    ([0.9, 0.1, 0.2], [0, 0.2, 0], [0.5] * 3, [0.5, 0.2, 0.3]),
+    # A single point.
+    ([9.0, -4.0], [0.25, 0.75], [0.25, 0.75], [0.25, 0.75]),
+  ):
+    found = min_norm.project(*map(np.float64, (point, lower, upper)))
+    np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
 class TestMinNorm:
-  def test_two_vectors(self):
-    weights, mix = _mix([[2, 0], [0, 1]], [0.5, 0.5], 1)
-    np.testing.assert_allclose(weights, [0.2, 0.8], atol=1e-9)
-    np.testing.assert_allclose(mix, [0.4, 0.8], atol=1e-9)
-
-  def test_three_vectors(self):
-    for deviation, weights, mix in (
-      (0.1, [0.433333, 0.233333, 0.333333], [0.233333, 0.5]),
-      (1.0, [0.5, 0, 0.5], [0.2, 0.4]),
+  def test_by_hand(self):
+    two, third = np.eye(2), np.full(3, 1 / 3)
+    for rows, shares, deviation, weights, mix in (
+      ([[2, 0], [0, 1]], [0.5, 0.5], 1, [0.2, 0.8], [0.4, 0.8]),
+      (_THREE, third, 0.1, [13 / 30, 7 / 30, 1 / 3], [7 / 30, 0.5]),
+      (_THREE, third, 1.0, [0.5, 0, 0.5], [0.2, 0.4]),
+      (two, [0.8, 0.2], 0.1, [0.7, 0.3], [0.7, 0.3]),
     ):
-      found = _mix(_THREE, np.full(3, 1 / 3), deviation)
-      np.testing.assert_allclose(found[0], weights, atol=1e-6)
-      np.testing.assert_allclose(found[1], mix, atol=1e-6)
-
-  def test_without_deviation_it_is_the_start(self):
-    weights, mix = _mix(_THREE, np.full(3, 1 / 3), 0.0)
-    np.testing.assert_allclose(weights, np.full(3, 1 / 3), rtol=1e-15)
+      found = _mix(rows, shares, deviation)
+      np.testing.assert_allclose(found[0], weights, atol=1e-9)
+      np.testing.assert_allclose(found[1], mix, atol=1e-9)
+    # Without deviation it is the start.
+    weights, mix = _mix(_THREE, third, 0.0)
+    np.testing.assert_allclose(weights, third, rtol=1e-15)
     assert np.linalg.norm(mix) == pytest.approx(0.614636, abs=1e-6)
-
-  def test_shares_that_differ(self):
-    weights, _ = _mix([[1, 0], [0, 1]], [0.8, 0.2], 0.1)
-    np.testing.assert_allclose(weights, [0.7, 0.3], atol=1e-9)
 
   def test_against_sequential_quadratic_programming(self):
     for size in (4, 30):
@@ -137,19 +123,6 @@ def _aggregate(deviation, values, weights, rounds=1):
     )
     state = output.state
   return output
-
-
-def test_types():
-  measurements = collections.OrderedDict(
-    num_aggregated=np.int32,
-    norm=np.float64,
-    largest_weight=np.float64,
-    smallest_weight=np.float64,
-    descent_violation=np.float64,
-  )
-  type_signatures.check(
-    _process(1.0), state=np.int32, value=_PAIR, measurements=measurements
-  )
 
 
 @pytest.mark.usefixtures('default_runtime')

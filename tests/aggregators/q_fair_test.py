@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 from tff_fair.aggregators import q_fair
 
@@ -68,18 +67,6 @@ def _aggregate(q, updates, weights):
   process = _process(q)
   updates = [np.array(u, np.float32) for u in updates]
   return process.next(process.initialize(), updates, weights)
-
-
-def test_types():
-  means = collections.OrderedDict(mean_value=(), mean_weight=())
-  type_signatures.check(
-    _process(1.0),
-    state=collections.OrderedDict(value_sum_process=(), weight_sum_process=()),
-    value=_PAIR,
-    measurements=collections.OrderedDict(
-      num_aggregated=np.int32, weight_sum=np.float32, mean=means
-    ),
-  )
 
 
 @pytest.mark.usefixtures('default_runtime')

@@ -9,6 +9,8 @@ import tensorflow_federated as tff
 from tff_fair import aggregators
 from tff_fair.aggregators import reputation
 
+_close = np.testing.assert_allclose
+_equal = np.testing.assert_array_equal
 _EVERYONE = np.array([True, True, True])
 _NOBODY_RATED = np.zeros(3, bool)
 _ACCURACIES = np.array([0.5, 0.3, 0.8])
@@ -25,40 +27,34 @@ def _reputations(accuracies=_ACCURACIES, **options):
 
 
 class TestReputations:
-  def test_history_is_mixed_as_printed(self):
+  def test_history_is_mixed_with_fresh_reputations(self):
     fresh = np.sinh(5 * _ACCURACIES / 1.6)
     history = np.array([0.2, 0.5, 0.3])
-    mixed = 0.5 * history + 0.5 * fresh
     found = _reputations(history=history, rated=_EVERYONE)
-    np.testing.assert_allclose(found, mixed / mixed.sum(), rtol=1e-12)
-
-  def test_normalized_before_mixing(self):
-    fresh = np.sinh(5 * _ACCURACIES / 1.6)
-    history = np.array([0.2, 0.5, 0.3])
+    mixed = 0.5 * history + 0.5 * fresh
+    _close(found, mixed / mixed.sum(), rtol=1e-12)
     found = _reputations(
       history=history,
       rated=_EVERYONE,
       history_weight=0.25,
       normalize_before_mixing=True,
     )
-    expected = 0.25 * history + 0.75 * fresh / fresh.sum()
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-  def test_who_joins_later_has_an_equal_share_as_history(self):
-    history = np.array([0.2, 0.5, 0.0])
+    mixed = 0.25 * history + 0.75 * fresh / fresh.sum()
+    _close(found, mixed, rtol=1e-12)
+    # A client that joins later has an equal share as history.
+    history[2] = 0
     found = _reputations(history=history, rated=np.array([True, True, False]))
-    fresh = np.sinh(5 * _ACCURACIES / 1.6)
     mixed = 0.5 * np.array([0.2, 0.5, 1 / 3]) + 0.5 * fresh
-    np.testing.assert_allclose(found, mixed / mixed.sum(), rtol=1e-12)
+    _close(found, mixed / mixed.sum(), rtol=1e-12)
 
   def test_all_accuracies_0_make_all_equal(self):
-    np.testing.assert_allclose(_reputations(np.zeros(3)), np.full(3, 1 / 3))
+    _close(_reputations(np.zeros(3)), np.full(3, 1 / 3))
 
   def test_who_is_not_active_does_not_count(self):
     active = np.array([True, False, True])
     found = _reputations(active=active)
     pair = np.sinh(5 * np.array([0.5, 0.8]) / 1.3)
-    np.testing.assert_allclose(found[[0, 2]], pair / pair.sum())
+    _close(found[[0, 2]], pair / pair.sum())
     assert found[1] == 0
 
 
@@ -76,7 +72,7 @@ class TestIsolate:
     )
     assert threshold == pytest.approx(1 / 9)
     assert remaining == [False, True, True]
-    np.testing.assert_allclose(kept, [0, 5 / 9, 4 / 9])
+    _close(kept, [0, 5 / 9, 4 / 9])
 
   def test_at_the_threshold_stays(self):
     remaining, _, _ = self._isolate([0.25, 0.75], threshold_absolute=0.25)
@@ -86,7 +82,7 @@ class TestIsolate:
     values = [0.30, 0.32, 0.38]
     once, kept, _ = self._isolate(values, threshold_absolute=0.31)
     assert once == [False, True, True]
-    np.testing.assert_allclose(kept, np.array([0, 0.32, 0.38]) / 0.7)
+    _close(kept, np.array([0, 0.32, 0.38]) / 0.7)
     # One removal lifts the others above the threshold: nobody else falls.
     cascade, _, _ = self._isolate(values, threshold_absolute=0.31, cascade=True)
     assert cascade == once
@@ -98,13 +94,13 @@ class TestIsolate:
       values, threshold_share=0.5, cascade=True
     )
     assert cascade == [False, False, True, True]
-    np.testing.assert_allclose(kept, [0, 0, 0.5, 0.5])
+    _close(kept, [0, 0, 0.5, 0.5])
     assert threshold == 0.125
 
   def test_the_best_is_never_removed(self):
     remaining, kept, _ = self._isolate([0.4, 0.6], threshold_absolute=0.9)
     assert remaining == [False, True]
-    np.testing.assert_allclose(kept, [0, 1])
+    _close(kept, [0, 1])
 
 
 def test_allocation_counts():
@@ -112,11 +108,11 @@ def test_allocation_counts():
     np.array([0.242310, 0.114855, 0.642835]), np.arange(1.0, 4), _EVERYONE, 4
   )
   # .3769 * 1/3 * 4 = .50, .1787 * 2/3 * 4 = .48, 1 * 1 * 4.
-  np.testing.assert_array_equal(counts, [0, 0, 4])
+  _equal(counts, [0, 0, 4])
   only_two = reputation.allocation_counts(
     np.array([0.25, 0.5, 0.25]), np.array([2.0, 2, 9]), [True, True, False], 7
   )
-  np.testing.assert_array_equal(only_two, [3, 7, 0])
+  _equal(only_two, [3, 7, 0])
 
 
 def test_aggregation_weights():
@@ -124,7 +120,7 @@ def test_aggregation_weights():
     weights = reputation.aggregation_weights(
       np.array([1.0, 3.0, 6.0]), np.array([True, True, False]), norm
     )
-    np.testing.assert_allclose(weights, expected)
+    _close(weights, expected)
 
 
 # The example of three participants: U, amounts 1, 2, 3, accuracies by hand.
@@ -187,31 +183,26 @@ class TestFactory:
       process.next.type_signature.result.result.member, _VALUE
     )
     output = _run(process, [2, 0, 1])
-    close = {'atol': 1e-6}
-    np.testing.assert_allclose(output.result, np.negative(_AGGREGATE), **close)
+    _close(output.result, np.negative(_AGGREGATE), atol=1e-6)
     state = output.state
-    np.testing.assert_allclose(
-      state['allocation'], np.negative(_ALLOCATIONS), **close
-    )
-    np.testing.assert_allclose(state['shadow'], _UPLOADS, **close)
-    np.testing.assert_allclose(
-      state['reputation'], [0.242310, 0.114855, 0.642835], **close
-    )
-    np.testing.assert_array_equal(state['reputable'], [1, 1, 1])
+    _close(state['allocation'], np.negative(_ALLOCATIONS), atol=1e-6)
+    _close(state['shadow'], _UPLOADS, atol=1e-6)
+    _close(state['reputation'], [0.242310, 0.114855, 0.642835], atol=1e-6)
+    _equal(state['reputable'], [1, 1, 1])
     measured = output.measurements
     assert measured['num_isolated'] == 0 and measured['num_reputable'] == 3
     assert measured['threshold'] == pytest.approx(1 / 9)
     clients = measured['clients']
-    np.testing.assert_array_equal(clients['client_id'], [0, 1, 2])
-    np.testing.assert_array_equal(clients['num_allocated'], [0, 0, 4])
-    np.testing.assert_allclose(clients['validation_accuracy'], _ACCURACIES)
+    _equal(clients['client_id'], [0, 1, 2])
+    _equal(clients['num_allocated'], [0, 0, 4])
+    _close(clients['validation_accuracy'], _ACCURACIES)
 
   def test_without_shadows_all_start_from_one_auxiliary_model(self):
     output = _run(_process(shadows=False), [0, 1, 2])
     assert 'shadow' not in output.state
-    np.testing.assert_allclose(output.state['auxiliary'], _AGGREGATE, atol=1e-6)
+    _close(output.state['auxiliary'], _AGGREGATE, atol=1e-6)
     clients = output.measurements['clients']
-    np.testing.assert_allclose(clients['validation_accuracy'], _ACCURACIES)
+    _close(clients['validation_accuracy'], _ACCURACIES)
 
   def test_an_upload_that_does_not_count(self):
     process = _process()
@@ -225,11 +216,11 @@ class TestFactory:
       assert output.measurements['num_non_finite'] == 1
       # It counts as zeros: the amounts' sum is still 6.
       expected = -(_UPLOADS[0] + 2 * _UPLOADS[1]) / 6
-      np.testing.assert_allclose(output.result, expected, rtol=1e-5)
+      _close(output.result, expected, rtol=1e-5)
       clients = output.measurements['clients']
       assert clients['validation_accuracy'][2] == 0
-      np.testing.assert_array_equal(output.state['reputable'], [1, 1, 0])
-      np.testing.assert_array_equal(output.state['shadow'][2], np.zeros(4))
+      _equal(output.state['reputable'], [1, 1, 0])
+      _equal(output.state['shadow'][2], np.zeros(4))
 
   def test_an_accuracy_that_is_no_number_earns_nothing(self):
     def accuracy(weights):
@@ -238,39 +229,35 @@ class TestFactory:
 
     output = _run(_process(accuracy), [0, 1, 2])
     pair = np.sinh(5 * _ACCURACIES[[0, 2]] / 1.3)
-    np.testing.assert_allclose(
-      output.state['reputation'][[0, 2]], pair / pair.sum(), rtol=1e-6
-    )
-    np.testing.assert_array_equal(output.state['reputable'], [1, 0, 1])
+    _close(output.state['reputation'][[0, 2]], pair / pair.sum(), rtol=1e-6)
+    _equal(output.state['reputable'], [1, 0, 1])
 
   def test_the_isolated_are_out_for_good(self):
     process = _process(lambda w: tf.gather([0.5, 0.01, 0.5], _whose(w)))
     first = _run(process, [0, 1, 2])
     assert first.measurements['num_isolated'] == 1
-    np.testing.assert_array_equal(first.state['allocation'][1], np.zeros(4))
+    _equal(first.state['allocation'][1], np.zeros(4))
     second = _run(process, [0, 1, 2], first.state)
     assert second.measurements['num_isolated'] == 0
     assert second.measurements['num_reputable'] == 2
     expected = -(_UPLOADS[0] + 3 * _UPLOADS[2]) / 4
-    np.testing.assert_allclose(second.result, expected, rtol=1e-5)
-    np.testing.assert_allclose(
-      second.state['shadow'][1], first.state['shadow'][1]
-    )
+    _close(second.result, expected, rtol=1e-5)
+    _close(second.state['shadow'][1], first.state['shadow'][1])
 
   def test_the_absent_keep_what_they_have(self):
     process = _process()
     first = _run(process, [0, 1, 2]).state
     second = _run(process, [2, 0], first)
     assert second.state['reputation'][1] == first['reputation'][1]
-    np.testing.assert_array_equal(second.state['shadow'][1], first['shadow'][1])
-    np.testing.assert_array_equal(second.state['allocation'][1], np.zeros(4))
+    _equal(second.state['shadow'][1], first['shadow'][1])
+    _equal(second.state['allocation'][1], np.zeros(4))
     present = second.state['reputation'][[0, 2]]
     assert present.sum() == pytest.approx(1)
 
     output = _run(process, [], first)
-    np.testing.assert_array_equal(output.result, np.zeros(4))
+    _equal(output.result, np.zeros(4))
     for name in ('reputation', 'reputable', 'shadow'):
-      np.testing.assert_array_equal(output.state[name], first[name])
+      _equal(output.state[name], first[name])
 
   def test_statistics_are_averaged_and_not_masked(self):
     weights = tff.learning.models.ModelWeights
@@ -290,11 +277,11 @@ class TestFactory:
     )
     # Classes: uploads by a / max a, statistics still by a / sum a.
     expected = -(_UPLOADS * [[1 / 3], [2 / 3], [1]]).sum(axis=0)
-    np.testing.assert_allclose(output.result.trainable[0], expected, rtol=1e-5)
+    _close(output.result.trainable[0], expected, rtol=1e-5)
     mean = -(0 * 1 + 1 * 2 + 2 * 3) / 6
-    np.testing.assert_allclose(output.result.non_trainable[0], [mean])
+    _close(output.result.non_trainable[0], [mean])
     shadow = output.state['shadow']
-    np.testing.assert_allclose(shadow.non_trainable[0].ravel(), [0, 1, 2])
+    _close(shadow.non_trainable[0].ravel(), [0, 1, 2])
     assert len(output.state['allocation']) == 1
 
 

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.aggregators import type_signatures
 from tff_fair import aggregators
 
 _VALUE = tff.types.to_type([tff.TensorType(np.float32, [2]), np.float32])
@@ -78,21 +77,6 @@ def _check(output, expected, **measurements):
   np.testing.assert_allclose(output.result[1], -expected, 1e-6)
   found = {name: output.measurements[name] for name in measurements}
   assert found == pytest.approx(measurements)
-
-
-def test_types():
-  state = collections.OrderedDict(value_sum_process=(), weight_sum_process=())
-  measurements = collections.OrderedDict(
-    num_aggregated=np.int32,
-    num_excluded=np.int32,
-    num_non_finite=np.int32,
-    alpha_sum=np.float32,
-    fallback=np.int32,
-    mean=collections.OrderedDict(mean_value=(), mean_weight=()),
-  )
-  type_signatures.check(
-    _process(), state=state, value=_VALUE, measurements=measurements
-  )
 
 
 @pytest.mark.usefixtures('default_runtime')

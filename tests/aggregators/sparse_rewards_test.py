@@ -64,9 +64,11 @@ class TestRewards:
 
 
 def test_unit_updates():
-  updates = np.float32([[3, 4], [0, 0], [0, -1e-7]])
+  # Squares of 1e30 are infinite in float32.
+  updates = np.float32([[3, 4], [0, 0], [0, -1e-7], [3e30, 4e30]])
   found = sparse_rewards.unit_updates(updates, 0.5)
-  np.testing.assert_allclose(found, [[0.3, 0.4], [0, 0], [0, -0.25]], rtol=1e-6)
+  expected = [[0.3, 0.4], [0, 0], [0, -0.25], [0.3, 0.4]]
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_divide_by_sum_and_max():

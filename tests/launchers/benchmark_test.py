@@ -10,7 +10,8 @@ from launchers import benchmark
 from launchers.timing import round_times
 from launchers.timing import startup
 from launchers.timing import workloads
-from tff_fair import runtime
+
+pytestmark = pytest.mark.usefixtures('runtime_as_before')
 
 _COLUMNS = [
   'workload', 'implementation', 'reference', 'median_seconds', 'min_seconds',
@@ -22,13 +23,6 @@ def _main(*arguments):
   flag_values = flags.FlagValues()
   benchmark.define_flags(flag_values)
   benchmark.main(flag_values(['benchmark', *arguments]), flag_values)
-
-
-@pytest.fixture(autouse=True)
-def _default_runtime_again():
-  """A benchmark sets its own context; the other tests expect theirs."""
-  yield
-  runtime.set_execution_context('device', device='cpu')
 
 
 def test_implementations_take_turns():
@@ -120,9 +114,17 @@ def test_writes_and_prints_the_tables(monkeypatch, tmp_path, capsys):
   )
 
 
-def test_every_workload_has_a_function():
-  for name in benchmark.WORKLOADS.values():
-    assert callable(getattr(workloads, name))
+# Flags | the message.
+_REFUSED = """
+--workloads=A,C | --workloads must be one or more of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, start, found 'C'.
+--against=device | --against must be one or more of stock, native, remote, found 'device'.
+--against= | --against must be one or more of stock, native, remote, found ''.
+--workloads=start --against=remote | --workloads=start must not be given with --against=remote, whose workers run already.
+--rounds=2 | --rounds must be at least 3, found 2.
+A | every argument must be a flag, found 'A'.
+--output_dir={tmp}/file/run | --output_dir={tmp}/file/run must be a directory that can be written, found: Not a directory.
+--workloads=start | A start of stock must end without error, found: no such device
+"""  # noqa: E501
 
 
 def test_bad_input_is_one_sentence_before_anything_is_timed(
@@ -131,41 +133,11 @@ def test_bad_input_is_one_sentence_before_anything_is_timed(
   (tmp_path / 'file').touch()
   failed = subprocess.CompletedProcess([], 1, stderr='x\nno such device\n')
   monkeypatch.setattr(subprocess, 'run', lambda *_, **options: failed)
-  for arguments, message in (
-    (
-      ['--workloads=A,C'],
-      '--workloads must be one or more of A, B, table, fedaboost, cffl,'
-      ' corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population,'
-      " start, found 'C'.",
-    ),
-    *(
-      (
-        [f'--against={found}'],
-        '--against must be one or more of stock, native, remote, found'
-        f' {found!r}.',
-      )
-      for found in ('device', '')
-    ),
-    (
-      ['--workloads=start', '--against=remote'],
-      '--workloads=start must not be given with --against=remote, whose'
-      ' workers run already.',
-    ),
-    (['--rounds=2'], '--rounds must be at least 3, found 2.'),
-    (['A'], "every argument must be a flag, found 'A'."),
-    (
-      [f'--output_dir={tmp_path}/file/run'],
-      f'--output_dir={tmp_path}/file/run must be a directory that can be'
-      ' written, found: Not a directory.',
-    ),
-    (
-      ['--workloads=start'],
-      'A start of stock must end without error, found: no such device',
-    ),
-  ):
+  for row in _REFUSED.format(tmp=tmp_path).strip().splitlines():
+    line, message = row.split(' | ')
     with pytest.raises(SystemExit) as error:
-      _main(f'--output_dir={tmp_path}', *arguments)
+      _main(f'--output_dir={tmp_path}', *line.split())
     # Python prints a text to stderr, and exits with code 1.
-    assert error.value.code == f'Error: {message}', arguments
+    assert error.value.code == f'Error: {message}', line
   with pytest.raises(SystemExit, match='^Error: --device must be .*gpu:99'):
     _main('--workloads=A', '--device=gpu:99', f'--output_dir={tmp_path}')

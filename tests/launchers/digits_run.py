@@ -2,6 +2,12 @@
 
 import contextlib
 import io
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
 
 import pandas as pd
 import tensorflow as tf
@@ -10,6 +16,7 @@ from launchers import train
 from launchers.options import train_flags
 from tff_fair import runtime
 
+_ROOT = pathlib.Path(__file__).parents[2]
 TABLES = ('metrics.csv', 'clients.csv', 'reports.csv', 'client_scores.csv')
 
 SMALL = {
@@ -66,3 +73,27 @@ def variables(run, round_number):
     for name in reader.get_variable_to_shape_map()
     if 'CHECKPOINTABLE' not in name
   }
+
+
+def interrupt(module, arguments, cwd, file, num_lines, number):
+  """Starts a program, and sends it a signal once a file has so many lines.
+
+  Returns:
+    What it wrote to stderr.
+  """
+  with tempfile.TemporaryFile('w+') as errors:
+    process = subprocess.Popen(
+      [sys.executable, '-m', module, *arguments],
+      cwd=cwd,
+      env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+      stdout=subprocess.DEVNULL,
+      stderr=errors,
+    )
+    deadline = time.monotonic() + 200
+    while not file.exists() or file.read_text().count('\n') < num_lines:
+      assert process.poll() is None and time.monotonic() < deadline
+      time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(60) != 0
+    errors.seek(0)
+    return errors.read()

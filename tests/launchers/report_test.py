@@ -409,12 +409,6 @@ class TestRuns:
       'cffl',
     ]
 
-  def test_synthetic_records_are_called_so(self, tmp_path, monkeypatch):
-    monkeypatch.delenv('TFF_FAIR_DATA_DIR', raising=False)
-    folder = _write(tmp_path / 'x', task='ehr', data_dir=tmp_path)
-    (run,) = report_runs.read_runs([str(folder)])
-    assert run.data == 'synthetic records (ehr_scale 0.02)'
-
   def test_commands_repeat_or_resume_a_run(self, tmp_path):
     done = _write(tmp_path / 'a b')
     going = _write(tmp_path / 'c', finished=False)

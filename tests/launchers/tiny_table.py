@@ -11,6 +11,7 @@ from launchers import reproduce
 from launchers.tables import definitions
 from launchers.tables import published
 from launchers.tables import table_runs
+from tff_fair import runtime
 
 TABLE = definitions.Table(
   title='a table of the tests',
@@ -66,8 +67,12 @@ def main(*arguments):
   reproduce.define_flags(flag_values)
   argv = flag_values(['reproduce', *map(str, arguments)])
   printed = io.StringIO()
-  with contextlib.redirect_stdout(printed):
-    reproduce.main(argv, flag_values)
+  try:
+    with contextlib.redirect_stdout(printed):
+      reproduce.main(argv, flag_values)
+  finally:
+    # A run sets its context; other tests expect the default.
+    runtime.set_execution_context('device', device='cpu')
   return printed.getvalue()
 
 

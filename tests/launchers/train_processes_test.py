@@ -1,11 +1,7 @@
 """Runs in processes of their own, killed in the middle."""
 
-import pathlib
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +10,6 @@ from tests.launchers import digits_run
 
 pytestmark = pytest.mark.full
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _ROUNDS = 40
 
 
@@ -39,24 +34,12 @@ def _whole(tmp_path_factory):
 def test_a_killed_run_resumes_to_the_same_result(number, whole, tmp_path):
   killed = tmp_path / 'killed'
   metrics = killed / 'metrics.csv'
-  errors = tmp_path / 'stderr'
-  with open(errors, 'w') as file:
-    process = subprocess.Popen(
-      [sys.executable, '-m', 'launchers.train', *_arguments(killed)],
-      cwd=_ROOT,
-      stdout=subprocess.DEVNULL,
-      stderr=file,
-    )
-  deadline = time.monotonic() + 200
-  while not metrics.exists() or metrics.read_text().count('\n') < 15:
-    assert process.poll() is None and time.monotonic() < deadline
-    time.sleep(0.01)
-  process.send_signal(number)
-  assert process.wait(60) != 0
+  text = digits_run.interrupt(
+    'launchers.train', _arguments(killed), tmp_path, metrics, 15, number
+  )
   rows = metrics.read_text().count('\n') - 1
   assert 13 < rows < _ROUNDS  # In the middle.
   if number != signal.SIGKILL:
-    text = errors.read_text()
     assert re.search(
       r'Error: stopped after round \d+ of 40; run the same command again', text
     )

@@ -85,11 +85,18 @@ def test_a_run_resumes_from_its_flags_file_to_the_same_files(
 def test_a_finished_run_is_shown_again_and_not_changed(finished):
   path, printed = finished
   before = digits_run.tables(path)
+  summary = json.loads((path / 'summary.json').read_text())
   again = digits_run.main(path, rounds=3, eval_every=2, checkpoint_every=1)
   assert 'resuming after round 3' in again
   assert digits_run.tables(path) == before
   shown = [text[text.index('after 3 rounds') :] for text in (printed, again)]
   assert shown[0] == shown[1]
+  # Only rounds since the start are timed, here none.
+  assert summary.pop('median_seconds_per_round') > 0
+  assert json.loads((path / 'summary.json').read_text()) == {
+    **summary,
+    'median_seconds_per_round': None,
+  }
 
 
 def test_what_the_command_line_refuses():
@@ -104,74 +111,54 @@ def test_what_the_command_line_refuses():
     assert message in str(error.value), argument
 
 
+# Flags | the message.
+_REFUSED = r"""
+algorithm=fed_avg boost_rate=0.1 | --boost_rate must not be given with --algorithm=fed_avg
+output_dir={whole} | --output_dir=.* that .*--rounds is 3 there and 2
+output_dir={tmp}/file/run | must be a directory that can be written, found: Not a directory
+compare_with={tmp} | --compare_with=.* must be the directory of a finished run
+preset=fedaboost_cifar_20 data_dir={tmp} | The data file 'cifar10.npz'
+task=mnist data_dir={tmp} | The data file '.*mnist.npz' must hold
+num_clients=5000 | 5000 clients
+device=gpu:77 | --device must be 'auto', .* found 'gpu:77'
+initial_gamma=6.0 | initial_gamma must be at most 5.0, found 6.0
+{quad} use_ce=False quadruplet_weight=0 | quadruplet_weight must be positive with use_ce=False
+{quad} algorithm=moon temperature=0 | --temperature must be above 0, found 0\.0\.$
+{quad} data_fraction=0.3 num_clients=3 partition=equal num_examples=432 | num_examples must be in 1\.\.431, found 432\.$
+{quad} data_fraction=0.3 num_clients=300 | 300 clients .* found 431
+"""  # noqa: E501
+
+
 def test_bad_input_is_one_sentence_before_anything_is_trained(
   finished, tmp_path, monkeypatch
 ):
   monkeypatch.setattr(tf.keras.datasets.cifar10, 'load_data', _offline)
   (tmp_path / 'file').touch()
   (tmp_path / 'mnist.npz').write_bytes(b'PK\x03\x04 and no more')
-  whole, _ = finished
-  quad = {'preset': 'fedquad_digits', 'model': 'mlp_cffl_mnist'}
-  part = {**quad, 'data_fraction': 0.3, 'num_clients': 3}
-  for values, message in (
+  quad = 'preset=fedquad_digits model=mlp_cffl_mnist'
+  rows = _REFUSED.format(whole=finished[0], tmp=tmp_path, quad=quad).strip()
+  rows = [row.split(' | ') for row in rows.splitlines()]
+  # Servers that validate.
+  rows += [
     (
-      {'algorithm': 'fed_avg', 'boost_rate': 0.1},
-      '--boost_rate must not be given with --algorithm=fed_avg',
-    ),
-    ({'output_dir': whole}, '--output_dir=.* that .*--rounds is 3 there and 2'),
-    (
-      {'output_dir': tmp_path / 'file/run'},
-      'must be a directory that can be written, found: Not a directory',
-    ),
-    (
-      {'compare_with': tmp_path},
-      '--compare_with=.* must be the directory of a finished run',
-    ),
-    (
-      {'preset': 'fedaboost_cifar_20', 'data_dir': tmp_path},
-      "The data file 'cifar10.npz'",
-    ),
-    (
-      {'task': 'mnist', 'data_dir': tmp_path},
-      "The data file '.*mnist.npz' must hold",
-    ),
-    ({'num_clients': 5000}, '5000 clients'),
-    ({'device': 'gpu:77'}, "--device must be 'auto', .* found 'gpu:77'"),
-    ({'initial_gamma': 6.0}, 'initial_gamma must be at most 5.0, found 6.0'),
-    (
-      {**quad, 'use_ce': False, 'quadruplet_weight': 0},
-      'quadruplet_weight must be positive with use_ce=False',
-    ),
-    (
-      {**quad, 'algorithm': 'moon', 'temperature': 0},
-      r'--temperature must be above 0, found 0\.0\.$',
-    ),
-    (
-      {**part, 'partition': 'equal', 'num_examples': 432},
-      r'num_examples must be in 1\.\.431, found 432\.$',
-    ),
-    ({**part, 'num_clients': 300}, '300 clients .* found 431'),
-    # Servers that validate.
-    *(
-      (
-        {'preset': preset, 'algorithm': algorithm, flag: 0},
-        f'{flag} must be above 0 for {algorithm}, whose server validates on'
-        r' that part, found 0\.0\.$',
-      )
-      for preset, flag in (
-        ('cffl_digits', 'validation_fraction'),
-        ('fedakd_digits', 'holdout_fraction'),
-      )
-      for algorithm in ('cffl', 'fed_ave', 'fed_sac')
-    ),
-  ):
-    values = {'output_dir': tmp_path / 'run', **values}
+      f'preset={preset} algorithm={algorithm} {flag}=0',
+      f'{flag} must be above 0 for {algorithm}, whose server validates on'
+      r' that part, found 0\.0\.$',
+    )
+    for preset, flag in (
+      ('cffl_digits', 'validation_fraction'),
+      ('fedakd_digits', 'holdout_fraction'),
+    )
+    for algorithm in ('cffl', 'fed_ave', 'fed_sac')
+  ]
+  for line, message in rows:
+    values = dict(value.split('=') for value in line.split())
     with pytest.raises(SystemExit) as error:
-      digits_run.main(**values)
+      digits_run.main(**{'output_dir': tmp_path / 'run', **values})
     found = str(error.value)
-    assert re.match(f'Error: .*{message}', found), (values, found)
+    assert re.match(f'Error: .*{message}', found), (line, found)
     assert '\n' not in found
-    assert not (tmp_path / 'run/metrics.csv').exists(), values
+    assert not (tmp_path / 'run/metrics.csv').exists(), line
 
 
 def test_the_directory_of_a_run_is_named_by_preset_and_method(

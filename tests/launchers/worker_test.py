@@ -15,20 +15,12 @@ from launchers import worker
 from launchers.options import settings as settings_lib
 from launchers.options import train_flags
 from launchers.runs import training
-from tff_fair import runtime
 from tff_fair import worker_process
 
 pytestmark = pytest.mark.full
 
 ROUNDS = 4
 _ROOT = pathlib.Path(__file__).parents[2]
-
-
-@pytest.fixture(scope='module', autouse=True)
-def _default_runtime_again():
-  """These runs set the runtime of this process."""
-  yield
-  runtime.set_execution_context('device', device='cpu')
 
 
 def _settings(addresses):
@@ -65,6 +57,7 @@ def _read(path, name):
   return pd.read_csv(path / name).drop(columns='seconds', errors='ignore')
 
 
+@pytest.mark.usefixtures('runtime_as_before')
 def test_a_killed_worker_is_named_and_the_resumed_run_ends_the_same(tmp_path):
   ports = [portpicker.pick_unused_port() for _ in range(2)]
   addresses = [f'localhost:{port}' for port in ports]
@@ -89,6 +82,7 @@ def test_a_killed_worker_is_named_and_the_resumed_run_ends_the_same(tmp_path):
     pd.testing.assert_frame_equal(_read(broken, name), _read(whole, name))
 
 
+@pytest.mark.usefixtures('runtime_as_before')
 def test_bad_addresses_are_named_before_any_work(tmp_path, monkeypatch):
   from tff_fair.runtime import workers
 

@@ -10,7 +10,6 @@ from launchers.options import methods
 from launchers.options import run_flags
 from launchers.options import train_flags
 from launchers.options import write_docs
-from launchers.options.methods import entry
 from tff_fair import algorithms
 from tff_fair import runtime
 
@@ -101,16 +100,10 @@ def test_what_entries_refer_to_is_a_flag_of_the_method():
     referred += [others for flag in known.values() for others in flag.unless]
     for values in referred:
       assert set(values) <= set(known), method.name
-    for values in referred[:2]:
+    defaults = {n: f.default for n, f in known.items() if f.default is not None}
+    for values in (defaults, method.defaults, method.required):
       for name, value in values.items():
-        assert not known[name].violated(value), method.name
-
-
-def test_defaults_are_within_their_limits():
-  for method in methods.METHODS.values():
-    for flag in run_flags.of_method(method).values():
-      if flag.default is not None:
-        assert not flag.violated(flag.default), (method.name, flag.name)
+        assert not known[name].violated(value), (method.name, name)
 
 
 def test_flags_of_one_name_are_of_one_kind():
@@ -143,20 +136,3 @@ def test_tables_of_the_docs_are_up_to_date():
     assert '<!-- end -->' in page
     # `python -m launchers.options.write_docs` makes it so.
     assert write_docs.render(page) == page, path.name
-
-
-def test_an_option_of_two_flags_and_one_of_none():
-  method = entry.Method(
-    name='fedquad',
-    title='Test',
-    summary='a test',
-    flags=(
-      flag_types.Real('left', 1.0, 'Left.', symbol='l', argument='margins'),
-      flag_types.Real('right', 2.0, 'Right.', symbol='r', argument='margins'),
-    ),
-  )
-  row = write_docs._option(method, 'margins', '`(1.0, 2.0)`')
-  expected = ('`margins`', '`--left`, `--right`', 'l, r', '`(1.0, 2.0)`')
-  assert row == (*expected, 'Left. Right.')
-  row = write_docs._option(method, 'model_aggregator', '`None`')
-  assert row[:4] == ('`model_aggregator`', '-', '', '`None`')

@@ -1,7 +1,5 @@
 """Presets name flags and methods that exist, and tables use all they set."""
 
-import pytest
-
 from launchers.options import methods
 from launchers.options import presets
 from launchers.options import run_flags
@@ -77,48 +75,45 @@ def test_health_records_are_learned_with_a_focal_loss_by_all_methods():
     assert _resolve('fedakd_ehr', algorithm)['focal_gamma'] == 2.0, algorithm
 
 
-def _assert_differ_by(name, other, changes):
-  """Two presets differ by those values alone."""
-  found, base = _resolve(name), _resolve(other)
-  assert {k: v for k, v in found.items() if base[k] != v} == changes, name
+# Preset | the preset of the experiment that it varies | what differs.
+_VARIATIONS = """
+fedaboost_mnist_without_boosting | fedaboost_mnist | boosting=False
+cffl_freerider | cffl_mnist_size_p5 | free_riders=1
+corefed_tradeoff_a | corefed_tradeoff_b | fairness_exponent=2.0 sharpness=0.5
+corefed_ablation_cofed | corefed_fmnist | variant=cofed
+corefed_ablation_refed | corefed_fmnist | variant=refed alignment=client
+fedquad_ablation_b1_m1_m05 | fedquad_cifar10_iid_c10 | quadruplet_weight=1.0 rounds=5
+fedquad_ablation_b05_m5_m05 | fedquad_cifar10_iid_c10 | margin_1=5.0 rounds=5
+fedakd_ablation_cifar_all_data | fedakd_cifar_ics5 | variant=all_data
+"""  # noqa: E501
+# One experiment of each paper, as printed there.
+_PUBLISHED = """
+fedaboost_cifar_20 | task=cifar10 num_clients=196 dirichlet_alpha=0.4 client_fraction=0.2 rounds=70 boost_rate=0.002 error_threshold=0.4
+cffl_mnist_class_p10 | partition=class scenario=class num_examples=6000 local_epochs=1 client_learning_rate=0.15 learning_rate_decay=0.977 rounds=50
+corefed_fmnist_full_01 | num_clients=10 client_fraction=1.0 batch_size=200 dirichlet_alpha=0.1 rounds=1000 temperature=0.07 distillation_rate=0.5
+fedquad_cifar100_a05_c200 | task=cifar100 num_clients=200 dirichlet_alpha=0.5 local_epochs=5 batch_size=128 validation_fraction=0.0 margin_2=0.5
+fedakd_global_cifar_dir3 | task=cifar10 dirichlet_alpha=3.0 dirichlet_remainder=drop client_optimizer=sgd client_learning_rate=0.015 batch_size=128
+"""  # noqa: E501
+
+
+def _rows(table):
+  """The cells of each line, the last as name -> text of the value."""
+  for line in table.strip().splitlines():
+    *names, values = line.split(' | ')
+    yield *names, dict(value.split('=') for value in values.split())
 
 
 def test_variations_differ_from_their_experiment_by_what_they_vary():
-  for name, other, changes in (
-    (
-      'fedaboost_mnist_without_boosting',
-      'fedaboost_mnist',
-      {'boosting': False},
-    ),
-    ('cffl_freerider', 'cffl_mnist_size_p5', {'free_riders': 1}),
-    (
-      'corefed_tradeoff_a',
-      'corefed_tradeoff_b',
-      {'fairness_exponent': 2.0, 'sharpness': 0.5},
-    ),
-    ('corefed_ablation_cofed', 'corefed_fmnist', {'variant': 'cofed'}),
-    (
-      'corefed_ablation_refed',
-      'corefed_fmnist',
-      {'variant': 'refed', 'alignment': 'client'},
-    ),
-    (
-      'fedquad_ablation_b1_m1_m05',
-      'fedquad_cifar10_iid_c10',
-      {'quadruplet_weight': 1.0, 'rounds': 5},
-    ),
-    (
-      'fedquad_ablation_b05_m5_m05',
-      'fedquad_cifar10_iid_c10',
-      {'margin_1': 5.0, 'rounds': 5},
-    ),
-    (
-      'fedakd_ablation_cifar_all_data',
-      'fedakd_cifar_ics5',
-      {'variant': 'all_data'},
-    ),
-  ):
-    _assert_differ_by(name, other, changes)
+  for name, other, changes in _rows(_VARIATIONS):
+    found, base = _resolve(name), _resolve(other)
+    differing = {k: str(v) for k, v in found.items() if base[k] != v}
+    assert differing == changes, name
+
+
+def test_published_settings():
+  for name, expected in _rows(_PUBLISHED):
+    found = _resolve(name)
+    assert {key: str(found[key]) for key in expected} == expected, name
 
 
 def test_fed_rdn_normalizes_once():
@@ -133,73 +128,3 @@ def test_all_checkpoints_of_fedquad_are_kept_for_plots():
       every, rounds = found['checkpoint_every'], found['rounds']
       assert rounds % every == 0 and every % found['eval_every'] == 0
       assert found['checkpoints_to_keep'] >= rounds // every
-
-
-@pytest.mark.parametrize(
-  ('name', 'expected'),
-  # One experiment of each paper, as printed there.
-  [
-    (
-      'fedaboost_cifar_20',
-      {
-        'task': 'cifar10',
-        'num_clients': 196,
-        'dirichlet_alpha': 0.4,
-        'client_fraction': 0.2,
-        'rounds': 70,
-        'boost_rate': 0.002,
-        'error_threshold': 0.4,
-      },
-    ),
-    (
-      'cffl_mnist_class_p10',
-      {
-        'partition': 'class',
-        'scenario': 'class',
-        'num_examples': 6000,
-        'local_epochs': 1,
-        'client_learning_rate': 0.15,
-        'learning_rate_decay': 0.977,
-        'rounds': 50,
-      },
-    ),
-    (
-      'corefed_fmnist_full_01',
-      {
-        'num_clients': 10,
-        'client_fraction': 1.0,
-        'batch_size': 200,
-        'dirichlet_alpha': 0.1,
-        'rounds': 1000,
-        'temperature': 0.07,
-        'distillation_rate': 0.5,
-      },
-    ),
-    (
-      'fedquad_cifar100_a05_c200',
-      {
-        'task': 'cifar100',
-        'num_clients': 200,
-        'dirichlet_alpha': 0.5,
-        'local_epochs': 5,
-        'batch_size': 128,
-        'validation_fraction': 0.0,
-        'margin_2': 0.5,
-      },
-    ),
-    (
-      'fedakd_global_cifar_dir3',
-      {
-        'task': 'cifar10',
-        'dirichlet_alpha': 3.0,
-        'dirichlet_remainder': 'drop',
-        'client_optimizer': 'sgd',
-        'client_learning_rate': 0.015,
-        'batch_size': 128,
-      },
-    ),
-  ],
-)
-def test_published_settings(name, expected):
-  found = _resolve(name)
-  assert {key: found[key] for key in expected} == expected

@@ -12,17 +12,10 @@ from launchers.options import run_flags
 from launchers.options import settings
 from launchers.options import train_flags
 
-_METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
-
 
 def _resolve(*arguments):
   flag_values = train_flags.parse(list(arguments))
   return settings.resolve(flag_values, train_flags.FLAG_NAMES)
-
-
-def _notes(*arguments):
-  flag_values = train_flags.parse(list(arguments))
-  return settings.preset_notes(flag_values, train_flags.FLAG_NAMES)
 
 
 def _refusal(arguments):
@@ -32,13 +25,6 @@ def _refusal(arguments):
   except settings.SettingsError as error:
     return str(error)
   return ''
-
-
-def _check_refusals(rows):
-  for line, message in rows:
-    found = _refusal(line.split())
-    assert found.startswith(message), f'{line}: {found or "not refused"}'
-    assert '\n' not in found
 
 
 def test_defaults_without_the_flags_of_other_methods():
@@ -59,76 +45,65 @@ def test_a_preset_fills_and_single_flags_override():
 
 
 def test_flags_that_depend_on_an_overridden_one_are_reset():
-  for arguments, name, value in (
+  for line, name, value in (
+    ('--preset=fedaboost_mnist --partition=equal', 'dirichlet_alpha', None),
+    ('--preset=cffl_mnist_size_p5 --partition=dirichlet', 'num_examples', None),
+    ('--preset=fedaboost_mnist --algorithm=dssgd', 'client_fraction', 1),
+    ('--preset=corefed_fmnist --algorithm=standalone', 'distances', False),
     (
-      ['--preset=fedaboost_mnist', '--partition=equal'],
-      'dirichlet_alpha',
-      None,
-    ),
-    (
-      ['--preset=cffl_mnist_size_p5', '--partition=dirichlet'],
-      'num_examples',
-      None,
-    ),
-    (['--preset=fedaboost_mnist', '--algorithm=dssgd'], 'client_fraction', 1),
-    (['--preset=corefed_fmnist', '--algorithm=standalone'], 'distances', False),
-    (
-      ['--preset=corefed_ablation_corefed', '--variant=cofed'],
+      '--preset=corefed_ablation_corefed --variant=cofed',
       'alignment',
       'server',
     ),
-    (['--algorithm=moon', '--contrastive_weight=0'], 'temperature', 0.5),
+    ('--algorithm=moon --contrastive_weight=0', 'temperature', 0.5),
     (
-      ['--preset=fedquad_ablation_b05_m5_m05', '--quadruplet_weight=0'],
+      '--preset=fedquad_ablation_b05_m5_m05 --quadruplet_weight=0',
       'margin_1',
       1.0,
     ),
   ):
-    assert _resolve(*arguments)[name] == value, arguments
+    assert _resolve(*line.split())[name] == value, line
 
 
 def test_values_of_a_preset_without_effect_are_reported():
-  assert _notes() == []
-  assert _notes('--preset=fedaboost_mnist', '--algorithm=ditto') == []
-  # A given flag is no value of the preset.
-  assert _notes('--preset=fedaboost_mnist', '--rounds=3') == []
-  assert _notes('--preset=corefed_fmnist', '--algorithm=standalone') == [
-    "The preset's --distances=True has no effect with --algorithm=standalone."
-  ]
-  assert _notes('--preset=cffl_digits', '--partition=dirichlet') == [
-    "The preset's --num_examples=1000 has no effect with --partition=dirichlet."
-  ]
-  # The values that FedMDFG takes are those of the preset, or are reported.
-  assert _notes('--preset=fedaboost_mnist', '--algorithm=fed_mdfg') == [
-    "The preset's --client_weight_decay=0.001 has no effect with"
-    ' --algorithm=fed_mdfg.',
-    "The preset's --local_epochs=5 has no effect with --algorithm=fed_mdfg.",
-  ]
-  assert _notes('--preset=fedakd_ehr', '--algorithm=fedaboost') == [
-    "The preset's --focal_gamma=2.0 has no effect with --algorithm=fedaboost."
-  ]
+  for line, values in (
+    ('', []),
+    ('--preset=fedaboost_mnist --algorithm=ditto', []),
+    # A given flag is no value of the preset.
+    ('--preset=fedaboost_mnist --rounds=3', []),
+    ('--preset=corefed_fmnist --algorithm=standalone', ['distances=True']),
+    ('--preset=cffl_digits --partition=dirichlet', ['num_examples=1000']),
+    # The values that FedMDFG takes are those of the preset, or are reported.
+    (
+      '--preset=fedaboost_mnist --algorithm=fed_mdfg',
+      ['client_weight_decay=0.001', 'local_epochs=5'],
+    ),
+    ('--preset=fedakd_ehr --algorithm=fedaboost', ['focal_gamma=2.0']),
+  ):
+    flag_values = train_flags.parse(line.split())
+    assert settings.preset_notes(flag_values, train_flags.FLAG_NAMES) == [
+      f"The preset's --{value} has no effect with {line.split()[-1]}."
+      for value in values
+    ], line
 
 
 def test_methods_have_their_own_defaults():
-  for algorithm, expected in {
+  five_epochs = {'local_epochs': 5, 'batch_size': 128}
+  for line, expected in {
     'corefed': {'contrastive_weight': 0.1, 'temperature': 0.07},
-    'moon': {'contrastive_weight': 5.0, 'temperature': 0.5},
-    'supcon_fl': {'temperature': 0.07, 'local_epochs': 5, 'batch_size': 128},
+    'fedquad': five_epochs,
+    'moon': {'contrastive_weight': 5.0, 'temperature': 0.5, **five_epochs},
+    'supcon_fl': {'temperature': 0.07, **five_epochs},
+    'triplet_fl': five_epochs,
+    'quadruplet_fl': five_epochs,
+    'moon --local_epochs=1': {'local_epochs': 1, 'batch_size': 128},
     'ditto': {'proximal_weight': 0.1, 'local_epochs': 1, 'batch_size': 32},
     'fed_prox': {'proximal_weight': 0.01},
   }.items():
-    found = _resolve(f'--algorithm={algorithm}')
-    assert {name: found[name] for name in expected} == expected
+    found = _resolve(*f'--algorithm={line}'.split())
+    assert {name: found[name] for name in expected} == expected, line
   found = _resolve('--preset=fedaboost_digits', '--algorithm=fed_prox')
   assert found['proximal_weight'] == 0.01
-
-
-def test_fedquad_and_its_baselines_train_five_epochs_of_128():
-  for algorithm in ('fedquad', 'moon', *_METRIC_LOSSES):
-    found = _resolve(f'--algorithm={algorithm}')
-    assert (found['local_epochs'], found['batch_size']) == (5, 128), algorithm
-    found = _resolve(f'--algorithm={algorithm}', '--local_epochs=1')
-    assert (found['local_epochs'], found['batch_size']) == (1, 128), algorithm
 
 
 def test_a_given_flag_and_a_preset_win_over_the_default_of_a_method(
@@ -224,51 +199,31 @@ def test_flags_without_effect_are_refused():
     assert re.search(message, _refusal(arguments)), row
 
 
-def test_values_outside_the_limits_are_refused():
-  _check_refusals(
-    (
-      ('--rounds=0', '--rounds must be at least 1, found 0.'),
-      (
-        '--client_learning_rate=-1',
-        '--client_learning_rate must be at least 0',
-      ),
-      (
-        '--client_learning_rate=nan',
-        '--client_learning_rate must be finite, f',
-      ),
-      ('--focal_weight=inf', '--focal_weight must be finite, found inf.'),
-      (
-        '--client_fraction=0',
-        '--client_fraction must be above 0 and at most 1, found 0.0.',
-      ),
-      (
-        '--model_seed=4294967296',
-        '--model_seed must be at least 0 and at most 4294967295, found 4294967',
-      ),
-      ('--weight_sign=0', '--weight_sign must be -1 or 1, found 0.'),
-      ('--dirichlet_alpha=0', '--dirichlet_alpha must be above 0, found 0.0.'),
-      (
-        '--algorithm=fed_mdfg --angle=2',
-        '--angle must be at least 0 and at most 1.57',
-      ),
-    )
-  )
+# Flags | the beginning of the message.
+_REFUSED = """
+--rounds=0 | --rounds must be at least 1, found 0.
+--client_learning_rate=-1 | --client_learning_rate must be at least 0
+--client_learning_rate=nan | --client_learning_rate must be finite, f
+--focal_weight=inf | --focal_weight must be finite, found inf.
+--client_fraction=0 | --client_fraction must be above 0 and at most 1, found 0.0.
+--model_seed=4294967296 | --model_seed must be at least 0 and at most 4294967295, found 4294967
+--weight_sign=0 | --weight_sign must be -1 or 1, found 0.
+--dirichlet_alpha=0 | --dirichlet_alpha must be above 0, found 0.0.
+--algorithm=fed_mdfg --angle=2 | --angle must be at least 0 and at most 1.57
+--algorithm=cgsv --variant=cofed | --variant must be one of original, fedakd with --algorithm=cgsv, found 'cofed'.
+--algorithm=fedakd --variant=fedakd | --variant must be one of full, all_data, single_dist, correct_agg w
+--algorithm=fed_rdn --split=server | --algorithm=fed_rdn must be given with --split=client, found --split=server.
+"""  # noqa: E501
 
 
-def test_a_choice_of_another_method_is_refused():
-  _check_refusals(
-    (
-      (
-        '--algorithm=cgsv --variant=cofed',
-        '--variant must be one of original, fedakd with --algorithm=cgsv, found'
-        " 'cofed'.",
-      ),
-      (
-        '--algorithm=fedakd --variant=fedakd',
-        '--variant must be one of full, all_data, single_dist, correct_agg w',
-      ),
-    )
-  )
+def test_values_that_a_flag_or_a_method_cannot_have_are_refused():
+  for row in _REFUSED.strip().splitlines():
+    line, message = row.split(' | ')
+    found = _refusal(line.split())
+    assert found.startswith(message), f'{line}: {found or "not refused"}'
+    assert '\n' not in found
+  # Holdout parts of the clients can be what a server validates on.
+  assert _resolve('--algorithm=cffl')['split'] == 'client'
 
 
 def test_text_that_a_flags_file_cannot_hold_is_refused():
@@ -276,20 +231,6 @@ def test_text_that_a_flags_file_cannot_hold_is_refused():
     for text in (' ', ' x', 'x ', 'a\nb', '\udcff'):
       found = _refusal([f'--{name}={text}'])
       assert found.startswith(f'--{name} must be a line of text'), text
-
-
-def test_values_that_a_method_requires():
-  # Holdout parts of the clients can be what its server validates on.
-  assert _resolve('--algorithm=cffl')['split'] == 'client'
-  _check_refusals(
-    [
-      (
-        '--algorithm=fed_rdn --split=server',
-        '--algorithm=fed_rdn must be given with --split=client, found'
-        ' --split=server.',
-      )
-    ]
-  )
 
 
 def test_every_flag_can_be_given_to_every_method_that_has_it():

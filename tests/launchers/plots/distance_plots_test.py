@@ -67,6 +67,8 @@ def test_a_run_without_distances_has_no_line_and_keeps_its_color(tmp_path):
     'standalone': _run(tmp_path / 'a', columns=('client_accuracy_mean',)),
     'fed_avg': _run(tmp_path / 'b'),
   }
+  alone = {'standalone': runs['standalone']}
+  assert distance_plots.write_plots(alone, tmp_path) == []
   paths = distance_plots.write_plots(runs, tmp_path)
   assert [path.name for path in paths] == ['embedding_distances.png']
   assert paths[0].is_file()
@@ -89,16 +91,3 @@ def test_long_labels_leave_room_for_the_panels(tmp_path):
   box = figure.legends[0].get_window_extent()
   assert box.x1 <= figure.bbox.x1
   assert figure.axes[-1].get_window_extent().x1 <= box.x0
-
-
-def test_without_distances_there_is_no_picture(tmp_path):
-  runs = {'x': _run(tmp_path / 'x', columns=('client_accuracy_mean',))}
-  assert distance_plots.write_plots(runs, tmp_path) == []
-
-
-def test_malformed_file_is_named(tmp_path):
-  run = _run(tmp_path / 'x')
-  header = ','.join(('round', *_COLUMNS))
-  (run / 'metrics.csv').write_text(f'{header}\n1,x,1,1\n')
-  with pytest.raises(ValueError, match='^metrics.csv must hold numbers in'):
-    distance_plots.write_plots({'x': run}, tmp_path)

@@ -187,14 +187,11 @@ def test_without_test_data_only_curves_are_drawn(tmp_path):
     run_plots.NoTestDataError, match=r'needs a client .* none in'
   ):
     run_plots.client_f1_distribution(runs, tmp_path / 'x.png')
+  with pytest.raises(ValueError, match='At least one run .* found none'):
+    run_plots.write_plots({}, tmp_path)
   paths = run_plots.write_plots(runs, tmp_path / 'new' / 'plots')
   assert [path.name for path in paths] == ['learning_curves.png']
   assert paths[0].is_file()
-
-
-def test_no_run_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='At least one run .* found none'):
-    run_plots.write_plots({}, tmp_path)
 
 
 def test_missing_and_malformed_files_are_named_in_one_sentence(tmp_path):

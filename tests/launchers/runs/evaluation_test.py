@@ -34,50 +34,7 @@ def test_clients_without_data_do_not_count():
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
 
 
-def _task(num_clients):
-  """Grey images as bright as their client's id, one to train, one to test."""
-  ids = np.repeat(np.arange(num_clients), 2)
-  x = np.broadcast_to(ids[:, None, None, None], [len(ids), 2, 2, 1])
-  return tasks.Task(
-    name='grey',
-    num_classes=2,
-    model_fn=_brightness,
-    data=tasks.Examples(x.astype(np.float32), np.zeros(len(ids), np.int32)),
-    splits=tuple(
-      splits.Split(*np.split(np.array([2 * i, 2 * i + 1]), [1, 1]))
-      for i in range(num_clients)
-    ),
-  )
-
-
-def _brightness():
-  """Class 1 is what is brighter than nothing."""
-  return tf.keras.Sequential(
-    [
-      tf.keras.Input([2, 2, 1]),
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(2),
-    ]
-  )
-
-
-def test_test_data_are_normalised_by_the_client_s_statistics():
-  weights = tff.learning.models.ModelWeights(
-    [np.array([[0, 1]] * 4, np.float32), np.zeros(2, np.float32)], []
-  )
-  plain = evaluation.build_evaluator(_task(3), None).evaluate_global(weights)
-  assert plain.accuracy.tolist() == [1, 0, 0]
-  statistics = {
-    'mean': np.array([[0], [1], [0.5]], np.float32),
-    'std': np.ones([3, 1], np.float32),
-  }
-  evaluator = evaluation.build_evaluator(_task(3), statistics)
-  normalised = evaluator.evaluate_global(weights)
-  # Brightness 0, 0 and 1.5.
-  assert normalised.accuracy.tolist() == [1, 1, 0]
-
-
-def _with_embedding():
+def _model():
   """The embedding is the brightness; class 1 is what is brighter than 0."""
   x = tf.keras.Input([2, 2, 1])
   flat = tf.keras.layers.Flatten()(x)
@@ -89,6 +46,36 @@ def _with_embedding():
 _BRIGHTNESS = tff.learning.models.ModelWeights(
   [np.full([4, 1], 0.25, np.float32), np.array([[0, 1]], np.float32)], []
 )
+
+
+def _task(num_clients):
+  """Grey images as bright as their client's id, one to train, one to test."""
+  ids = np.repeat(np.arange(num_clients), 2)
+  x = np.broadcast_to(ids[:, None, None, None], [len(ids), 2, 2, 1])
+  return tasks.Task(
+    name='grey',
+    num_classes=2,
+    model_fn=_model,
+    data=tasks.Examples(x.astype(np.float32), np.zeros(len(ids), np.int32)),
+    splits=tuple(
+      splits.Split(*np.split(np.array([2 * i, 2 * i + 1]), [1, 1]))
+      for i in range(num_clients)
+    ),
+  )
+
+
+def test_test_data_are_normalised_by_the_client_s_statistics():
+  evaluator = evaluation.build_evaluator(_task(3), None)
+  plain = evaluator.evaluate_global(_BRIGHTNESS)
+  assert plain.accuracy.tolist() == [1, 0, 0]
+  statistics = {
+    'mean': np.array([[0], [1], [0.5]], np.float32),
+    'std': np.ones([3, 1], np.float32),
+  }
+  evaluator = evaluation.build_evaluator(_task(3), statistics)
+  normalised = evaluator.evaluate_global(_BRIGHTNESS)
+  # Brightness 0, 0 and 1.5.
+  assert normalised.accuracy.tolist() == [1, 1, 0]
 
 
 class _Process:
@@ -108,17 +95,14 @@ def _centroids(num_rejected_clients):
 
 
 def test_clients_excluded_from_the_centroids_are_counted(recwarn):
-  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
-  evaluator = evaluation.build_evaluator(task, None)
+  evaluator = evaluation.build_evaluator(_task(3), None)
+  message = (
+    '2 clients are left out of the class centroids because their embeddings are'
+    ' not finite.'
+  )
   for number, messages in (
     (0, []),
-    (
-      2,
-      [
-        '2 clients are left out of the class centroids because their'
-        ' embeddings are not finite.'
-      ],
-    ),
+    (2, [message]),
   ):
     evaluation.evaluate(
       evaluator, _Process(), 'state', lambda _, n=number: _centroids(n)
@@ -130,7 +114,7 @@ def test_clients_excluded_from_the_centroids_are_counted(recwarn):
 
 @pytest.mark.parametrize('of_server', [False, True])
 def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
-  task = dataclasses.replace(_task(3), model_fn=_with_embedding)
+  task = _task(3)
   if of_server:
     nothing = np.empty(0, np.int64)
     server = splits.ServerSplit(nothing, nothing, np.array([1, 3, 5]))

@@ -114,25 +114,6 @@ def test_server_optimizers(built):
   assert 'server_optimizer' not in arguments
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures('default_runtime')
-def test_a_server_that_takes_half_a_step():
-  """With SGD at rate 1/2 the model moves half as far as without."""
-  models = []
-  for flags in ([], ['--server_optimizer=sgd', '--server_learning_rate=0.5']):
-    settings = _resolve('--algorithm=fed_avg', *flags)
-    task = training.build_task(settings)
-    tf.keras.utils.set_random_seed(0)
-    process = processes.build_process(settings, task)
-    state = process.initialize()
-    first = process.get_model_weights(state).trainable
-    data = [task.client_data(i) for i in range(3)]
-    state = process.next(state, data).state
-    models.append(process.get_model_weights(state).trainable)
-  for before, whole, half in zip(first, *models, strict=True):
-    np.testing.assert_allclose(half - before, (whole - before) / 2, atol=1e-7)
-
-
 @pytest.mark.usefixtures('default_runtime')
 @pytest.mark.parametrize('algorithm', ['fedquad', 'supcon_fl'])
 def test_centroids_are_of_all_clients_training_data(algorithm):

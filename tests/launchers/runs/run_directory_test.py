@@ -15,6 +15,12 @@ def _open(path, keep=3):
   return run_directory.RunDirectory(path, checkpoints_to_keep=keep)
 
 
+def _started(path):
+  directory = _open(path)
+  directory.start_after(0)
+  return directory
+
+
 def _state(value):
   return collections.OrderedDict(
     round=np.int32(value), table=[np.full([2, 3], value, np.float32)]
@@ -126,8 +132,7 @@ class TestTables:
       directory.write_client_scores(number, scores)
 
   def test_rows(self, tmp_path):
-    directory = _open(tmp_path)
-    directory.start_after(0)
+    directory = _started(tmp_path)
     self._write(directory, [1, 2])
     metrics = directory.read_metrics()
     assert metrics.to_dict('list') == {'round': [1, 2], 'loss': [1.0, 2.0]}
@@ -141,8 +146,7 @@ class TestTables:
     assert scores['accuracy'].dropna().tolist() == [0.5, 0.5]
 
   def test_last_reports(self, tmp_path):
-    directory = _open(tmp_path)
-    directory.start_after(0)
+    directory = _started(tmp_path)
     self._write(directory, [1, 2])
     alone = pd.DataFrame({'client_id': [5], 'alpha': [0.5]})
     directory.write_reports(3, alone)
@@ -151,8 +155,7 @@ class TestTables:
     assert found['round'].to_dict() == {3: 2, 7: 2, 5: 3}
 
   def test_resume_drops_later_and_half_written_rows(self, tmp_path):
-    directory = _open(tmp_path)
-    directory.start_after(0)
+    directory = _started(tmp_path)
     self._write(directory, range(1, 13))
     names = ('metrics.csv', 'reports.csv', 'client_scores.csv')
     whole = {name: (tmp_path / name).read_text() for name in names}
@@ -167,11 +170,9 @@ class TestTables:
       assert (tmp_path / name).read_text() == whole[name], name
 
   def test_resume_from_the_start_drops_everything(self, tmp_path):
-    directory = _open(tmp_path)
-    directory.start_after(0)
+    directory = _started(tmp_path)
     self._write(directory, [1])
-    directory = _open(tmp_path)
-    directory.start_after(0)
+    directory = _started(tmp_path)
     assert directory.read_metrics().empty
     assert not (tmp_path / 'reports.csv').exists()
     assert not (tmp_path / 'client_scores.csv').exists()

@@ -1,7 +1,6 @@
 """Runs of FedAvg and of FedQuad without cross-entropy, on a few digits."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -87,22 +86,6 @@ class TestModelOfARound:
     assert first.labels.tolist() == found.labels.tolist()
     assert not np.allclose(first.vectors, found.vectors)
 
-  def test_without_a_checkpoint_is_one_sentence(self, fed_avg):
-    with pytest.raises(
-      training.RunError, match=rf'^{fed_avg} must hold a checkpoint of round 7'
-    ) as caught:
-      embeddings.of_run(
-        _settings(fed_avg), fed_avg, 7, max_classes=10, max_examples=9
-      )
-    assert '\n' not in str(caught.value)
-
-
-def test_clients_have_a_share_of_the_data(fed_avg):
-  clients = digits_run.read(fed_avg, 'clients.csv')
-  # 1,797 - 359 test examples, none to validate: .3 of 1,438 is 431.4.
-  assert clients['num_train'].sum() == 431
-  assert clients['num_test'].tolist() == [359] * 3
-
 
 class TestWithoutCrossEntropy:
   def test_the_nearest_class_mean_classifies(self, without_ce):
@@ -160,20 +143,6 @@ class TestWithoutCrossEntropy:
     (axes,) = (a for a in figure.axes if a.get_title().endswith('loss ↓'))
     drawn = [np.isfinite(line.get_ydata()).sum() for line in axes.lines]
     assert drawn == [0, 2]
-
-  def test_a_finished_run_is_shown_again(self, without_ce, tmp_path):
-    run = tmp_path / 'run'
-    shutil.copytree(without_ce, run)
-    assert 'resuming after round 2' in _train(run, *_WITHOUT_CE)
-    assert digits_run.tables(run) == digits_run.tables(without_ce)
-    found, expected = (
-      json.loads((path / 'summary.json').read_text())
-      for path in (run, without_ce)
-    )
-    # Only rounds since the start are timed, here none.
-    assert found.pop('median_seconds_per_round') is None
-    assert expected.pop('median_seconds_per_round') > 0
-    assert found == expected
 
   def test_a_diverged_run_ends(self, tmp_path):
     # After one step weights are finite, embeddings are not: no class has a

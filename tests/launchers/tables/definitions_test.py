@@ -143,6 +143,11 @@ def test_tables_share_runs():
     )
     # Nine methods in three cells, and four centralised runs.
     assert (len(first & second), len(first)) == (9, 3 * 9 + 4)
+  first, second = (
+    {run.output_dir for run in table_runs.distinct(_rows(f'cffl_table{n}'))}
+    for n in (1, 2)
+  )
+  assert second < first
 
 
 def test_the_ablation_is_that_of_the_presets():

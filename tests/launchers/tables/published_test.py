@@ -42,12 +42,6 @@ def test_all_numbers_of_all_papers():
   assert numbers[key] == (97.45, 0.09)
 
 
-def test_the_file_is_sorted():
-  lines = published.PATH.read_text().splitlines()[1:]
-  keys = [line.split(',')[:4] for line in lines]
-  assert keys == sorted(keys)
-
-
 _HEADER = 'table,cell,method,metric,value,sd\n'
 
 

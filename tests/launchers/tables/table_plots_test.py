@@ -14,10 +14,12 @@ from tests.launchers import tiny_table
 
 def test_scatter_draws_each_client_in_each_method(tmp_path):
   alone = fake_run.write(tmp_path / 'alone', [0.5, 0.6, 0.7])
-  runs = {
-    'fair': fake_run.write(tmp_path / 'fair', [0.6, 0.7, 0.8]),
-    'equal': fake_run.write(tmp_path / 'equal', [0.8, 0.8, 0.8]),
-  }
+  # The fourth, a free rider, has no point.
+  rider = fake_run.write(
+    tmp_path / 'fair', [0.6, 0.7, 0.8, 0.1], num_train=[10, 20, 30, 0]
+  )
+  equal = fake_run.write(tmp_path / 'equal', [0.8, 0.8, 0.8])
+  runs = {'fair': rider, 'equal': equal}
   figure = table_plots.scatter(alone, runs, tmp_path / 'x.png')
   fair, equal = figure.axes
   assert fair.get_title() == 'fair\nCF coefficient 100.00'
@@ -30,17 +32,7 @@ def test_scatter_draws_each_client_in_each_method(tmp_path):
     assert low < 0.6 and high > 0.8
   labels = [text.get_text() for text in figure.legends[0].get_texts()]
   assert labels[0] == '0: 10 examples' and 'as good as alone' in labels
-
-
-def test_free_riders_have_no_point(tmp_path):
-  alone = fake_run.write(tmp_path / 'alone', [0.5, 0.6])
-  run = fake_run.write(tmp_path / 'run', [0.6, 0.7, 0.1], num_train=[1, 2, 0])
-  figure = table_plots.scatter(alone, {'x': run}, tmp_path / 'x.png')
-  assert len(figure.axes[0].collections) == 2
-
-
-def test_panels_without_a_method_are_blank(tmp_path):
-  alone = fake_run.write(tmp_path / 'alone', [0.5, 0.6])
+  # Panels without a method are blank.
   for number, grid in ((3, 3), (5, 6)):
     runs = {str(i): alone for i in range(number)}
     figure = table_plots.scatter(alone, runs, tmp_path / 'x.png')

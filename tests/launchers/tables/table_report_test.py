@@ -73,16 +73,7 @@ def test_undefined_is_a_word_and_never_0():
   )  # fmt: skip
 
 
-def test_what_is_not_the_paper_s_is_marked():
-  row = _build([98.0], cell='stand_in', rounds=3)
-  assert row['marks'] == (
-    'data: digits, not mnist; rounds: 3, not 20; seeds: 1, not 2'
-  )
-
-
 def test_a_share_of_the_data_is_marked(tmp_path):
-  row = _build([98.0, 99.0], scale=0.015)
-  assert row['marks'] == 'share of the data: 0.015, not 1'
   row = _build([98.0], cell='stand_in', rounds=3, scale=0.5)
   assert row['marks'] == (
     'data: digits, not mnist; share of the data: 0.5, not 1;'
@@ -173,9 +164,3 @@ def test_synthetic_records_are_called_that(tmp_path):
   assert written['marks'] == (
     'data: synthetic records (ehr_scale 0.01), not TriNetX; seeds: 1, not 3'
   )
-  (tmp_path / 'patients.csv').touch()
-  (tmp_path / 'events.csv').touch()
-  written = table_report.build_row(
-    name, row, [50.0], paper=None, paper_rounds=20
-  )
-  assert written['data'] == 'ehr'

@@ -8,7 +8,6 @@ from launchers import benchmark
 from launchers.timing import startup
 from launchers.timing import workloads
 from tff_fair import models
-from tff_fair import runtime
 
 pytestmark = pytest.mark.full
 
@@ -16,16 +15,10 @@ pytestmark = pytest.mark.full
 _LARGE_MODELS = ('cnn_corefed', 'cnn_fedakd', 'cnn_fedquad')
 
 
-@pytest.fixture(autouse=True)
-def _default_runtime_again():
-  """A benchmark sets its own context; the other tests expect theirs."""
-  yield
-  runtime.set_execution_context('device', device='cpu')
-
-
 @pytest.fixture(name='asked')
-def _asked(monkeypatch):
+def _asked(monkeypatch, runtime_as_before):
   """What the workloads ask for; they get little data and a small model."""
+  del runtime_as_before  # For later tests.
   asked = []
   examples = workloads._examples
 
@@ -56,61 +49,26 @@ def _build(name, *implementations):
   return getattr(workloads, benchmark.WORKLOADS[name])(setup)
 
 
-@pytest.mark.parametrize(
-  ('name', 'compared', 'found', 'wanted'),
-  [
-    (
-      'A',
-      ['native', 'stock', 'device'],
-      ['native', 'stock', 'device'],
-      [(10, 600, [784])],
-    ),
-    ('B', ['device'], ['device'], [(20, 500, [32, 32, 3])]),
-    (
-      'fedaboost',
-      ['device'],
-      ['fed_avg', 'fedaboost'],
-      [(10, 600, [784])],
-    ),
-    (
-      'cffl',
-      ['device'],
-      ['fed_avg', 'cffl', 'cffl_sparse'],
-      [(10, 600, [784]), (20, 600, [784]), (1, 6000, [784])],
-    ),
-    (
-      'corefed_cnn',
-      ['device'],
-      ['fed_avg', 'corefed'],
-      [(2, 500, [32, 32, 3]), 'cnn_corefed'],
-    ),
-    (
-      'corefed_mlp',
-      ['device'],
-      ['fed_avg', 'corefed'],
-      [(2, 600, [28, 28, 1])],
-    ),
-    (
-      'fedquad',
-      ['device'],
-      ['fed_avg', 'fedquad', 'triplet_fl', 'supcon_fl', 'moon'],
-      [(4, 256, [32, 32, 3]), 'cnn_fedquad'],
-    ),
-    (
-      'fedakd',
-      ['device'],
-      ['fed_avg', 'fedakd', 'fedakd_all_data', 'cgsv'],
-      [(10, 320, [32, 32, 3]), 'cnn_fedakd'],
-    ),
-    ('population', ['device'], ['of_100', 'of_10000'], [(10, 100, [64])]),
-  ],
-)
-def test_every_workload_runs_its_implementations(
-  name, compared, found, wanted, asked
-):
-  implementations = _build(name, *compared)
-  assert list(implementations) == found
-  assert list(dict.fromkeys(map(str, asked))) == list(map(str, wanted))
+# Workload | implementations compared | and found | what it asks for.
+_WORKLOADS = """
+A | native stock device | native stock device | (10, 600, [784])
+B | device | device | (20, 500, [32, 32, 3])
+fedaboost | device | fed_avg fedaboost | (10, 600, [784])
+cffl | device | fed_avg cffl cffl_sparse | (10, 600, [784]) (20, 600, [784]) (1, 6000, [784])
+corefed_cnn | device | fed_avg corefed | (2, 500, [32, 32, 3]) cnn_corefed
+corefed_mlp | device | fed_avg corefed | (2, 600, [28, 28, 1])
+fedquad | device | fed_avg fedquad triplet_fl supcon_fl moon | (4, 256, [32, 32, 3]) cnn_fedquad
+fedakd | device | fed_avg fedakd fedakd_all_data cgsv | (10, 320, [32, 32, 3]) cnn_fedakd
+population | device | of_100 of_10000 | (10, 100, [64])
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize('row', _WORKLOADS.strip().splitlines())
+def test_every_workload_runs_its_implementations(row, asked):
+  name, compared, found, wanted = row.split(' | ')
+  implementations = _build(name, *compared.split())
+  assert ' '.join(implementations) == found
+  assert ' '.join(dict.fromkeys(map(str, asked))) == wanted
   for run_round in implementations.values():
     run_round()
     run_round()
