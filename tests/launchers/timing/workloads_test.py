@@ -63,7 +63,9 @@ population | device | of_100 of_10000 | (10, 100, [64])
 """  # noqa: E501
 
 
-@pytest.mark.parametrize('row', _WORKLOADS.strip().splitlines())
+@pytest.mark.parametrize(
+  'row', _WORKLOADS.strip().splitlines(), ids=lambda row: row.split()[0]
+)
 def test_every_workload_runs_its_implementations(row, asked):
   name, compared, found, wanted = row.split(' | ')
   implementations = _build(name, *compared.split())
