@@ -202,7 +202,7 @@ _OPTIONS = [
 ]
 
 
-@linear_task.parametrize_options(*_OPTIONS)
+@pytest.mark.parametrize('options', _OPTIONS, ids=str)
 def test_two_rounds_against_numpy(options):
   """Each option makes a difference."""
   by_class = options.get('scenario') == 'class'
@@ -219,7 +219,6 @@ def test_two_rounds_against_numpy(options):
     assert np.abs(difference).max() > 1e-5, name
 
 
-@pytest.mark.full
 def test_pretraining_changes_the_client_s_model_and_not_the_server_s():
   """With a participant that joins in the second round."""
   clients = _clients()

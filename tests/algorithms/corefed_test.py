@@ -193,7 +193,6 @@ def test_changing_cohorts_against_numpy():
   np.testing.assert_array_equal(clients[4]['stale'], [1, 0, 1, 0])
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
   'options',
   [
@@ -226,7 +225,6 @@ def test_an_option_against_numpy(options):
     )
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
   'options',
   [
@@ -304,7 +302,6 @@ def test_statistics_are_those_of_the_fresh_clients():
   linear_task.assert_close(found, (first / 2 + second) / 2, rtol=1e-4)
 
 
-@pytest.mark.full
 def test_divergence_trains_as_the_round_did():
   """The paper's two distances, of parameters and of features."""
   process, expected = _process(**_ALIGNED), _reference(**_ALIGNED)

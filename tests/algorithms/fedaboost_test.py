@@ -209,7 +209,6 @@ def test_one_class_client(single_class, num_classes):
     assert reports['aggregated'][1] == 0
 
 
-@pytest.mark.full
 def test_clients_that_are_not_finite_or_empty_have_no_part():
   """The only other client gives its model."""
   clients = linear_task.make_clients((12, 9, 0))

@@ -157,7 +157,7 @@ _OPTIONS = [
 ]
 
 
-@linear_task.parametrize_options(*_OPTIONS)
+@pytest.mark.parametrize('options', _OPTIONS, ids=str)
 def test_three_rounds_against_numpy(options):
   """Client 3 comes late; each option makes a difference."""
   rounds = [_clients(*ids) for ids in _COHORTS]

@@ -26,7 +26,7 @@ _OPTIONS = [
 ]
 
 
-@linear_task.parametrize_options(*_OPTIONS)
+@pytest.mark.parametrize('options', _OPTIONS, ids=str)
 def test_rounds_of_given_quadruplets_against_numpy(options):
   with metric_task.next_quadruplets():
     process = _build(**options)

@@ -17,13 +17,6 @@ EMBEDDING_SIZE = 3
 sgd = tff.learning.optimizers.build_sgdm
 
 
-def parametrize_options(*cases):
-  """Parametrizes `options`: the first case is in the fast tier."""
-  first, *others = cases
-  full = [pytest.param(case, marks=pytest.mark.full) for case in others]
-  return pytest.mark.parametrize('options', [first, *full], ids=str)
-
-
 def model_fn():
   """A linear classifier with fixed initial weights."""
   x = tf.keras.Input([NUM_FEATURES])

@@ -105,9 +105,7 @@ class TestServerTestData:
 class TestDistances:
   """CoRe-Fed's experiments: how far the clients are apart."""
 
-  @pytest.mark.parametrize(
-    'algorithm', ['corefed', 'ditto', 'fed_mdfg', 'fed_rdn', 'moon']
-  )
+  @pytest.mark.parametrize('algorithm', ['corefed', 'ditto', 'fed_mdfg'])
   def test_are_in_the_rows_of_evaluations(self, algorithm, tmp_path):
     values = {**_COREFED, 'algorithm': algorithm, 'checkpoint_every': 1}
     if algorithm == 'fed_mdfg':

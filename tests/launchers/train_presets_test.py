@@ -46,7 +46,6 @@ def _data_dir(tmp_path_factory):
     ('corefed_fmnist_full_01', 'q_fed_avg', {'task': 'mnist'}),
     ('corefed_cifar', 'corefed', {}),  # Dropout.
     ('fedquad_cifar10_a05_c10', 'fedquad', {}),  # Batch norm in each role.
-    ('fedquad_cifar100_iid_c10', 'moon', {}),
   ],
 )
 def test_presets_run(preset, algorithm, others, data_dir, tmp_path):

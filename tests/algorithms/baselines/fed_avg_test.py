@@ -115,7 +115,6 @@ def test_minibatches_repeat_by_seed_and_change_by_round():
   assert losses(1)[0] != first
 
 
-@pytest.mark.full
 def test_learning_rate_by_round():
   (data,) = linear_task.make_clients((6,))
   process = _build(decay=0.5)
@@ -128,7 +127,6 @@ def test_learning_rate_by_round():
   linear_task.assert_model(process.get_model_weights(state), expected)
 
 
-@pytest.mark.full
 def test_clients_that_are_not_finite_or_empty_are_dropped_and_counted():
   good, bad, empty = linear_task.make_clients((6, 6, 0))
   bad.x[0, 0] = np.nan

@@ -159,7 +159,6 @@ def test_three_rounds_against_numpy():
   assert np.abs(mean).max() > 0.01
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
   'options',
   [

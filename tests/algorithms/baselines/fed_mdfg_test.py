@@ -135,12 +135,11 @@ class _Reference:
       [1, 1, 1, 0, 0],
     ),
     # No angle is that large, but some losses rise.
-    pytest.param(
+    (
       math.pi / 2,
       1.0,
       [[0, 1, 2], [3], [3], [0, 1, 2], [0, 1]],
       [0, 0, 0, 1, 1],
-      marks=pytest.mark.full,
     ),
   ],
   ids=['uneven', 'forced'],

@@ -94,7 +94,6 @@ def test_three_rounds_against_numpy():
   assert metrics['personal_loss'] < metrics['loss']
 
 
-@pytest.mark.full
 def test_options_against_numpy():
   options = {
     'knowledge_weight': 2.0,

@@ -152,7 +152,6 @@ def test_everything_unclipped_is_local_training_in_turns():
   linear_task.assert_model(process.get_model_weights(state), model)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize('name', _BUILDERS)
 def test_learning_rate_by_pass(name):
   process = _process(name, decay=0.5)

@@ -144,8 +144,8 @@ def test_example_of_two_quadratics():
     np.testing.assert_allclose(found.ravel(), controls, rtol=1e-5)
 
 
-@linear_task.parametrize_options(
-  {}, {'server_learning_rate': 0.3, 'decay': 0.5}
+@pytest.mark.parametrize(
+  'options', [{}, {'server_learning_rate': 0.3, 'decay': 0.5}], ids=str
 )
 def test_three_rounds_against_numpy(options):
   expected = _assert_rounds(_COHORTS, **options)
