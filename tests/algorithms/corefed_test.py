@@ -310,9 +310,13 @@ def test_divergence_trains_as_the_round_did():
     before, weights_before = state, expected.server.weights
     state = linear_task.next_round(process, before, present).state
     expected.next(present)
-  found = process.divergence(
-    before, state, [linear_task.client_data(i, c) for i, c in present.items()]
-  )
+  # A client without data has no local model, and does not count.
+  (idle,) = linear_task.make_clients((0,))
+  data = [
+    linear_task.client_data(i, client)
+    for i, client in [*present.items(), (1, idle)]
+  ]
+  found = process.divergence(before, state, data)
 
   def features(vector, x):
     weights = corefed_reference.unflatten(vector, _initial_weights())

@@ -92,3 +92,12 @@ def test_bad_arguments():
   linear_task.assert_refused(
     _build, ('proximal_weight', -0.1, 'at least 0.0, found -0.1')
   )
+
+
+def test_a_client_whose_personal_model_diverges_is_dropped():
+  process = _build(personal_optimizer=linear_task.sgd(1e38))
+  clients = linear_task.make_clients(_SIZES)
+  output = linear_task.run(process, clients, [[0, 1]])
+  assert output.metrics['client_work']['num_rejected_clients'] == 2
+  for rows in process.client_model_table(output.state).trainable:
+    linear_task.assert_equal(rows[0], rows[3])  # Client 3 was not there.

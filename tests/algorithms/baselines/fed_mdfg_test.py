@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 from scipy import optimize
+import tensorflow as tf
 
 from tests.algorithms import linear_task
 from tests.algorithms import numpy_reference
@@ -167,6 +168,18 @@ def test_five_rounds_against_numpy(angle, rate, cohorts, active):
   )
   np.testing.assert_allclose(
     table['expected_loss'], [losses[i] for i in range(4)], rtol=1e-4
+  )
+
+
+def test_without_a_usable_client_the_model_and_the_memory_stay():
+  process, clients = _build(), linear_task.make_clients((5, 6, 0, 7))
+  clients[1].x[0, 0] = np.nan
+  before, after = _outputs(process, clients, [[0, 3], [1, 2]])
+  assert after.metrics['aggregator']['step_length'] == 0
+  tf.nest.map_structure(
+    np.testing.assert_array_equal,
+    (after.state.global_model_weights, after.state.aggregator),
+    (before.state.global_model_weights, before.state.aggregator),
   )
 
 

@@ -277,6 +277,11 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
     match='--num_clients is not set there and 5 here; --rounds is 3 there',
   ):
     settings.check_same_run(tmp_path, other)
+  (tmp_path / settings.FLAGS_FILE).write_text(other)
+  with pytest.raises(
+    settings.SettingsError, match='--num_clients is 5 there and not set here'
+  ):
+    settings.check_same_run(tmp_path, text)
   for content in (b'--uniform\n', b'\xff'):
     (tmp_path / settings.FLAGS_FILE).write_bytes(content)
     with pytest.raises(settings.SettingsError, match='^--output_dir='):
