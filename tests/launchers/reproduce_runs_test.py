@@ -296,7 +296,10 @@ def test_replacement_data(tmp_path):
 
 
 def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
-  arguments = ('--table=tiny', '--cells=digits', '--output_dir=out')
+  arguments = (
+    *('--table=tiny', '--cells=digits', '--methods=standalone,fed_avg'),
+    '--output_dir=out',
+  )
   whole, stopped = tmp_path / 'whole', tmp_path / 'stopped'
   for path in (whole, stopped):
     path.mkdir()
