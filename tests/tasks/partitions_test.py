@@ -208,6 +208,8 @@ class TestClasses:
     # Clients 3 to 6 own the lowest classes with a chance below 1 % each.
     lowest = np.tri(10, dtype=bool)
     assert not (owned == lowest)[3:7].all(axis=1).any()
+    # Each client has its own draw: their sets of classes are not nested.
+    assert (owned[:-1] & ~owned[1:]).any()
 
   def test_classes_are_the_labels_that_occur(self):
     labels = np.repeat([3, 5, 9], 10)
