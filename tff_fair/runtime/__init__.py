@@ -1,5 +1,6 @@
 """Where TFF computations run."""
 
+from tff_fair.runtime.client_reference import ClientReference
 from tff_fair.runtime.execution import RUNTIME_KINDS
 from tff_fair.runtime.execution import create_execution_context
 from tff_fair.runtime.execution import set_execution_context
@@ -8,6 +9,7 @@ from tff_fair.runtime.workers import WorkerError
 
 __all__ = [
   'RUNTIME_KINDS',
+  'ClientReference',
   'WorkerError',
   'create_execution_context',
   'create_federated_context',

@@ -7,6 +7,8 @@ import time
 import grpc
 import tensorflow_federated as tff
 
+from tff_fair.runtime import client_reference
+
 _CONNECT_SECONDS = 20
 _POLL_SECONDS = 0.05
 _MESSAGE_BYTES = 2_000_000_000
@@ -101,7 +103,7 @@ class _WorkerContext(tff.framework.SyncExecutionContext):
   def invoke(self, comp, arg):
     """Executes `comp`; see `tff.framework.SyncContext`."""
     with self._connection.one_line_errors():
-      return super().invoke(comp, arg)
+      return super().invoke(comp, client_reference.load_all(arg))
 
 
 def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:

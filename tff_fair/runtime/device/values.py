@@ -18,6 +18,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import internals
+from tff_fair.runtime import client_reference
 
 Struct = tff.structure.Struct
 
@@ -216,7 +217,7 @@ def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
           'A client-placed argument must be a list with an entry per client,'
           f' found {type(value).__name__}.'
         )
-      return [from_python(v, value_type.member, mirror) for v in value]
+      return [_client(v, value_type.member, mirror) for v in value]
     case tff.FederatedType():
       return from_python(value, value_type.member, mirror)
     case tff.StructType():
@@ -269,6 +270,13 @@ def to_python(
     )
 
   return tff.types.type_to_py_container(convert(value, value_type), value_type)
+
+
+def _client(value, value_type, mirror) -> Any:
+  """A client's value, or a reference to it."""
+  if isinstance(value, client_reference.ClientReference):
+    value = value()
+  return from_python(value, value_type, mirror)
 
 
 def _struct(value, value_type, mirror) -> tuple:
