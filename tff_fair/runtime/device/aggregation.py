@@ -9,6 +9,7 @@ neither do the bits of a sum of floats.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.runtime.device import tracing
@@ -142,7 +143,20 @@ class Aggregation:
       leaves = iter(leaves)
       total = self.pack_total(leaves)
       for _ in range(size):
-        total = accumulate((total, pack_value(leaves)))
+        total = accumulate((_keep_order(total), pack_value(leaves)))
       return total
 
     return tracing.Traced(run, [self._total_type, *[self._value_type] * size])
+
+
+def _keep_order(total: Any) -> Any:
+  """Stops TensorFlow from adding several clients in another order.
+
+  Its optimiser turns a chain of additions into one operation, which adds the
+  last client first. The bits would depend on how many clients a call has.
+  """
+  if isinstance(total, tuple):
+    return tuple(_keep_order(part) for part in total)
+  if tf.is_tensor(total) and total.dtype.is_floating:
+    return tf.raw_ops.EnsureShape(input=total, shape=total.shape)
+  return total
