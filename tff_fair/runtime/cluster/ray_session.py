@@ -21,7 +21,7 @@ import types
 from typing import Any
 import warnings
 
-from tff_fair.runtime import workers
+from tff_fair.runtime import errors
 
 _LOOPBACK = '127.0.0.1'
 _ANSWER_SECONDS = 5
@@ -155,7 +155,7 @@ def _join(ray, address):
     try:
       address = services.canonicalize_bootstrap_address('auto')
     except ConnectionError as error:
-      raise workers.WorkerError(
+      raise errors.WorkerError(
         'A Ray must run on this machine to be joined, found none: start one'
         ' with `ray start`, or name the address of its head.'
       ) from error
@@ -191,9 +191,7 @@ def _init(ray, address: str, **options: Any) -> None:
     except Exception as error:
       reason = ' '.join(str(error).split()) or type(error).__name__
       action = 'start' if address == 'local' else f'be joined at {address}'
-      raise workers.WorkerError(
-        f'Ray must {action}, found: {reason}'
-      ) from error
+      raise errors.WorkerError(f'Ray must {action}, found: {reason}') from error
 
 
 def _check_reachable(ray, address):
@@ -202,13 +200,13 @@ def _check_reachable(ray, address):
   try:
     socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
   except (OSError, OverflowError) as error:
-    raise workers.WorkerError(
+    raise errors.WorkerError(
       f'A Ray must run at {address}, found no answer: {error}.'
     ) from error
   if not _ends_within(
     _CHECK_SECONDS, lambda: ray._raylet.GcsClient(address=address)
   ):
-    raise workers.WorkerError(
+    raise errors.WorkerError(
       f'A Ray must run at {address}, found something else there, or a Ray that'
       ' needs other certificates or another token.'
     )
@@ -233,7 +231,7 @@ def _check_resources(ray, num_cpus, num_gpus):
   found = ray.cluster_resources()
   needs = {'CPU': num_cpus, 'GPU': num_gpus}
   if any(found.get(name, 0) < need for name, need in needs.items()):
-    raise workers.WorkerError(
+    raise errors.WorkerError(
       f'Ray must have {num_cpus:g} CPUs and {num_gpus:g} GPUs for the workers,'
       f' found {found.get("CPU", 0):g} and {found.get("GPU", 0):g}.'
     )

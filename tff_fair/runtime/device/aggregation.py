@@ -55,24 +55,24 @@ def spans_within(groups: Collection[int], end: int) -> Iterator[Span]:
     yield from search((0, end))
 
 
-def merge_totals(merge: Function, totals: Mapping[Span, Any], end: int) -> Any:
+def merge_totals(
+  merge: Function, totals: Mapping[Span, Any], span: Span
+) -> Any:
   """Merges totals of groups in the order of the tree.
 
   Args:
     merge: `<U,U> -> U`.
-    totals: For spans as `spans_within` yields them, the total of their groups.
-    end: The groups to merge are 0..end-1, at least one.
+    totals: The totals of parts of the tree.
+    span: All groups, or a part of the tree, see `spans_within`.
 
   Returns:
-    The total.
+    The total of the groups in `span`.
   """
-
-  def total(span):
-    if span in totals:
-      return totals[span]
-    return merge(tuple(total(half) for half in _halves(span)))
-
-  return total((0, end))
+  if span in totals:
+    return totals[span]
+  return merge(
+    tuple(merge_totals(merge, totals, half) for half in _halves(span))
+  )
 
 
 def _halves(span: Span) -> tuple[Span, Span]:
@@ -134,7 +134,7 @@ class Aggregation:
       totals[group, group + 1] = self.accumulate(
         accumulate, zero, [entries[i] for i in members(group, num_clients)]
       )
-    return report(merge_totals(merge, totals, len(totals)))
+    return report(merge_totals(merge, totals, (0, len(totals))))
 
   def _trace(self, accumulate: Function, size: int) -> tracing.Traced:
     pack_value = values.build_pack(self._value_type)

@@ -50,25 +50,17 @@ class ClientStage:
     self._run: Callable[[Sequence[Any]], list[Any]] | None = None
     self._lock = threading.Lock()
 
-  def columns(
-    self,
-    scope: Mapping[str, Any],
-    num_clients: int,
-    flatten: Callable[[Any], list[Any]] = values.flatten,
-  ) -> list[Any]:
+  def columns(self, scope: Mapping[str, Any], num_clients: int) -> list[Any]:
     """What the clients need, see `values.columns`.
 
     Args:
       scope: Has the inputs and the constants of the stage.
       num_clients: Size of the cohort.
-      flatten: Makes leaves of a value.
     """
     return [
       column
       for name, value_type in self._input_types.items()
-      for column in values.columns(
-        scope[name], value_type, num_clients, flatten
-      )
+      for column in values.columns(scope[name], value_type, num_clients)
     ]
 
   def __call__(self, leaves: Sequence[Any]) -> list[Any]:
@@ -126,8 +118,8 @@ class Functions(NamedTuple):
     """
     if not num_clients:
       return self.report(self.zero)
-    end = aggregation.num_groups(num_clients)
-    return self.report(aggregation.merge_totals(self.merge, totals, end))
+    groups = (0, aggregation.num_groups(num_clients))
+    return self.report(aggregation.merge_totals(self.merge, totals, groups))
 
 
 class StageAggregation(aggregation.Aggregation):
