@@ -38,6 +38,7 @@ class GraphFunction:
       block_type, lambda t: isinstance(t, tff.SequenceType)
     )
     self._device = '/device:CPU:0' if has_datasets else device
+    self._element_device = device
     # Imports that no thread is using. Threads share one import without
     # variables; with variables, each parallel call needs a separate import.
     self._free = queue.LifoQueue()
@@ -59,6 +60,10 @@ class GraphFunction:
       tracing.NotTraceableError: If the block has variables and is called while
         a function is traced.
     """
+    element = self._only_element(*argument)
+    if element is not None:
+      with tf.device(self._element_device):
+        return self._pack(iter(self._shared.call_on_element(*element)))
     leaves = values.flatten(*argument) if argument else []
     with tf.device(self._device):
       if self._shared is not None:
@@ -66,6 +71,17 @@ class GraphFunction:
       else:
         results = self._run_alone(leaves)
     return self._pack(iter(results))
+
+  def _only_element(self, *argument):
+    """The components of the single element that the block takes, or None.
+
+    So a row that a client selected needs no data set, and stays on its device.
+    """
+    if not argument or not isinstance(argument[0], values.Slices):
+      return None
+    if self._shared is None or self._shared.call_on_element is None:
+      return None
+    return argument[0].only_element()
 
   def _run_alone(self, leaves):
     if not tf.executing_eagerly():
