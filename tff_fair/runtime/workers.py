@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from tff_fair.runtime import client_reference
 from tff_fair.runtime import errors
+from tff_fair.runtime import keeping_executor
 
 _CONNECT_SECONDS = 20
 _POLL_SECONDS = 0.05
@@ -39,16 +40,23 @@ class Connection:
     self._name = name
     self._stub_fn = stub_fn
 
-  def create_executor(self, num_clients: int) -> tff.framework.RemoteExecutor:
+  def create_executor(
+    self,
+    num_clients: int,
+    executor_class: type[
+      tff.framework.RemoteExecutor
+    ] = tff.framework.RemoteExecutor,
+  ) -> tff.framework.RemoteExecutor:
     """Creates an executor on the worker, for the values of a computation.
 
     Args:
       num_clients: Number of clients.
+      executor_class: Its class.
 
     Returns:
       The executor.
     """
-    executor = tff.framework.RemoteExecutor(self._stub_fn())
+    executor = executor_class(self._stub_fn())
     executor.set_cardinalities({tff.CLIENTS: num_clients})
     return executor
 
@@ -85,7 +93,7 @@ class _WorkerContext(tff.framework.SyncExecutionContext):
     super().__init__(
       tff.framework.ResourceManagingExecutorFactory(
         lambda cardinalities: connection.create_executor(
-          cardinalities.get(tff.CLIENTS, 0)
+          cardinalities.get(tff.CLIENTS, 0), keeping_executor.KeepingExecutor
         )
       ),
       compile_fn,

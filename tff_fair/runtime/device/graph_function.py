@@ -61,6 +61,9 @@ class GraphFunction:
       tracing.NotTraceableError: If the block has variables and is called while
         a function is traced.
     """
+    element = self._only_element(*argument)
+    if element is not None:
+      return self._pack(iter(self._shared.call_on_element(*element)))
     leaves = values.flatten(*argument) if argument else []
     if self._device is None:
       results = self._run(leaves)
@@ -68,6 +71,17 @@ class GraphFunction:
       with tf.device(self._device):
         results = self._run(leaves)
     return self._pack(iter(results))
+
+  def _only_element(self, *argument):
+    """The components of the single element that the block takes, or None.
+
+    So a row that a client selected needs no data set, and stays on its device.
+    """
+    if not argument or not isinstance(argument[0], values.Slices):
+      return None
+    if self._shared is None or self._shared.call_on_element is None:
+      return None
+    return argument[0].only_element()
 
   def _run(self, leaves):
     if self._shared is not None:

@@ -1,13 +1,13 @@
 """Values of the interpreter, and their conversion from and to Python.
 
-A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset`, a structure a tuple
-(names are in the types), a function a Python function of at most one value. A
-server-placed value is the value itself. A client-placed value is a list with an
-entry per client, or `AllEqual`.
+A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset` or `Slices`, a
+structure a tuple (names are in the types), a function a Python function of at
+most one value. A server-placed value is the value itself. A client-placed value
+is a list with an entry per client, or `AllEqual`.
 """
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -28,6 +28,35 @@ class AllEqual:
   """A client-placed value that is the same for all clients."""
 
   value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Slices:
+  """A sequence of a known number of elements, such as a client's selection.
+
+  Its elements stay on their device. A data set, which is on the CPU, is made of
+  them only where a TensorFlow block needs one.
+
+  Attributes:
+    elements: The elements, values of type `element_type`.
+    element_type: Their type.
+  """
+
+  elements: tuple[Any, ...]
+  element_type: tff.Type
+
+  def dataset(self) -> tf.data.Dataset:
+    """The sequence as a data set."""
+    return to_dataset(self.elements, self.element_type)
+
+  def only_element(self) -> list[tf.Tensor] | None:
+    """The components of its only element, in the order of a data set.
+
+    None if it does not have exactly one element.
+    """
+    if len(self.elements) != 1:
+      return None
+    return tf.nest.flatten(_nest(self.elements[0], self.element_type))
 
 
 class Mirror:
@@ -82,6 +111,8 @@ def flatten(value: Any) -> list[tf.Tensor]:
     return [leaf for part in value for leaf in flatten(part)]
   if isinstance(value, AllEqual):
     return flatten(value.value)
+  if isinstance(value, Slices):
+    return flatten(value.dataset())
   if isinstance(value, tf.data.Dataset):
     return [tf.data.experimental.to_variant(value)]
   return [value]
@@ -162,13 +193,18 @@ def tensor_spec(tensor_type: tff.TensorType) -> tf.TensorSpec:
   return tf.TensorSpec(tensor_type.shape, tensor_type.dtype)
 
 
-def to_dataset(elements: list[Any], element_type: tff.Type) -> tf.data.Dataset:
-  """A sequence of one or more values."""
-  datasets = [
-    tf.data.Dataset.from_tensors(_nest(element, element_type))
-    for element in elements
-  ]
-  return functools.reduce(tf.data.Dataset.concatenate, datasets)
+def to_dataset(
+  elements: Sequence[Any], element_type: tff.Type
+) -> tf.data.Dataset:
+  """A data set of values."""
+  if not elements:
+    return to_dataset([_zeros(element_type)], element_type).take(0)
+  with tf.device('/device:CPU:0'):
+    datasets = [
+      tf.data.Dataset.from_tensors(_nest(element, element_type))
+      for element in elements
+    ]
+    return functools.reduce(tf.data.Dataset.concatenate, datasets)
 
 
 def from_element(element: Any) -> Any:
@@ -277,7 +313,7 @@ def to_python(
           for v, (name, t) in zip(value, types, strict=True)
         )
       case tff.SequenceType():
-        return value
+        return value.dataset() if isinstance(value, Slices) else value
       case tff.TensorType():
         return mirror.array(value)
     raise TypeError(
@@ -327,8 +363,6 @@ def _sequence(value, value_type, mirror) -> tf.data.Dataset:
   """A data set, or a list of elements."""
   if isinstance(value, list):
     element_type = value_type.element
-    if not value:
-      return to_dataset([_zeros(element_type)], element_type).take(0)
     elements = [from_python(e, element_type, mirror) for e in value]
     return to_dataset(elements, element_type)
   if not isinstance(value, tf.data.Dataset):
