@@ -6,6 +6,7 @@ memory without a copy.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from tff_fair import internals
 from tff_fair.runtime.device import aggregation
+from tff_fair.runtime.device import values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +37,17 @@ class SentDataSet:
   """
 
   key: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+  """A sequence of a known number of elements.
+
+  Attributes:
+    elements: The components of each element, in the order of a data set.
+  """
+
+  elements: Sequence[Sequence[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,6 +208,13 @@ def to_message(
   """
   if isinstance(value, tuple):
     return tuple(to_message(part, send_dataset) for part in value)
+  if isinstance(value, values.Slices):
+    return Selection(
+      [
+        [to_message(tensor) for tensor in components]
+        for components in value.components()
+      ]
+    )
   if isinstance(value, tf.data.Dataset):
     return send_dataset(value)
   if value.shape.rank == 0 or value.dtype == tf.string:
@@ -216,6 +236,8 @@ def from_message(
   """
   if isinstance(message, tuple):
     return tuple(from_message(part, sent_dataset) for part in message)
+  if isinstance(message, Selection):
+    return _load_selection(message)
   if isinstance(message, DataSet):
     return load_dataset(message.graph)
   if isinstance(message, SentDataSet):
@@ -227,6 +249,15 @@ def load_dataset(graph: np.ndarray) -> tf.Tensor:
   """The variant tensor of a data set from its graph."""
   with tf.device('CPU:0'):
     return tf.raw_ops.DatasetFromGraph(graph_def=graph.tobytes())
+
+
+def _load_selection(message):
+  """The data set of a selection, which is not empty, since keys are not."""
+  with tf.device('CPU:0'):
+    return functools.reduce(
+      tf.data.Dataset.concatenate,
+      (tf.data.Dataset.from_tensors(tuple(e)) for e in message.elements),
+    )
 
 
 def num_bytes(message: Any) -> int:

@@ -81,7 +81,9 @@ class GraphFunction:
       return None
     if self._shared is None or self._shared.call_on_element is None:
       return None
-    return argument[0].only_element()
+    if len(argument[0].elements) != 1:
+      return None
+    return argument[0].components()[0]
 
   def _run(self, leaves):
     if self._shared is not None:

@@ -49,14 +49,12 @@ class Slices:
     """The sequence as a data set."""
     return to_dataset(self.elements, self.element_type)
 
-  def only_element(self) -> list[tf.Tensor] | None:
-    """The components of its only element, in the order of a data set.
-
-    None if it does not have exactly one element.
-    """
-    if len(self.elements) != 1:
-      return None
-    return tf.nest.flatten(_nest(self.elements[0], self.element_type))
+  def components(self) -> list[list[tf.Tensor]]:
+    """The tensors of each element, in the order of a data set."""
+    return [
+      tf.nest.flatten(_nest(element, self.element_type))
+      for element in self.elements
+    ]
 
 
 class Mirror:
