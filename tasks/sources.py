@@ -76,6 +76,20 @@ def check_data_dir(data_dir: str | os.PathLike | None) -> None:
       )
 
 
+def existing_data_dir(data_dir: str | os.PathLike | None) -> str | None:
+  """Returns the absolute path of the data folder, None if there is none.
+
+  Args:
+    data_dir: The data folder; None for the environment variable
+      TFF_FAIR_DATA_DIR, which may be unset.
+  """
+  folder = _data_folder(data_dir)
+  # Unlike `pathlib`, takes a name that is too long.
+  if folder is None or not os.path.isdir(folder):
+    return None
+  return os.path.abspath(folder)
+
+
 def find_file(
   file_name: str, data_dir: str | os.PathLike | None
 ) -> pathlib.Path | None:

@@ -185,7 +185,7 @@ class Run:
     began = time.monotonic()
     state, calls = self._state, []
     for cohort in self._cohorts(round_number):
-      data = [self._task.client_data(i) for i in cohort]
+      data = [self._task.client_reference(i) for i in cohort]
       output = self._process.next(state, data)
       state = output.state
       calls.append(round_metrics.flatten(output.metrics))
