@@ -12,14 +12,17 @@ from tff_fair.runtime.device import values
 
 
 class GraphFunction:
-  """Runs a block on a device; several threads may call it in parallel."""
+  """Runs a block; several threads may call it in parallel.
 
-  def __init__(self, block: tff.framework.CompiledComputation, device: str):
+  It runs on the device of the caller, but on the CPU if it takes or returns
+  data sets, which are there.
+  """
+
+  def __init__(self, block: tff.framework.CompiledComputation):
     """Imports the block.
 
     Args:
       block: A compiled computation.
-      device: Name of the device, such as '/device:CPU:0'.
 
     Raises:
       NotImplementedError: If the block is not a TensorFlow one.
@@ -33,11 +36,10 @@ class GraphFunction:
     self._block = block
     block_type = block.type_signature
     self._pack = values.build_pack(block_type.result)
-    # Data sets are on the CPU, and so are blocks that take or return them.
     has_datasets = tff.types.contains(
       block_type, lambda t: isinstance(t, tff.SequenceType)
     )
-    self._device = '/device:CPU:0' if has_datasets else device
+    self._device = '/device:CPU:0' if has_datasets else None
     # Imports that no thread is using. Threads share one import without
     # variables; with variables, each parallel call needs a separate import.
     self._free = queue.LifoQueue()
@@ -60,14 +62,16 @@ class GraphFunction:
         a function is traced.
     """
     leaves = values.flatten(*argument) if argument else []
-    with tf.device(self._device):
-      if self._shared is not None:
-        results = self._shared(*leaves)
-      else:
-        results = self._run_alone(leaves)
+    if self._device is None:
+      results = self._run(leaves)
+    else:
+      with tf.device(self._device):
+        results = self._run(leaves)
     return self._pack(iter(results))
 
-  def _run_alone(self, leaves):
+  def _run(self, leaves):
+    if self._shared is not None:
+      return self._shared(*leaves)
     if not tf.executing_eagerly():
       raise tracing.NotTraceableError
     try:

@@ -87,31 +87,33 @@ def flatten(value: Any) -> list[tf.Tensor]:
   return [value]
 
 
-def flatten_for_clients(
-  value: Any, value_type: tff.Type, num_clients: int
-) -> list[list[Any]]:
-  """The leaves of each client's part of a value.
+def columns(
+  value: Any,
+  value_type: tff.Type,
+  num_clients: int,
+  flatten_fn: Callable[[Any], list[Any]] = flatten,
+) -> list[Any]:
+  """The leaves of a value, each for all clients.
 
   Args:
     value: A value, placed or with placed parts.
     value_type: Its type.
-    num_clients: Size of the cohort.
+    num_clients: Size of the cohort, at least 1.
+    flatten_fn: Makes leaves of a value.
 
   Returns:
-    For each client, the list of its leaves.
+    For each leaf an `AllEqual`, or a list with an entry per client.
   """
   if is_different_at_clients(value_type):
-    return [flatten(v) for v in for_each_client(value, num_clients)]
+    rows = [flatten_fn(v) for v in for_each_client(value, num_clients)]
+    return [list(column) for column in zip(*rows, strict=True)]
   if isinstance(value_type, tff.StructType):
-    parts = [
-      flatten_for_clients(v, t, num_clients)
-      for v, t in zip(value, value_type, strict=True)
-    ]
     return [
-      [leaf for part in parts for leaf in part[client]]
-      for client in range(num_clients)
+      column
+      for v, t in zip(value, value_type, strict=True)
+      for column in columns(v, t, num_clients, flatten_fn)
     ]
-  return [flatten(value)] * num_clients
+  return [AllEqual(leaf) for leaf in flatten_fn(value)]
 
 
 def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:

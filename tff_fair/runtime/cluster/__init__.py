@@ -1,0 +1,1 @@
+"""A round on several machines, or several processes of one, through Ray."""
