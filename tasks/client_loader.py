@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 
+from tasks import sources
 from tasks import splits as splits_lib
 
 if TYPE_CHECKING:
@@ -115,14 +116,14 @@ class RebuildingLoader:
       client_id: The client.
 
     Raises:
-      ValueError: If the task here is not the same.
+      DataDiffersError: If the task here is not the same.
       DataNotFoundError: If a data file is missing here.
       DataDamagedError: If a data file does not hold what it should.
     """
     with _BUILDING:
       task = self._rebuild()
       if task.loader.checksum != self._checksum:
-        raise ValueError(
+        raise sources.DataDiffersError(
           f'The task {task.name!r} must be the same in all processes of a run,'
           ' found other labels or another partition where a client is loaded.'
         )

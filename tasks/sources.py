@@ -39,9 +39,18 @@ class DataDamagedError(ValueError):
       required: What the file must hold.
       found: What it holds instead.
     """
-    super().__init__(
+    # As they are: so the error can be pickled.
+    super().__init__(path, required, found)
+
+  def __str__(self):
+    path, required, found = self.args
+    return (
       f"The data file '{path}' must hold {required}, found {_one_line(found)}."
     )
+
+
+class DataDiffersError(ValueError):
+  """A process that should have the data of another one has others."""
 
 
 @dataclasses.dataclass(frozen=True)

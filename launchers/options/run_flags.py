@@ -91,8 +91,9 @@ RUN = (
   flag_types.Text(
     'cluster_address',
     None,
-    'Address of a running Ray that the runtime cluster joins, host:port; by'
-    ' default it starts Ray on this machine and ends it with the run.',
+    'Address of a running Ray that the runtime cluster joins, host:port, or'
+    ' auto for one on this machine; by default it starts Ray here and ends it'
+    ' with the run.',
     unless=_WITHOUT_CLUSTER,
   ),
   flag_types.Real(

@@ -56,6 +56,7 @@ USER_ERRORS = (
   runtime.WorkerError,
   tasks.DataNotFoundError,
   tasks.DataDamagedError,
+  tasks.DataDiffersError,
 )
 
 

@@ -94,7 +94,17 @@ def test_other_data_in_the_other_process_are_refused(monkeypatch):
   reference = _elsewhere(task.client_reference(0))
   other = tasks.build_task('digits', num_clients=3, seed=1)
   monkeypatch.setattr(registry, 'build_task', lambda *_, **__: other)
-  with pytest.raises(ValueError, match="^The task 'digits' must be the same"):
+  with pytest.raises(tasks.DataDiffersError, match='same in all processes'):
     reference()
   with pytest.raises(TypeError, match='^A task must be built by tasks.build_t'):
     pickle.dumps(dataclasses.replace(task, rebuild=None).client_reference(0))
+
+
+def test_errors_arrive_from_another_process():
+  for error in (
+    tasks.DataDamagedError('a/b', 'labels', 'none.\n'),
+    tasks.DataDiffersError('x'),
+    tasks.DataNotFoundError('y'),
+  ):
+    found = pickle.loads(pickle.dumps(error))
+    assert (type(found), str(found)) == (type(error), str(error))

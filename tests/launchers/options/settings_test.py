@@ -283,6 +283,15 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
   assert settings.check_same_run(tmp_path, text)
   moved = settings.to_text(_resolve('--rounds=3', '--data_dir=x'), None)
   assert settings.check_same_run(tmp_path, moved)
+  few, many = (
+    settings.relevant(
+      settings.to_text(
+        _resolve('--runtime=cluster', f'--num_workers={n}'), None
+      )
+    )
+    for n in (1, 3)
+  )
+  assert few == many
   other = settings.to_text(_resolve('--rounds=4', '--num_clients=5'), None)
   with pytest.raises(
     settings.SettingsError,
