@@ -203,19 +203,23 @@ def _arguments(process):
 def _join(ray, address):
   from ray._private import services
 
-  if address == 'auto':
-    try:
-      address = services.canonicalize_bootstrap_address('auto')
-    except ConnectionError as error:
-      raise worker_error.WorkerError(
-        'A Ray must run on this machine to be joined, found none: start one'
-        ' with `ray start`, or name the address of its head.'
-      ) from error
-  _check_reachable(ray, address)
   # Ray would replace a loopback address by this machine's, where a head that
   # listens on loopback cannot be reached.
   with _replaced(services, resolve_ip_for_localhost=lambda host: host):
+    if address == 'auto':
+      address = _find_address(services)
+    _check_reachable(ray, address)
     _init(ray, address)
+
+
+def _find_address(services):
+  try:
+    return services.canonicalize_bootstrap_address('auto')
+  except ConnectionError as error:
+    raise worker_error.WorkerError(
+      'A Ray must run on this machine to be joined, found none: start one with'
+      ' `ray start`, or name the address of its head.'
+    ) from error
 
 
 def _init(ray, address: str, **options: Any) -> None:
