@@ -68,7 +68,8 @@ def import_ray() -> types.ModuleType:
     ImportError: If Ray is not installed.
   """
   try:
-    import ray
+    with _handlers_kept():
+      import ray
   except ImportError as error:
     raise ImportError(
       "The runtime 'cluster' needs Ray, found none: install it with"
