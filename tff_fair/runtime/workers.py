@@ -8,8 +8,8 @@ import grpc
 import tensorflow_federated as tff
 
 from tff_fair.runtime import client_reference
-from tff_fair.runtime import errors
 from tff_fair.runtime import keeping_executor
+from tff_fair.runtime import worker_error
 
 _CONNECT_SECONDS = 20
 _POLL_SECONDS = 0.05
@@ -78,7 +78,7 @@ class Connection:
     """Reports a failed computation in one line, as a `RuntimeError`."""
     try:
       yield
-    except errors.WorkerError:
+    except worker_error.WorkerError:
       raise
     except grpc.RpcError as error:
       # The other lines are the compiled computation.
@@ -128,7 +128,7 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
   while not stub.is_ready:
     if time.monotonic() > deadline:
       channel.close()
-      raise errors.WorkerError(
+      raise worker_error.WorkerError(
         f'The worker at {address} must answer within {_CONNECT_SECONDS}'
         ' seconds, found no answer.'
       )
@@ -146,7 +146,7 @@ class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
     """Sends the request; see `grpc.UnaryUnaryClientInterceptor`."""
     call = continuation(client_call_details, request)
     if call.code() == grpc.StatusCode.UNAVAILABLE:
-      raise errors.WorkerError(
+      raise worker_error.WorkerError(
         f'The worker at {self._address} must run until the computation ends,'
         f' found that it is gone ({call.details()}).'
       )

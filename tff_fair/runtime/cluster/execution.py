@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import ray
 import tree
 
-from tff_fair.runtime import errors
+from tff_fair.runtime import worker_error
 from tff_fair.runtime.cluster import client_values
 from tff_fair.runtime.cluster import dealing
 from tff_fair.runtime.cluster import messages
@@ -153,7 +153,7 @@ class Execution:
         return self._run(number, num_clients, fetched, totals)
       except pool_lib.LostWorkersError:
         continue
-    raise errors.WorkerError(
+    raise worker_error.WorkerError(
       'A round must not lose its workers again and again, found that it does:'
       ' perhaps one of its clients ends them.'
     )

@@ -12,7 +12,7 @@ from typing import Any
 import ray
 from ray import exceptions
 
-from tff_fair.runtime import errors
+from tff_fair.runtime import worker_error
 from tff_fair.runtime.cluster import worker as worker_lib
 
 _logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Pool:
     while self._starting and time.monotonic() < deadline:
       self._welcome(1)
     if len(self.workers) < num_workers:
-      raise errors.WorkerError(
+      raise worker_error.WorkerError(
         f'{num_workers} workers must start within {_START_SECONDS} seconds,'
         f' found {len(self.workers)} that did.'
       )
@@ -115,7 +115,7 @@ class Pool:
     while not self.workers and self._starting and time.monotonic() < deadline:
       self._welcome(1)
     if not self.workers:
-      raise errors.WorkerError(
+      raise worker_error.WorkerError(
         'At least one worker must run, found that all are lost.'
       )
     return list(self.workers)
@@ -202,7 +202,7 @@ class Pool:
     """Why a call failed: its worker is lost, or what it needs from another."""
     if 'memory' in str(error) and isinstance(error, exceptions.RayActorError):
       self._lose(worker, 'out of memory')
-      raise errors.WorkerError(
+      raise worker_error.WorkerError(
         f'A worker must have the memory that its clients need, found that'
         f' worker {worker.number} ran out of memory: {_sentence(error)}'
       ) from error

@@ -12,22 +12,33 @@ import contextlib
 import logging
 import math
 import os
-import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import types
 from typing import Any
 import warnings
 
-from tff_fair.runtime import errors
+from tff_fair.runtime import worker_error
 
 _LOOPBACK = '127.0.0.1'
 _ANSWER_SECONDS = 5
 _CHECK_SECONDS = 15
 # Ray puts sockets some 65 bytes below its folder; Linux allows 107 in all.
 _FOLDER_BYTES = 40
+_END_SECONDS = 2
+# Waits until its input ends, which it does however Python ends. The kernel ends
+# Ray's server and its node manager then. Their children have the manager's log
+# open; some would end only after half a minute, and one that is stopped never.
+_GUARD = """
+cat >/dev/null
+find /proc/[0-9]*/fd -lname "$0/*/raylet.*" | cut -d / -f 3 | sort -u |
+  xargs -r kill -KILL
+until rm -rf "$0"; do sleep 0.1; done
+"""
 _STORE_SHARE = 0.3
 _SHARED_MEMORY_SHARE = 0.95
 # What a Ray of one machine does without: the autoscaler, the program that sends
@@ -57,7 +68,8 @@ def import_ray() -> types.ModuleType:
     ImportError: If Ray is not installed.
   """
   try:
-    import ray
+    with _handlers_kept():
+      import ray
   except ImportError as error:
     raise ImportError(
       "The runtime 'cluster' needs Ray, found none: install it with"
@@ -73,7 +85,8 @@ def connect(
 
   What an earlier call began ends first. If the program itself has called
   `ray.init`, that connection is used whatever `address` is, and `disconnect`
-  leaves it alone.
+  leaves it alone. The thread that calls this must live as long as a Ray that is
+  started: the kernel takes the end of the thread for that of the process.
 
   Args:
     address: None: starts a Ray that listens on loopback only. `host:port`:
@@ -95,13 +108,17 @@ def connect(
     _check_address(address)
   ray = import_ray()
   disconnect()
+  # Last, to run before what Ray registers: the exits of processes are awaited.
+  atexit.unregister(disconnect)
+  atexit.register(disconnect)
   with contextlib.ExitStack() as session:
     if not ray.is_initialized():
-      folder = session.enter_context(_folder())
-      session.callback(ray.shutdown)
       if address is None:
+        folder = session.enter_context(_folder())
+        session.callback(_stop, ray, folder)
         _start(ray, folder, num_cpus, num_gpus)
       else:
+        session.callback(ray.shutdown)
         _join(ray, address)
     _check_resources(ray, num_cpus, num_gpus)
     _session = session.pop_all()
@@ -118,7 +135,15 @@ def disconnect() -> None:
     session.close()
 
 
-atexit.register(disconnect)
+def _leave_to_parent():
+  """In a fork: the Ray is the parent's, which alone may end it."""
+  global _session
+  if _session is not None:
+    _session = None
+    atexit.unregister(import_ray().shutdown)
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _check_address(address):
@@ -148,22 +173,54 @@ def _start(ray, folder, num_cpus, num_gpus):
     )
 
 
+def _stop(ray, folder):
+  """Ends a Ray that was started here, and waits for each of its processes."""
+  import psutil
+
+  own = [
+    process
+    for process in psutil.Process().children()
+    if any(folder + os.sep in argument for argument in _arguments(process))
+  ]
+  below = [one for process in own for one in process.children(recursive=True)]
+  ray.shutdown()
+  # Left are those that are stopped, and all of a Ray that started half.
+  _, left = psutil.wait_procs(own + below, _END_SECONDS)
+  for process in left:
+    with contextlib.suppress(psutil.NoSuchProcess):
+      process.kill()
+  psutil.wait_procs(left)
+
+
+def _arguments(process):
+  import psutil
+
+  try:
+    return process.cmdline()
+  except psutil.Error:  # It has ended.
+    return []
+
+
 def _join(ray, address):
   from ray._private import services
 
-  if address == 'auto':
-    try:
-      address = services.canonicalize_bootstrap_address('auto')
-    except ConnectionError as error:
-      raise errors.WorkerError(
-        'A Ray must run on this machine to be joined, found none: start one'
-        ' with `ray start`, or name the address of its head.'
-      ) from error
-  _check_reachable(ray, address)
   # Ray would replace a loopback address by this machine's, where a head that
   # listens on loopback cannot be reached.
   with _replaced(services, resolve_ip_for_localhost=lambda host: host):
+    if address == 'auto':
+      address = _find_address(services)
+    _check_reachable(ray, address)
     _init(ray, address)
+
+
+def _find_address(services):
+  try:
+    return services.canonicalize_bootstrap_address('auto')
+  except ConnectionError as error:
+    raise worker_error.WorkerError(
+      'A Ray must run on this machine to be joined, found none: start one with'
+      ' `ray start`, or name the address of its head.'
+    ) from error
 
 
 def _init(ray, address: str, **options: Any) -> None:
@@ -171,8 +228,8 @@ def _init(ray, address: str, **options: Any) -> None:
   from ray._private import ray_constants
 
   with (
-    # Ray's handler of SIGTERM would replace that of the program.
-    _sigterm_kept(),
+    # Ray would replace the program's handlers of SIGTERM and of exceptions.
+    _handlers_kept(),
     # Under `uv run`, Ray would send the working directory to the workers and
     # have uv make an environment there. They run this environment.
     _replaced(ray_constants, RAY_ENABLE_UV_RUN_RUNTIME_ENV=False),
@@ -191,7 +248,9 @@ def _init(ray, address: str, **options: Any) -> None:
     except Exception as error:
       reason = ' '.join(str(error).split()) or type(error).__name__
       action = 'start' if address == 'local' else f'be joined at {address}'
-      raise errors.WorkerError(f'Ray must {action}, found: {reason}') from error
+      raise worker_error.WorkerError(
+        f'Ray must {action}, found: {reason}'
+      ) from error
 
 
 def _check_reachable(ray, address):
@@ -200,13 +259,13 @@ def _check_reachable(ray, address):
   try:
     socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
   except (OSError, OverflowError) as error:
-    raise errors.WorkerError(
+    raise worker_error.WorkerError(
       f'A Ray must run at {address}, found no answer: {error}.'
     ) from error
   if not _ends_within(
     _CHECK_SECONDS, lambda: ray._raylet.GcsClient(address=address)
   ):
-    raise errors.WorkerError(
+    raise worker_error.WorkerError(
       f'A Ray must run at {address}, found something else there, or a Ray that'
       ' needs other certificates or another token.'
     )
@@ -231,7 +290,7 @@ def _check_resources(ray, num_cpus, num_gpus):
   found = ray.cluster_resources()
   needs = {'CPU': num_cpus, 'GPU': num_gpus}
   if any(found.get(name, 0) < need for name, need in needs.items()):
-    raise errors.WorkerError(
+    raise worker_error.WorkerError(
       f'Ray must have {num_cpus:g} CPUs and {num_gpus:g} GPUs for the workers,'
       f' found {found.get("CPU", 0):g} and {found.get("GPU", 0):g}.'
     )
@@ -239,15 +298,25 @@ def _check_resources(ray, num_cpus, num_gpus):
 
 @contextlib.contextmanager
 def _folder() -> Iterator[str]:
-  """A folder for Ray's logs and sockets."""
+  """A folder for Ray's logs and sockets, which goes when Python ends."""
   parent = tempfile.gettempdir()
   if len(os.fsencode(parent)) > _FOLDER_BYTES - len('/ray_12345678'):
     parent = '/tmp'
   folder = tempfile.mkdtemp(prefix='ray_', dir=parent)
+  guard = subprocess.Popen(
+    ['sh', '-c', _GUARD, folder],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL,
+    start_new_session=True,  # Ctrl-C goes to Python.
+  )
+  # Else a fork would keep the guard's input open.
+  os.register_at_fork(after_in_child=guard.stdin.close)
   try:
     yield folder
   finally:
-    shutil.rmtree(folder, ignore_errors=True)
+    guard.stdin.close()
+    guard.wait()
 
 
 def _store_bytes() -> int | None:
@@ -282,14 +351,15 @@ def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _sigterm_kept() -> Iterator[None]:
-  handler = signal.getsignal(signal.SIGTERM)
+def _handlers_kept() -> Iterator[None]:
+  excepthook, sigterm = sys.excepthook, signal.getsignal(signal.SIGTERM)
   try:
     yield
   finally:
+    sys.excepthook = excepthook
     # Only the main thread can have changed it.
     if threading.current_thread() is threading.main_thread():
-      signal.signal(signal.SIGTERM, handler)
+      signal.signal(signal.SIGTERM, sigterm)
 
 
 @contextlib.contextmanager
