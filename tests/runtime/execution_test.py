@@ -8,7 +8,7 @@ from tff_fair import runtime
 
 def test_unknown_kind():
   with pytest.raises(
-    ValueError, match=r"'device', 'native', 'remote'.*found 'gpu'"
+    ValueError, match=r"'device', 'native', 'cluster'.*found 'gpu'"
   ):
     runtime.set_execution_context('gpu')
 

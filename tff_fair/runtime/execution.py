@@ -8,13 +8,11 @@ import tensorflow_federated as tff
 from tff_fair.runtime import cluster
 from tff_fair.runtime import device
 from tff_fair.runtime import native
-from tff_fair.runtime import remote
 
 # Kind -> function that makes the context from the keyword arguments.
 _CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
   'device': device.create_device_context,
   'native': native.create_native_context,
-  'remote': remote.create_remote_context,
   'cluster': cluster.create_cluster_context,
 }
 
@@ -25,18 +23,20 @@ def set_execution_context(kind: str = 'device', **options: Any) -> None:
   """Makes a runtime execute every TFF computation from now on.
 
   Args:
-    kind: 'device' runs in this process, on its CPU or a GPU. 'native' is TFF's
-      C++ worker in a second process, which ends when this process ends, however
-      that happens, and when another context is set. 'remote' uses workers on
-      other machines, which `launchers.worker` starts.
+    kind: 'device' runs in this process, on its CPU or its GPUs. 'native' is
+      TFF's C++ worker in a second process, which ends when this process ends,
+      however that happens, and when another context is set. 'cluster' runs
+      clients on workers of Ray, on this machine or on many.
     **options: Arguments of that kind of runtime: for 'device', `device`
-      ('auto', 'cpu', 'gpu:0', ...) and `client_threads`; for 'native', none;
-      for 'remote', `workers`, a list of `host:port`.
+      ('auto', 'cpu', 'gpu:0', 'all', ...) and `client_threads`; for 'native',
+      none; for 'cluster', `num_workers`, `cpus_per_worker`, `gpus_per_worker`,
+      `address` and `timeout`, see `cluster.create_cluster_context`.
 
   Raises:
     ValueError: If `kind` is unknown, or an option out of range.
     TypeError: If an option is not one of that kind.
-    RuntimeError: If a remote worker does not answer.
+    ImportError: If `kind` is 'cluster' and Ray is not installed.
+    WorkerError: If Ray cannot start, be reached, or give the workers asked.
   """
   context = create_execution_context(kind, **options)
   native.stop_workers()
@@ -58,7 +58,8 @@ def create_execution_context(
   Raises:
     ValueError: If `kind` is unknown, or an option out of range.
     TypeError: If an option is not one of that kind.
-    RuntimeError: If a remote worker does not answer.
+    ImportError: If `kind` is 'cluster' and Ray is not installed.
+    WorkerError: If Ray cannot start, be reached, or give the workers asked.
   """
   if kind not in _CONTEXTS:
     raise ValueError(

@@ -118,7 +118,7 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
     The connection.
 
   Raises:
-    errors.WorkerError: If the worker does not answer.
+    WorkerError: If the worker does not answer.
   """
   channel = grpc.intercept_channel(
     grpc.insecure_channel(address, _CHANNEL_OPTIONS), _NamedErrors(address)

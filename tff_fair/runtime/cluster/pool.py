@@ -64,7 +64,7 @@ class Pool:
     op_threads: int,
     timeout: float,
   ):
-    """Starts the workers and waits for them.
+    """Starts the workers; `ready_workers` waits for them.
 
     Args:
       num_workers: Their number.
@@ -72,9 +72,6 @@ class Pool:
       gpus_per_worker: GPUs of each.
       op_threads: Threads of a TensorFlow operation.
       timeout: Seconds in which a worker must answer.
-
-    Raises:
-      WorkerError: If they do not start.
     """
     self._timeout = timeout
     self._node = ray.get_runtime_context().get_node_id()
@@ -92,32 +89,33 @@ class Pool:
     self._arguments = op_threads, cpus_per_worker
     self._numbers = itertools.count()
     self.workers: list[Worker] = []
+    self._num_workers, self._started = num_workers, False
     self._starting: dict[Any, Worker] = {}  # Its first answer -> worker.
     for _ in range(num_workers):
       self._start()
-    deadline = time.monotonic() + _START_SECONDS
-    while self._starting and time.monotonic() < deadline:
-      self._welcome(1)
-    if len(self.workers) < num_workers:
-      raise worker_error.WorkerError(
-        f'{num_workers} workers must start within {_START_SECONDS} seconds,'
-        f' found {len(self.workers)} that did.'
-      )
 
   def ready_workers(self) -> list[Worker]:
     """The workers that take part from now on, at least one.
 
+    Waits for all at the first call, and for one if none is left. A replacement
+    is not waited for otherwise.
+
     Raises:
-      WorkerError: If no worker is left, and none starts in time.
+      WorkerError: If too few workers start in time.
     """
     self._welcome(0)
+    needed = 1 if self._started else self._num_workers
     deadline = time.monotonic() + _START_SECONDS
-    while not self.workers and self._starting and time.monotonic() < deadline:
+    while len(self.workers) < needed and self._starting:
       self._welcome(1)
-    if not self.workers:
+      if time.monotonic() > deadline:
+        break
+    if len(self.workers) < needed:
       raise worker_error.WorkerError(
-        'At least one worker must run, found that all are lost.'
+        f'{needed} workers must start within {_START_SECONDS} seconds, found'
+        f' {len(self.workers)} that did.'
       )
+    self._started = True
     return list(self.workers)
 
   def collect(self, pending: Mapping[Any, Worker]) -> dict[Any, Any]:
