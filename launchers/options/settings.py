@@ -26,6 +26,7 @@ _IRRELEVANT = (
   'output_dir',
   'data_dir',
   'compare_with',
+  'dry_run',
   'client_threads',
   'workers',
 )
