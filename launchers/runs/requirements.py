@@ -26,10 +26,11 @@ _VIEWS = (
   tf.keras.layers.Flatten,
   tf.keras.layers.Reshape,
 )
-# Numbers of the clients' optimiser, of which each method has one or two.
+# Arguments of builders; a method has one of them or both.
 _CLIENT_OPTIMIZERS = ('client_optimizer', 'personal_optimizer')
 # Clients whose sum is accumulated in one piece.
 _GROUP_SIZE = 8
+_FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +205,12 @@ def of_run(settings: Mapping[str, Any]) -> Requirements:
     data=example * sum(sizes),
     validation=validation,
     training=_training(
-      model, arguments, messages, example * max(sizes), settings['algorithm']
+      model,
+      arguments,
+      algorithm=settings['algorithm'],
+      row=table // task.num_clients,
+      upload=messages.upload,
+      examples=example * max(sizes),
     ),
     batch_size=settings['batch_size'],
   )
@@ -278,15 +284,16 @@ def _state_bytes(state_type) -> tuple[dict[str, int], int]:
   return parts, table
 
 
-def _training(model, arguments, messages, examples, algorithm) -> Training:
-  """The estimate for a client with so many bytes of examples."""
+def _training(model, arguments, algorithm, **bytes_of) -> Training:
+  """The estimate for a client; `bytes_of` are the parts that are known."""
   specs = [tf.TensorSpec(w.shape, w.dtype) for w in model.trainable_variables]
   trainable = _variable_bytes(model.trainable_variables)
   batch = arguments['batch_size'] * _TUPLE_SIZES.get(algorithm, 1)
-  inputs = _elements(model.inputs)
-  outputs = sum(map(_elements, _layer_outputs(model)))
+  # Records are cut to the longest of a batch, at most to the input's length.
+  longest = model.inputs[0].shape[1]
+  inputs = _elements(model.inputs, longest)
+  outputs = sum(_elements(o, longest) for o in _layer_outputs(model))
   return Training(
-    row=messages.row,
     weights=2 * _variable_bytes(model.variables),
     gradients=trainable,
     optimizer=max(
@@ -294,9 +301,8 @@ def _training(model, arguments, messages, examples, algorithm) -> Training:
       for name in _CLIENT_OPTIMIZERS
       if name in arguments
     ),
-    upload=messages.upload,
-    examples=examples,
-    activations=4 * batch * (inputs + 2 * outputs),
+    activations=_FLOAT_BYTES * batch * (inputs + 2 * outputs),
+    **bytes_of,
   )
 
 
@@ -316,10 +322,10 @@ def _layer_outputs(model) -> Iterator[Any]:
         yield layer.get_output_at(call)
 
 
-def _elements(outputs) -> int:
+def _elements(outputs, unknown: int) -> int:
   """Numbers in outputs of Keras layers for one example."""
   shapes = [tensor.shape[1:] for tensor in tf.nest.flatten(outputs)]
-  return sum(math.prod(size or 1 for size in shape) for shape in shapes)
+  return sum(math.prod(size or unknown for size in shape) for shape in shapes)
 
 
 def _count(variables) -> int:
