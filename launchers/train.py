@@ -66,7 +66,10 @@ def _print_requirements(settings, notes) -> None:
   from launchers.runs import requirements
   from launchers.runs import requirements_table
   from launchers.runs import training
+  from tff_fair import runtime
 
+  # TFF's default context, if it is never used, prints an exception at exit.
+  runtime.set_execution_context('native')
   with cli.one_sentence_errors(
     *training.USER_ERRORS, interrupted='interrupted.'
   ):

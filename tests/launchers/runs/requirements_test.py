@@ -1,7 +1,9 @@
 """What a run needs: bytes by hand, for a small model and small messages."""
 
 import dataclasses
+import pathlib
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -19,6 +21,10 @@ import tasks
 from tasks import splits
 from tff_fair import runtime
 from tff_fair.tensors import client_table
+
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
+_PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'experiments.md'
 
 
 def _settings(*arguments):
@@ -91,7 +97,7 @@ def test_the_numbers_of_fed_avg_by_hand():
     'weights': 2 * 29 * 4,
     'gradients': 23 * 4,
     # Two moments, the step, and four hyper-parameters.
-    'optimizer': 2 * 23 * 4 + needed.training.optimizer % (23 * 4),
+    'optimizer': 2 * 23 * 4 + 5 * 4,
     'upload': 172,
     'examples': 5 * 12,
     'activations': 4 * 5 * (2 + 2 * 8),
@@ -105,6 +111,7 @@ def test_the_numbers_of_fed_avg_by_hand():
   assert needed.clients_at_once(119, with_state=False) == 0
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures('small')
 def test_a_table_has_a_model_for_each_client():
   needed = requirements.of_run(
@@ -215,3 +222,15 @@ def test_every_method_has_numbers(monkeypatch):
       'validation' in {argument.name for argument in method.arguments}
     )
     assert requirements_table.to_text(needed, 16)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures('runtime_as_before')
+def test_the_page_shows_what_is_printed(capsys):
+  command, shown = re.search(
+    r'\n```sh\nuv run python -m launchers.train (.*--dry_run.*)\n```\n'
+    r'(?s:.*?)\n```text\n(?s:(.*?))```\n',
+    _PAGE.read_text(),
+  ).groups()
+  train.main(['train'], train_flags.parse(shlex.split(command)))
+  assert capsys.readouterr().out == shown
