@@ -19,6 +19,11 @@ import tensorflow as tf
 from tensorflow.python.saved_model import function_deserialization
 import tensorflow_federated as tff
 
+# Private. What executors return, with a method `compute`.
+from tensorflow_federated.python.core.impl.executors import executor_value_base
+
+ExecutorValue = executor_value_base.ExecutorValue
+
 # Intrinsics for which TFF has no public constant.
 FEDERATED_SELECT = 'federated_select'
 SEQUENCE_REDUCE = 'sequence_reduce'

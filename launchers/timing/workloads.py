@@ -530,9 +530,10 @@ def _table_computations() -> tuple[tff.Computation, tff.Computation]:
 
   table_type = build.type_signature.result
 
-  @tff.tensorflow.computation(table_type, np.int32)
-  def work(table, client_id):
-    row = table_lib.read_row(table, client_id)
+  select_rows = table_lib.build_select(table_type)
+
+  @tff.tensorflow.computation(table_lib.row_type(table_type), np.int32)
+  def work(row, client_id):
     return collections.OrderedDict(client_id=client_id, row=row + 1)
 
   result_type = work.type_signature.result
@@ -550,8 +551,8 @@ def _table_computations() -> tuple[tff.Computation, tff.Computation]:
     initialize.type_signature.result, tff.FederatedType(np.int32, tff.CLIENTS)
   )
   def next_round(table, client_ids):
-    sent = tff.federated_broadcast(table)
-    results = tff.federated_map(work, (sent, client_ids))
+    rows = select_rows(table, client_ids)
+    results = tff.federated_map(work, (rows, client_ids))
     return tff.federated_map(write, (table, gather(results)))
 
   return initialize, next_round

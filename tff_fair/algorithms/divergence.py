@@ -129,17 +129,17 @@ def _build_local_models(model, client_work):
   state_type, _, data_type = client_work.next.type_signature.parameter
   table_type = state_type.member['table']
   if 'model' in tff.structure.name_list(table_type):
+    select_rows = client_table.build_select(table_type['model'])
 
-    @tff.tensorflow.computation(table_type, data_type.member)
-    @tf.function(autograph=False)
-    def own_model(table, data):
-      client_id = data['client_id'].get_single_element()
-      return client_table.read_row(table['model'], client_id)
+    @tff.tensorflow.computation(data_type.member)
+    def client_id(data):
+      return data['client_id'].get_single_element()
 
     def local_models(received, output, data):
       del received  # The client has its own model.
-      table = tff.federated_broadcast(output.state.table)
-      return tff.federated_map(own_model, (table, data))
+      return select_rows(
+        output.state.table.model, tff.federated_map(client_id, data)
+      )
 
     return local_models
 

@@ -84,7 +84,7 @@ def build_client_work(
     initial_row: A client's initial row of the table; `()` for no table.
     learning_rate_fn: `round (int32, from 0) -> learning rate`, or None.
     start_round: `(table, round, cohort_size) -> table`, applied at the server
-      before the table is broadcast, or None.
+      before clients get their rows, or None.
     share_fn: `(table, round) -> shared`, applied at the server after
       `start_round`: a structure of tensors that is broadcast to all clients; or
       None.
@@ -128,13 +128,12 @@ def build_client_work(
       return ()
     return share_fn(state['table'], state['round'])
 
-  @tff.tensorflow.computation(state_type, np.int32)
-  def read_row(state, key):
-    return client_table.read_row(state['table'], key)
+  table_type = state_type['table']
+  select_rows = client_table.build_select(table_type)
 
   @tff.tensorflow.computation(
     model.weights_type,
-    read_row.type_signature.result,
+    client_table.row_type(table_type),
     share.type_signature.result,
     examples_type,
     np.int32,
@@ -188,18 +187,15 @@ def build_client_work(
     if start_round is not None:
       cohort_size = tff.federated_sum(tff.federated_value(1, tff.CLIENTS))
       state = tff.federated_map(start, (state, cohort_size))
-    client_state = tff.federated_broadcast(state)
+    round_number = tff.federated_broadcast(state.round)
     examples = tff.federated_map(gather_client, data)
-    if isinstance(initial_row, tuple) and not initial_row:
-      row = tff.federated_value((), tff.CLIENTS)
-    else:
-      row = tff.federated_map(read_row, (client_state, examples.key))
+    row = select_rows(state.table, examples.key)
     if share_fn is None:
       shared = tff.federated_value((), tff.CLIENTS)
     else:
       shared = tff.federated_broadcast(tff.federated_map(share, state))
     result = tff.federated_map(
-      work, (weights, row, shared, examples, client_state.round)
+      work, (weights, row, shared, examples, round_number)
     )
     measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
     if num_clients is None:

@@ -8,6 +8,8 @@ import grpc
 import tensorflow_federated as tff
 
 from tff_fair.runtime import client_reference
+from tff_fair.runtime import keeping_executor
+from tff_fair.runtime import worker_error
 
 _CONNECT_SECONDS = 20
 _POLL_SECONDS = 0.05
@@ -25,13 +27,6 @@ _Compile = Callable[
 _Stub = tff.framework.RemoteExecutorGrpcStub
 
 
-class WorkerError(RuntimeError, grpc.RpcError):
-  """A worker cannot be reached; the message names it.
-
-  TFF retries after connection errors without end, but not after this error.
-  """
-
-
 class Connection:
   """The connection to one worker."""
 
@@ -45,16 +40,23 @@ class Connection:
     self._name = name
     self._stub_fn = stub_fn
 
-  def create_executor(self, num_clients: int) -> tff.framework.RemoteExecutor:
+  def create_executor(
+    self,
+    num_clients: int,
+    executor_class: type[
+      tff.framework.RemoteExecutor
+    ] = tff.framework.RemoteExecutor,
+  ) -> tff.framework.RemoteExecutor:
     """Creates an executor on the worker, for the values of a computation.
 
     Args:
       num_clients: Number of clients.
+      executor_class: Its class.
 
     Returns:
       The executor.
     """
-    executor = tff.framework.RemoteExecutor(self._stub_fn())
+    executor = executor_class(self._stub_fn())
     executor.set_cardinalities({tff.CLIENTS: num_clients})
     return executor
 
@@ -76,7 +78,7 @@ class Connection:
     """Reports a failed computation in one line, as a `RuntimeError`."""
     try:
       yield
-    except WorkerError:
+    except worker_error.WorkerError:
       raise
     except grpc.RpcError as error:
       # The other lines are the compiled computation.
@@ -91,7 +93,7 @@ class _WorkerContext(tff.framework.SyncExecutionContext):
     super().__init__(
       tff.framework.ResourceManagingExecutorFactory(
         lambda cardinalities: connection.create_executor(
-          cardinalities.get(tff.CLIENTS, 0)
+          cardinalities.get(tff.CLIENTS, 0), keeping_executor.KeepingExecutor
         )
       ),
       compile_fn,
@@ -116,7 +118,7 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
     The connection.
 
   Raises:
-    WorkerError: If the worker does not answer.
+    errors.WorkerError: If the worker does not answer.
   """
   channel = grpc.intercept_channel(
     grpc.insecure_channel(address, _CHANNEL_OPTIONS), _NamedErrors(address)
@@ -126,7 +128,7 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
   while not stub.is_ready:
     if time.monotonic() > deadline:
       channel.close()
-      raise WorkerError(
+      raise worker_error.WorkerError(
         f'The worker at {address} must answer within {_CONNECT_SECONDS}'
         ' seconds, found no answer.'
       )
@@ -144,7 +146,7 @@ class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
     """Sends the request; see `grpc.UnaryUnaryClientInterceptor`."""
     call = continuation(client_call_details, request)
     if call.code() == grpc.StatusCode.UNAVAILABLE:
-      raise WorkerError(
+      raise worker_error.WorkerError(
         f'The worker at {self._address} must run until the computation ends,'
         f' found that it is gone ({call.details()}).'
       )

@@ -1,15 +1,17 @@
 """The client table: state of clients, kept in the server's state.
 
 TFF clients are stateless. If a method's clients have state, it is a row of a
-table: a structure of tensors with a leading axis `num_clients`. In a round the
-table is broadcast, each client reads its row by its id and returns a new one,
-and the rows are gathered with their ids and written back. So a checkpoint of
-the server's state is complete, and the rows of absent clients cannot change.
+table: a structure of tensors with a leading axis `num_clients`. In a round each
+client gets the row that its id selects and returns a new one, and the rows are
+gathered with their ids and written back. The table itself stays at the server.
+So a checkpoint of the server's state is complete, and the rows of absent
+clients cannot change.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -115,6 +117,60 @@ def choose_rows(mask: Any, rows: Any, others: Any) -> tf.Tensor:
   others = tf.convert_to_tensor(others)
   mask = tf.reshape(mask, [-1] + [1] * (others.shape.rank - 1))
   return tf.where(mask, rows, others)
+
+
+def row_type(table_type: tff.Type) -> tff.Type:
+  """The type of a table's row: `table_type` without its leading axis."""
+  return tff.types.to_type(
+    tff.types.structure_from_tensor_type_tree(
+      lambda t: tff.TensorType(t.dtype, t.shape[1:]), table_type
+    )
+  )
+
+
+def build_select(table_type: tff.Type) -> Callable[[Any, Any], Any]:
+  """A federated selection: each client gets its own row of a table.
+
+  Only the rows of the round's clients leave the server, unlike in a broadcast.
+
+  Args:
+    table_type: Unplaced type of the table: tensors `[num_clients, ...]` of
+      known shape; `<>` for no table.
+
+  Returns:
+    A function `<table@SERVER, {int32}@CLIENTS> -> {row}@CLIENTS`, to be called
+    within a `tff.federated_computation`. The numbers are the clients' ids,
+    0..num_clients-1.
+  """
+  sizes = tf.nest.flatten(
+    tff.types.structure_from_tensor_type_tree(lambda t: t.shape[0], table_type)
+  )
+  if not sizes:
+    return lambda table, client_ids: tff.federated_value((), tff.CLIENTS)
+  row_structure = tff.types.structure_from_tensor_type_tree(
+    lambda t: t.dtype, table_type
+  )
+
+  @tff.tensorflow.computation(np.int32)
+  def to_keys(client_id):
+    return client_id[tf.newaxis]
+
+  @tff.tensorflow.computation(table_type, np.int32)
+  def read(table, key):
+    # Without names: data sets sort them, sequences of TFF do not.
+    return tuple(tf.nest.flatten(read_row(table, key)))
+
+  @tff.tensorflow.computation(tff.SequenceType(read.type_signature.result))
+  def only_row(rows):
+    return tf.nest.pack_sequence_as(row_structure, rows.get_single_element())
+
+  def select(table, client_ids):
+    keys = tff.federated_map(to_keys, client_ids)
+    last_id = tff.federated_value(sizes[0] - 1, tff.SERVER)
+    rows = tff.federated_select(keys, last_id, table, read)
+    return tff.federated_map(only_row, rows)
+
+  return select
 
 
 def gathered_type(value_type: tff.Type) -> tff.Type:

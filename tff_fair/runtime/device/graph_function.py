@@ -12,14 +12,17 @@ from tff_fair.runtime.device import values
 
 
 class GraphFunction:
-  """Runs a block on a device; several threads may call it in parallel."""
+  """Runs a block; several threads may call it in parallel.
 
-  def __init__(self, block: tff.framework.CompiledComputation, device: str):
+  It runs on the device of the caller, but on the CPU if it takes or returns
+  data sets, which are there.
+  """
+
+  def __init__(self, block: tff.framework.CompiledComputation):
     """Imports the block.
 
     Args:
       block: A compiled computation.
-      device: Name of the device, such as '/device:CPU:0'.
 
     Raises:
       NotImplementedError: If the block is not a TensorFlow one.
@@ -33,11 +36,10 @@ class GraphFunction:
     self._block = block
     block_type = block.type_signature
     self._pack = values.build_pack(block_type.result)
-    # Data sets are on the CPU, and so are blocks that take or return them.
     has_datasets = tff.types.contains(
       block_type, lambda t: isinstance(t, tff.SequenceType)
     )
-    self._device = '/device:CPU:0' if has_datasets else device
+    self._device = '/device:CPU:0' if has_datasets else None
     # Imports that no thread is using. Threads share one import without
     # variables; with variables, each parallel call needs a separate import.
     self._free = queue.LifoQueue()
@@ -59,15 +61,33 @@ class GraphFunction:
       tracing.NotTraceableError: If the block has variables and is called while
         a function is traced.
     """
+    element = self._only_element(*argument)
+    if element is not None:
+      return self._pack(iter(self._shared.call_on_element(*element)))
     leaves = values.flatten(*argument) if argument else []
-    with tf.device(self._device):
-      if self._shared is not None:
-        results = self._shared(*leaves)
-      else:
-        results = self._run_alone(leaves)
+    if self._device is None:
+      results = self._run(leaves)
+    else:
+      with tf.device(self._device):
+        results = self._run(leaves)
     return self._pack(iter(results))
 
-  def _run_alone(self, leaves):
+  def _only_element(self, *argument):
+    """The components of the single element that the block takes, or None.
+
+    So a row that a client selected needs no data set, and stays on its device.
+    """
+    if not argument or not isinstance(argument[0], values.Slices):
+      return None
+    if self._shared is None or self._shared.call_on_element is None:
+      return None
+    if len(argument[0].elements) != 1:
+      return None
+    return argument[0].components()[0]
+
+  def _run(self, leaves):
+    if self._shared is not None:
+      return self._shared(*leaves)
     if not tf.executing_eagerly():
       raise tracing.NotTraceableError
     try:

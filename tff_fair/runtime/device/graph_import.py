@@ -20,6 +20,9 @@ class ImportedGraph:
   Attributes:
     has_variables: Whether the block creates variables or tables. They belong to
       this import and are initialized at each call, so calls must not overlap.
+    call_on_element: The block as a function of the components of an element, if
+      its parameter is a data set of which it only takes the single element;
+      else None.
   """
 
   def __init__(self, block: tff.framework.CompiledComputation):
@@ -35,9 +38,13 @@ class ImportedGraph:
     build = functools.partial(
       _build_function, graph_def, functions, proto.session_token_tensor_name
     )
-    self._call = build(
-      inputs=_tensor_names(proto.parameter), results=_tensor_names(proto.result)
-    )
+    results = _tensor_names(proto.result)
+    self._call = build(inputs=_tensor_names(proto.parameter), results=results)
+    self.call_on_element = None
+    taken = _single_element(graph_def, proto.parameter)
+    if taken is not None:
+      inputs = _replace_by_placeholders(graph_def, taken)
+      self.call_on_element = build(inputs=inputs, results=results)
     self.has_variables = bool(proto.initialize_op)
     if self.has_variables:
       self._initialize = build(operations=[proto.initialize_op])
@@ -105,6 +112,34 @@ def _sub_graph(graph_def, names):
     node=[node for node in graph_def.node if node.name in found],
     versions=graph_def.versions,
   )
+
+
+def _single_element(graph_def, parameter) -> tf.compat.v1.NodeDef | None:
+  """The node that takes a data set's single element, if no other uses it."""
+  if parameter.WhichOneof('binding') != 'sequence':
+    return None
+  dataset = _node_name(parameter.sequence.variant_tensor_name)
+  users = [n for n in graph_def.node if dataset in map(_node_name, n.input)]
+  if [user.op for user in users] != ['DatasetToSingleElement']:
+    return None
+  return users[0]
+
+
+def _replace_by_placeholders(graph_def, node) -> list[str]:
+  """Makes a node's outputs inputs of the graph, and returns their names."""
+  types = node.attr['output_types'].list.type
+  shapes = node.attr['output_shapes'].list.shape
+  names = [f'{node.name}/{index}' for index in range(len(types))]
+  for name, dtype, shape in zip(names, types, shapes, strict=True):
+    placeholder = graph_def.node.add(name=name, op='Placeholder')
+    placeholder.attr['dtype'].type = dtype
+    placeholder.attr['shape'].shape.CopyFrom(shape)
+  new_names = {f'{node.name}:{i}': name for i, name in enumerate(names)}
+  new_names[node.name] = names[0]
+  new_names[f'^{node.name}'] = f'^{names[0]}'
+  for user in graph_def.node:
+    user.input[:] = [new_names.get(source, source) for source in user.input]
+  return [f'{name}:0' for name in names]
 
 
 def _tensor_names(binding) -> list[str]:

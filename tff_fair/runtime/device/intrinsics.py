@@ -109,24 +109,31 @@ def _entry(placed, index):
 
 
 def _select(element_type, num_clients, argument):
-  """Each client gets the sequence of the slices that its keys select."""
+  """Each client gets the slices that its keys select."""
   placed_keys, _, value, select = argument
-
-  def slices(keys):
-    selected = [select((value, key)) for key in tf.unstack(keys)]
-    return values.to_dataset(selected, element_type)
-
   all_keys = values.for_each_client(placed_keys, num_clients)
-  return [slices(keys) for keys in all_keys]
+  return [
+    values.Slices(
+      tuple([select((value, key)) for key in tf.unstack(keys)]), element_type
+    )
+    for keys in all_keys
+  ]
 
 
 def _sequence_reduce(num_clients, argument):
-  if not tf.executing_eagerly():
-    raise tracing.NotTraceableError
-  dataset, total, reduce = argument
-  for element in dataset:
-    total = reduce((total, values.from_element(element)))
+  sequence, total, reduce = argument
+  for element in _elements(sequence):
+    total = reduce((total, element))
   return total
+
+
+def _elements(sequence):
+  """The elements of a sequence one by one."""
+  if isinstance(sequence, values.Slices):
+    return sequence.elements
+  if not tf.executing_eagerly():
+    raise tracing.NotTraceableError  # Their number is not known.
+  return map(values.from_element, sequence)
 
 
 _OPERATORS: dict[str, Operator] = {
