@@ -16,15 +16,29 @@ on the machine slows all of them alike. The workloads:
   fedakd      FedAKD and FedAvg, its CIFAR-10 model, 10 clients
   quadruplets drawing them for 50,000 labels, and an epoch of 1,024 images
   population  FeDABoost, 10 clients out of 10,000 and 10 out of 100
+  tiny        FeDABoost, 15 parameters, 10 clients of 8 examples
+  state       only a state: 100 MB to the clients, and their sum back
+  data        only data: 94 MB of 10 clients, summed
+  cffl_absent CFFL, 101,770 parameters, 10 of 100 participants are present
   start       workload A from the start of Python to the end of round 1
 
-The implementations of A, B, table and start: `device`, `native` and `remote`
-are ours on these runtimes, the last with two workers on this machine and not
-for start; `stock` is TFF's FedAvg on TFF's worker. On that worker a round of
-the workload `table` takes about ten seconds and several GB.
+The implementations: `device`, `native` and `cluster` are ours on these
+runtimes, the last with --num_workers workers on this machine; `stock` is TFF's
+FedAvg on TFF's worker. They are compared on A, B, start, tiny and cffl_absent
+(these two without `stock`), and on table, state and data, where `stock` and
+`native` are the same and called `stock`. The other workloads compare methods on
+`device`. On TFF's worker a round of `table` takes seconds and several GB.
+
+  python -m launchers.benchmark --workloads=A,B,tiny --against=cluster \
+    --client_threads=2
+
+compares two workers of one core each with `device` in two threads; what it
+costs to distribute a round is the difference of the medians.
 
 Prints a table and writes it to benchmark.csv, that of `start` to start.csv.
-Both files are replaced if they exist.
+Both files are replaced if they exist. Where a runtime counts them, `sent_mb`
+and `received_mb` are the megabytes (10^6 bytes) that the driver sends to all
+workers and receives from them in a round.
 """
 
 import pathlib
@@ -48,11 +62,20 @@ WORKLOADS = {
   'fedakd': 'fedakd',
   'quadruplets': 'quadruplets',
   'population': 'population',
+  'tiny': 'tiny',
+  'state': 'server_state',
+  'data': 'client_data',
+  'cffl_absent': 'cffl_absent',
 }
 # Timed in separate processes, unlike the others.
 _START = 'start'
-_REMOTE = 'remote'
-_OURS, _REFERENCES = 'device', ('stock', 'native', _REMOTE)
+_INTERRUPTED = 'interrupted before all workloads were timed.'
+_OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster')
+# Runtime -> its options that are flags.
+_OPTIONS = {
+  'device': ('device', 'client_threads'),
+  'cluster': ('num_workers', 'cpus_per_worker'),
+}
 # The first two rounds, which compile and warm up, are not counted.
 _MIN_ROUNDS = 3
 
@@ -100,6 +123,20 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'Runtime device: auto (the first GPU if there is one), cpu, or gpu:N.',
     flag_values=flag_values,
   )
+  flags.DEFINE_integer(
+    'num_workers',
+    2,
+    'Runtime cluster: number of workers.',
+    lower_bound=1,
+    flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+    'cpus_per_worker',
+    1,
+    'Runtime cluster: CPU cores of each worker.',
+    lower_bound=1,
+    flag_values=flag_values,
+  )
   flags.DEFINE_string(
     'output_dir',
     'runs/benchmark',
@@ -119,11 +156,6 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START))
   # The reference comes first.
   implementations = [*_names(flag_values, 'against', _REFERENCES), _OURS]
-  if _START in chosen and _REMOTE in implementations:
-    cli.fail(
-      f'--workloads={_START} must not be given with --against={_REMOTE}, whose'
-      ' workers run already.'
-    )
   rounds = flag_values['rounds'].value
   if rounds < _MIN_ROUNDS:
     cli.fail(f'--rounds must be at least {_MIN_ROUNDS}, found {rounds}.')
@@ -131,12 +163,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(settings.SettingsError):
     settings.make_writable(output_dir)
   options = {
-    name: flag_values[name].value for name in ('device', 'client_threads')
+    kind: {name: flag_values[name].value for name in names}
+    for kind, names in _OPTIONS.items()
   }
   cli.prepare_for_tensorflow()
-  with cli.one_sentence_errors(
-    interrupted='interrupted before all workloads were timed.'
-  ):
+  with cli.one_sentence_errors(interrupted=_INTERRUPTED):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
       _time_starts(implementations, options, output_dir)
@@ -169,18 +200,20 @@ def _time_starts(implementations, options, output_dir):
 def _time_workloads(chosen, implementations, options, rounds, output_dir):
   from launchers.timing import round_times
   from launchers.timing import workloads
+  from tff_fair import runtime
 
-  try:
-    setup = workloads.build_setup(implementations, options)
-  except ValueError as error:
-    cli.fail(f'--{error}')
-  seconds = {}
-  for name in chosen:
-    build = getattr(workloads, WORKLOADS[name])
-    seconds[name] = round_times.time_rounds(name, build(setup), rounds)
-    # Now, not at the end: the next workload may take long.
-    table = round_times.summarize(seconds)
-    table.to_csv(output_dir / 'benchmark.csv', index=False)
+  with cli.one_sentence_errors(
+    runtime.WorkerError,
+    interrupted=_INTERRUPTED,
+  ):
+    setup = _build_setup(workloads, implementations, options)
+    times = {}
+    for name in chosen:
+      build = getattr(workloads, WORKLOADS[name])
+      times[name] = round_times.time_rounds(name, build(setup), rounds)
+      # Now, not at the end: the next workload may take long.
+      table = round_times.summarize(times)
+      table.to_csv(output_dir / 'benchmark.csv', index=False)
   print(
     f'Seconds per round, rounds {_MIN_ROUNDS} to {rounds}; the ratio is the'
     ' median of the reference\ndivided by that of the implementation.'
@@ -189,6 +222,15 @@ def _time_workloads(chosen, implementations, options, rounds, output_dir):
   for name in chosen:
     if name in workloads.NOTES:
       print(f'{name}: {workloads.NOTES[name]}.')
+
+
+def _build_setup(workloads, implementations, options):
+  try:
+    return workloads.build_setup(implementations, options)
+  except ValueError as error:
+    cli.fail(f'--{error}')
+  except ImportError as error:  # The message says how to install Ray.
+    cli.fail(error)
 
 
 if __name__ == '__main__':

@@ -5,7 +5,8 @@
 A preset fills all flags; flags on the command line override it. The same
 command resumes a run from its last checkpoint, and the resumed run ends with
 the same numbers as an uninterrupted one. docs/experiments.md describes the
-files that a run writes.
+files that a run writes. With `--dry_run` it trains nothing, and prints what
+the run needs.
 """
 
 from collections.abc import Mapping
@@ -46,6 +47,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.check_data_dir(settings['data_dir'])
     settings_lib.check_finished(settings['compare_with'])
     notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
+    if settings['dry_run']:
+      _print_requirements(settings, notes)
+      return
     output_dir = _output_dir(settings, preset)
     with run_claim.claim(output_dir):
       text = settings_lib.to_text(settings, preset)
@@ -53,6 +57,30 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       for note in notes:
         print(note)
       _run(settings, output_dir, text)
+
+
+def _print_requirements(settings, notes) -> None:
+  """Prints what a run needs, without training or writing anything."""
+  cli.prepare_for_tensorflow()
+  from launchers.runs import data_description
+  from launchers.runs import requirements
+  from launchers.runs import requirements_table
+  from launchers.runs import training
+  from tff_fair import runtime
+
+  # TFF's default context, if it is never used, prints an exception at exit.
+  runtime.set_execution_context('native')
+  with cli.one_sentence_errors(
+    *training.USER_ERRORS, interrupted='interrupted.'
+  ):
+    needed = requirements.of_run(settings)
+  print(*notes, sep='\n', end='\n' if notes else '')
+  print(
+    f'{settings["algorithm"]} on {data_description.describe(settings)}:'
+    f' {needed.num_clients} clients,'
+    f' {needed.num_calls * needed.cohort_size} in a round. Nothing is trained.'
+  )
+  print(requirements_table.to_text(needed, settings['device_memory_gb']))
 
 
 def _run(settings, output_dir, text) -> None:

@@ -132,6 +132,20 @@ RUN = (
     'Output directory of another run, shown in the same plots; may be'
     ' repeated.',
   ),
+  flag_types.Switch(
+    'dry_run',
+    False,
+    'Prints what the run needs, and trains and writes nothing: parameters, and'
+    " bytes of the state, of a round's messages and of training.",
+  ),
+  flag_types.Real(
+    'device_memory_gb',
+    16.0,
+    'Dry run: memory of a device in GB (10^9 bytes), for the number of clients'
+    ' that can train on it at the same time.',
+    above=0,
+    unless=({'dry_run': False},),
+  ),
 )
 
 DATA = (

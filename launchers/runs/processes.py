@@ -107,14 +107,37 @@ def build_process(
     TypeError: If a builder refuses an argument's kind.
     ValueError: If a builder refuses an argument's value.
   """
+  arguments = builder_arguments(settings, task, statistics, contributions)
+  builder = getattr(algorithms, f'build_{settings["algorithm"]}')
+  return builder(task.model_fn, **arguments)
+
+
+def builder_arguments(
+  settings: Mapping[str, Any],
+  task: tasks.Task,
+  statistics: Mapping[str, Any] | None = None,
+  contributions: Sequence[float] | None = None,
+) -> dict[str, Any]:
+  """The arguments of the builder of the run's method, all but the model.
+
+  Args:
+    settings: See `build_process`.
+    task: See `build_process`.
+    statistics: See `build_process`.
+    contributions: See `build_process`.
+
+  Returns:
+    Name -> value.
+
+  Raises:
+    ValueError: If the task has not what an argument is made of.
+  """
   method = methods.METHODS[settings['algorithm']]
   run = _Run(settings, task, statistics, contributions)
-  arguments = {
+  return {
     name: _ARGUMENTS[name](run) if name in _ARGUMENTS else settings[name]
     for name in run_flags.builder_arguments(method)
   }
-  builder = getattr(algorithms, f'build_{method.name}')
-  return builder(task.model_fn, **arguments)
 
 
 def validation_examples(

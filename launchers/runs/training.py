@@ -89,9 +89,7 @@ class Run:
     statistics = _build(processes.gather_statistics, settings, self._task)
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
-    self._process = _build(
-      processes.build_process, settings, self._task, statistics, alone
-    )
+    self._process = build_process(settings, self._task, statistics, alone)
     run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
     contributions.keep(alone, output_dir)
     self._directory = run_directory.RunDirectory(
@@ -99,7 +97,7 @@ class Run:
       checkpoints_to_keep=settings['checkpoints_to_keep'],
       settings=_origin(settings, alone),
     )
-    self._cohorts = _build_cohorts(settings, self._task)
+    self._cohorts = build_cohorts(settings, self._task)
     self._evaluator = evaluation.build_evaluator(self._task, statistics)
     self._centroids = _build(
       processes.build_class_centroids, settings, self._task
@@ -314,6 +312,52 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     raise RunError(str(error)) from error
 
 
+def build_process(
+  settings: Mapping[str, Any], task: tasks.Task, *prepared: Any
+) -> Any:
+  """Builds the learning process of a run.
+
+  Args:
+    settings: The result of `launchers.options.settings.resolve`.
+    task: The task of the run.
+    *prepared: Other arguments of `processes.build_process`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`.
+
+  Raises:
+    RunError: If a setting does not fit the data.
+  """
+  return _build(processes.build_process, settings, task, *prepared)
+
+
+def build_cohorts(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> Callable[[int], list[list[int]]]:
+  """The clients of each round, a function of the client seed and the round.
+
+  Args:
+    settings: The result of `launchers.options.settings.resolve`.
+    task: The task of the run.
+
+  Returns:
+    From the number of a round to the client ids of each call of `next`.
+  """
+  clients = range(task.num_clients)
+  if methods.METHODS[settings['algorithm']].takes_turns:
+    turns = [[i] for i in clients]
+    return lambda round_number: turns
+  # A free rider has no data and still takes part.
+  server = settings['split'] == 'server'
+  eligible = [i for i in clients if server or task.num_train(i) > 0]
+  size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
+  size = min(size, len(eligible))
+  sample = tff.simulation.build_uniform_sampling_fn(
+    eligible, random_seed=settings['client_seed']
+  )
+  return lambda round_number: [sample(round_number, size)]
+
+
 def load_global_model(
   settings: Mapping[str, Any],
   task: tasks.Task,
@@ -360,23 +404,6 @@ def _build(build_fn, *arguments):
     # TensorFlow's message about an error in a graph ends with the error.
     sentence = str(error).strip().splitlines()[-1].strip()
     raise RunError(sentence) from error
-
-
-def _build_cohorts(settings, task):
-  """Round -> the client ids of each call, a function of seed and round."""
-  clients = range(task.num_clients)
-  if methods.METHODS[settings['algorithm']].takes_turns:
-    turns = [[i] for i in clients]
-    return lambda round_number: turns
-  # A free rider has no data and still takes part.
-  server = settings['split'] == 'server'
-  eligible = [i for i in clients if server or task.num_train(i) > 0]
-  size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
-  size = min(size, len(eligible))
-  sample = tff.simulation.build_uniform_sampling_fn(
-    eligible, random_seed=settings['client_seed']
-  )
-  return lambda round_number: [sample(round_number, size)]
 
 
 def _names_reported_by_server(process) -> list[str]:

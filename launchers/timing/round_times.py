@@ -2,54 +2,73 @@
 
 from collections.abc import Callable, Mapping, Sequence
 import time
+from typing import NamedTuple
 
 import pandas as pd
 import tqdm
 
 # The first round compiles, the second may still warm up.
 _NOT_COUNTED = 2
+_TRAFFIC = ('sent_mb', 'received_mb')
+
+
+class Round(NamedTuple):
+  """What one round took.
+
+  Attributes:
+    seconds: Its time.
+    bytes_sent: From this process to all workers; None if not counted.
+    bytes_received: From all workers to this process; None if not counted.
+  """
+
+  seconds: float
+  bytes_sent: int | None = None
+  bytes_received: int | None = None
 
 
 def time_rounds(
   workload: str, implementations: Mapping[str, Callable[[], None]], rounds: int
-) -> dict[str, list[float]]:
+) -> dict[str, list[Round]]:
   """Runs the implementations in turn, one round each, repeatedly.
 
   Args:
     workload: The name of the workload, shown on a terminal.
-    implementations: Name -> function that runs one round.
+    implementations: Name -> function that runs one round. If it has an
+      attribute `traffic`, that is `(bytes sent, bytes received)` of all rounds
+      so far, or None.
     rounds: Rounds of each implementation.
 
   Returns:
-    Name -> the seconds of each of its rounds.
+    Name -> its rounds.
   """
-  seconds = {name: [] for name in implementations}
+  found = {name: [] for name in implementations}
   turns = [name for _ in range(rounds) for name in implementations]
   for name in tqdm.tqdm(turns, desc=workload, unit='round', disable=None):
-    began = time.perf_counter()
-    implementations[name]()
-    seconds[name].append(time.perf_counter() - began)
-  return seconds
+    found[name].append(_time_round(implementations[name]))
+  return found
 
 
 def summarize(
-  seconds: Mapping[str, Mapping[str, Sequence[float]]],
+  times: Mapping[str, Mapping[str, Sequence[Round]]],
 ) -> pd.DataFrame:
   """The table of all workloads.
 
   The reference of a workload is its first implementation.
 
   Args:
-    seconds: Workload -> implementation -> the seconds of at least three rounds.
+    times: Workload -> implementation -> at least three rounds.
 
   Returns:
     A row per workload and implementation. `rounds` counts all rounds, the other
     columns exclude the first two. `ratio` is the median of the reference
-    divided by that of the implementation.
+    divided by that of the implementation. `sent_mb` and `received_mb` are
+    medians in units of 10^6 bytes; there are none if no round has counted any.
   """
-  return pd.DataFrame(
-    row for workload in seconds for row in _rows(workload, seconds[workload])
+  table = pd.DataFrame(
+    row for workload in times for row in _rows(workload, times[workload])
   )
+  unknown = [name for name in _TRAFFIC if table[name].isna().all()]
+  return table.drop(columns=unknown)
 
 
 def to_text(table: pd.DataFrame) -> str:
@@ -57,23 +76,45 @@ def to_text(table: pd.DataFrame) -> str:
   return table.to_string(
     index=False,
     float_format='{:.4f}'.format,
-    formatters={'ratio': '{:.2f}'.format},
+    formatters={
+      'ratio': '{:.2f}'.format,
+      **dict.fromkeys(_TRAFFIC, '{:.3f}'.format),
+    },
+    na_rep='-',
   )
 
 
-def _rows(workload, seconds):
+def _time_round(run_round) -> Round:
+  before = getattr(run_round, 'traffic', None)
+  began = time.perf_counter()
+  run_round()
+  seconds = time.perf_counter() - began
+  if before is None:
+    return Round(seconds)
+  sent, received = (
+    total - earlier
+    for total, earlier in zip(run_round.traffic, before, strict=True)
+  )
+  return Round(seconds, sent, received)
+
+
+def _rows(workload, rounds):
   counted = {
-    name: pd.Series(times[_NOT_COUNTED:]) for name, times in seconds.items()
+    name: pd.DataFrame(found[_NOT_COUNTED:], columns=Round._fields)
+    for name, found in rounds.items()
   }
   reference = next(iter(counted))
-  for name, times in counted.items():
+  for name, found in counted.items():
+    seconds = found['seconds']
+    traffic = found[['bytes_sent', 'bytes_received']].astype(float).median()
     yield {
       'workload': workload,
       'implementation': name,
       'reference': reference,
-      'median_seconds': times.median(),
-      'min_seconds': times.min(),
-      'max_seconds': times.max(),
-      'ratio': counted[reference].median() / times.median(),
-      'rounds': len(seconds[name]),
+      'median_seconds': seconds.median(),
+      'min_seconds': seconds.min(),
+      'max_seconds': seconds.max(),
+      'ratio': counted[reference]['seconds'].median() / seconds.median(),
+      'rounds': len(rounds[name]),
+      **dict(zip(_TRAFFIC, traffic / 1e6, strict=True)),
     }

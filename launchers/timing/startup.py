@@ -5,6 +5,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -27,13 +28,13 @@ def time_starts(
 
   Args:
     implementations: Names, see `launchers.timing.workloads.Setup`.
-    options: Options of the device runtime.
+    options: Kind of runtime -> its options.
 
   Returns:
     A row per implementation and phase: `implementation`, `phase`, and the
-    median `seconds`. The last phase, `total`, is the sum. `build process`
-    includes the data, and `first round` compiling and, on TFF's worker, its
-    start.
+    median `seconds`. The last phase, `total`, is the sum. `create runtime`
+    includes the start of a cluster's workers, `build process` the data, and
+    `first round` compiling and the start of TFF's worker.
 
   Raises:
     StartError: If a start fails.
@@ -57,24 +58,35 @@ def to_text(table: pd.DataFrame) -> str:
 
 def _time_start(name, options) -> dict[str, float]:
   """Phase -> seconds, for one start."""
-  began = time.time()
-  result = subprocess.run(
-    [
-      sys.executable,
-      '-m',
-      'launchers.timing.startup_once',
-      json.dumps([name, options]),
-    ],
-    cwd=_ROOT,
-    stdin=subprocess.DEVNULL,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
+  # Files, not pipes, which a process that outlives Python would keep open.
+  with (
+    tempfile.TemporaryFile('w+') as output,
+    tempfile.TemporaryFile('w+') as errors,
+  ):
+    began = time.time()
+    result = subprocess.run(
+      [
+        sys.executable,
+        '-m',
+        'launchers.timing.startup_once',
+        json.dumps([name, options]),
+      ],
+      cwd=_ROOT,
+      stdin=subprocess.DEVNULL,
+      stdout=output,
+      stderr=errors,
+      check=False,
+    )
+    printed, complaints = map(_lines, (output, errors))
   if result.returncode:
-    last = (result.stderr.splitlines() or ['nothing'])[-1]
+    last = (complaints or ['nothing'])[-1]
     raise StartError(f'A start of {name} must end without error, found: {last}')
-  return _durations(began, json.loads(result.stdout.splitlines()[-1]))
+  return _durations(began, json.loads(printed[-1]))
+
+
+def _lines(file) -> list[str]:
+  file.seek(0)
+  return file.read().splitlines()
 
 
 def _durations(began, ends) -> dict[str, float]:

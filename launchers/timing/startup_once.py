@@ -2,8 +2,8 @@
 
   python -m launchers.timing.startup_once NAME_AND_OPTIONS
 
-The argument is JSON, `[implementation, {option: value}]`. Prints JSON, phase ->
-time of its end, in seconds since the epoch.
+The argument is JSON, `[implementation, {runtime: {option: value}}]`. Prints
+JSON, phase -> time of its end, in seconds since the epoch.
 """
 
 import json
@@ -26,6 +26,7 @@ def main(argv: list[str]) -> None:
 
   ends['import tff_fair'] = time.time()
   setup = workloads.build_setup([implementation], options)
+  ends['create runtime'] = time.time()
   run_round = workloads.fed_avg_mlp(setup)[implementation]
   ends['build process'] = time.time()
   run_round()

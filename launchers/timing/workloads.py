@@ -5,7 +5,6 @@ function that runs one round; the first is the reference. The first round also
 initialises the state. The data are random: times depend only on their shapes.
 """
 
-import atexit
 import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
@@ -13,7 +12,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import portpicker
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -21,7 +19,6 @@ from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import models
 from tff_fair import runtime
-from tff_fair import worker_process
 from tff_fair.tensors import client_table as table_lib
 
 Implementations = collections.OrderedDict[str, Callable[[], None]]
@@ -30,23 +27,28 @@ Implementations = collections.OrderedDict[str, Callable[[], None]]
 _RUNTIMES = {
   'device': 'device',
   'native': 'native',
-  'remote': 'remote',
+  'cluster': 'cluster',
   'stock': 'native',
 }
-_NUM_WORKERS = 2
 _NUM_CLASSES = 10
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
 _SMALL_POPULATION, _LARGE_POPULATION = 100, 10_000
 # All labels of CIFAR-100, and so few images that they take seconds.
 _NUM_LABELS, _NUM_IMAGES = 50_000, 1024
+_STATE_FLOATS, _STATE_CLIENTS = 25_000_000, 2
+_PARTICIPANTS = 100
 
 # Workload -> explanation of its times.
 NOTES = {
   'quadruplets': (
     f'the epoch is of {_NUM_IMAGES:,} images; one of {_NUM_LABELS:,}, the'
     f' number of labels, takes {_NUM_LABELS / _NUM_IMAGES:.1f} times as long'
-  )
+  ),
+  'tiny': (
+    'the round is so small that the difference of the medians is what it costs'
+    ' to distribute it'
+  ),
 }
 
 
@@ -56,8 +58,8 @@ class Setup:
 
   Attributes:
     names: The implementations to compare, the reference first: 'device',
-      'native' and 'remote' are ours on these runtimes, the last with two
-      workers on this machine; 'stock' is TFF's on TFF's worker.
+      'native' and 'cluster' are ours on these runtimes; 'stock' is TFF's on
+      TFF's worker.
     contexts: Kind of runtime -> context, for the runtimes of these names.
   """
 
@@ -69,42 +71,32 @@ class Setup:
     return self.contexts[_RUNTIMES[name]]
 
 
-def build_setup(names: Sequence[str], options: Mapping[str, Any]) -> Setup:
+def build_setup(
+  names: Sequence[str], options: Mapping[str, Mapping[str, Any]]
+) -> Setup:
   """Creates the contexts, one for each kind of runtime.
 
   The context of the reference also becomes TFF's default context.
 
   Args:
     names: See `Setup`.
-    options: Options of the device runtime.
+    options: Kind of runtime -> its options, none for a kind that is missing.
 
   Returns:
     The setup of all workloads.
 
   Raises:
+    ImportError: If Ray is needed and not installed.
     ValueError: If an option is out of range.
+    runtime.WorkerError: If no worker of a cluster can be started.
   """
   contexts = {
-    kind: runtime.create_execution_context(kind, **_options(kind, options))
+    kind: runtime.create_execution_context(kind, **options.get(kind, {}))
     for kind in {_RUNTIMES[name] for name in names}
   }
   # TFF's default context does not exit well if it is never used.
   tff.framework.set_default_context(contexts[_RUNTIMES[names[0]]])
   return Setup(tuple(names), contexts)
-
-
-def _options(kind, device_options):
-  """The options of a kind of runtime; starts its workers."""
-  match kind:
-    case 'device':
-      return device_options
-    case 'remote':
-      ports = [portpicker.pick_unused_port() for _ in range(_NUM_WORKERS)]
-      for port in ports:
-        # The reference also keeps the worker alive.
-        atexit.register(worker_process.WorkerProcess(port).stop)
-      return {'workers': [f'localhost:{port}' for port in ports]}
-  return {}
 
 
 def fed_avg_mlp(setup: Setup) -> Implementations:
@@ -127,13 +119,9 @@ def fed_avg_cnn(setup: Setup) -> Implementations:
 def client_table(setup: Setup) -> Implementations:
   """A round that only reads and writes 20 rows of a large client table.
 
-  On TFF's worker a round takes about ten seconds and several GB. Ours on the
-  native runtime would be the same computation as `stock`, so it is omitted.
+  On TFF's worker a round takes about ten seconds and several GB.
   """
-  names = ['stock' if name == 'native' else name for name in setup.names]
-  return collections.OrderedDict(
-    (name, _table_rounds(setup.context(name))) for name in dict.fromkeys(names)
-  )
+  return _same_computation(setup, _table_rounds)
 
 
 def fedaboost(setup: Setup) -> Implementations:
@@ -157,21 +145,13 @@ def cffl(setup: Setup) -> Implementations:
   validation = _examples(1, 6000, [784])[0]
   implementations = collections.OrderedDict(fed_avg=_our_fed_avg(context, task))
   for name, upload_rate in (('cffl', 1.0), ('cffl_sparse', 0.1)):
-    process = algorithms.build_cffl(
-      task.model_fn,
+    implementations[name] = _cffl(
+      context,
+      task,
+      validation,
       num_clients=len(task.examples),
-      client_optimizer=_sgd(),
-      validation=validation,
-      local_epochs=task.local_epochs,
-      batch_size=task.batch_size,
       upload_rate=upload_rate,
-      threshold_absolute=0.0,
     )
-    data = [
-      client.build_client_data(i, examples, (examples[0][:0], examples[1][:0]))
-      for i, examples in enumerate(task.examples)
-    ]
-    implementations[name] = _training(context, process, data)
   return implementations
 
 
@@ -267,6 +247,46 @@ def population(setup: Setup) -> Implementations:
   )
 
 
+def tiny(setup: Setup) -> Implementations:
+  """A FeDABoost round of 15 parameters: what a round costs without work."""
+  shape, num_classes = [4], 3
+  examples = [(x, y % num_classes) for x, y in _examples(10, 8, shape)]
+  task = _Task(
+    model_fn=lambda: _mlp(shape, num_classes=num_classes),
+    examples=examples,
+    local_epochs=1,
+    batch_size=8,
+  )
+  return _ours(setup, lambda context: _fedaboost(context, task, len(examples)))
+
+
+def server_state(setup: Setup) -> Implementations:
+  """A round that only sends 100 MB: to two clients, and their sum back."""
+  return _same_computation(setup, _state_rounds)
+
+
+def client_data(setup: Setup) -> Implementations:
+  """A round that only sums the clients' data: 10 clients of 3,000 x 784."""
+  data = [x for x, _ in _examples(10, 3000, [784])]
+  return _same_computation(setup, lambda context: _data_rounds(context, data))
+
+
+def cffl_absent(setup: Setup) -> Implementations:
+  """CFFL with 100 participants, of whom the same 10 are always present."""
+  shape = [784]
+  task = _Task(
+    model_fn=lambda: _mlp(shape, 128),
+    examples=_examples(10, 600, shape),
+    local_epochs=1,
+    batch_size=16,
+  )
+  validation = _examples(1, 600, shape)[0]
+  return _ours(
+    setup,
+    lambda context: _cffl(context, task, validation, num_clients=_PARTICIPANTS),
+  )
+
+
 class _Rounds:
   """Runs a round per call, and keeps the state between calls."""
 
@@ -280,6 +300,13 @@ class _Rounds:
     self._initialize = initialize
     self._next_round = next_round
     self._state = None
+
+  @property
+  def traffic(self) -> tuple[int, int] | None:
+    """Bytes that the context has sent to workers and received from them."""
+    if not hasattr(self._context, 'bytes_sent'):
+      return None
+    return self._context.bytes_sent, self._context.bytes_received
 
   def __call__(self) -> None:
     with tff.framework.get_context_stack().install(self._context):
@@ -339,6 +366,26 @@ def _with_fed_avg(setup, task, **builders) -> Implementations:
   return implementations
 
 
+def _same_computation(setup, build) -> Implementations:
+  """A computation on all runtimes; TFF's worker is called `stock`.
+
+  There `stock` and ours would be the same.
+  """
+  names = ['stock' if name == 'native' else name for name in setup.names]
+  return collections.OrderedDict(
+    (name, build(setup.context(name))) for name in dict.fromkeys(names)
+  )
+
+
+def _ours(setup, build) -> Implementations:
+  """A process of ours on all runtimes."""
+  return collections.OrderedDict(
+    (name, build(setup.context(name)))
+    for name in setup.names
+    if name != 'stock'
+  )
+
+
 def _fed_avg(setup, task) -> Implementations:
   """The implementations of FedAvg on a task."""
   implementations = collections.OrderedDict()
@@ -382,6 +429,25 @@ def _stock_fed_avg(context, task) -> _Rounds:
   process = tff.learning.algorithms.build_weighted_fed_avg(
     model_fn, client_optimizer_fn=_sgd()
   )
+  return _training(context, process, data)
+
+
+def _cffl(context, task, validation, num_clients, upload_rate=1.0) -> _Rounds:
+  """CFFL; with random labels no client should be isolated."""
+  process = algorithms.build_cffl(
+    task.model_fn,
+    num_clients=num_clients,
+    client_optimizer=_sgd(),
+    validation=validation,
+    local_epochs=task.local_epochs,
+    batch_size=task.batch_size,
+    upload_rate=upload_rate,
+    threshold_absolute=0.0,
+  )
+  data = [
+    client.build_client_data(i, examples, (examples[0][:0], examples[1][:0]))
+    for i, examples in enumerate(task.examples)
+  ]
   return _training(context, process, data)
 
 
@@ -492,6 +558,51 @@ def _table_computations() -> tuple[tff.Computation, tff.Computation]:
   return initialize, next_round
 
 
+def _state_rounds(context) -> _Rounds:
+  """A state whose halves two clients send back, to be summed."""
+
+  @tff.tensorflow.computation
+  def build():
+    return table_lib.zeros([_STATE_FLOATS]) + 1
+
+  state_type = build.type_signature.result
+
+  @tff.tensorflow.computation(state_type, np.int32)
+  def work(state, client_id):
+    del client_id  # Says only that there is a client.
+    return state / _STATE_CLIENTS
+
+  @tff.federated_computation(
+    tff.FederatedType(state_type, tff.SERVER),
+    tff.FederatedType(np.int32, tff.CLIENTS),
+  )
+  def next_round(state, client_ids):
+    sent = tff.federated_broadcast(state)
+    return tff.federated_sum(tff.federated_map(work, (sent, client_ids)))
+
+  ids = [np.int32(i) for i in range(_STATE_CLIENTS)]
+  return _Rounds(context, build, lambda state: next_round(state, ids))
+
+
+def _data_rounds(context, arrays) -> _Rounds:
+  """The sum over all clients' examples, from data sets of one element."""
+  data = [tf.data.Dataset.from_tensors(x) for x in arrays]
+
+  @tff.tensorflow.computation(
+    tff.SequenceType(tff.TensorType(np.float32, [None, *arrays[0].shape[1:]]))
+  )
+  def work(dataset):
+    return dataset.reduce(0.0, lambda total, x: total + tf.reduce_sum(x))
+
+  @tff.federated_computation(
+    tff.FederatedType(work.type_signature.parameter, tff.CLIENTS)
+  )
+  def next_round(data):
+    return tff.federated_sum(tff.federated_map(work, data))
+
+  return _Rounds(context, lambda: None, lambda _: next_round(data))
+
+
 def _examples(num_clients, num_examples, shape):
   """Random examples for each client."""
   rng = np.random.default_rng(0)
@@ -518,11 +629,11 @@ def _sgd():
   return tff.learning.optimizers.build_sgdm(0.1)
 
 
-def _mlp(shape, *widths) -> tf.keras.Model:
+def _mlp(shape, *widths, num_classes=_NUM_CLASSES) -> tf.keras.Model:
   layers = tf.keras.layers
   hidden = [layers.Dense(width, 'relu') for width in widths]
   return tf.keras.Sequential(
-    [layers.Input(shape), *hidden, layers.Dense(_NUM_CLASSES)]
+    [layers.Input(shape), *hidden, layers.Dense(num_classes)]
   )
 
 

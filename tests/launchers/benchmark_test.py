@@ -10,6 +10,7 @@ from launchers import benchmark
 from launchers.timing import round_times
 from launchers.timing import startup
 from launchers.timing import workloads
+from tff_fair import runtime
 
 pytestmark = pytest.mark.usefixtures('runtime_as_before')
 
@@ -28,17 +29,43 @@ def _main(*arguments):
 def test_implementations_take_turns():
   log = []
   rounds = {'a': lambda: log.append('a'), 'b': lambda: log.append('b')}
-  seconds = round_times.time_rounds('workload', rounds, 3)
+  found = round_times.time_rounds('workload', rounds, 3)
   assert log == ['a', 'b', 'a', 'b', 'a', 'b']
-  assert list(seconds) == ['a', 'b']
-  assert all(len(times) == 3 for times in seconds.values())
+  assert list(found) == ['a', 'b']
+  for times in found.values():
+    assert [type(time.seconds) for time in times] == [float] * 3
+    assert {time[1:] for time in times} == {(None, None)}
+
+
+class _Sending:
+  """Rounds that send 3, 6, 9, ... bytes, and receive 1 each time."""
+
+  traffic = (100, 10)
+  number = 0
+
+  def __call__(self):
+    self.number += 1
+    sent, received = self.traffic
+    self.traffic = sent + 3 * self.number, received + 1
+
+
+def test_the_bytes_of_each_round_are_counted():
+  found = round_times.time_rounds('workload', {'a': _Sending()}, 3)['a']
+  assert [time[1:] for time in found] == [(3, 1), (6, 1), (9, 1)]
+
+
+def _rounds(*seconds):
+  return [round_times.Round(time) for time in seconds]
 
 
 def test_summary_leaves_out_the_first_two_rounds():
   table = round_times.summarize(
     {
-      'A': {'stock': [90, 80, 6, 2, 4], 'device': [70, 60, 3, 1, 0.5]},
-      'table': {'stock': [9, 9, 8], 'device': [9, 9, 16]},
+      'A': {
+        'stock': _rounds(90, 80, 6, 2, 4),
+        'device': _rounds(70, 60, 3, 1, 0.5),
+      },
+      'table': {'stock': _rounds(9, 9, 8), 'device': _rounds(9, 9, 16)},
     }
   )
   assert list(table) == _COLUMNS
@@ -52,6 +79,23 @@ def test_summary_leaves_out_the_first_two_rounds():
   assert last.split() == [
     'table', 'device', 'stock', '16.0000', '16.0000', '16.0000', '0.50', '3',
   ]  # fmt: skip
+
+
+def test_summary_has_the_megabytes_of_runtimes_that_count_them():
+  sent = [9e9, 9e9, 2e6, 1e6, 4e6]
+  table = round_times.summarize(
+    {
+      'A': {
+        'cluster': [round_times.Round(1, int(n), 5000) for n in sent],
+        'device': _rounds(1, 1, 1),
+      }
+    }
+  )
+  assert list(table) == [*_COLUMNS, 'sent_mb', 'received_mb']
+  assert table[['sent_mb', 'received_mb']].iloc[0].tolist() == [2, 0.005]
+  *_, cluster, device = round_times.to_text(table).splitlines()
+  assert cluster.split()[-2:] == ['2.000', '0.005']
+  assert device.split()[-2:] == ['-', '-']
 
 
 def test_medians_of_starts_and_their_phases(monkeypatch):
@@ -116,10 +160,9 @@ def test_writes_and_prints_the_tables(monkeypatch, tmp_path, capsys):
 
 # Flags | the message.
 _REFUSED = """
---workloads=A,C | --workloads must be one or more of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, start, found 'C'.
---against=device | --against must be one or more of stock, native, remote, found 'device'.
---against= | --against must be one or more of stock, native, remote, found ''.
---workloads=start --against=remote | --workloads=start must not be given with --against=remote, whose workers run already.
+--workloads=A,C | --workloads must be one or more of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, tiny, state, data, cffl_absent, start, found 'C'.
+--against=device | --against must be one or more of stock, native, cluster, found 'device'.
+--against= | --against must be one or more of stock, native, cluster, found ''.
 --rounds=2 | --rounds must be at least 3, found 2.
 A | every argument must be a flag, found 'A'.
 --output_dir={tmp}/file/run | --output_dir={tmp}/file/run must be a directory that can be written, found: Not a directory.
@@ -131,8 +174,12 @@ def test_bad_input_is_one_sentence_before_anything_is_timed(
   tmp_path, monkeypatch
 ):
   (tmp_path / 'file').touch()
-  failed = subprocess.CompletedProcess([], 1, stderr='x\nno such device\n')
-  monkeypatch.setattr(subprocess, 'run', lambda *_, **options: failed)
+
+  def fail(*_, stderr, **__):
+    stderr.write('x\nno such device\n')
+    return subprocess.CompletedProcess([], 1)
+
+  monkeypatch.setattr(subprocess, 'run', fail)
   for row in _REFUSED.format(tmp=tmp_path).strip().splitlines():
     line, message = row.split(' | ')
     with pytest.raises(SystemExit) as error:
@@ -141,3 +188,28 @@ def test_bad_input_is_one_sentence_before_anything_is_timed(
     assert error.value.code == f'Error: {message}', line
   with pytest.raises(SystemExit, match='^Error: --device must be .*gpu:99'):
     _main('--workloads=A', '--device=gpu:99', f'--output_dir={tmp_path}')
+
+
+@pytest.mark.parametrize(
+  'error', [runtime.WorkerError('No worker is left.'), ImportError('No ray.')]
+)
+def test_a_cluster_that_cannot_start_is_one_sentence(
+  error, monkeypatch, tmp_path
+):
+  asked = []
+
+  def create(kind, **options):
+    asked.append((kind, options))
+    raise error
+
+  monkeypatch.setattr(runtime, 'create_execution_context', create)
+  with pytest.raises(SystemExit, match=f'^Error: {error}$'):
+    _main(
+      *('--workloads=tiny', '--against=cluster', '--num_workers=3'),
+      *('--device=cpu', '--client_threads=2', f'--output_dir={tmp_path}'),
+    )
+  options = {
+    'cluster': {'num_workers': 3, 'cpus_per_worker': 1},
+    'device': {'device': 'cpu', 'client_threads': 2},
+  }
+  assert asked == [(kind, options[kind]) for kind, _ in asked]

@@ -21,7 +21,7 @@ def test_cohorts_follow_the_seed_of_clients_alone():
       'model_seed': 0,
       **seeds,
     }
-    draw = training._build_cohorts(settings, task)
+    draw = training.build_cohorts(settings, task)
     return [sorted(draw(number)[0]) for number in (1, 2)]
 
   assert [len(cohort) for cohort in cohorts()] == [6, 6]

@@ -41,11 +41,12 @@ def _asked(monkeypatch, runtime_as_before):
     monkeypatch.setattr(models, name, small(name))
   monkeypatch.setattr(workloads, '_TABLE_COLUMNS', 7)
   monkeypatch.setattr(workloads, '_REUSE_COHORT', 2)
+  monkeypatch.setattr(workloads, '_STATE_FLOATS', 7)
   return asked
 
 
 def _build(name, *implementations):
-  setup = workloads.build_setup(implementations, {'device': 'cpu'})
+  setup = workloads.build_setup(implementations, {'device': {'device': 'cpu'}})
   return getattr(workloads, benchmark.WORKLOADS[name])(setup)
 
 
@@ -60,6 +61,8 @@ corefed_mlp | device | fed_avg corefed | (2, 600, [28, 28, 1])
 fedquad | device | fed_avg fedquad triplet_fl supcon_fl moon | (4, 256, [32, 32, 3]) cnn_fedquad
 fedakd | device | fed_avg fedakd fedakd_all_data cgsv | (10, 320, [32, 32, 3]) cnn_fedakd
 population | device | of_100 of_10000 | (10, 100, [64])
+tiny | stock native device | native device | (10, 8, [4])
+cffl_absent | stock device | device | (10, 600, [784]) (1, 600, [784])
 """  # noqa: E501
 
 
@@ -110,10 +113,43 @@ def test_the_table_counts_how_often_each_client_took_part(asked):
   assert (tables['device'] == tables['stock']).all()
 
 
+def test_a_state_is_what_comes_back_and_data_are_summed(asked):
+  for round_once in _build('state', 'native', 'device').values():
+    for _ in range(2):
+      round_once()
+    assert round_once._state.tolist() == [1] * 7
+  assert not asked
+  sums = []
+  for round_once in _build('data', 'stock', 'device').values():
+    round_once()
+    sums.append(round_once._state)
+  assert asked == [(10, 3000, [784])]
+  # Of two clients with 20 examples each.
+  rng = np.random.default_rng(0)
+  expected = 0
+  for _ in range(2):
+    expected += rng.standard_normal([20, 784], np.float32).sum()
+    rng.integers(10, size=20)
+  np.testing.assert_allclose(sums, expected, rtol=1e-3)
+
+
+class _Cluster:
+  """A context that counts bytes."""
+
+  bytes_sent, bytes_received = 5, 7
+
+
+def test_a_round_has_the_bytes_of_its_context():
+  rounds = [
+    workloads._Rounds(context, None, None) for context in (_Cluster(), object())
+  ]
+  assert [one.traffic for one in rounds] == [(5, 7), None]
+
+
 def test_a_start_has_all_phases():
   phases = startup._time_start('stock', {})
   assert list(phases) == [
     'start Python', 'import TensorFlow', 'import TFF', 'import tff_fair',
-    'build process', 'first round', 'total',
+    'create runtime', 'build process', 'first round', 'total',
   ]  # fmt: skip
   assert all(seconds > 0 for seconds in phases.values())

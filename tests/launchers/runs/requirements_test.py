@@ -1,0 +1,236 @@
+"""What a run needs: bytes by hand, for a small model and small messages."""
+
+import dataclasses
+import pathlib
+import re
+import shlex
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from launchers import train
+from launchers.options import methods
+from launchers.options import settings as settings_lib
+from launchers.options import train_flags
+from launchers.runs import requirements
+from launchers.runs import requirements_table
+from launchers.runs import training
+import tasks
+from tasks import splits
+from tff_fair import runtime
+from tff_fair.tensors import client_table
+
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
+_PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'experiments.md'
+
+
+def _settings(*arguments):
+  flag_values = train_flags.parse(list(arguments))
+  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+def _model():
+  """29 parameters, 6 of them moving averages; 8 outputs of layers."""
+  return tf.keras.Sequential(
+    [
+      tf.keras.layers.Input([2]),
+      tf.keras.layers.Flatten(),
+      tf.keras.layers.Dense(3),  # 9
+      tf.keras.layers.BatchNormalization(),  # 6 and 6
+      tf.keras.layers.Dense(2),  # 8
+    ]
+  )
+
+
+@pytest.fixture(name='small')
+def _small(monkeypatch):
+  """Runs get four clients with 5, 1, 2 and 0 examples of 12 bytes."""
+
+  def split(start, train, holdout):
+    train, holdout = start + np.arange(train), start + 3 + np.arange(holdout)
+    return splits.Split(train, holdout, np.arange(0))
+
+  task = tasks.Task(
+    name='small',
+    num_classes=2,
+    model_fn=_model,
+    data=tasks.Examples(np.zeros([10, 2], np.float32), np.zeros(10, np.int32)),
+    splits=(split(0, 3, 2), split(5, 1, 0), split(6, 1, 1), split(9, 0, 0)),
+  )
+  monkeypatch.setattr(training, 'build_task', lambda settings: task)
+
+
+@pytest.mark.usefixtures('small')
+def test_the_numbers_of_fed_avg_by_hand():
+  needed = requirements.of_run(
+    _settings(
+      '--algorithm=fed_avg',
+      '--client_fraction=0.5',
+      '--batch_size=5',
+      '--client_optimizer=adam',
+    )
+  )
+  assert (needed.trainable, needed.non_trainable) == (23, 6)
+  assert needed.state == {
+    'global_model_weights': 29 * 4,
+    'distributor': 0,
+    'client_work': 4,  # The round.
+    'aggregator': 0,
+    'finalizer': 4,  # The learning rate.
+  }
+  assert needed.table == 0 and needed.whole_state == 124
+  # Two of the three clients with data.
+  assert (needed.cohort_size, needed.num_calls, needed.num_clients) == (2, 1, 4)
+  assert needed.data == 8 * 12 and needed.validation == 0
+  assert needed.messages == requirements.Messages(
+    broadcast=(29 + 1) * 4,  # And the round.
+    row=0,
+    gathered=5 * 4,  # Id, examples, rejected, clipped, loss.
+    # A weight for each of the two parts, two metrics, and five counts.
+    summed=(29 + 2 + 2 + 5) * 4,
+  )
+  assert dataclasses.asdict(needed.training) == {
+    'row': 0,
+    'weights': 2 * 29 * 4,
+    'gradients': 23 * 4,
+    # Two moments, the step, and four hyper-parameters.
+    'optimizer': 2 * 23 * 4 + 5 * 4,
+    'upload': 172,
+    'examples': 5 * 12,
+    'activations': 4 * 5 * (2 + 2 * 8),
+  }
+  # Both states, the values of two clients, and one sum.
+  assert needed.server == 2 * 124 + 2 * 20 + 152
+  one = needed.training.total
+  assert needed.clients_at_once(440 + 3 * one, with_state=True) == 3
+  assert needed.clients_at_once(439 + 3 * one, with_state=True) == 2
+  assert needed.clients_at_once(120 + 3 * one, with_state=False) == 3
+  assert needed.clients_at_once(119, with_state=False) == 0
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures('small')
+def test_a_table_has_a_model_for_each_client():
+  needed = requirements.of_run(
+    _settings('--algorithm=standalone', '--batch_size=5')
+  )
+  assert needed.training.row == needed.table // 4 >= 29 * 4
+  text = requirements_table.to_text(needed, 1e-6)
+  assert re.search(r'client table +\d+ B  4 rows of 1\d\d B\n', text)
+  assert re.search(r'state, before and after +1\.\d kB\n', text)
+  assert re.search(r'holds the state +0  \d train in a round', text)
+
+
+def test_messages_are_those_of_the_operators():
+  row = tff.TensorType(np.float32, [3])
+  state = tff.types.to_type([tff.TensorType(np.float64, [7]), np.int32])
+  gather = client_table.build_gather(row)
+
+  @tff.tensorflow.computation(state, np.int32)
+  def select(state, key):
+    return tf.cast(state[0][:3], tf.float32) + tf.cast(key, tf.float32)
+
+  @tff.tensorflow.computation(tff.SequenceType(row))
+  def first(rows):
+    return rows.reduce(tf.zeros([3]), lambda a, b: a + b)
+
+  @tff.federated_computation(
+    tff.FederatedType(state, tff.SERVER),
+    tff.FederatedType(tff.TensorType(np.int32, [2]), tff.CLIENTS),
+  )
+  def next_round(state, keys):
+    sent = tff.federated_broadcast(state)
+    number = tff.federated_value(9, tff.SERVER)
+    rows = tff.federated_map(
+      first, tff.federated_select(keys, number, state, select)
+    )
+    gathered = gather(rows)
+    again = tff.federated_broadcast(gathered)
+    return gathered, tff.federated_sum(rows), sent, again
+
+  found = requirements.count_messages(next_round, cohort_size=5)
+  assert found == requirements.Messages(
+    broadcast=7 * 8 + 4 + 5 * 3 * 4,  # The second has a row for each client.
+    row=2 * 3 * 4,  # Two rows.
+    gathered=3 * 4,
+    summed=3 * 4,
+  )
+
+
+def test_units():
+  for number, text in (
+    (0, '0 B'), (999, '999 B'), (999.96, '1.0 kB'), (1234, '1.2 kB'),
+    (999_949, '999.9 kB'), (999_950, '1.0 MB'), (2.5e20, '250000.0 PB'),
+  ):  # fmt: skip
+    assert requirements_table._unit(number) == text, number
+
+
+@pytest.mark.usefixtures('runtime_as_before', 'small')
+def test_the_launcher_prints_it_and_writes_nothing(
+  tmp_path, monkeypatch, capsys
+):
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(training, 'Run', None)
+  train.main(
+    ['train'],
+    train_flags.parse(
+      ['--algorithm=fed_avg', '--dry_run', '--device_memory_gb=0.5']
+    ),
+  )
+  printed = capsys.readouterr().out
+  assert '4 clients, 3 in a round. Nothing is trained.\n' in printed
+  assert re.search(r'trainable parameters +23\n', printed)
+  assert 'Clients that fit into 0.5 GB at the same time:\n' in printed
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_memory_that_makes_no_sense_is_refused():
+  for arguments, message in (
+    (['--dry_run', '--device_memory_gb=0'], 'must be above 0, found 0.0.'),
+    (['--dry_run', '--device_memory_gb=nan'], 'must be finite, found nan.'),
+    (['--device_memory_gb=8'], 'must not be given with --dry_run=False, which'),
+  ):
+    with pytest.raises(SystemExit) as error:
+      train.main(['train'], train_flags.parse(arguments))
+    assert error.value.code.startswith(f'Error: --device_memory_gb {message}')
+
+
+@pytest.mark.full
+def test_every_method_has_numbers(monkeypatch):
+  # None of them trains, not even the clients alone that FedSAC starts with.
+  def refuse(*_, **__):
+    raise AssertionError('Something was run.')
+
+  context = runtime.create_execution_context('device', device='cpu')
+  monkeypatch.setattr(type(context), 'invoke', refuse)
+  for method in methods.METHODS.values():
+    required = [f'--{name}={value}' for name, value in method.required.items()]
+    settings = _settings(
+      '--num_clients=3', f'--algorithm={method.name}', *required
+    )
+    with tff.framework.get_context_stack().install(context):
+      needed = requirements.of_run(settings)
+    model = 4 * (needed.trainable + needed.non_trainable)
+    assert needed.state['global_model_weights'] == model, method.name
+    assert needed.messages.upload >= model, method.name
+    assert needed.messages.broadcast >= model, method.name
+    assert needed.num_calls * needed.cohort_size == 3, method.name
+    assert (needed.validation > 0) == (
+      'validation' in {argument.name for argument in method.arguments}
+    )
+    assert requirements_table.to_text(needed, 16)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures('runtime_as_before')
+def test_the_page_shows_what_is_printed(capsys):
+  command, shown = re.search(
+    r'\n```sh\nuv run python -m launchers.train (.*--dry_run.*)\n```\n'
+    r'(?s:.*?)\n```text\n(?s:(.*?))```\n',
+    _PAGE.read_text(),
+  ).groups()
+  train.main(['train'], train_flags.parse(shlex.split(command)))
+  assert capsys.readouterr().out == shown
