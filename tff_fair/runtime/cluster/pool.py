@@ -266,7 +266,9 @@ class Pool:
       return
     self.workers.remove(worker)
     _logger.warning(
-      'Lost is %s, its clients run on other workers: %s', _name(worker), reason
+      'The cluster lost %s, its clients run on other workers: %s',
+      _name(worker),
+      reason,
     )
     with contextlib.suppress(exceptions.RayError):
       ray.kill(worker.actor)
