@@ -275,9 +275,10 @@ class Pool:
     self._start()
 
 
-def _session() -> str:
-  """Distinguishes the Ray that this process is connected to from others."""
-  return ray.get_runtime_context().get_worker_id()
+def _session() -> tuple[str, str]:
+  """Distinguishes a connection to a Ray from all others of this process."""
+  found = ray.get_runtime_context()
+  return found.get_node_id(), found.get_job_id()
 
 
 def _check_nodes(num_workers, cpus, gpus):
