@@ -255,6 +255,18 @@ def _init(ray, address: str, **options: Any) -> None:
 
 def _check_reachable(ray, address):
   """Raises unless a Ray answers; `ray.init` would try for ten minutes."""
+  from ray._private.authentication import authentication_token_setup
+
+  try:
+    # The next steps would abort this process.
+    authentication_token_setup.ensure_token_if_auth_enabled(
+      create_token_if_missing=False
+    )
+  except ray.exceptions.AuthenticationError as error:
+    raise worker_error.WorkerError(
+      'RAY_AUTH_MODE=token needs a token, found none in RAY_AUTH_TOKEN, in the'
+      ' file of RAY_AUTH_TOKEN_PATH and in ~/.ray/auth_token.'
+    ) from error
   host, _, port = address.rpartition(':')
   try:
     socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
