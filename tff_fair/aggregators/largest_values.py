@@ -90,7 +90,12 @@ def keep_largest_of_each(
   magnitudes = _magnitudes(vector)
   order = tf.argsort(magnitudes, direction='DESCENDING', stable=True)
   if ties == 'index':
-    kept = tf.math.invert_permutation(order) < counts[:, tf.newaxis]
+    # `invert_permutation` has no kernel for GPUs; float64 is exact here.
+    size = tf.size(order)
+    ranks = tf.math.unsorted_segment_sum(
+      tf.range(tf.cast(size, tf.float64)), order, size
+    )
+    kept = ranks < tf.cast(counts, tf.float64)[:, tf.newaxis]
   else:
     last = tf.gather(order, tf.clip_by_value(counts, 1, tf.size(order)) - 1)
     cut_offs = tf.gather(magnitudes, last)[:, tf.newaxis]
@@ -223,7 +228,7 @@ def _nth_smallest(values: tf.Tensor, n: Any) -> tf.Tensor:
   """
   rest = tf.bitcast(values, tf.int32)
   found, shift = tf.constant(0), sum(_DIGIT_WIDTHS)
-  n = tf.cast(n, tf.int64)  # GPUs compare no int32.
+  n = tf.cast(n, tf.int64)  # Arithmetic of int32 is on the host.
   for width in _DIGIT_WIDTHS:
     shift -= width
     # Entries with other digits before this one are beyond the histogram.
@@ -247,4 +252,5 @@ def _first(mask: tf.Tensor, number: Any) -> tf.Tensor:
   last = tf.clip_by_value(number, 1, tf.size(places)) - 1
   end = tf.gather(places, last) + 1
   first = tf.concat([mask[:end], tf.zeros_like(mask[end:])], axis=0)
-  return tf.ensure_shape(first, mask.shape)
+  first.set_shape(mask.shape)  # `tf.ensure_shape` would copy it to the host.
+  return first
