@@ -290,9 +290,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     table = collections.OrderedDict((name, state[name]) for name in rows)
     stored = client_table.write_rows(table, ids, rows)
     present = tf.equal(stored['last_round'], now)
-    this_round = tf.equal(
-      tf.range(self._num_clients), now % self._num_clients
-    )
+    this_round = tf.equal(tf.range(self._num_clients), now % self._num_clients)
     participation = client_table.choose_rows(
       this_round, present, state['participation']
     )
