@@ -46,17 +46,22 @@ def keep_largest(
       'index' keeps those of lowest index, so that exactly `count` entries are
       kept; 'keep' keeps all of them, so possibly more than `count`, but nothing
       if `count` is 0.
-    ranking: `float32[d]`, ranks the entries by its magnitudes instead of those of
-      `vector`; or None.
+    ranking: `float32[d]`, ranks the entries by its magnitudes instead of those
+      of `vector`; or None.
 
   Returns:
     Like `vector`.
 
   Raises:
+    TypeError: If the entries are ranked by another type.
     ValueError: If `ties` is unknown.
   """
   checks.check_choice('ties', ties, TIES)
   magnitudes = _magnitudes(vector if ranking is None else ranking)
+  if magnitudes.dtype != tf.float32:
+    raise TypeError(
+      f'Entries must be ranked by float32, found {magnitudes.dtype.name}.'
+    )
   count = tf.minimum(count, tf.size(magnitudes))
   cut_off = _nth_smallest(
     magnitudes, tf.size(magnitudes) - tf.maximum(count, 1)

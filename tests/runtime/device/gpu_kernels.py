@@ -142,7 +142,7 @@ def _kernels(name):
 
 
 def _is_for(found, node):
-  """Whether a kernel is for a node's dtypes; labelled ones must be asked for."""
+  """Whether a node with these dtypes, which names no label, gets a kernel."""
   return not found.label and all(
     set(_types(node.attr[constraint.name]))
     <= set(constraint.allowed_values.list.type)
