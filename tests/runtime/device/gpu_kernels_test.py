@@ -21,6 +21,8 @@ _ON_HOST = {'Const(dtype=string)': 'the text of an error message'}
 # are computed there: shapes, counts, labels, places of examples and clients.
 _LARGE = 500
 
+_RECORDS = {'vocabulary_size': 9, 'num_sexes': 2, 'num_postal_buckets': 5}
+
 # Options that reach other operations than the defaults.
 _OPTIONS = (
   'cffl --upload_rate=0.4 --pretrain --ties=preclip --isolation=cascade'
@@ -58,7 +60,7 @@ _MODELS = {
   'cnn_fedquad': (32, 32, 3),
   'cnn_fedakd': (32, 32, 3),
   'cnn_fedakd_deep': (32, 32, 3),
-  'gru_ehr': (6, 12),
+  'gru_ehr': (13, 4),
 }
 
 
@@ -105,7 +107,8 @@ def test_rounds(options):
 @pytest.mark.parametrize('name', _MODELS)
 def test_training_and_evaluation_of_models(name):
   def model_fn():
-    return getattr(models, name)(_MODELS[name])
+    more = _RECORDS if name == 'gru_ehr' else {}
+    return getattr(models, name)(_MODELS[name], **more)
 
   process = algorithms.build_fed_avg(
     model_fn, client_optimizer=tff.learning.optimizers.build_sgdm(0.1)
