@@ -12,6 +12,7 @@ from tasks.rules import MODEL_NAMES
 from tasks.rules import SPLIT_NAMES
 from tasks.rules import DataSet
 from tasks.sources import DataDamagedError
+from tasks.sources import DataDiffersError
 from tasks.sources import DataNotFoundError
 from tasks.sources import check_data_dir
 from tasks.task import ClientExamples
@@ -25,6 +26,7 @@ __all__ = [
   'TASK_NAMES',
   'ClientExamples',
   'DataDamagedError',
+  'DataDiffersError',
   'DataNotFoundError',
   'DataSet',
   'Examples',

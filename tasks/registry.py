@@ -108,7 +108,19 @@ def build_task(name: str, **choices: Any) -> task.Task:
   _check_fits(data_set, chosen)
   sources.check_data_dir(chosen.data_dir)
   built = data_set.build(chosen.with_defaults(data_set))
-  return built.with_free_riders(chosen.free_riders)
+  elsewhere = dataclasses.replace(
+    chosen, data_dir=sources.existing_data_dir(chosen.data_dir)
+  )
+  return dataclasses.replace(
+    built.with_free_riders(chosen.free_riders),
+    rebuild=functools.partial(_build_once, name, elsewhere),
+  )
+
+
+@functools.lru_cache(maxsize=1)
+def _build_once(name: str, chosen: options.TaskOptions) -> task.Task:
+  """A task that another process has built, kept until there is a next one."""
+  return build_task(name, **dataclasses.asdict(chosen))
 
 
 def _check_fits(data_set: rules.DataSet, chosen: options.TaskOptions) -> None:

@@ -39,9 +39,18 @@ class DataDamagedError(ValueError):
       required: What the file must hold.
       found: What it holds instead.
     """
-    super().__init__(
+    # As they are: so the error can be pickled.
+    super().__init__(path, required, found)
+
+  def __str__(self):
+    path, required, found = self.args
+    return (
       f"The data file '{path}' must hold {required}, found {_one_line(found)}."
     )
+
+
+class DataDiffersError(ValueError):
+  """A process that should have the data of another one has others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +83,20 @@ def check_data_dir(data_dir: str | os.PathLike | None) -> None:
       raise DataNotFoundError(
         f"The data folder '{folder}' must exist, found no such folder."
       )
+
+
+def existing_data_dir(data_dir: str | os.PathLike | None) -> str | None:
+  """Returns the absolute path of the data folder, None if there is none.
+
+  Args:
+    data_dir: The data folder; None for the environment variable
+      TFF_FAIR_DATA_DIR, which may be unset.
+  """
+  folder = _data_folder(data_dir)
+  # Unlike `pathlib`, takes a name that is too long.
+  if folder is None or not os.path.isdir(folder):
+    return None
+  return os.path.abspath(folder)
 
 
 def find_file(

@@ -5,15 +5,18 @@ from collections.abc import Callable
 import dataclasses
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tasks import client_loader
 from tasks import splits as splits_lib
 from tff_fair import checks
 
 if TYPE_CHECKING:
   import tensorflow as tf
+
+  from tff_fair import runtime
 
 
 class Examples(NamedTuple):
@@ -58,6 +61,8 @@ class Task:
     splits: For each client the positions of its parts in `data`.
     server: The positions of the server's parts in `data`; None if it has none.
     free_riders: Ids of the clients that take part without data.
+    rebuild: Builds the same task in another process that unpickles it, and
+      keeps it there; `tasks.build_task` sets it.
   """
 
   name: str
@@ -67,9 +72,7 @@ class Task:
   splits: tuple[splits_lib.Split, ...]
   server: splits_lib.ServerSplit | None = None
   free_riders: tuple[int, ...] = ()
-  _client_data: dict[int, Any] = dataclasses.field(
-    default_factory=dict, init=False, repr=False
-  )
+  rebuild: 'Callable[[], Task] | None' = None
 
   def __post_init__(self):
     x, y = self.data
@@ -120,6 +123,7 @@ class Task:
       self,
       splits=self.splits + (nothing,) * count,
       free_riders=(*self.free_riders, *ids),
+      rebuild=None,
     )
 
   def num_train(self, client_id: int) -> int:
@@ -165,16 +169,37 @@ class Task:
       TypeError: If `client_id` is not an integer.
       ValueError: If there is no such client.
     """
-    # Takes seconds to import.
-    from tff_fair import client
+    self._split(client_id)
+    return self.loader(operator.index(client_id))
 
-    split = self._split(client_id)
-    key = operator.index(client_id)
-    if key not in self._client_data:
-      self._client_data[key] = client.build_client_data(
-        key, tuple(self._take(split.train)), tuple(self._take(split.holdout))
-      )
-    return self._client_data[key]
+  def client_reference(self, client_id: int) -> 'runtime.ClientReference':
+    """Returns what stands for `client_data` in the argument of a process.
+
+    A runtime that trains the client in another process builds the task there,
+    once, and loads the client from it. The data set must be there in the same
+    folder, or in that machine's cache, or it is downloaded.
+
+    Args:
+      client_id: The client, 0..num_clients-1.
+
+    Returns:
+      A reference, of a few hundred bytes when it is pickled.
+
+    Raises:
+      TypeError: If `client_id` is not an integer.
+      ValueError: If there is no such client.
+    """
+    # Takes seconds to import.
+    from tff_fair import runtime
+
+    # A client without training data still takes part.
+    work = max(1, self.num_train(client_id))
+    return runtime.ClientReference(self.loader, operator.index(client_id), work)
+
+  @functools.cached_property
+  def loader(self) -> client_loader.ClientLoader:
+    """`client id -> client_data`, of any existing client."""
+    return client_loader.ClientLoader(*self.data, self.splits, self.rebuild)
 
   @functools.cached_property
   def validation(self) -> Examples:

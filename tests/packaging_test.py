@@ -43,12 +43,14 @@ def _parse(lines):
 
 
 def _declared():
-  """The requirements of the library and of the groups installed by default."""
+  """What the library, its runtimes and the default groups require."""
   pyproject = _pyproject()
   groups = pyproject['dependency-groups']
   names = pyproject['tool']['uv']['default-groups']
   lines = [line for name in names for line in groups[name]]
-  return _parse(pyproject['project']['dependencies'] + lines)
+  project = pyproject['project']
+  cluster = project['optional-dependencies']['cluster']
+  return _parse(project['dependencies'] + cluster + lines)
 
 
 def _for_this_python(parsed):
@@ -93,10 +95,12 @@ def _names(lines):
 def test_what_is_imported_is_declared_and_the_reverse():
   pyproject = _pyproject()
   library = _names(pyproject['project']['dependencies'])
+  cluster = _names(pyproject['project']['optional-dependencies']['cluster'])
   groups = pyproject['dependency-groups']
   launchers, dev = _names(groups['launchers']), _names(groups['dev'])
   programs = _imported('launchers', 'tasks', 'examples')
-  assert library == _imported('tff_fair')
+  assert library | cluster == _imported('tff_fair')
+  assert not library & cluster
   assert launchers == programs - library
   assert dev == _imported('tests') - library - launchers
 

@@ -11,7 +11,10 @@ from tasks import covariate_shift
 from tasks import partitions
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
-RUNTIMES = ('device', 'native', 'remote')
+RUNTIMES = ('device', 'native', 'cluster')
+
+_WITHOUT_DEVICE = ({'runtime': 'native'}, {'runtime': 'cluster'})
+_WITHOUT_CLUSTER = ({'runtime': 'device'}, {'runtime': 'native'})
 
 _OPTIMIZERS = ('sgd', 'adam', 'adamw')
 SERVER_OPTIMIZERS = ('sgd', 'adam', 'adagrad', 'yogi')
@@ -43,23 +46,16 @@ RUN = (
   flag_types.Choice(
     'runtime',
     'device',
-    "device: this process, on its CPU or a GPU; native: TFF's C++ worker;"
-    ' remote: TFF workers on other machines.',
+    "device: this process, on its CPU or its GPUs; native: TFF's C++ worker;"
+    ' cluster: worker processes of Ray, on this machine or on several.',
     choices=RUNTIMES,
-  ),
-  flag_types.Text(
-    'workers',
-    None,
-    'Workers of the runtime remote, host:port,..., started by'
-    ' launchers.worker.',
-    unless=({'runtime': 'device'}, {'runtime': 'native'}),
   ),
   flag_types.Text(
     'device',
     'auto',
-    'Device of the runtime device: auto (the first GPU if there is one), cpu,'
-    ' or gpu:N.',
-    unless=({'runtime': 'native'}, {'runtime': 'remote'}),
+    'Devices of the runtime device: auto (the first GPU if there is one), cpu,'
+    ' gpu:N, several as gpu:0,gpu:1, or all.',
+    unless=_WITHOUT_DEVICE,
   ),
   flag_types.Integer(
     'client_threads',
@@ -67,7 +63,47 @@ RUN = (
     'Number of clients that the runtime device trains at the same time, which'
     ' does not change the results; the default is one for each CPU core.',
     minimum=1,
-    unless=({'runtime': 'native'}, {'runtime': 'remote'}),
+    unless=_WITHOUT_DEVICE,
+  ),
+  flag_types.Integer(
+    'num_workers',
+    2,
+    'Number of workers of the runtime cluster, which does not change the'
+    ' results.',
+    minimum=1,
+    unless=_WITHOUT_CLUSTER,
+  ),
+  flag_types.Integer(
+    'cpus_per_worker',
+    1,
+    'CPU cores of each worker of the runtime cluster, and the number of clients'
+    ' that it trains at the same time, which does not change the results.',
+    minimum=1,
+    unless=_WITHOUT_CLUSTER,
+  ),
+  flag_types.Integer(
+    'gpus_per_worker',
+    0,
+    'GPUs of each worker of the runtime cluster.',
+    minimum=0,
+    unless=_WITHOUT_CLUSTER,
+  ),
+  flag_types.Text(
+    'cluster_address',
+    None,
+    'Address of a running Ray that the runtime cluster joins, host:port, or'
+    ' auto for one on this machine; by default it starts Ray here and ends it'
+    ' with the run.',
+    unless=_WITHOUT_CLUSTER,
+  ),
+  flag_types.Real(
+    'worker_timeout',
+    60.0,
+    'Seconds after which a worker of the runtime cluster that does not answer'
+    ' counts as lost.',
+    above=0,
+    maximum=1e6,
+    unless=_WITHOUT_CLUSTER,
   ),
   flag_types.Integer(
     'eval_every', 1, 'Number of rounds between evaluations.', minimum=1

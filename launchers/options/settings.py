@@ -20,14 +20,16 @@ from tff_fair import checks
 FLAGS_FILE = 'flags.txt'
 
 # Settings that do not change the numbers of a run: where its data and results
-# are, how many clients train at the same time, and where (a different number of
-# workers changes the last bits of sums).
+# are, how many clients train at the same time, and in which processes.
 _IRRELEVANT = (
   'output_dir',
   'data_dir',
   'compare_with',
   'client_threads',
-  'workers',
+  'num_workers',
+  'cpus_per_worker',
+  'cluster_address',
+  'worker_timeout',
 )
 
 

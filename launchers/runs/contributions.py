@@ -78,7 +78,7 @@ def _measure(settings, task) -> list[float]:
   process = processes.build_process(
     {**settings, 'algorithm': 'standalone'}, task
   )
-  data = [task.client_data(i) for i in range(task.num_clients)]
+  data = [task.client_reference(i) for i in range(task.num_clients)]
   state = process.initialize()
   for _ in range(settings['rounds']):
     state = process.next(state, data).state

@@ -60,7 +60,7 @@ def gather_statistics(
   gather = algorithms.build_channel_statistics(
     task.model_fn, num_clients=task.num_clients
   )
-  return gather([task.client_data(i) for i in range(task.num_clients)])
+  return gather([task.client_reference(i) for i in range(task.num_clients)])
 
 
 def build_class_centroids(
@@ -81,7 +81,7 @@ def build_class_centroids(
   centroids = algorithms.build_class_centroids(
     task.model_fn, num_clients=task.num_clients
   )
-  data = [task.client_data(i) for i in range(task.num_clients)]
+  data = [task.client_reference(i) for i in range(task.num_clients)]
   return lambda weights: centroids(weights, data)
 
 

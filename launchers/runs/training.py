@@ -29,6 +29,19 @@ from tff_fair import runtime
 # Keras warns about a function that its batch normalisation uses.
 tf.get_logger().setLevel('ERROR')
 
+# Runtime -> its arguments, each with the flag that sets it.
+_RUNTIME_ARGUMENTS = {
+  'device': {'device': 'device', 'client_threads': 'client_threads'},
+  'native': {},
+  'cluster': {
+    'num_workers': 'num_workers',
+    'cpus_per_worker': 'cpus_per_worker',
+    'gpus_per_worker': 'gpus_per_worker',
+    'address': 'cluster_address',
+    'timeout': 'worker_timeout',
+  },
+}
+
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
 
@@ -43,6 +56,7 @@ USER_ERRORS = (
   runtime.WorkerError,
   tasks.DataNotFoundError,
   tasks.DataDamagedError,
+  tasks.DataDiffersError,
 )
 
 
@@ -172,7 +186,7 @@ class Run:
     began = time.monotonic()
     state, calls = self._state, []
     for cohort in self._cohorts(round_number):
-      data = [self._task.client_data(i) for i in cohort]
+      data = [self._task.client_reference(i) for i in cohort]
       output = self._process.next(state, data)
       state = output.state
       calls.append(round_metrics.flatten(output.metrics))
@@ -251,21 +265,26 @@ def set_runtime(settings: Mapping[str, Any]) -> None:
     settings: The result of `launchers.options.settings.resolve`.
 
   Raises:
-    RunError: If there is no such device.
-    runtime.WorkerError: If a worker does not answer.
+    RunError: If there is no such device, or Ray is not installed.
+    runtime.WorkerError: If no worker can be had.
   """
-  kind, options = settings['runtime'], {}
-  if kind == 'device':
-    options = {n: settings[n] for n in ('device', 'client_threads')}
-  elif kind == 'remote':
-    options = {'workers': (settings['workers'] or '').split(',')}
+  kind = settings['runtime']
+  flags = _RUNTIME_ARGUMENTS[kind]
   # First, even if the other fails: TFF's default context, if it is never used,
   # prints an exception when Python exits.
   runtime.set_execution_context('native')
   try:
-    runtime.set_execution_context(kind, **options)
+    runtime.set_execution_context(
+      kind, **{argument: settings[flag] for argument, flag in flags.items()}
+    )
   except ValueError as error:
-    raise RunError(f'--{error}') from error
+    # Begins with the name of an argument.
+    argument, _, rest = str(error).partition(' ')
+    if argument not in flags:
+      raise RunError(str(error)) from error
+    raise RunError(f'--{flags[argument]} {rest}') from error
+  except ImportError as error:
+    raise RunError(str(error)) from error
 
 
 def build_task(settings: Mapping[str, Any]) -> tasks.Task:

@@ -94,6 +94,29 @@ def test_two_sources_do_not_mix(source):
   assert list(other.iterator().select(1)[0].as_numpy_iterator()) == [7]
 
 
+def test_rounds_by_reference_name_the_same_clients(source):
+  loaded = []
+
+  def load(client_id):
+    loaded.append(client_id)
+    return _client_data(client_id)
+
+  named = client.ClientDataSource(
+    load, _IDS, seed=5, by_reference=True, num_examples_fn=lambda i: 10 * i
+  )
+  assert named.federated_type == source.federated_type
+  assert loaded.pop() == _IDS[0]  # For the type.
+  references = named.iterator().select(4)
+  assert not loaded
+  expected = _drawn(source.round_data(1, 4))
+  assert [r.client_id for r in references] == expected
+  assert {r.load for r in references} == {load}
+  assert [r.num_examples for r in references] == [10 * i for i in expected]
+  assert _drawn(r() for r in references) == expected
+  alike = client.ClientDataSource(load, _IDS, by_reference=True)
+  assert {r.num_examples for r in alike.round_data(1)} == {1}
+
+
 def test_arguments_that_are_refused(source):
   refusals.check(
     source.iterator().select,
@@ -110,6 +133,13 @@ def test_arguments_that_are_refused(source):
       ({'seed': -1}, ValueError, r'^seed must be in 0\.\.'),
       ({'seed': 2**32}, ValueError, r'^seed must be in 0\.\.'),
       ({'seed': 0.5}, TypeError, '^seed must be an integer'),
+      ({'by_reference': 3}, ValueError, '^by_reference must be one of'),
+      ({'num_examples_fn': len}, ValueError, '^num_examples_fn must be None'),
+      (
+        {'num_examples_fn': 3, 'by_reference': True},
+        TypeError,
+        '^num_examples_fn must be a function',
+      ),
     ],
     client_data_fn=_client_data,
     client_ids=_IDS,

@@ -19,7 +19,6 @@ _WITHOUT_TENSORFLOW = (
   'launchers.report',
   'launchers.reproduce',
   'launchers.train',
-  'launchers.worker',
   'launchers.pages.shift_report',
   'launchers.plots.all_plots',
   'launchers.plots.embedding_plots',
@@ -120,7 +119,6 @@ def test_ctrl_c_while_importing_is_one_line(tmp_path):
     ('reproduce', 'tensorflow', signal.SIGINT),
     ('benchmark', 'tensorflow', signal.SIGINT),
     ('report', 'pandas', signal.SIGINT),
-    ('worker', 'tff_fair', signal.SIGINT),
   )
   flags = {
     'reproduce': ['--table=cffl_table1'],

@@ -81,8 +81,16 @@ def _test_data(client_id):
   ).batch(4)
 
 
-def _source(data_fn=_client_data):
-  return client.ClientDataSource(data_fn, range(len(_SIZES)), seed=_SEED)
+def _source(data_fn=_client_data, **options):
+  ids = range(len(_SIZES))
+  return client.ClientDataSource(data_fn, ids, seed=_SEED, **options)
+
+
+def _recording_source(drawn):
+  """Gives references to clients, and notes which of them are loaded."""
+  return _source(
+    lambda i: drawn.append(i) or _client_data(i), by_reference=True
+  )
 
 
 @functools.cache
@@ -195,7 +203,7 @@ def test_run_training_process_resumes_after_the_last_saved_round(tmp_path):
   with pytest.raises(_Stop):
     _run_training_process(tmp_path, _stopping_source(after=3))
   drawn = []
-  source = _source(lambda i: drawn.append(i) or _client_data(i))
+  source = _recording_source(drawn)
   state = _run_training_process(tmp_path, source)
   linear_task.assert_equal(state, _plain_states('corefed')[-1])
   # Rounds 3 and 4; and one client for its type.
@@ -237,7 +245,7 @@ class _Program:
 
   def _evaluation_manager(self):
     return tff.learning.programs.EvaluationManager(
-      data_source=_source(_test_data),
+      data_source=_source(_test_data, by_reference=True),
       aggregated_metrics_manager=self.evaluated,
       create_state_manager_fn=self._states,
       create_process_fn=lambda name: (_evaluation(), self.per_round),
@@ -256,7 +264,7 @@ def test_train_model_gives_the_state_of_a_plain_loop(method, tmp_path):
   started.train(_process(method), rounds=2)
   assert started.accuracies() == pytest.approx(_accuracies(method, [2]))
   drawn = []
-  source = _source(lambda i: drawn.append(i) or _client_data(i))
+  source = _recording_source(drawn)
   program = _Program(tmp_path)
   program.train(_process(method), source)
   linear_task.assert_equal(program.model(), _plain_states(method)[-1])

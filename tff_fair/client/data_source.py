@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import runtime
 
 
 class ClientDataSource(tff.program.FederatedDataSource):
@@ -18,6 +19,11 @@ class ClientDataSource(tff.program.FederatedDataSource):
   k)`: without replacement, and the same for the same seed. A program saves only
   the number of the last round, so that a restarted program continues with the
   same clients as an uninterrupted one.
+
+  A round holds the clients' data, which every TFF context takes, or, with
+  `by_reference`, only references to them, for our runtimes: each client is
+  loaded where it is trained, on `cluster` by a worker. The results are the
+  same.
   """
 
   def __init__(
@@ -26,25 +32,45 @@ class ClientDataSource(tff.program.FederatedDataSource):
     client_ids: Sequence[int],
     *,
     seed: int = 0,
+    by_reference: bool = False,
+    num_examples_fn: Callable[[int], int] | None = None,
   ):
     """Initializes the data source.
 
     Args:
       client_data_fn: `client id -> data`, a `tf.data.Dataset` or a structure of
         them, such as `build_client_data` returns. Called once here, and each
-        time a client is drawn.
+        time a client is drawn or, with `by_reference`, loaded.
       client_ids: Ids of all clients, at least one.
       seed: Seed of the choice of clients, 0..2^32-1.
+      by_reference: Whether a round holds a `runtime.ClientReference` for each
+        client in place of its data. `client_data_fn` is then pickled for other
+        processes, with all that it holds: it should read files, not hold
+        arrays.
+      num_examples_fn: `client id -> number of training examples`, by which a
+        runtime deals the clients of a round to its workers; None if they are
+        all alike. Only with `by_reference`.
 
     Raises:
-      TypeError: If `client_data_fn` is not callable, or `seed` not an integer.
-      ValueError: If there are no clients, or `seed` is out of range.
+      TypeError: If a function is not callable, or `seed` not an integer.
+      ValueError: If there are no clients, `seed` is out of range, or there is a
+        `num_examples_fn` without `by_reference`.
     """
     checks.check_function('client_data_fn', client_data_fn, 'a client id')
     checks.check_integer('seed', seed, 0, 2**32 - 1)
+    checks.check_choice('by_reference', by_reference, (False, True))
+    if num_examples_fn is not None:
+      checks.check_function('num_examples_fn', num_examples_fn, 'a client id')
+      if not by_reference:
+        raise ValueError(
+          'num_examples_fn must be None without by_reference, which alone uses'
+          f' it, found {num_examples_fn!r}.'
+        )
     if not client_ids:
       raise ValueError('client_ids must name at least one client, found none.')
     self._client_data_fn = client_data_fn
+    self._by_reference = by_reference
+    self._num_examples_fn = num_examples_fn
     self._client_ids = list(client_ids)
     self._sample = tff.simulation.build_uniform_sampling_fn(
       self._client_ids, random_seed=seed
@@ -67,7 +93,7 @@ class ClientDataSource(tff.program.FederatedDataSource):
     return self._iterator_class(0)
 
   def round_data(self, round_number: int, k: int | None = None) -> list[Any]:
-    """Returns the data of a round's clients.
+    """Returns the data of a round's clients, or references to them.
 
     Also usable in `tff.simulation.run_training_process`, as
     `training_selection_fn=lambda n: source.round_data(n, k)`.
@@ -85,7 +111,16 @@ class ClientDataSource(tff.program.FederatedDataSource):
     if k is not None:
       checks.check_integer('k', k, 1, len(chosen))
       chosen = self._sample(round_number, k)
-    return [self._client_data_fn(client_id) for client_id in chosen]
+    return [self._client(client_id) for client_id in chosen]
+
+  def _client(self, client_id: int) -> Any:
+    """A client's data, or a reference to them."""
+    if not self._by_reference:
+      return self._client_data_fn(client_id)
+    options = {}
+    if self._num_examples_fn is not None:
+      options['num_examples'] = self._num_examples_fn(client_id)
+    return runtime.ClientReference(self._client_data_fn, client_id, **options)
 
 
 class _ClientDataIterator(tff.program.FederatedDataSourceIterator):

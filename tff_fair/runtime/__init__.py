@@ -5,7 +5,7 @@ from tff_fair.runtime.execution import RUNTIME_KINDS
 from tff_fair.runtime.execution import create_execution_context
 from tff_fair.runtime.execution import set_execution_context
 from tff_fair.runtime.program_context import create_federated_context
-from tff_fair.runtime.workers import WorkerError
+from tff_fair.runtime.worker_error import WorkerError
 
 __all__ = [
   'RUNTIME_KINDS',

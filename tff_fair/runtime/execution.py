@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
+from tff_fair.runtime import cluster
 from tff_fair.runtime import device
 from tff_fair.runtime import native
 from tff_fair.runtime import remote
@@ -14,6 +15,7 @@ _CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
   'device': device.create_device_context,
   'native': native.create_native_context,
   'remote': remote.create_remote_context,
+  'cluster': cluster.create_cluster_context,
 }
 
 RUNTIME_KINDS = tuple(_CONTEXTS)

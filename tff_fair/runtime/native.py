@@ -7,6 +7,7 @@ import tensorflow_federated as tff
 
 from tff_fair import worker_process
 from tff_fair.runtime import secure_sums
+from tff_fair.runtime import worker_error
 from tff_fair.runtime import workers
 
 _running: set['_Worker'] = set()
@@ -68,6 +69,6 @@ class _Worker:
     try:
       self._process = worker_process.WorkerProcess(port)
     except RuntimeError as error:
-      raise workers.WorkerError(str(error)) from error
+      raise worker_error.WorkerError(str(error)) from error
     _running.add(self)
     self._stub = workers.connect(f'localhost:{port}')

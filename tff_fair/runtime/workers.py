@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from tff_fair.runtime import client_reference
 from tff_fair.runtime import keeping_executor
+from tff_fair.runtime import worker_error
 
 _CONNECT_SECONDS = 20
 _POLL_SECONDS = 0.05
@@ -24,13 +25,6 @@ _Compile = Callable[
   [tff.framework.ConcreteComputation], tff.framework.ConcreteComputation
 ]
 _Stub = tff.framework.RemoteExecutorGrpcStub
-
-
-class WorkerError(RuntimeError, grpc.RpcError):
-  """A worker cannot be reached; the message names it.
-
-  TFF retries after connection errors without end, but not after this error.
-  """
 
 
 class Connection:
@@ -84,7 +78,7 @@ class Connection:
     """Reports a failed computation in one line, as a `RuntimeError`."""
     try:
       yield
-    except WorkerError:
+    except worker_error.WorkerError:
       raise
     except grpc.RpcError as error:
       # The other lines are the compiled computation.
@@ -124,7 +118,7 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
     The connection.
 
   Raises:
-    WorkerError: If the worker does not answer.
+    errors.WorkerError: If the worker does not answer.
   """
   channel = grpc.intercept_channel(
     grpc.insecure_channel(address, _CHANNEL_OPTIONS), _NamedErrors(address)
@@ -134,7 +128,7 @@ def connect(address: str) -> tff.framework.RemoteExecutorGrpcStub:
   while not stub.is_ready:
     if time.monotonic() > deadline:
       channel.close()
-      raise WorkerError(
+      raise worker_error.WorkerError(
         f'The worker at {address} must answer within {_CONNECT_SECONDS}'
         ' seconds, found no answer.'
       )
@@ -152,7 +146,7 @@ class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
     """Sends the request; see `grpc.UnaryUnaryClientInterceptor`."""
     call = continuation(client_call_details, request)
     if call.code() == grpc.StatusCode.UNAVAILABLE:
-      raise WorkerError(
+      raise worker_error.WorkerError(
         f'The worker at {self._address} must run until the computation ends,'
         f' found that it is gone ({call.details()}).'
       )

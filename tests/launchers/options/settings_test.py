@@ -159,8 +159,10 @@ standalone: --max_update_norm=1 | algorithm
 fed_mdfg: --robust | algorithm
 scaffold: --robust | algorithm
 fedaboost: --runtime=native --device=cpu | runtime
-fedaboost: --runtime=remote --client_threads=2 | runtime
-fedaboost: --workers=a:1 | runtime
+fedaboost: --runtime=cluster --client_threads=2 | runtime
+fedaboost: --num_workers=3 | runtime
+fedaboost: --runtime=native --worker_timeout=9 | runtime
+fedaboost: --cluster_address=a:1 | runtime
 fedaboost: --noboosting --boost_rate=0.1 | boosting
 fedaboost: --partition=equal --dirichlet_alpha=0.1 | partition
 fedaboost: --partition=equal --balance_cap | partition
@@ -212,6 +214,9 @@ _REFUSED = """
 --focal_weight=inf | --focal_weight must be finite, found inf.
 --client_fraction=0 | --client_fraction must be above 0 and at most 1, found 0.0.
 --model_seed=4294967296 | --model_seed must be at least 0 and at most 4294967295, found 4294967
+--runtime=cluster --num_workers=0 | --num_workers must be at least 1, found 0.
+--runtime=cluster --gpus_per_worker=-1 | --gpus_per_worker must be at least 0
+--runtime=cluster --worker_timeout=0 | --worker_timeout must be above 0 and
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
 --dirichlet_alpha=0 | --dirichlet_alpha must be above 0, found 0.0.
 --algorithm=fed_mdfg --angle=2 | --angle must be at least 0 and at most 1.57
@@ -262,6 +267,8 @@ def test_text_gives_the_same_settings_as_a_flagfile(tmp_path):
     '--preset=fedquad_digits --nouse_ce --data_fraction=0.5',
     '--preset=fedquad_ablation_b05_m5_m05 --quadruplet_weight=0',
     '--algorithm=moon --contrastive_weight=0',
+    '--device=gpu:0,gpu:1',
+    '--runtime=cluster --num_workers=3 --cluster_address=a:1',
     '--algorithm=fed_avg --server_optimizer=adam --server_learning_rate=0.1',
   ):
     found = _resolve(*line.split())
@@ -276,6 +283,15 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
   assert settings.check_same_run(tmp_path, text)
   moved = settings.to_text(_resolve('--rounds=3', '--data_dir=x'), None)
   assert settings.check_same_run(tmp_path, moved)
+  few, many = (
+    settings.relevant(
+      settings.to_text(
+        _resolve('--runtime=cluster', f'--num_workers={n}'), None
+      )
+    )
+    for n in (1, 3)
+  )
+  assert few == many
   other = settings.to_text(_resolve('--rounds=4', '--num_clients=5'), None)
   with pytest.raises(
     settings.SettingsError,

@@ -326,7 +326,7 @@ def test_an_aggregate_that_uses_a_variable():
 
 def test_bad_options():
   for options, error, found in (
-    ({'device': 'gpu:77'}, ValueError, r"one of \['cpu:0'.*, found 'gpu:77'"),
+    ({'device': 'gpu:77'}, ValueError, r"out of \['cpu:0'.*, found 'gpu:77'"),
     ({'device': 'tpu'}, ValueError, "found 'tpu'"),
     ({'client_threads': 0}, ValueError, 'client_threads must .* found 0'),
     ({'client_threads': 1.5}, TypeError, 'client_threads must .* found'),

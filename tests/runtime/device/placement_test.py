@@ -42,7 +42,7 @@ tf.config.set_logical_device_configuration(
 )
 tf.debugging.set_log_device_placement(True)
 names = ['auto', 'cpu', 'cpu:0', 'cpu:1']  # TensorFlow starts.
-found = [placement.resolve_device(name) for name in names]
+found = [placement.resolve_devices(name)[0] for name in names]
 assert found == ['/device:CPU:0'] * 3 + ['/device:CPU:1'], found
 runtime.set_execution_context('device')
 assert limited() == 1

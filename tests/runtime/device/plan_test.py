@@ -37,7 +37,8 @@ def test_steps_between_aggregations_are_one_stage():
     return total, tff.federated_sum(quadrupled)
 
   (stage,) = _stages(_plan(two_sums))
-  assert len(stage.steps) == len(stage.outputs) == 2
+  assert len(stage.steps) == len(stage.aggregations) == 2
+  assert not stage.outputs  # Nobody else needs them.
   assert list(stage.inputs.values()) == [NUMBERS]
 
 
@@ -49,14 +50,15 @@ def test_what_needs_an_aggregate_waits_for_it():
     return tff.federated_max(tff.federated_map(double, shifted))
 
   made = _plan(deviations)
-  (stage,) = _stages(made)
-  assert len(stage.outputs) == 1
+  first, second = _stages(made)
+  assert not first.steps
+  assert len(first.aggregations) == len(second.aggregations) == 1
   # Whatever an item mentions of the block was defined by an earlier one.
   defined = set()
-  names = {name for item in made.items for name in item.outputs}
+  names = {name for item in made.items for name in item.names}
   for item in made.items:
     assert set(item.inputs) & names <= defined
-    defined |= set(item.outputs)
+    defined |= set(item.names)
 
 
 def test_two_stages_and_when_values_are_dropped():
@@ -90,7 +92,7 @@ def test_what_is_equal_for_all_clients_is_computed_once():
   uris = [step.function.uri for step in steps if _is_intrinsic_call(step)]
   assert 'federated_broadcast' in uris
   assert not {'federated_map', 'federated_zip_at_clients'} & set(uris)
-  assert len(stage.outputs) == 1
+  assert len(stage.aggregations) == 1
 
 
 def _is_intrinsic_call(block):

@@ -1,23 +1,89 @@
-"""`federated_aggregate`: clients' values become one value at the server."""
+"""`federated_aggregate`: clients' values become one value at the server.
 
-from collections.abc import Callable
+Clients are accumulated in groups of fixed size, one after the other, and the
+groups' totals are merged in pairs, then pairs of pairs, and so on. The order is
+that of the clients. It does not depend on where or when a client ran, so
+neither do the bits of a sum of floats.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
 
-_GROUP_SIZE = 8
+GROUP_SIZE = 8
+
+# Groups `start..end-1`.
+Span = tuple[int, int]
+Function = Callable[[Any], Any]
+
+
+def num_groups(num_clients: int) -> int:
+  """The number of groups of a cohort."""
+  return -(-num_clients // GROUP_SIZE)
+
+
+def members(group: int, num_clients: int) -> range:
+  """The clients of a group."""
+  return range(group * GROUP_SIZE, min((group + 1) * GROUP_SIZE, num_clients))
+
+
+def spans_within(groups: Collection[int], end: int) -> Iterator[Span]:
+  """The parts of the tree of merges that need no other groups.
+
+  Args:
+    groups: Some of the groups 0..end-1.
+    end: Number of all groups.
+
+  Yields:
+    The largest such parts; together they have all of `groups`.
+  """
+  groups = set(groups)
+
+  def search(span):
+    if groups.issuperset(range(*span)):
+      yield span
+    elif span[1] - span[0] > 1:
+      for half in _halves(span):
+        yield from search(half)
+
+  if end:
+    yield from search((0, end))
+
+
+def merge_totals(
+  merge: Function, totals: Mapping[Span, Any], span: Span
+) -> Any:
+  """Merges totals of groups in the order of the tree.
+
+  Args:
+    merge: `<U,U> -> U`.
+    totals: The totals of parts of the tree.
+    span: All groups, or a part of the tree, see `spans_within`.
+
+  Returns:
+    The total of the groups in `span`.
+  """
+  if span in totals:
+    return totals[span]
+  return merge(
+    tuple(merge_totals(merge, totals, half) for half in _halves(span))
+  )
+
+
+def _halves(span: Span) -> tuple[Span, Span]:
+  """Splits a span as merging pairs, then pairs of pairs, does."""
+  start, end = span
+  middle = start + (1 << (end - start - 1).bit_length() - 1)
+  return (start, middle), (middle, end)
 
 
 class Aggregation:
-  """Accumulates clients in groups of fixed size, then merges pair by pair.
-
-  A group takes one call. An accumulator that grows with each client, as in a
-  gather, is copied only a few times. Sums are in the order of the clients,
-  independent of which clients ran in parallel.
-  """
+  """A `federated_aggregate` whose parts run one by one."""
 
   def __init__(self, argument_type: tff.Type):
     """Traces nothing yet.
@@ -26,12 +92,31 @@ class Aggregation:
       argument_type: `<{T}@CLIENTS,U,(<U,T> -> U),(<U,U> -> U),(U -> R)>`.
     """
     self._total_type, self._value_type = argument_type[2].parameter
-    self._pack = values.build_pack(self._total_type)
-    # Size of a group -> function.
+    self.pack_total = values.build_pack(self._total_type)
+    # Number of clients -> function.
     self._accumulate: dict[int, tracing.Traced] = {}
 
+  def accumulate(
+    self, function: Function, total: Any, entries: Sequence[Any]
+  ) -> Any:
+    """Accumulates clients' values in one call.
+
+    Args:
+      function: `<U,T> -> U`.
+      total: A value of type U.
+      entries: Values of type T, of at most a group.
+
+    Returns:
+      A value of type U.
+    """
+    size = len(entries)
+    if size not in self._accumulate:
+      self._accumulate[size] = self._trace(function, size)
+    leaves = values.flatten((total, *entries))
+    return self.pack_total(iter(self._accumulate[size](leaves)))
+
   def __call__(self, num_clients: int, argument: tuple[Any, ...]) -> Any:
-    """Aggregates.
+    """Aggregates values that are all here.
 
     Args:
       num_clients: Size of the cohort.
@@ -41,36 +126,37 @@ class Aggregation:
       A value of type R.
     """
     placed, zero, accumulate, merge, report = argument
+    if not num_clients:
+      return report(zero)
     entries = values.for_each_client(placed, num_clients)
-    totals = [
-      self._accumulate_group(
-        accumulate, zero, entries[start : start + _GROUP_SIZE]
+    totals = {}
+    for group in range(num_groups(num_clients)):
+      totals[group, group + 1] = self.accumulate(
+        accumulate, zero, [entries[i] for i in members(group, num_clients)]
       )
-      for start in range(0, num_clients, _GROUP_SIZE)
-    ] or [zero]
-    while len(totals) > 1:
-      last = totals[len(totals) // 2 * 2 :]  # Without a partner.
-      pairs = zip(totals[::2], totals[1::2], strict=False)
-      totals = [merge(pair) for pair in pairs] + last
-    return report(totals[0])
+    return report(merge_totals(merge, totals, (0, len(totals))))
 
-  def _accumulate_group(self, accumulate, zero, entries):
-    size = len(entries)
-    if size not in self._accumulate:
-      self._accumulate[size] = self._trace(accumulate, size)
-    leaves = values.flatten((zero, *entries))
-    return self._pack(iter(self._accumulate[size](leaves)))
-
-  def _trace(
-    self, accumulate: Callable[[Any], Any], size: int
-  ) -> tracing.Traced:
+  def _trace(self, accumulate: Function, size: int) -> tracing.Traced:
     pack_value = values.build_pack(self._value_type)
 
     def run(leaves):
       leaves = iter(leaves)
-      total = self._pack(leaves)
+      total = self.pack_total(leaves)
       for _ in range(size):
-        total = accumulate((total, pack_value(leaves)))
+        total = accumulate((_keep_order(total), pack_value(leaves)))
       return total
 
     return tracing.Traced(run, [self._total_type, *[self._value_type] * size])
+
+
+def _keep_order(total: Any) -> Any:
+  """Stops TensorFlow from adding several clients in another order.
+
+  Its optimiser turns a chain of additions into one operation, which adds the
+  last client first. The bits would depend on how many clients a call has.
+  """
+  if isinstance(total, tuple):
+    return tuple(_keep_order(part) for part in total)
+  if tf.is_tensor(total) and total.dtype.is_floating:
+    return tf.raw_ops.EnsureShape(input=total, shape=total.shape)
+  return total

@@ -12,14 +12,17 @@ from tff_fair.runtime.device import values
 
 
 class GraphFunction:
-  """Runs a block on a device; several threads may call it in parallel."""
+  """Runs a block; several threads may call it in parallel.
 
-  def __init__(self, block: tff.framework.CompiledComputation, device: str):
+  It runs on the device of the caller, but on the CPU if it takes or returns
+  data sets, which are there.
+  """
+
+  def __init__(self, block: tff.framework.CompiledComputation):
     """Imports the block.
 
     Args:
       block: A compiled computation.
-      device: Name of the device, such as '/device:CPU:0'.
 
     Raises:
       NotImplementedError: If the block is not a TensorFlow one.
@@ -33,12 +36,10 @@ class GraphFunction:
     self._block = block
     block_type = block.type_signature
     self._pack = values.build_pack(block_type.result)
-    # Data sets are on the CPU, and so are blocks that take or return them.
     has_datasets = tff.types.contains(
       block_type, lambda t: isinstance(t, tff.SequenceType)
     )
-    self._device = '/device:CPU:0' if has_datasets else device
-    self._element_device = device
+    self._device = '/device:CPU:0' if has_datasets else None
     # Imports that no thread is using. Threads share one import without
     # variables; with variables, each parallel call needs a separate import.
     self._free = queue.LifoQueue()
@@ -62,14 +63,13 @@ class GraphFunction:
     """
     element = self._only_element(*argument)
     if element is not None:
-      with tf.device(self._element_device):
-        return self._pack(iter(self._shared.call_on_element(*element)))
+      return self._pack(iter(self._shared.call_on_element(*element)))
     leaves = values.flatten(*argument) if argument else []
-    with tf.device(self._device):
-      if self._shared is not None:
-        results = self._shared(*leaves)
-      else:
-        results = self._run_alone(leaves)
+    if self._device is None:
+      results = self._run(leaves)
+    else:
+      with tf.device(self._device):
+        results = self._run(leaves)
     return self._pack(iter(results))
 
   def _only_element(self, *argument):
@@ -81,9 +81,13 @@ class GraphFunction:
       return None
     if self._shared is None or self._shared.call_on_element is None:
       return None
-    return argument[0].only_element()
+    if len(argument[0].elements) != 1:
+      return None
+    return argument[0].components()[0]
 
-  def _run_alone(self, leaves):
+  def _run(self, leaves):
+    if self._shared is not None:
+      return self._shared(*leaves)
     if not tf.executing_eagerly():
       raise tracing.NotTraceableError
     try:

@@ -1,39 +1,43 @@
-"""Which device runs the TensorFlow blocks, and with how many threads."""
+"""Which devices run the TensorFlow blocks, and with how many threads."""
 
+from collections.abc import Sequence
 import contextlib
 import os
 
 import tensorflow as tf
 
 
-def resolve_device(device: str) -> str:
-  """Finds a device of this process.
+def resolve_devices(device: str | Sequence[str]) -> list[str]:
+  """Finds devices of this process.
 
   Args:
-    device: 'auto', the first GPU if there is one, else the CPU; 'cpu'; or a
-      logical device, such as 'gpu:0' or 'cpu:1'.
+    device: 'auto', the first GPU if there is one, else the CPU; 'all', all GPUs
+      if there are any, else all CPUs; 'cpu'; logical devices, such as 'gpu:0'
+      or 'gpu:0,gpu:1'; or a list of logical devices.
 
   Returns:
-    The device's name, such as '/device:GPU:0'.
+    The devices' names, such as '/device:GPU:0'.
 
   Raises:
-    ValueError: If there is no such device.
+    ValueError: If there is no such device, or it is named twice.
   """
   found = [
     d.name.removeprefix('/device:').lower()
     for d in tf.config.list_logical_devices()
     if d.device_type in ('CPU', 'GPU')
   ]
-  if device == 'auto':
-    device = 'gpu:0' if 'gpu:0' in found else 'cpu:0'
-  elif device == 'cpu':
-    device = 'cpu:0'
-  if device not in found:
+  # GPUs come first: with one, a CPU is neither 'auto' nor one of 'all'.
+  best = [d for d in found if d.startswith('gpu')] or found
+  names = device.split(',') if isinstance(device, str) else list(device)
+  if names == ['all']:
+    names = best
+  names = [{'auto': best[0], 'cpu': 'cpu:0'}.get(name, name) for name in names]
+  if not names or not set(names) <= set(found) or len(set(names)) < len(names):
     raise ValueError(
-      "device must be 'auto', 'cpu' or a device that TensorFlow sees here,"
-      f' one of {sorted(found)}, found {device!r}.'
+      "device must be 'auto', 'cpu', 'all', or devices that TensorFlow sees"
+      f' here, all different, out of {sorted(found)}, found {device!r}.'
     )
-  return f'/device:{device.upper()}'
+  return [f'/device:{name.upper()}' for name in names]
 
 
 def limit_op_threads() -> None:

@@ -6,9 +6,9 @@ results of earlier steps. The tree is small; the arithmetic is in the blocks.
 """
 
 import collections
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -18,76 +18,129 @@ from tff_fair.runtime.device import client_stage
 from tff_fair.runtime.device import graph_function
 from tff_fair.runtime.device import intrinsics
 from tff_fair.runtime.device import plan
-from tff_fair.runtime.device import values
 
 Scope = collections.ChainMap  # Name -> value.
 Block = tff.framework.ComputationBuildingBlock
-# Applies a function to each entry, in parallel where possible.
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class Cohort(NamedTuple):
+  """The clients of one execution.
+
+  Attributes:
+    size: Their number.
+    run_stage: `(stage, scope, size) -> values by name`, runs a stage for them,
+      see `LocalClients.run_stage`.
+  """
+
+  size: int
+  run_stage: (
+    Callable[[client_stage.ClientStage, Scope, int], dict[str, Any]] | None
+  ) = None
+
+
+# As which a client runs its own steps, none of which is a stage.
+_ALONE = Cohort(1)
+
+
+def compile_computation(
+  computation: tff.framework.ConcreteComputation,
+) -> Block:
+  """Turns a computation into a tree that a `Program` can run.
+
+  Args:
+    computation: What to run.
+
+  Returns:
+    A tree in call dominant form. Compiling the same computation again gives
+    other names to its steps.
+  """
+  tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
+    secure_sums.replace_secure_sums(computation).to_building_block()
+  )
+  return tff.framework.to_call_dominant(tree)
 
 
 class Program:
-  """A compiled computation, ready to run any number of times."""
+  """A compiled computation, ready to run any number of times.
 
-  def __init__(
-    self,
-    computation: tff.framework.ConcreteComputation,
-    device: str,
-    map_clients: Map,
-  ):
-    """Compiles the computation.
+  Attributes:
+    stages: The stages of clients, in the order in which they run.
+  """
+
+  def __init__(self, tree: Block, select_at_server: bool = False):
+    """Plans the computation.
 
     Args:
-      computation: What to run.
-      device: Name of the device that runs its TensorFlow blocks.
-      map_clients: Runs the clients of a stage.
+      tree: What `compile_computation` returned.
+      select_at_server: See `plan.make_plan`.
 
     Raises:
       NotImplementedError: If this runtime does not support a part of the
         computation; the message names it.
     """
-    tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-      secure_sums.replace_secure_sums(computation).to_building_block()
-    )
-    self._root = tff.framework.to_call_dominant(tree)
-    self._device = device
-    self._map_clients = map_clients
-    self._has_parameter = computation.type_signature.parameter is not None
+    self._has_parameter = tree.type_signature.parameter is not None
+    self._parts = []
+    if isinstance(tree, tff.framework.Lambda) and isinstance(
+      tree.parameter_type, tff.StructType
+    ):
+      tree = plan.split_parameter(tree)
+      self._parts = [
+        plan.part_name(tree.parameter_name, i)
+        for i in range(len(tree.parameter_type))
+      ]
+    self._root = tree
+    self._select_at_server = select_at_server
     # All are keyed by the `id` of a part of `_root`.
     self._functions: dict[int, graph_function.GraphFunction] = {}
     self._operators: dict[int, intrinsics.Operator] = {}
     self._plans: dict[int, plan.Plan] = {}
     self._stages: dict[int, client_stage.ClientStage] = {}
     tff.framework.transform_postorder(self._root, self._prepare)
+    self.stages = tuple(self._stages.values())
 
-  def __call__(self, argument: Any, num_clients: int) -> Any:
+  def __call__(self, argument: Any, cohort: Cohort) -> Any:
     """Runs the computation.
 
     Args:
       argument: A value of the parameter's type; ignored without a parameter.
-      num_clients: Size of the cohort.
+      cohort: The clients.
 
     Returns:
       A value of the result's type.
     """
-    function = self._evaluate(self._root, Scope(), num_clients)
+    scope = Scope()
+    if self._parts:
+      scope.update(zip(self._parts, argument, strict=True))
+    function = self._evaluate(self._root, scope, cohort)
     return function(argument) if self._has_parameter else function()
+
+  def evaluate_at_client(self, block: Block, scope: Mapping[str, Any]) -> Any:
+    """Evaluates a part of a stage, for a single client.
+
+    Args:
+      block: The part.
+      scope: Has what it needs.
+
+    Returns:
+      Its value.
+    """
+    return self._evaluate(block, Scope(scope), _ALONE)
 
   def _prepare(self, block: Block) -> tuple[Block, bool]:
     """Prepares a part of the tree; raises an error if it is unknown."""
     match block:
       case tff.framework.CompiledComputation():
-        self._functions[id(block)] = graph_function.GraphFunction(
-          block, self._device
-        )
+        self._functions[id(block)] = graph_function.GraphFunction(block)
       case tff.framework.Intrinsic():
         self._operators[id(block)] = intrinsics.build_operator(block)
       case tff.framework.Block():
-        self._plans[id(block)] = plan.make_plan(block)
-        for item in self._plans[id(block)].items:
+        made = plan.make_plan(block, self._select_at_server)
+        self._plans[id(block)] = made
+        for item in made.items:
           if isinstance(item, plan.Stage):
-            take_steps = functools.partial(self._take_steps, item)
-            self._stages[id(item)] = client_stage.ClientStage(item, take_steps)
+            self._stages[id(item)] = client_stage.ClientStage(
+              item, self.evaluate_at_client
+            )
       case tff.framework.Data():
         raise NotImplementedError(
           "The 'device' runtime does not support data descriptors, found"
@@ -95,26 +148,26 @@ class Program:
         )
     return block, False
 
-  def _evaluate(self, block: Block, scope: Scope, num_clients: int) -> Any:
+  def _evaluate(self, block: Block, scope: Scope, cohort: Cohort) -> Any:
     match block:
       case tff.framework.Reference():
         return scope[block.name]
       case tff.framework.Selection():
-        source = self._evaluate(block.source, scope, num_clients)
+        source = self._evaluate(block.source, scope, cohort)
         return source[block.as_index()]
       case tff.framework.Struct():
-        return tuple(self._evaluate(part, scope, num_clients) for part in block)
+        return tuple(self._evaluate(part, scope, cohort) for part in block)
       case tff.framework.Call():
-        function = self._evaluate(block.function, scope, num_clients)
+        function = self._evaluate(block.function, scope, cohort)
         if block.argument is None:
           return function()
-        return function(self._evaluate(block.argument, scope, num_clients))
+        return function(self._evaluate(block.argument, scope, cohort))
       case tff.framework.Lambda():
-        return functools.partial(self._apply_lambda, block, scope, num_clients)
+        return functools.partial(self._apply_lambda, block, scope, cohort)
       case tff.framework.Block():
-        return self._evaluate_steps(block, scope, num_clients)
+        return self._evaluate_steps(block, scope, cohort)
       case tff.framework.Intrinsic():
-        return functools.partial(self._operators[id(block)], num_clients)
+        return functools.partial(self._operators[id(block)], cohort.size)
       case tff.framework.CompiledComputation():
         return self._functions[id(block)]
       case tff.framework.Literal():
@@ -123,49 +176,21 @@ class Program:
       f"The 'device' runtime does not support {type(block).__name__}."
     )
 
-  def _apply_lambda(self, block, scope, num_clients, *argument):
+  def _apply_lambda(self, block, scope, cohort, *argument):
     if argument:
       scope = scope.new_child({block.parameter_name: argument[0]})
-    return self._evaluate(block.result, scope, num_clients)
+    return self._evaluate(block.result, scope, cohort)
 
-  def _evaluate_steps(self, block, scope, num_clients):
+  def _evaluate_steps(self, block, scope, cohort):
     """Runs the plan; a value is dropped after its last use."""
     scope = scope.new_child()
     steps = self._plans[id(block)]
     for item, unused in zip(steps.items, steps.unused, strict=True):
       if isinstance(item, plan.Stage):
-        scope.update(self._run_stage(item, scope, num_clients))
+        stage = self._stages[id(item)]
+        scope.update(cohort.run_stage(stage, scope, cohort.size))
       else:
-        scope[item.name] = self._evaluate(item.block, scope, num_clients)
+        scope[item.name] = self._evaluate(item.block, scope, cohort)
       for name in unused:
         del scope[name]
-    return self._evaluate(block.result, scope, num_clients)
-
-  def _run_stage(self, stage, scope, num_clients):
-    """Output -> its entries, one per client."""
-    parts = [
-      values.flatten_for_clients(scope[name], value_type, num_clients)
-      for name, value_type in stage.inputs.items()
-    ]
-    leaves = [
-      [leaf for part in parts for leaf in part[client]]
-      for client in range(num_clients)
-    ]
-    run_client = self._stages[id(stage)]
-
-    def run_on_device(client_leaves):
-      with tf.device(self._device):  # Threads do not inherit the device.
-        return run_client(client_leaves)
-
-    results = list(self._map_clients(run_on_device, leaves))
-    return {
-      name: [result[i] for result in results]
-      for i, name in enumerate(stage.outputs)
-    }
-
-  def _take_steps(self, stage, inputs):
-    """Runs a stage for one client."""
-    scope = Scope(dict(inputs))
-    for step in stage.steps:
-      scope[step.name] = self._evaluate(step.block, scope, num_clients=1)
-    return [values.for_each_client(scope[n], 1)[0] for n in stage.outputs]
+    return self._evaluate(block.result, scope, cohort)

@@ -49,14 +49,12 @@ class Slices:
     """The sequence as a data set."""
     return to_dataset(self.elements, self.element_type)
 
-  def only_element(self) -> list[tf.Tensor] | None:
-    """The components of its only element, in the order of a data set.
-
-    None if it does not have exactly one element.
-    """
-    if len(self.elements) != 1:
-      return None
-    return tf.nest.flatten(_nest(self.elements[0], self.element_type))
+  def components(self) -> list[list[tf.Tensor]]:
+    """The tensors of each element, in the order of a data set."""
+    return [
+      tf.nest.flatten(_nest(element, self.element_type))
+      for element in self.elements
+    ]
 
 
 class Mirror:
@@ -118,31 +116,42 @@ def flatten(value: Any) -> list[tf.Tensor]:
   return [value]
 
 
-def flatten_for_clients(
-  value: Any, value_type: tff.Type, num_clients: int
-) -> list[list[Any]]:
-  """The leaves of each client's part of a value.
+def parts(value_type: tff.Type) -> list[tff.Type]:
+  """The types of the parts of a type that are placed as a whole."""
+  if isinstance(value_type, tff.StructType):
+    return [part for t in value_type for part in parts(t)]
+  return [value_type]
+
+
+def split(value: Any, value_type: tff.Type) -> list[Any]:
+  """The parts of a value, for the types that `parts` returns."""
+  if isinstance(value_type, tff.StructType):
+    pairs = zip(value, value_type, strict=True)
+    return [part for v, t in pairs for part in split(v, t)]
+  return [value]
+
+
+def columns(value: Any, value_type: tff.Type, num_clients: int) -> list[Any]:
+  """The leaves of a value, each for all clients.
 
   Args:
     value: A value, placed or with placed parts.
     value_type: Its type.
-    num_clients: Size of the cohort.
+    num_clients: Size of the cohort, at least 1.
 
   Returns:
-    For each client, the list of its leaves.
+    For each leaf an `AllEqual`, or a list with an entry per client.
   """
-  if is_different_at_clients(value_type):
-    return [flatten(v) for v in for_each_client(value, num_clients)]
-  if isinstance(value_type, tff.StructType):
-    parts = [
-      flatten_for_clients(v, t, num_clients)
-      for v, t in zip(value, value_type, strict=True)
-    ]
-    return [
-      [leaf for part in parts for leaf in part[client]]
-      for client in range(num_clients)
-    ]
-  return [flatten(value)] * num_clients
+  found = []
+  for part, part_type in zip(
+    split(value, value_type), parts(value_type), strict=True
+  ):
+    if is_different_at_clients(part_type):
+      rows = [flatten(entry) for entry in for_each_client(part, num_clients)]
+      found += [list(column) for column in zip(*rows, strict=True)]
+    else:
+      found += [AllEqual(leaf) for leaf in flatten(part)]
+  return found
 
 
 def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
@@ -230,13 +239,17 @@ def count_clients(value: Any, value_type: tff.Type | None) -> int:
   return numbers.pop() if numbers else 0
 
 
-def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
+def from_python(
+  value: Any, value_type: tff.Type, mirror: Mirror, load: bool = True
+) -> Any:
   """Converts an argument of a computation.
 
   Args:
     value: The caller's argument.
     value_type: The type of the computation's parameter.
     mirror: That of the context; its arrays are not converted again.
+    load: Whether to load clients that are given by reference; otherwise the
+      references are their values.
 
   Returns:
     A value of the interpreter.
@@ -253,11 +266,11 @@ def from_python(value: Any, value_type: tff.Type, mirror: Mirror) -> Any:
           'A client-placed argument must be a list with an entry per client,'
           f' found {type(value).__name__}.'
         )
-      return [_client(v, value_type.member, mirror) for v in value]
+      return [_client(v, value_type.member, mirror, load) for v in value]
     case tff.FederatedType():
       return from_python(value, value_type.member, mirror)
     case tff.StructType():
-      return _struct(value, value_type, mirror)
+      return _struct(value, value_type, mirror, load)
     case tff.SequenceType():
       return _sequence(value, value_type, mirror)
     case tff.TensorType():
@@ -308,14 +321,16 @@ def to_python(
   return tff.types.type_to_py_container(convert(value, value_type), value_type)
 
 
-def _client(value, value_type, mirror) -> Any:
-  """A client's value, or a reference to it."""
+def _client(value, value_type, mirror, load) -> Any:
+  """A client's value."""
   if isinstance(value, client_reference.ClientReference):
+    if not load:
+      return value
     value = value()
   return from_python(value, value_type, mirror)
 
 
-def _struct(value, value_type, mirror) -> tuple:
+def _struct(value, value_type, mirror, load) -> tuple:
   """A mapping, sequence, named tuple, attrs class or Struct."""
   try:
     elements = tff.structure.to_elements(
@@ -337,7 +352,7 @@ def _struct(value, value_type, mirror) -> tuple:
       f' {found}.'
     )
   return tuple(
-    from_python(v, t, mirror)
+    from_python(v, t, mirror, load)
     for (_, v), (_, t) in zip(elements, types, strict=True)
   )
 

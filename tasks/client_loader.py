@@ -1,0 +1,130 @@
+"""Loads clients' data: from the arrays of a task, or in another process."""
+
+from collections.abc import Callable, Sequence
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+import zlib
+
+import numpy as np
+
+from tasks import sources
+from tasks import splits as splits_lib
+
+if TYPE_CHECKING:
+  import collections
+
+  import tensorflow as tf
+
+  from tasks import task
+
+# A task is built once in a process, whichever thread needs it first.
+_BUILDING = threading.Lock()
+
+
+class ClientLoader:
+  """Loads the clients of a task from its arrays, each once.
+
+  Pickled, it has no arrays: it comes out as an `RebuildingLoader`.
+  """
+
+  def __init__(
+    self,
+    x: np.ndarray,
+    y: np.ndarray,
+    splits: Sequence[splits_lib.Split],
+    rebuild: 'Callable[[], task.Task] | None',
+  ):
+    """Initializes the loader.
+
+    Args:
+      x: Inputs of all examples.
+      y: Their labels.
+      splits: For each client the positions of its parts.
+      rebuild: Builds the task in another process; None if nothing does.
+    """
+    self._x, self._y, self._splits = x, y, splits
+    self._rebuild = rebuild
+    self._loaded: dict[int, Any] = {}
+
+  def __call__(
+    self, client_id: int
+  ) -> 'collections.OrderedDict[str, tf.data.Dataset]':
+    """The data of a client, built at the first call and kept."""
+    if client_id not in self._loaded:
+      self._loaded[client_id] = self.build(client_id)
+    return self._loaded[client_id]
+
+  def __reduce__(self):
+    if self._rebuild is None:
+      raise TypeError(
+        'A task must be built by tasks.build_task for another process to load'
+        ' its clients, found one built by hand.'
+      )
+    return RebuildingLoader, (self._rebuild, self.checksum)
+
+  def build(
+    self, client_id: int
+  ) -> 'collections.OrderedDict[str, tf.data.Dataset]':
+    """The data of a client, which are not kept."""
+    # Takes seconds to import.
+    from tff_fair import client
+
+    train, holdout = (
+      (self._x[part], self._y[part])
+      for part in (
+        self._splits[client_id].train,
+        self._splits[client_id].holdout,
+      )
+    )
+    return client.build_client_data(client_id, train, holdout)
+
+  @functools.cached_property
+  def checksum(self) -> int:
+    """A checksum of all labels, and of which client has which examples."""
+    found = zlib.crc32(self._y)
+    for split in self._splits:
+      for part in split:
+        found = zlib.crc32(np.ascontiguousarray(part), found)
+        found = zlib.crc32(b'%d' % len(part), found)
+    return found
+
+
+class RebuildingLoader:
+  """Loads the clients of a task that another process has built.
+
+  The first call builds the task, from files that must be there too. A client's
+  data are built at each call: a runtime keeps what it wants to keep.
+  """
+
+  def __init__(self, rebuild: 'Callable[[], task.Task]', checksum: int):
+    """Initializes the loader.
+
+    Args:
+      rebuild: Builds the task at its first call in a process, and keeps it.
+      checksum: The task's `ClientLoader.checksum` where it was built first.
+    """
+    self._rebuild = rebuild
+    self._checksum = checksum
+
+  def __call__(
+    self, client_id: int
+  ) -> 'collections.OrderedDict[str, tf.data.Dataset]':
+    """The data of a client.
+
+    Args:
+      client_id: The client.
+
+    Raises:
+      DataDiffersError: If the task here is not the same.
+      DataNotFoundError: If a data file is missing here.
+      DataDamagedError: If a data file does not hold what it should.
+    """
+    with _BUILDING:
+      task = self._rebuild()
+      if task.loader.checksum != self._checksum:
+        raise sources.DataDiffersError(
+          f'The task {task.name!r} must be the same in all processes of a run,'
+          ' found other labels or another partition where a client is loaded.'
+        )
+    return task.loader.build(client_id)

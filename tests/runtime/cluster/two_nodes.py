@@ -1,0 +1,43 @@
+"""A Ray of two nodes on loopback, as two machines would be."""
+
+from collections.abc import Iterator
+import contextlib
+import tempfile
+
+_LOOPBACK = '127.0.0.1'
+_STORE_BYTES = 100 * 2**20
+
+
+@contextlib.contextmanager
+def start(num_cpus: int = 1) -> Iterator['ray.cluster_utils.Cluster']:  # noqa: F821
+  """Starts two nodes; the program joins the first.
+
+  Args:
+    num_cpus: The logical CPUs of each node.
+
+  Yields:
+    The cluster: `address` is what to join, `head_node` and `worker_nodes` are
+    its nodes, `remove_node(node)` ends one.
+  """
+  from ray import cluster_utils
+
+  with tempfile.TemporaryDirectory(prefix='ray_', dir='/tmp') as folder:
+    node = {
+      'num_cpus': num_cpus,
+      'node_ip_address': _LOOPBACK,
+      'object_store_memory': _STORE_BYTES,
+      'include_log_monitor': False,
+    }
+    cluster = cluster_utils.Cluster()
+    try:
+      cluster.add_node(
+        **node,
+        temp_dir=folder,
+        no_monitor=True,
+        include_dashboard=False,
+        _system_config={'worker_niceness': 0, 'enable_worker_prestart': False},
+      )
+      cluster.add_node(**node)
+      yield cluster
+    finally:
+      cluster.shutdown()

@@ -1,0 +1,151 @@
+"""What workers have of clients, so that nothing is sent twice."""
+
+from collections.abc import Callable, Hashable, Iterable
+import itertools
+from typing import Any
+import weakref
+
+import tensorflow as tf
+
+from tff_fair.runtime import client_reference
+from tff_fair.runtime.cluster import messages
+from tff_fair.runtime.cluster import pool as pool_lib
+
+# How many bytes of data sets a worker keeps, those that were sent or used last.
+KEPT_BYTES = 2**30
+
+
+class ClientValues:
+  """The data sets and references of clients, by number.
+
+  A data set is sent to a worker once, and kept there while the caller keeps it,
+  within a bound. Of a reference only the client's id is sent.
+  """
+
+  def __init__(self, kept_bytes: int = KEPT_BYTES):
+    """Knows nothing yet.
+
+    Args:
+      kept_bytes: The bound of a worker's data sets. What one call needs is sent
+        in any case.
+    """
+    self._kept_bytes = kept_bytes
+    self._numbers = itertools.count()
+    self._data_sets: dict[int, int] = {}  # By the `id` of the data set.
+    self._sizes: dict[int, int] = {}
+    self._loaders: dict[Callable[[Any], Any], int] = {}
+    self._homes: dict[Hashable, pool_lib.Worker] = {}
+
+  def key(self, client: Any) -> Hashable | None:
+    """Distinguishes clients from round to round.
+
+    Args:
+      client: A client's value, or a reference to it.
+
+    Returns:
+      The key; None if there is nothing that a worker would keep.
+    """
+    if isinstance(client, client_reference.ClientReference):
+      return 'reference', self._loader(client.load), client.client_id
+    own = tuple(self._data_set(d) for d in _data_sets(client))
+    return ('data sets', *own) if own else None
+
+  def size(self, client: Any) -> float:
+    """The work of a client: its examples, or the bytes of its data sets."""
+    if isinstance(client, client_reference.ClientReference):
+      return client.num_examples
+    sizes = [self._sizes[self._data_set(d)] for d in _data_sets(client)]
+    return sum(sizes) if sizes else 1
+
+  def home(self, key: Hashable | None) -> pool_lib.Worker | None:
+    """The worker that ran a client last."""
+    return self._homes.get(key)
+
+  def move(self, key: Hashable | None, worker: pool_lib.Worker) -> None:
+    """Learns where a client runs from now on."""
+    if key is not None:
+      self._homes[key] = worker
+
+  def send(
+    self, client: Any, worker: pool_lib.Worker, call: messages.StageCall
+  ) -> Any:
+    """A client's value as it is sent to a worker.
+
+    Args:
+      client: The value, or a reference to it.
+      worker: The worker.
+      call: The call that will have it, to which is added what is new to the
+        worker.
+
+    Returns:
+      The message.
+    """
+    if isinstance(client, client_reference.ClientReference):
+      loader = self._loader(client.load)
+      if loader not in worker.loaders:
+        worker.loaders.add(loader)
+        call.loaders[loader] = client.load
+      return messages.Reference(loader, client.client_id)
+
+    def send_dataset(dataset):
+      key = self._data_set(dataset)
+      size = worker.data_sets.pop(key, None)
+      if size is None:
+        graph = messages.serialize_dataset(dataset)
+        call.data_sets[key] = graph
+        size = graph.nbytes
+      worker.data_sets[key] = size  # The last one was used last.
+      return messages.SentDataSet(key)
+
+    return messages.to_message(client, send_dataset)
+
+  def drop_unused(
+    self, worker: pool_lib.Worker, needed: Iterable[Any]
+  ) -> list[int]:
+    """Chooses what a worker drops, because it is gone here, or over the bound.
+
+    Args:
+      worker: The worker.
+      needed: The clients of this call, whose data sets stay.
+
+    Returns:
+      The keys of data sets; the worker has them no more.
+    """
+    stay = {self._data_set(d) for client in needed for d in _data_sets(client)}
+    total = sum(worker.data_sets.values())
+    dropped = []
+    for key, size in list(worker.data_sets.items()):
+      gone = key not in self._sizes
+      if key not in stay and (gone or total > self._kept_bytes):
+        del worker.data_sets[key]
+        dropped.append(key)
+        total -= size
+    return dropped
+
+  def _loader(self, load):
+    if load not in self._loaders:
+      self._loaders[load] = next(self._numbers)
+    return self._loaders[load]
+
+  def _data_set(self, dataset):
+    """The key of a data set, while the caller keeps it."""
+    key = self._data_sets.get(id(dataset))
+    if key is None:
+      key = next(self._numbers)
+      # Its graph is made again for each worker that gets it: kept, it would be
+      # a second copy of all data here.
+      self._sizes[key] = messages.serialize_dataset(dataset).nbytes
+      self._data_sets[id(dataset)] = key
+      weakref.finalize(dataset, self._forget, id(dataset), key)
+    return key
+
+  def _forget(self, identity, key):
+    self._data_sets.pop(identity, None)
+    self._sizes.pop(key, None)
+
+
+def _data_sets(value) -> list[tf.data.Dataset]:
+  """The data sets in a value."""
+  if isinstance(value, tuple):
+    return [d for part in value for d in _data_sets(part)]
+  return [value] if isinstance(value, tf.data.Dataset) else []

@@ -1,0 +1,83 @@
+"""Clients that a worker has loaded, and keeps within a bound."""
+
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tff_fair.runtime.cluster import messages
+from tff_fair.runtime.device import values
+
+# How many bytes of clients a worker keeps, those that were used last.
+KEPT_BYTES = 2**30
+
+
+class LoadedClients:
+  """Loads clients by reference, and keeps the last ones."""
+
+  def __init__(self, kept_bytes: int = KEPT_BYTES):
+    """Has nothing yet.
+
+    Args:
+      kept_bytes: The bound. A client that alone is larger is loaded each time.
+    """
+    self._kept_bytes = kept_bytes
+    self._loaders: dict[int, Callable[[Any], Any]] = {}
+    # Key -> value and size; the last one was used last.
+    self._kept: collections.OrderedDict[Any, tuple[Any, int]] = (
+      collections.OrderedDict()
+    )
+    self._bytes = 0
+    self._mirror = values.Mirror()
+
+  def add_loaders(self, loaders: Mapping[int, Callable[[Any], Any]]) -> None:
+    """Learns functions that load clients, by number."""
+    self._loaders.update(loaders)
+
+  def __call__(self, reference: messages.Reference, value_type: Any) -> Any:
+    """The value of a client.
+
+    Args:
+      reference: The client.
+      value_type: The type of the value.
+
+    Returns:
+      A value of the interpreter.
+    """
+    key = reference.loader, reference.client_id
+    if key not in self._kept:
+      loaded = self._loaders[reference.loader](reference.client_id)
+      value = values.from_python(loaded, value_type, self._mirror)
+      self._keep(key, value, num_bytes(value))
+      return value
+    self._kept.move_to_end(key)
+    return self._kept[key][0]
+
+  def _keep(self, key, value, size):
+    if size > self._kept_bytes:
+      return
+    self._kept[key] = value, size
+    self._bytes += size
+    while self._bytes > self._kept_bytes:
+      _, (_, dropped) = self._kept.popitem(last=False)
+      self._bytes -= dropped
+
+
+def num_bytes(value: Any) -> float:
+  """The memory of a client's value: what its data sets and tensors hold.
+
+  Args:
+    value: A value of the interpreter.
+
+  Returns:
+    Bytes; infinity for a data set that calls Python, which may hold anything.
+  """
+  if isinstance(value, tuple):
+    return sum(map(num_bytes, value))
+  if isinstance(value, tf.data.Dataset):
+    try:
+      return messages.serialize_dataset(value).nbytes
+    except ValueError:
+      return float('inf')
+  return value.numpy().nbytes if value.dtype != tf.string else 0

@@ -1,0 +1,277 @@
+"""A worker: runs the clients that the driver gives it, as `device` would."""
+
+from collections.abc import Mapping, Sequence
+import os
+from typing import Any
+
+import cloudpickle
+import ray
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import internals
+from tff_fair.runtime.cluster import loaded_clients
+from tff_fair.runtime.cluster import messages
+from tff_fair.runtime.device import aggregation
+from tff_fair.runtime.device import client_stage
+from tff_fair.runtime.device import local_clients
+from tff_fair.runtime.device import placement
+from tff_fair.runtime.device import program
+from tff_fair.runtime.device import values
+
+
+class Worker:
+  """What runs in a process of Ray. Its calls run one after the other."""
+
+  def __init__(self, op_threads: int, client_threads: int):
+    """Starts TensorFlow.
+
+    Args:
+      op_threads: Threads of a TensorFlow operation, as in the driver: some bits
+        depend on it.
+      client_threads: How many clients run at the same time.
+    """
+    tf.config.threading.set_intra_op_parallelism_threads(op_threads)
+    devices = placement.resolve_devices('all')
+    if devices[0].startswith('/device:CPU'):
+      devices = devices[:1]
+    self._device = devices[0]
+    self._clients = local_clients.LocalClients(devices, client_threads)
+    self._programs: dict[int, program.Program] = {}
+    self._executions: dict[int, _Execution] = {}
+    self._data_sets: dict[int, tf.Tensor] = {}
+    self._loaded = loaded_clients.LoadedClients()
+
+  @ray.method(concurrency_group='health')
+  def ping(self) -> tuple[str, int]:
+    """Answers while the process runs: the id of its node, and its own."""
+    return ray.get_runtime_context().get_node_id(), os.getpid()
+
+  def run_stage(self, call: messages.StageCall, *large: Any) -> list[Any]:
+    """Runs clients, and adds up what they are to add up.
+
+    Args:
+      call: What to do.
+      *large: The leaves that are not in the call.
+
+    Returns:
+      A `StageResult`, and for each of `call.starts` the totals of these clients
+      in each aggregation; or as many times a `Failure`.
+    """
+    try:
+      with tf.device(self._device):
+        results = self._run_stage(call, large)
+    except Exception as error:  # It belongs to the driver.
+      results = [messages.Failure(_as_sent(error))] * (1 + len(call.starts))
+    return results if call.starts else results[0]
+
+  def continue_group(
+    self, execution: int, stage: int, clients: Sequence[int], totals: Any
+  ) -> Any:
+    """Adds clients of a group to the totals of its earlier members.
+
+    Args:
+      execution: The number of the execution.
+      stage: The number of the stage, which has run.
+      clients: The clients.
+      totals: The totals in each aggregation, or a `Failure`.
+
+    Returns:
+      Likewise.
+    """
+    if isinstance(totals, messages.Failure):
+      return totals
+    try:
+      with tf.device(self._device):
+        return self._executions[execution].accumulate(stage, clients, totals)
+    except Exception as error:
+      return messages.Failure(_as_sent(error))
+
+  def end(self, execution: int) -> None:
+    """Forgets an execution."""
+    self._executions.pop(execution, None)
+
+  def forget_program(self, number: int) -> None:
+    """Forgets a computation."""
+    self._programs.pop(number, None)
+
+  def _run_stage(self, call, large):
+    self._receive(call)
+    compiled = self._programs[call.program]
+    execution = self._executions.setdefault(
+      call.execution, _Execution(self._clients)
+    )
+    stage = compiled.stages[call.stage]
+    execution.stages[call.stage] = stage
+    execution.scopes[call.stage] = scope = self._scope(
+      compiled, stage, call, large
+    )
+    if call.clients:
+      self._run_clients(execution, stage, scope, call, large)
+    fetched = {
+      name: {
+        client: messages.to_message(execution.entries[call.stage][client][i])
+        for client in call.clients
+      }
+      for i, name in enumerate(stage.stage.outputs)
+      if name in stage.stage.fetched
+    }
+    totals = execution.totals(call.stage, call.spans, call.num_clients)
+    return [
+      messages.StageResult(fetched, totals),
+      *(execution.accumulate(call.stage, start) for start in call.starts),
+    ]
+
+  def _receive(self, call):
+    """Keeps what the worker has not got yet, and drops what is unused."""
+    for key in call.unused:
+      self._data_sets.pop(key, None)
+    for key, graph in call.data_sets.items():
+      self._data_sets[key] = messages.load_dataset(graph)
+    self._loaded.add_loaders(call.loaders)
+    if call.program not in self._programs:
+      tree = tff.framework.ComputationBuildingBlock.from_proto(call.tree)
+      self._programs[call.program] = program.Program(tree, True)
+
+  def _scope(self, compiled, stage, call, large):
+    """The inputs that all clients share, and the constants."""
+    scope = program.Scope()
+    parts = iter(call.parts)
+    for name, value_type in stage.stage.inputs.items():
+      own = [next(parts) for _ in values.parts(value_type)]
+      if all(isinstance(part, messages.Shared) for part in own):
+        leaves = [leaf for part in own for leaf in _leaves(part, large)]
+        scope[name] = values.build_pack(value_type)(iter(leaves))
+    for step in stage.stage.constants:
+      scope[step.name] = compiled.evaluate_at_client(step.block, scope)
+    return scope
+
+  def _run_clients(self, execution, stage, scope, call, large):
+    columns = []
+    types = [t for _, t in stage.stage.inputs.items() for t in values.parts(t)]
+    for part, value_type in zip(call.parts, types, strict=True):
+      if isinstance(part, messages.Shared):
+        columns += map(values.AllEqual, _leaves(part, large))
+        continue
+      if isinstance(part, messages.OfStage):
+        kept = execution.entries[part.stage]
+        entries = {c: kept[c][part.output] for c in call.clients}
+      else:
+        entries = {
+          client: self._entry(part.entries[client], value_type.member)
+          for client in call.clients
+        }
+      rows = [values.flatten(entry) for entry in entries.values()]
+      columns += [
+        dict(zip(entries, column, strict=True))
+        for column in zip(*rows, strict=True)
+      ]
+    for step in stage.stage.constants:
+      # The same for all: their number does not matter.
+      columns += values.columns(scope[step.name], step.block.type_signature, 1)
+    execution.run(call.stage, columns, call.clients)
+
+  def _entry(self, message, value_type):
+    if isinstance(message, messages.Reference):
+      return self._loaded(message, value_type)
+    return messages.from_message(
+      message, lambda sent: self._data_sets[sent.key]
+    )
+
+
+class _Execution:
+  """What a worker has of one execution."""
+
+  def __init__(self, clients: local_clients.LocalClients):
+    self._clients = clients
+    self._devices: dict[int, str] = {}
+    self.stages: dict[int, client_stage.ClientStage] = {}
+    self.scopes: dict[int, Mapping[str, Any]] = {}
+    # Stage -> client -> its entry of each output and of each aggregation.
+    self.entries: dict[int, dict[int, list[Any]]] = {}
+
+  def run(
+    self, number: int, columns: Sequence[Any], clients: Sequence[int]
+  ) -> None:
+    """Runs a stage for some clients, and keeps their entries."""
+    new = [client for client in clients if client not in self._devices]
+    if new:
+      self._devices.update(self._clients.deal(new))
+    devices = {client: self._devices[client] for client in clients}
+    self.entries.setdefault(number, {}).update(
+      self._clients.run_clients(self.stages[number], columns, devices)
+    )
+
+  def totals(
+    self, number: int, spans: Sequence[aggregation.Span], num_clients: int
+  ) -> list[dict[aggregation.Span, Any]]:
+    """For each aggregation of a stage, the total of each span of groups."""
+    found = []
+    for i, aggregated in enumerate(self.stages[number].aggregations):
+      functions = aggregated.functions(self.scopes[number])
+      groups = {
+        (group, group + 1): self._accumulate(
+          number,
+          i,
+          functions,
+          functions.zero,
+          aggregation.members(group, num_clients),
+        )
+        for span in spans
+        for group in range(*span)
+      }
+      found.append(
+        {
+          span: messages.to_message(
+            aggregation.merge_totals(functions.merge, groups, span)
+          )
+          for span in spans
+        }
+      )
+    return found
+
+  def accumulate(
+    self, number: int, clients: Sequence[int], totals: Any = None
+  ) -> tuple[Any, ...]:
+    """For each aggregation, a total with some clients added, as it is sent."""
+    found = []
+    for i, aggregated in enumerate(self.stages[number].aggregations):
+      functions = aggregated.functions(self.scopes[number])
+      total = functions.zero
+      if totals is not None:
+        total = messages.from_message(totals[i])
+      total = self._accumulate(number, i, functions, total, clients)
+      found.append(messages.to_message(total))
+    return tuple(found)
+
+  def _accumulate(self, number, i, functions, total, clients):
+    stage, entries = self.stages[number], self.entries[number]
+    position = len(stage.stage.outputs) + i
+    return self._clients.accumulate(
+      stage.aggregations[i],
+      functions,
+      total,
+      {client: entries[client][position] for client in clients},
+      self._devices,
+    )
+
+
+def _leaves(part, large) -> list[Any]:
+  """The tensors of a part that all clients share."""
+  return [
+    messages.from_message(
+      large[leaf.position] if isinstance(leaf, messages.InArgument) else leaf
+    )
+    for leaf in part.leaves
+  ]
+
+
+def _as_sent(error: Exception) -> Exception:
+  """An error that can be sent, and whose message is one line."""
+  if isinstance(error, tf.errors.OpError):
+    return RuntimeError(f'A computation failed: {internals.error_line(error)}')
+  try:
+    cloudpickle.loads(cloudpickle.dumps(error))
+  except Exception:
+    return RuntimeError(f'{type(error).__name__}: {error}')
+  return error

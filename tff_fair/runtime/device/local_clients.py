@@ -1,0 +1,167 @@
+"""Runs the clients of a stage in this process, on one device or several."""
+
+from collections.abc import Mapping, Sequence
+from concurrent import futures
+import itertools
+from typing import Any
+
+import tensorflow as tf
+
+from tff_fair.runtime.device import aggregation
+from tff_fair.runtime.device import client_stage
+from tff_fair.runtime.device import values
+
+
+class LocalClients:
+  """Clients on devices of this process, several of them at the same time.
+
+  Each device has clients that follow each other, as evenly as possible. What
+  all clients share is copied to each device once a stage. Values are
+  accumulated where their clients ran; only the total of a group that is on two
+  devices moves from one to the other.
+  """
+
+  def __init__(self, devices: Sequence[str], threads: int):
+    """Starts no thread yet.
+
+    Args:
+      devices: Names of devices, such as '/device:GPU:0', all different.
+      threads: How many clients run at the same time, on all devices together.
+    """
+    self._devices = tuple(devices)
+    self._map = map
+    if threads > 1:
+      pool = futures.ThreadPoolExecutor(threads, 'tff_fair_client')
+      self._map = pool.map
+
+  def run_stage(
+    self,
+    stage: client_stage.ClientStage,
+    scope: Mapping[str, Any],
+    num_clients: int,
+  ) -> dict[str, Any]:
+    """Runs a stage for all clients.
+
+    Args:
+      stage: The stage.
+      scope: Has its inputs and constants.
+      num_clients: Size of the cohort.
+
+    Returns:
+      The outputs of the stage and the results of its aggregations, by name.
+    """
+    devices = self.deal(range(num_clients))
+    columns = stage.columns(scope, num_clients) if num_clients else []
+    results = self.run_clients(stage, columns, devices)
+    outputs = {
+      name: [results[client][i] for client in devices]
+      for i, name in enumerate(stage.stage.outputs)
+    }
+    for i, aggregated in enumerate(stage.aggregations, len(outputs)):
+      functions = aggregated.functions(scope)
+      # Taken out of the results, as they may be large.
+      entries = [results[client][i] for client in devices]
+      for client in devices:
+        results[client][i] = None
+      totals = {
+        (group, group + 1): self.accumulate(
+          aggregated,
+          functions,
+          functions.zero,
+          {c: entries[c] for c in aggregation.members(group, num_clients)},
+          devices,
+        )
+        for group in range(aggregation.num_groups(num_clients))
+      }
+      outputs[aggregated.name] = functions.finish(totals, num_clients)
+    return outputs
+
+  def deal(self, clients: Sequence[int]) -> dict[int, str]:
+    """Gives each client a device.
+
+    Args:
+      clients: Clients of a cohort, which start in this order.
+
+    Returns:
+      Client -> name of its device, in the order of the argument.
+    """
+    count = len(self._devices)
+    device_of = {
+      client: self._devices[rank * count // len(clients)]
+      for rank, client in enumerate(sorted(clients))
+    }
+    return {client: device_of[client] for client in clients}
+
+  def run_clients(
+    self,
+    stage: client_stage.ClientStage,
+    columns: Sequence[Any],
+    devices: Mapping[int, str],
+  ) -> dict[int, list[Any]]:
+    """Runs a stage for some clients.
+
+    Args:
+      stage: The stage.
+      columns: As `stage.columns` returns them; a column that is not the same
+        for all has an entry for each of these clients.
+      devices: Client -> its device, in the order in which clients start.
+
+    Returns:
+      Client -> its entry of each output and of each aggregation of the stage.
+    """
+    shared = {d: self._copy_shared(columns, d) for d in set(devices.values())}
+
+    def run(client):
+      device = devices[client]
+      leaves = [
+        column.value if isinstance(column, values.AllEqual) else column[client]
+        for column in shared[device]
+      ]
+      with tf.device(device):  # Threads do not inherit the device.
+        return stage(leaves)
+
+    return dict(zip(devices, self._map(run, devices), strict=True))
+
+  def accumulate(
+    self,
+    aggregated: client_stage.StageAggregation,
+    functions: client_stage.Functions,
+    total: Any,
+    entries: Mapping[int, Any],
+    devices: Mapping[int, str],
+  ) -> Any:
+    """Adds the values of clients of a group to a total.
+
+    Args:
+      aggregated: The aggregation.
+      functions: Its functions.
+      total: The total so far.
+      entries: Client -> its value, in the order of the clients.
+      devices: Client -> its device.
+
+    Returns:
+      The new total.
+    """
+    for device, run in itertools.groupby(entries, devices.__getitem__):
+      with tf.device(device):
+        total = aggregated.accumulate(
+          functions.accumulate, total, [entries[client] for client in run]
+        )
+    return total
+
+  def _copy_shared(self, columns, device):
+    """The columns with what clients share on one device."""
+    if len(self._devices) == 1:
+      return columns  # Everything is there.
+    with tf.device(device):
+      return [
+        values.AllEqual(tf.identity(column.value))
+        if isinstance(column, values.AllEqual) and _can_move(column.value)
+        else column
+        for column in columns
+      ]
+
+
+def _can_move(leaf) -> bool:
+  # Data sets stay on the CPU.
+  return leaf.dtype not in (tf.variant, tf.string)

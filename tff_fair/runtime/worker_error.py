@@ -1,0 +1,10 @@
+"""What runtimes raise when the processes that they use are gone."""
+
+import grpc
+
+
+class WorkerError(RuntimeError, grpc.RpcError):
+  """A worker cannot be reached; the message names it.
+
+  TFF retries after connection errors without end, but not after this error.
+  """
