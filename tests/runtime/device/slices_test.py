@@ -39,9 +39,7 @@ def _slices(*pairs):
 
 
 def _function(computation):
-  return graph_function.GraphFunction(
-    computation.to_building_block(), '/device:CPU:0'
-  )
+  return graph_function.GraphFunction(computation.to_building_block())
 
 
 def _flatten(result):
