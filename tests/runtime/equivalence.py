@@ -42,31 +42,37 @@ def run(process: Any, data: Any, context: Any) -> list[Any]:
   return results
 
 
-def assert_equal(a: Any, b: Any) -> None:
-  """Same Python types all the way down, and values equal to 1e-5."""
+def assert_equal(a: Any, b: Any, tolerance: float = 1e-5) -> None:
+  """Same Python types all the way down, and values equal within a tolerance."""
   assert type(a) is type(b)
   if isinstance(a, (list, tuple)):
     assert len(a) == len(b)
     for x, y in zip(a, b, strict=True):
-      assert_equal(x, y)
+      assert_equal(x, y, tolerance)
   elif isinstance(a, dict):
     assert list(a) == list(b)
-    assert_equal(list(a.values()), list(b.values()))
+    assert_equal(list(a.values()), list(b.values()), tolerance)
   elif attrs.has(type(a)):
     fields = [field.name for field in attrs.fields(type(a))]
     assert_equal(
-      [getattr(a, f) for f in fields], [getattr(b, f) for f in fields]
+      [getattr(a, f) for f in fields],
+      [getattr(b, f) for f in fields],
+      tolerance,
     )
   elif isinstance(a, bytes):
     assert a == b
   else:
     assert isinstance(a, (np.ndarray, np.generic))
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
-    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    if a.dtype == object:  # Strings.
+      assert a.tolist() == b.tolist()
+    else:
+      np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 def assert_same_rounds(
-  process: Any, data: Any, contexts: Sequence[Any]
+  process: Any, data: Any, contexts: Sequence[Any], tolerance: float = 1e-5
 ) -> None:
   """The process returns the same types and values in both contexts."""
-  assert_equal(*[run(process, data, context) for context in contexts])
+  results = [run(process, data, context) for context in contexts]
+  assert_equal(*results, tolerance)

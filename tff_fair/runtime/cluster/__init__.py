@@ -34,7 +34,8 @@ def create_cluster_context(
   Args:
     num_workers: Number of workers.
     cpus_per_worker: CPUs of each, which run as many clients at a time.
-    gpus_per_worker: GPUs of each, which share its clients.
+    gpus_per_worker: GPUs of each, which share its clients: a whole number, or
+      a part of one GPU.
     address: None to start a Ray on this machine, which listens on loopback only
       and ends with this process; `host:port` or 'auto' to join one that runs.
     timeout: Seconds in which a worker must answer when asked whether it runs,
@@ -52,6 +53,8 @@ def create_cluster_context(
   """
   checks.check_integer('num_workers', num_workers, 1)
   checks.check_integer('cpus_per_worker', cpus_per_worker, 1)
+  _check_gpus(gpus_per_worker)
+  checks.check_positive('timeout', timeout)
   placement.limit_op_threads()
   ray_session.connect(
     address, num_workers * cpus_per_worker, num_workers * gpus_per_worker
@@ -64,6 +67,16 @@ def create_cluster_context(
     num_workers, cpus_per_worker, gpus_per_worker, _op_threads(), timeout
   )
   return context.ClusterContext(workers)
+
+
+def _check_gpus(gpus_per_worker):
+  """What Ray can give a worker."""
+  checks.check_real('gpus_per_worker', gpus_per_worker, minimum=0)
+  if gpus_per_worker > 1 and gpus_per_worker != int(gpus_per_worker):
+    raise ValueError(
+      'gpus_per_worker must be a whole number, or less than 1, found'
+      f' {gpus_per_worker}.'
+    )
 
 
 def _op_threads() -> int:

@@ -1,10 +1,12 @@
 """What workers have of clients, so that nothing is sent twice."""
 
+import collections
 from collections.abc import Callable, Hashable, Iterable
 import itertools
 from typing import Any
 import weakref
 
+import cloudpickle
 import tensorflow as tf
 
 from tff_fair.runtime import client_reference
@@ -13,6 +15,8 @@ from tff_fair.runtime.cluster import pool as pool_lib
 
 # How many bytes of data sets a worker keeps, those that were sent or used last.
 KEPT_BYTES = 2**30
+# Of how many clients is known where they ran last.
+_KEPT_HOMES = 100_000
 
 
 class ClientValues:
@@ -33,28 +37,37 @@ class ClientValues:
     self._numbers = itertools.count()
     self._data_sets: dict[int, int] = {}  # By the `id` of the data set.
     self._sizes: dict[int, int] = {}
-    self._loaders: dict[Callable[[Any], Any], int] = {}
-    self._homes: dict[Hashable, pool_lib.Worker] = {}
+    # Function, or its `id` if it has no hash -> the function, its number.
+    self._loaders: dict[Any, tuple[Callable[[Any], Any], int]] = {}
+    self._homes: collections.OrderedDict[Hashable, pool_lib.Worker] = (
+      collections.OrderedDict()
+    )
 
   def key(self, client: Any) -> Hashable | None:
     """Distinguishes clients from round to round.
 
     Args:
-      client: A client's value, or a reference to it.
+      client: A client's value, a reference to it, or a tuple of such parts.
 
     Returns:
       The key; None if there is nothing that a worker would keep.
     """
-    if isinstance(client, client_reference.ClientReference):
-      return 'reference', self._loader(client.load), client.client_id
-    own = tuple(self._data_set(d) for d in _data_sets(client))
-    return ('data sets', *own) if own else None
+    own = tuple(
+      (self._loader(part.load), part.client_id)
+      if isinstance(part, client_reference.ClientReference)
+      else self._data_set(part)
+      for part in _kept_parts(client)
+    )
+    return own or None
 
   def size(self, client: Any) -> float:
     """The work of a client: its examples, or the bytes of its data sets."""
-    if isinstance(client, client_reference.ClientReference):
-      return client.num_examples
-    sizes = [self._sizes[self._data_set(d)] for d in _data_sets(client)]
+    sizes = [
+      part.num_examples
+      if isinstance(part, client_reference.ClientReference)
+      else self._sizes[self._data_set(part)]
+      for part in _kept_parts(client)
+    ]
     return sum(sizes) if sizes else 1
 
   def home(self, key: Hashable | None) -> pool_lib.Worker | None:
@@ -65,6 +78,9 @@ class ClientValues:
     """Learns where a client runs from now on."""
     if key is not None:
       self._homes[key] = worker
+      self._homes.move_to_end(key)
+      if len(self._homes) > _KEPT_HOMES:
+        self._homes.popitem(last=False)
 
   def send(
     self, client: Any, worker: pool_lib.Worker, call: messages.StageCall
@@ -83,8 +99,8 @@ class ClientValues:
     if isinstance(client, client_reference.ClientReference):
       loader = self._loader(client.load)
       if loader not in worker.loaders:
+        call.loaders[loader] = _pickle(client.load)
         worker.loaders.add(loader)
-        call.loaders[loader] = client.load
       return messages.Reference(loader, client.client_id)
 
     def send_dataset(dataset):
@@ -111,7 +127,12 @@ class ClientValues:
     Returns:
       The keys of data sets; the worker has them no more.
     """
-    stay = {self._data_set(d) for client in needed for d in _data_sets(client)}
+    stay = {
+      self._data_set(part)
+      for client in needed
+      for part in _kept_parts(client)
+      if isinstance(part, tf.data.Dataset)
+    }
     total = sum(worker.data_sets.values())
     dropped = []
     for key, size in list(worker.data_sets.items()):
@@ -123,9 +144,10 @@ class ClientValues:
     return dropped
 
   def _loader(self, load):
-    if load not in self._loaders:
-      self._loaders[load] = next(self._numbers)
-    return self._loaders[load]
+    key = load if isinstance(load, Hashable) else id(load)
+    if key not in self._loaders:
+      self._loaders[key] = load, next(self._numbers)
+    return self._loaders[key][1]
 
   def _data_set(self, dataset):
     """The key of a data set, while the caller keeps it."""
@@ -136,7 +158,8 @@ class ClientValues:
       # a second copy of all data here.
       self._sizes[key] = messages.serialize_dataset(dataset).nbytes
       self._data_sets[id(dataset)] = key
-      weakref.finalize(dataset, self._forget, id(dataset), key)
+      forget = weakref.finalize(dataset, self._forget, id(dataset), key)
+      forget.atexit = False
     return key
 
   def _forget(self, identity, key):
@@ -144,8 +167,22 @@ class ClientValues:
     self._sizes.pop(key, None)
 
 
-def _data_sets(value) -> list[tf.data.Dataset]:
-  """The data sets in a value."""
+def _kept_parts(
+  value: Any,
+) -> list[tf.data.Dataset | client_reference.ClientReference]:
+  """The data sets and references in a value."""
   if isinstance(value, tuple):
-    return [d for part in value for d in _data_sets(part)]
-  return [value] if isinstance(value, tf.data.Dataset) else []
+    return [kept for part in value for kept in _kept_parts(part)]
+  kinds = tf.data.Dataset, client_reference.ClientReference
+  return [value] if isinstance(value, kinds) else []
+
+
+def _pickle(load: Callable[[Any], Any]) -> bytes:
+  try:
+    return cloudpickle.dumps(load)
+  except Exception as error:
+    reason = ' '.join(str(error).split())
+    raise TypeError(
+      'The `load` of a ClientReference must be a function that can be pickled,'
+      f' found {load!r}: {reason}'
+    ) from error

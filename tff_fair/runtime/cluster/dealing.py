@@ -60,7 +60,8 @@ def _in_order(sizes, workers):
   for rank, size in enumerate(sizes):
     # Without any work, by number.
     share = (before + size / 2) / total if total else rank / len(sizes)
-    dealt.append(workers[int(share * len(workers))])
+    # A last client without work has the share 1.
+    dealt.append(workers[min(int(share * len(workers)), len(workers) - 1)])
     before += size
   return dealt
 

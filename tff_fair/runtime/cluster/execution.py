@@ -20,6 +20,7 @@ from tff_fair.runtime.device import values
 
 # Leaves of at least so many bytes go through Ray's object store.
 _LARGE_BYTES = 100_000
+# How often a client may lose its worker.
 _ATTEMPTS = 3
 
 _numbers = itertools.count()
@@ -100,7 +101,9 @@ class Execution:
     self._keys = [sent.key(client) for client in clients]
     self._sizes = [sent.size(client) for client in clients]
     self._worker_of: dict[int, pool_lib.Worker] = {}
+    self._losses: collections.Counter[int] = collections.Counter()
     self._used: set[pool_lib.Worker] = set()
+    self._running = False
     self._inputs: list[_Inputs] = []
     # For each stage the clients that have run, and where.
     self._done: list[dict[int, pool_lib.Worker]] = []
@@ -139,32 +142,46 @@ class Execution:
     return outputs
 
   def end(self) -> None:
-    """Lets the workers forget the execution."""
-    for worker in self._used:
-      worker.actor.end.remote(self._number)
+    """Lets the workers forget the execution, also what they still run of it."""
+    if self._pool.is_connected():
+      for worker in self._used:
+        if self._running:
+          worker.actor.stop.remote(self._number)
+        worker.actor.end.remote(self._number)
 
   def _retry(self, number, num_clients, fetched, totals):
     """Runs a stage until no worker is lost meanwhile."""
-    for _ in range(max(_ATTEMPTS, len(self._pool.workers) + 1)):
+    while True:
       self._deal(num_clients)
       try:
         for earlier in range(number):
           self._run(earlier, num_clients)
         return self._run(number, num_clients, fetched, totals)
-      except pool_lib.LostWorkersError:
-        continue
-    raise worker_error.WorkerError(
-      'A round must not lose its workers again and again, found that it does:'
-      ' perhaps one of its clients ends them.'
-    )
+      except pool_lib.LostWorkersError as error:
+        self._count_losses(error)
+
+  def _count_losses(self, error):
+    """Raises if it is always the same clients whose worker is lost."""
+    workers = set(self._pool.workers)
+    lost = [c for c, w in self._worker_of.items() if w not in workers]
+    # Without any, what is lost may be a result, or the way to a worker.
+    self._losses.update(lost or self._worker_of)
+    client, times = self._losses.most_common(1)[0]
+    if times >= _ATTEMPTS:
+      raise worker_error.WorkerError(
+        'The clients of a round must not end their workers, found that'
+        f' {times} workers in turn were lost that ran client {client} of the'
+        f' list, or another one that was there: {error}'
+      ) from error
 
   def _deal(self, num_clients):
     """Gives a worker to the clients that have none, or a lost one."""
     workers = self._pool.ready_workers()
+    ready = set(workers)
     lost = [
       client
       for client in range(num_clients)
-      if self._worker_of.get(client) not in workers
+      if self._worker_of.get(client) not in ready
     ]
     if not lost:
       return
@@ -183,63 +200,79 @@ class Execution:
       if self._done[number].get(client) is not owners[client]
     ]
     whole, divided = _find_groups(owners) if totals else ({}, [])
-    to_run, starts = (
-      collections.defaultdict(list),
-      collections.defaultdict(list),
-    )
+    to_run = collections.defaultdict(list)
+    starts = collections.defaultdict(list)
     for client in new:
       to_run[owners[client]].append(client)
     for runs in divided:
-      worker, members = runs[0]
-      starts[worker].append(members)
+      starts[runs[0][0]].append(runs)
     end = aggregation.num_groups(num_clients)
-    pending, first_totals = {}, {}
+    calls: dict[Any, pool_lib.Worker] = {}
+    chains: dict[Any, list[Any]] = {}  # Of groups; what is left of each.
     for worker in dict.fromkeys(owners):
       spans = list(aggregation.spans_within(whole.get(worker, ()), end))
       if not (to_run[worker] or spans or starts[worker]):
         continue
       main, *of_starts = self._call(
-        worker, number, num_clients, to_run[worker], spans, starts[worker]
+        worker,
+        number,
+        num_clients,
+        to_run[worker],
+        spans,
+        [runs[0][1] for runs in starts[worker]],
       )
-      pending[main] = worker
-      for members, reference in zip(starts[worker], of_starts, strict=True):
-        first_totals[members[0]] = reference
-    calls = list(pending)
-    groups = {}
-    for runs in divided:
-      members = runs[0][1]
-      reference = first_totals[members[0]]
-      for worker, clients in runs[1:]:
-        # Ray sends the total from one worker to the other.
-        reference = worker.actor.continue_group.remote(
-          self._number, number, clients, reference
-        )
-      pending[reference] = worker
-      group = members[0] // aggregation.GROUP_SIZE
-      groups[reference] = group, group + 1
-    results = self._pool.collect(pending)
-    for result in results.values():
+      calls[main] = worker
+      chains.update(zip(of_starts, starts[worker], strict=True))
+    mains = set(calls)
+    calls.update((first, runs[0][0]) for first, runs in chains.items())
+
+    def follow(reference):
+      """Lets the next worker continue a group; Ray sends it the total."""
+      if reference in mains or len(chains[reference]) == 1:
+        return None
+      _, *rest = chains.pop(reference)
+      worker, clients = rest[0]
+      following = worker.actor.continue_group.remote(
+        self._number, number, clients, reference
+      )
+      chains[following] = rest
+      return following, worker
+
+    self._running = True
+    for reference, result in self._pool.results(calls, follow):
       if isinstance(result, messages.Failure):
         raise result.error
       self.bytes_received += messages.num_bytes(result)
-    for reference in calls:
-      self._receive(results[reference], fetched, totals)
-    for reference, span in groups.items():
-      for own, message in zip(totals, results[reference], strict=True):
-        own[span] = messages.from_message(message)
-    self._done[number].update((client, owners[client]) for client in new)
+      if reference in mains:
+        worker = calls[reference]
+        self._done[number].update((client, worker) for client in to_run[worker])
+        self._receive(result, fetched, totals)
+      else:
+        group = chains[reference][0][1][0] // aggregation.GROUP_SIZE
+        for own, message in zip(totals, result, strict=True):
+          own[group, group + 1] = messages.from_message(message)
+    self._running = False
 
   def _receive(self, result, fetched, totals):
     for name, entries in result.fetched.items():
       if name in fetched:
         for client, message in entries.items():
           fetched[name][client] = messages.from_message(message)
-    for own, found in zip(totals, result.totals, strict=True):
+    # Without totals if a stage runs again for a later one.
+    for own, found in zip(totals, result.totals, strict=bool(totals)):
       for span, message in found.items():
         own[span] = messages.from_message(message)
 
-  def _call(self, worker, number, num_clients, clients, spans, starts):
+  def _call(self, worker, *arguments):
     """Asks a worker; the references to what it returns."""
+    try:
+      return self._send(worker, *arguments)
+    except BaseException:
+      # Nobody knows what of it was sent.
+      worker.forget()
+      raise
+
+  def _send(self, worker, number, num_clients, clients, spans, starts):
     inputs, program = self._inputs[number], self._program
     call = messages.StageCall(
       execution=self._number,
@@ -255,7 +288,9 @@ class Execution:
       data_sets={},
       loaders={},
       unused=[],
+      unused_programs=worker.unused_programs,
     )
+    worker.unused_programs = []
     needed = []
     for part in inputs.parts:
       if isinstance(part, messages.OfClients):
@@ -268,10 +303,10 @@ class Execution:
     call.unused.extend(self._sent.drop_unused(worker, needed))
     worker.programs.add(program.number)
     self._used.add(worker)
-    self.bytes_sent += messages.num_bytes(call) + inputs.large_bytes
     references = worker.actor.run_stage.options(
       num_returns=1 + len(starts)
     ).remote(call, *inputs.large)
+    self.bytes_sent += messages.num_bytes(call) + inputs.large_bytes
     return references if starts else [references]
 
   def _gather_inputs(self, stage, scope):

@@ -2,8 +2,10 @@
 
 import collections
 from collections.abc import Callable, Mapping
+import threading
 from typing import Any
 
+import cloudpickle
 import tensorflow as tf
 
 from tff_fair.runtime.cluster import messages
@@ -23,6 +25,7 @@ class LoadedClients:
       kept_bytes: The bound. A client that alone is larger is loaded each time.
     """
     self._kept_bytes = kept_bytes
+    self._pickled: dict[int, bytes] = {}
     self._loaders: dict[int, Callable[[Any], Any]] = {}
     # Key -> value and size; the last one was used last.
     self._kept: collections.OrderedDict[Any, tuple[Any, int]] = (
@@ -30,10 +33,12 @@ class LoadedClients:
     )
     self._bytes = 0
     self._mirror = values.Mirror()
+    # A `load` need not be safe in several threads.
+    self._lock = threading.Lock()
 
-  def add_loaders(self, loaders: Mapping[int, Callable[[Any], Any]]) -> None:
+  def add_loaders(self, pickled: Mapping[int, bytes]) -> None:
     """Learns functions that load clients, by number."""
-    self._loaders.update(loaders)
+    self._pickled.update(pickled)
 
   def __call__(self, reference: messages.Reference, value_type: Any) -> Any:
     """The value of a client.
@@ -46,13 +51,21 @@ class LoadedClients:
       A value of the interpreter.
     """
     key = reference.loader, reference.client_id
-    if key not in self._kept:
-      loaded = self._loaders[reference.loader](reference.client_id)
+    with self._lock:
+      if key in self._kept:
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+      loaded = self._loader(reference.loader)(reference.client_id)
       value = values.from_python(loaded, value_type, self._mirror)
-      self._keep(key, value, num_bytes(value))
+      self._keep(key, value, memory(value))
       return value
-    self._kept.move_to_end(key)
-    return self._kept[key][0]
+
+  def _loader(self, number):
+    # Not earlier: what fails is then an error of the client.
+    if number in self._pickled:
+      self._loaders[number] = cloudpickle.loads(self._pickled[number])
+      del self._pickled[number]
+    return self._loaders[number]
 
   def _keep(self, key, value, size):
     if size > self._kept_bytes:
@@ -64,7 +77,7 @@ class LoadedClients:
       self._bytes -= dropped
 
 
-def num_bytes(value: Any) -> float:
+def memory(value: Any) -> float:
   """The memory of a client's value: what its data sets and tensors hold.
 
   Args:
@@ -74,7 +87,7 @@ def num_bytes(value: Any) -> float:
     Bytes; infinity for a data set that calls Python, which may hold anything.
   """
   if isinstance(value, tuple):
-    return sum(map(num_bytes, value))
+    return sum(map(memory, value))
   if isinstance(value, tf.data.Dataset):
     try:
       return messages.serialize_dataset(value).nbytes

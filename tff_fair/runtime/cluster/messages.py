@@ -124,8 +124,9 @@ class StageCall:
     spans: Groups of clients whose totals to return.
     starts: The first members of groups of which other workers have the rest.
     data_sets: The graphs of new data sets.
-    loaders: New functions of references.
+    loaders: New functions of references, pickled.
     unused: Data sets that are not needed again.
+    unused_programs: Computations that are not.
   """
 
   execution: int
@@ -138,8 +139,9 @@ class StageCall:
   spans: Sequence[aggregation.Span]
   starts: Sequence[Sequence[int]]
   data_sets: Mapping[int, np.ndarray]
-  loaders: Mapping[int, Callable[[Any], Any]]
+  loaders: Mapping[int, bytes]
   unused: Sequence[int]
+  unused_programs: Sequence[int]
 
 
 @dataclasses.dataclass(frozen=True)

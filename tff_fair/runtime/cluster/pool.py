@@ -1,11 +1,9 @@
 """The workers of a cluster: starts them, asks them, and replaces lost ones."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import itertools
 import logging
-import os
-import signal
 import time
 from typing import Any
 
@@ -18,6 +16,8 @@ from tff_fair.runtime.cluster import worker as worker_lib
 _logger = logging.getLogger(__name__)
 # TensorFlow alone takes several seconds to import.
 _START_SECONDS = 120
+# A worker that ends while it starts is replaced at most so often in a row.
+_FAILED_STARTS = 3
 
 
 class LostWorkersError(Exception):
@@ -34,16 +34,24 @@ class Worker:
     loaders: The numbers of the functions that it has.
     data_sets: Key -> bytes of the data sets that it has; the last one was used
       last.
+    unused_programs: Computations that it has, and need not keep.
   """
 
   def __init__(self, number: int, actor: Any):
     """Has nothing yet."""
     self.number = number
     self.actor = actor
-    self.node, self.process = None, None
+    self.address, self.process = None, None
     self.programs: set[int] = set()
     self.loaders: set[int] = set()
     self.data_sets: dict[int, int] = {}
+    self.unused_programs: list[int] = []
+
+  def forget(self) -> None:
+    """Takes it that the worker has nothing, so that all is sent again."""
+    self.programs.clear()
+    self.loaders.clear()
+    self.data_sets.clear()
 
 
 class Pool:
@@ -72,9 +80,13 @@ class Pool:
       gpus_per_worker: GPUs of each.
       op_threads: Threads of a TensorFlow operation.
       timeout: Seconds in which a worker must answer.
+
+    Raises:
+      WorkerError: If Ray's nodes cannot have so many workers.
     """
+    _check_nodes(num_workers, cpus_per_worker, gpus_per_worker)
     self._timeout = timeout
-    self._node = ray.get_runtime_context().get_node_id()
+    self._session = _session()
     self._actor_class = ray.remote(
       num_cpus=cpus_per_worker,
       num_gpus=gpus_per_worker,
@@ -90,6 +102,7 @@ class Pool:
     self._numbers = itertools.count()
     self.workers: list[Worker] = []
     self._num_workers, self._started = num_workers, False
+    self._failed_starts = 0
     self._starting: dict[Any, Worker] = {}  # Its first answer -> worker.
     for _ in range(num_workers):
       self._start()
@@ -101,8 +114,13 @@ class Pool:
     is not waited for otherwise.
 
     Raises:
-      WorkerError: If too few workers start in time.
+      WorkerError: If too few workers start in time, or Ray has ended.
     """
+    if not self.is_connected():
+      raise worker_error.WorkerError(
+        'The Ray of an execution context must run, found one that has ended:'
+        ' call `runtime.set_execution_context` again.'
+      )
     self._welcome(0)
     needed = 1 if self._started else self._num_workers
     deadline = time.monotonic() + _START_SECONDS
@@ -118,51 +136,69 @@ class Pool:
     self._started = True
     return list(self.workers)
 
-  def collect(self, pending: Mapping[Any, Worker]) -> dict[Any, Any]:
-    """Waits for the results of calls.
+  def results(
+    self,
+    pending: Mapping[Any, Worker],
+    follow: Callable[[Any], tuple[Any, Worker] | None],
+  ) -> Iterator[tuple[Any, Any]]:
+    """The results of calls, as they come.
 
     Args:
       pending: Reference to the result -> the worker that was called.
+      follow: Gets each reference when its result is there. Returns None for the
+        result itself, or makes a call that needs it, and returns its reference
+        and worker. A call that is made earlier would wait in the way of others.
 
-    Returns:
-      Reference -> result.
+    Yields:
+      A reference and its result.
 
     Raises:
-      LostWorkersError: If a worker is lost.
-      WorkerError: If a worker ran out of memory.
+      LostWorkersError: If a worker is lost; after the results of the others.
+      WorkerError: If a worker ran out of memory, or cannot make a call.
     """
-    waiting, failed = list(pending), False
+    waiting, reasons = dict(pending), []
+    check_at = time.monotonic() + self._timeout / 2
     while waiting:
-      ready, waiting = ray.wait(
-        waiting, num_returns=len(waiting), timeout=self._timeout / 2
-      )
-      if waiting:
-        asked = {pending[ref] for ref in waiting}
-        silent = self._find_silent(asked)
-        for worker in silent:
-          self._lose(worker, f'no answer in {self._timeout:g} seconds')
-        if silent:
-          # Calls may wait for what a lost worker was to send to others.
-          failed = True
-          waiting = [r for r in waiting if pending[r] not in silent]
-    results = {}
-    for reference, worker in pending.items():
-      try:
-        if worker in self.workers:
-          results[reference] = ray.get(reference)
+      seconds = max(0.0, check_at - time.monotonic())
+      ready, _ = ray.wait(list(waiting), timeout=seconds, fetch_local=False)
+      for reference in ready:
+        worker = waiting.pop(reference)
+        next_call = follow(reference)
+        if next_call is not None:
+          waiting[next_call[0]] = next_call[1]
+          continue
+        try:
+          result = ray.get(reference)
+        except exceptions.RayError as error:
+          reasons.append(sentence(error))
+          self._check(worker, error)
         else:
-          failed = True
-      except exceptions.RayError as error:
-        failed = True
-        self._find_reason(worker, error)
-    if failed:
-      raise LostWorkersError
-    return results
+          yield reference, result
+      if time.monotonic() >= check_at:
+        for worker in self._find_silent(set(waiting.values())):
+          reasons.append(f'no answer in {self._timeout:g} seconds')
+          self._lose(worker, reasons[-1])
+          waiting = {r: w for r, w in waiting.items() if w is not worker}
+        check_at = time.monotonic() + self._timeout / 2
+    if reasons:
+      raise LostWorkersError(reasons[0])
+
+  def forget_program(self, number: int) -> None:
+    """Lets the workers forget a computation when they are called next."""
+    for worker in list(self.workers):
+      if number in worker.programs:
+        worker.programs.discard(number)
+        worker.unused_programs.append(number)
+
+  def is_connected(self) -> bool:
+    """Whether Ray runs, and is the one that has the workers."""
+    return ray.is_initialized() and _session() == self._session
 
   def close(self) -> None:
     """Ends the workers."""
-    for worker in [*self.workers, *self._starting.values()]:
-      ray.kill(worker.actor)
+    if self.is_connected():
+      for worker in [*self.workers, *self._starting.values()]:
+        ray.kill(worker.actor)
     self.workers.clear()
     self._starting.clear()
 
@@ -182,30 +218,41 @@ class Pool:
     for reference in ready:
       worker = self._starting.pop(reference)
       try:
-        worker.node, worker.process = ray.get(reference)
-        self.workers.append(worker)
+        worker.address, worker.process = ray.get(reference)
       except exceptions.RayError as error:
-        # Another one would end likewise.
-        _logger.warning('A worker does not start: %s', _sentence(error))
+        _logger.warning('A worker does not start: %s', sentence(error))
+        self._failed_starts += 1
+        if self._failed_starts < _FAILED_STARTS:
+          self._start()
+      else:
+        self._failed_starts = 0
+        self.workers.append(worker)
 
-  def _find_silent(self, workers) -> set[Worker]:
+  def _find_silent(self, workers: Iterable[Worker]) -> list[Worker]:
     """The workers that do not answer while they work."""
     asked = {worker.actor.ping.remote(): worker for worker in workers}
     _, silent = ray.wait(
       list(asked), num_returns=len(asked), timeout=self._timeout / 2
     )
-    return {asked[reference] for reference in silent}
+    return [asked[reference] for reference in silent]
 
-  def _find_reason(self, worker, error):
-    """Why a call failed: its worker is lost, or what it needs from another."""
-    if 'memory' in str(error) and isinstance(error, exceptions.RayActorError):
+  def _check(self, worker, error):
+    """Finds out why a call failed: perhaps only for the loss of another."""
+    if isinstance(error, exceptions.RayTaskError):
+      if not isinstance(error.cause, exceptions.RayError):
+        raise worker_error.WorkerError(
+          'A worker must be able to make its calls, found'
+          f' {type(error.cause).__name__}: {sentence(error.cause)}'
+        ) from error
+    elif isinstance(error, exceptions.OutOfMemoryError):
       self._lose(worker, 'out of memory')
       raise worker_error.WorkerError(
-        f'A worker must have the memory that its clients need, found that'
-        f' worker {worker.number} ran out of memory: {_sentence(error)}'
+        'Workers must have the memory that their clients need, found that Ray'
+        f' ended {_name(worker)} as the memory there was nearly full; fewer'
+        ' workers or CPUs of each, and smaller clients, need less.'
       ) from error
-    if self._find_silent([worker]) or not self._is_alive(worker):
-      self._lose(worker, _sentence(error))
+    if not self._is_alive(worker):
+      self._lose(worker, sentence(error))
 
   def _is_alive(self, worker) -> bool:
     try:
@@ -219,20 +266,42 @@ class Pool:
       return
     self.workers.remove(worker)
     _logger.warning(
-      'Worker %d is lost, its clients run on other workers: %s',
-      worker.number,
-      reason,
+      'Lost is %s, its clients run on other workers: %s', _name(worker), reason
     )
     with contextlib.suppress(exceptions.RayError):
       ray.kill(worker.actor)
-    if worker.node == self._node:
-      # Ray asks a process to end, which a stopped one does not hear.
-      with contextlib.suppress(ProcessLookupError):
-        os.kill(worker.process, signal.SIGKILL)
     self._start()
 
 
-def _sentence(error: Exception) -> str:
+def _session() -> str:
+  """Distinguishes the Ray that this process is connected to from others."""
+  return ray.get_runtime_context().get_worker_id()
+
+
+def _check_nodes(num_workers, cpus, gpus):
+  """Raises unless the nodes, empty, could have all workers."""
+  fit = 0
+  for node in ray.nodes():
+    if node['Alive']:
+      has = node['Resources']
+      places = has.get('CPU', 0) // cpus
+      if gpus:
+        places = min(places, has.get('GPU', 0) // gpus)
+      fit += int(places)
+  if fit < num_workers:
+    raise worker_error.WorkerError(
+      f'The nodes of Ray must have places for {num_workers} workers of {cpus}'
+      f' CPUs and {gpus:g} GPUs each, found {fit}.'
+    )
+
+
+def _name(worker: Worker) -> str:
+  return (
+    f'worker {worker.number} (process {worker.process} at {worker.address})'
+  )
+
+
+def sentence(error: Exception) -> str:
   """The message of Ray's error in one line."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return ' '.join(lines[:1]) or type(error).__name__
+  return lines[0] if lines else type(error).__name__

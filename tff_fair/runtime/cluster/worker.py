@@ -1,6 +1,8 @@
 """A worker: runs the clients that the driver gives it, as `device` would."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import itertools
 import os
 from typing import Any
 
@@ -39,13 +41,19 @@ class Worker:
     self._clients = local_clients.LocalClients(devices, client_threads)
     self._programs: dict[int, program.Program] = {}
     self._executions: dict[int, _Execution] = {}
+    self._stopped: set[int] = set()
     self._data_sets: dict[int, tf.Tensor] = {}
     self._loaded = loaded_clients.LoadedClients()
 
   @ray.method(concurrency_group='health')
   def ping(self) -> tuple[str, int]:
-    """Answers while the process runs: the id of its node, and its own."""
-    return ray.get_runtime_context().get_node_id(), os.getpid()
+    """Answers while the process runs: the address of its node, and its id."""
+    return ray.util.get_node_ip_address(), os.getpid()
+
+  @ray.method(concurrency_group='health')
+  def stop(self, execution: int) -> None:
+    """Starts no more clients of an execution, whatever runs now."""
+    self._stopped.add(execution)
 
   def run_stage(self, call: messages.StageCall, *large: Any) -> list[Any]:
     """Runs clients, and adds up what they are to add up.
@@ -90,16 +98,17 @@ class Worker:
   def end(self, execution: int) -> None:
     """Forgets an execution."""
     self._executions.pop(execution, None)
-
-  def forget_program(self, number: int) -> None:
-    """Forgets a computation."""
-    self._programs.pop(number, None)
+    self._stopped.discard(execution)
 
   def _run_stage(self, call, large):
     self._receive(call)
     compiled = self._programs[call.program]
     execution = self._executions.setdefault(
-      call.execution, _Execution(self._clients)
+      call.execution,
+      _Execution(
+        self._clients,
+        functools.partial(self._stopped.__contains__, call.execution),
+      ),
     )
     stage = compiled.stages[call.stage]
     execution.stages[call.stage] = stage
@@ -126,6 +135,8 @@ class Worker:
     """Keeps what the worker has not got yet, and drops what is unused."""
     for key in call.unused:
       self._data_sets.pop(key, None)
+    for number in call.unused_programs:
+      self._programs.pop(number, None)
     for key, graph in call.data_sets.items():
       self._data_sets[key] = messages.load_dataset(graph)
     self._loaded.add_loaders(call.loaders)
@@ -155,35 +166,43 @@ class Worker:
         continue
       if isinstance(part, messages.OfStage):
         kept = execution.entries[part.stage]
-        entries = {c: kept[c][part.output] for c in call.clients}
+        columns.append(
+          {
+            client: functools.partial(values.flatten, kept[client][part.output])
+            for client in call.clients
+          }
+        )
       else:
-        entries = {
-          client: self._entry(part.entries[client], value_type.member)
-          for client in call.clients
-        }
-      rows = [values.flatten(entry) for entry in entries.values()]
-      columns += [
-        dict(zip(entries, column, strict=True))
-        for column in zip(*rows, strict=True)
-      ]
+        columns.append(
+          {
+            client: functools.partial(
+              self._load, part.entries[client], value_type.member
+            )
+            for client in call.clients
+          }
+        )
     for step in stage.stage.constants:
       # The same for all: their number does not matter.
       columns += values.columns(scope[step.name], step.block.type_signature, 1)
     execution.run(call.stage, columns, call.clients)
 
-  def _entry(self, message, value_type):
+  def _load(self, message, value_type):
+    """The leaves of a client's entry."""
     if isinstance(message, messages.Reference):
-      return self._loaded(message, value_type)
-    return messages.from_message(
-      message, lambda sent: self._data_sets[sent.key]
+      return values.flatten(self._loaded(message, value_type))
+    return values.flatten(
+      messages.from_message(message, lambda sent: self._data_sets[sent.key])
     )
 
 
 class _Execution:
   """What a worker has of one execution."""
 
-  def __init__(self, clients: local_clients.LocalClients):
+  def __init__(
+    self, clients: local_clients.LocalClients, is_stopped: Callable[[], bool]
+  ):
     self._clients = clients
+    self._is_stopped = is_stopped
     self._devices: dict[int, str] = {}
     self.stages: dict[int, client_stage.ClientStage] = {}
     self.scopes: dict[int, Mapping[str, Any]] = {}
@@ -193,13 +212,30 @@ class _Execution:
   def run(
     self, number: int, columns: Sequence[Any], clients: Sequence[int]
   ) -> None:
-    """Runs a stage for some clients, and keeps their entries."""
+    """Runs a stage for some clients, and keeps their entries.
+
+    Args:
+      number: The number of the stage.
+      columns: The inputs; a client's entry is a function that returns leaves,
+        and is called where the client runs, so that few are loaded at a time.
+      clients: The clients.
+    """
+    stage = self.stages[number]
+
+    def run(parts):
+      if self._is_stopped():
+        raise RuntimeError(
+          'An execution must go on, found one that is stopped.'
+        )
+      leaves = [part() if callable(part) else [part] for part in parts]
+      return stage(list(itertools.chain.from_iterable(leaves)))
+
     new = [client for client in clients if client not in self._devices]
     if new:
       self._devices.update(self._clients.deal(new))
     devices = {client: self._devices[client] for client in clients}
     self.entries.setdefault(number, {}).update(
-      self._clients.run_clients(self.stages[number], columns, devices)
+      self._clients.run_clients(run, columns, devices)
     )
 
   def totals(

@@ -1,0 +1,319 @@
+"""Three workers on two nodes return the bits of `device`, whatever they run."""
+
+import collections
+import gc
+import random
+import time
+
+import numpy as np
+import pytest
+import ray
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.runtime import equivalence
+from tests.runtime import equivalence_test
+from tests.runtime import stock_equivalence_test
+from tests.runtime.cluster import rounds
+from tests.runtime.cluster import two_nodes
+from tff_fair import runtime
+from tff_fair.runtime.cluster import ray_session
+
+pytestmark = pytest.mark.full
+
+_DATA = tff.SequenceType(np.float32)
+_COHORTS = (0, 1, 2, 9, 17, 40)
+# Methods whose rounds differ in structure.
+_METHODS = (
+  'fedaboost',
+  'cffl',
+  'corefed with alignment at clients',
+  'fedakd',
+  'pfed_ck',
+)
+
+
+@pytest.fixture(scope='module', name='nodes')
+def _nodes():
+  with two_nodes.start(num_cpus=2) as nodes:
+    yield nodes
+    ray_session.disconnect()
+
+
+@pytest.fixture(scope='module', name='contexts')
+def _contexts(nodes):
+  return [
+    runtime.create_execution_context('device', client_threads=1),
+    runtime.create_execution_context(
+      'cluster', num_workers=3, address=nodes.address, timeout=20
+    ),
+  ]
+
+
+@pytest.fixture(name='loader')
+def _loader(tmp_path):
+  return rounds.Loader(tmp_path)
+
+
+def _assert_same(computation, arguments, contexts):
+  results = []
+  for context in contexts:
+    with tff.framework.get_context_stack().install(context):
+      results.append(computation(*arguments))
+  rounds.assert_same_bits(*results)
+  return results[0]
+
+
+@pytest.mark.parametrize('name', _METHODS)
+def test_methods(name, contexts):
+  process, data = equivalence_test.build(name)
+  equivalence.assert_same_rounds(process, data, contexts, tolerance=0)
+
+
+@pytest.mark.parametrize('name', stock_equivalence_test.PROCESSES)
+def test_stock_processes(name, contexts):
+  build, make_data = stock_equivalence_test.PROCESSES[name]
+  tf.keras.utils.set_random_seed(0)
+  equivalence.assert_same_rounds(build(), make_data(), contexts, tolerance=0)
+
+
+def test_changing_cohorts(contexts):
+  device, cluster = contexts
+  data = [rounds.data_set(i) for i in range(50)]
+  rng = random.Random(0)
+  for size in (*_COHORTS, *reversed(_COHORTS)):
+    # Workers have some of them, which divides groups.
+    cohort = rng.sample(data, size)
+    rounds.assert_same_bits(
+      rounds.invoke(cluster, cohort), rounds.invoke(device, cohort)
+    )
+
+
+def test_data_are_sent_once_and_dropped_with_the_callers(contexts):
+  device, cluster = contexts
+  size = 100_000
+  data = [
+    tf.data.Dataset.from_tensor_slices(np.full([size], 0.5, np.float32))
+    for _ in range(3)
+  ]
+  start = cluster.bytes_sent
+  first = rounds.invoke(cluster, data)
+  middle = cluster.bytes_sent
+  rounds.assert_same_bits(rounds.invoke(cluster, data[::-1]), first)
+  assert middle - start > 3 * 4 * size > 1000 > cluster.bytes_sent - middle
+  workers = cluster._pool.workers
+  kept = sum(sum(worker.data_sets.values()) for worker in workers)
+  del data
+  gc.collect()
+  rounds.invoke(cluster, [rounds.data_set(i) for i in range(9)])
+  left = sum(sum(worker.data_sets.values()) for worker in workers)
+  assert kept - left > 3 * 4 * size
+
+
+def test_references(contexts, loader):
+  device, cluster = contexts
+  ids = list(range(20))
+  expected = rounds.expected(device, ids)
+  sent = cluster.bytes_sent
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, loader.references(ids)), expected
+  )
+  rounds.assert_same_bits(
+    rounds.invoke(device, loader.references(ids)), expected
+  )
+  # The function, once for each worker, but no data.
+  assert cluster.bytes_sent - sent < 3 * 5000
+  calls = loader.calls()
+  homes = {i: processes[0] for i, processes in calls.items()}
+  assert [len(processes) for processes in calls.values()] == [2] * 20
+  assert len(set(homes.values())) == 3
+  # Again, in another order and with others: the workers have these clients.
+  sent = cluster.bytes_sent
+  later = [*ids[::-1], 20, 21]
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, loader.references(later)),
+    rounds.expected(device, later),
+  )
+  assert cluster.bytes_sent - sent < 100
+  assert sorted(loader.calls()) == [20, 21]
+  # Far too many that are at home at one worker: others load some of them.
+  process = homes[0]
+  same = [i for i in ids if homes[i] == process]
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, loader.references(same)),
+    rounds.expected(device, same),
+  )
+  assert 0 < len(loader.calls()) < len(same)
+
+
+def test_functions_that_load(contexts):
+  device, cluster = contexts
+  lock = __import__('threading').Lock()
+
+  class Unhashable:
+    __hash__ = None
+
+    def __call__(self, client_id):
+      return tf.data.Dataset.from_tensors(np.float32(client_id))
+
+  def refer(load):
+    return [runtime.ClientReference(load, i) for i in range(2)]
+
+  for load in (
+    lambda i: tf.data.Dataset.from_tensors(np.float32(i)),
+    Unhashable(),
+  ):
+    rounds.assert_same_bits(
+      rounds.invoke(cluster, refer(load)), rounds.invoke(device, refer(load))
+    )
+  with pytest.raises(TypeError, match='can be pickled, found <function'):
+    rounds.invoke(cluster, refer(lambda i: lock and rounds.data_set(i)))
+
+
+def test_errors_arrive_once_and_as_they_are(contexts, loader):
+  device, cluster = contexts
+  data = [rounds.data_set(0), tf.data.Dataset.from_tensors(np.float32(1e7))]
+  sentences = []
+  for context in contexts:
+    with pytest.raises(RuntimeError, match=r'^A computation failed: .*too lar'):
+      rounds.invoke(context, data)
+  for context in contexts:
+    for trouble, error in (('raise', LookupError), ('exhaust', RuntimeError)):
+      loader.order(3, trouble)
+      with pytest.raises(error) as found:
+        rounds.invoke(context, loader.references(range(6)))
+      sentences.append(str(found.value))
+      assert len(loader.calls()[3]) == 1
+  assert sentences[:2] == sentences[2:] == [
+    'Client 3 must have data, found none.',
+    'A computation failed: OOM when allocating tensor with shape[9]',
+  ]
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, data[:1]), rounds.invoke(device, data[:1])
+  )
+
+
+def test_data_that_cannot_be_sent_are_refused(contexts):
+  _, cluster = contexts
+  data = tf.data.Dataset.from_generator(
+    lambda: [2.0], output_signature=tf.TensorSpec([], tf.float32)
+  )
+  with pytest.raises(ValueError, match=r'not call Python .* ClientReference'):
+    rounds.invoke(cluster, [data])
+
+
+def test_values_of_all_kinds(contexts):
+  texts = tff.FederatedType(tff.TensorType(np.str_, [None]), tff.CLIENTS)
+  data = tff.FederatedType(_DATA, tff.CLIENTS)
+  server_data = tff.FederatedType(_DATA, tff.SERVER)
+  table = tff.FederatedType(tff.TensorType(np.float64, [None]), tff.SERVER)
+
+  @tff.tensorflow.computation(
+    _DATA, _DATA, tff.TensorType(np.str_, [None]),
+    tff.TensorType(np.float64, [None]),
+  )
+  def work(shared, own, words, numbers):
+    return collections.OrderedDict(
+      text=tf.strings.reduce_join(words),
+      words=tf.concat([words, ['\0']], 0),
+      total=own.concatenate(shared).reduce(0.0, tf.add),
+      large=tf.reduce_sum(numbers),
+      half=tf.cast(tf.reduce_sum(numbers), tf.bfloat16),
+      flag=tf.size(words) > 1,
+    )
+
+  @tff.federated_computation(server_data, table, data, texts)
+  def round_(shared, numbers, own, words):
+    made = tff.federated_map(
+      work,
+      (
+        tff.federated_broadcast(shared),
+        own,
+        words,
+        tff.federated_broadcast(numbers),
+      ),
+    )
+    return made, tff.federated_sum(made.total), numbers, shared
+
+  words = [[b'a', b'\xff\0'], np.array([], object), ['c'], ['d'] * 9]
+  arguments = (
+    tf.data.Dataset.range(5).map(lambda i: tf.cast(i, tf.float32)),
+    np.linspace(0, 1, 100_000),
+    [[float(i)] * i for i in range(4)],
+    [tf.constant(w, tf.string) for w in words],
+  )
+  results = []
+  for context in contexts:
+    with tff.framework.get_context_stack().install(context):
+      *result, data_set = round_(*arguments)
+      results.append([result, list(data_set.as_numpy_iterator())])
+  rounds.assert_same_bits(*results)
+
+
+def test_without_clients(contexts):
+  @tff.tensorflow.computation(np.int32)
+  def double(x):
+    return 2 * x
+
+  @tff.federated_computation
+  def constant():
+    return tff.federated_value(3, tff.SERVER)
+
+  assert _assert_same(double, [4], contexts) == 8
+  assert _assert_same(constant, [], contexts) == 3
+
+
+def test_nothing_is_left_of_many_rounds(contexts):
+  _, cluster = contexts
+  table = tff.FederatedType(tff.TensorType(np.float32, [None]), tff.SERVER)
+
+  @tff.tensorflow.computation(np.float32, tff.TensorType(np.float32, [None]))
+  def add(x, numbers):
+    return x + numbers
+
+  @tff.federated_computation(
+    table, tff.FederatedType(np.float32, tff.CLIENTS)
+  )
+  def round_(numbers, own):
+    return tff.federated_sum(
+      tff.federated_map(add, (own, tff.federated_broadcast(numbers)))
+    )
+
+  numbers = np.zeros([2**20], np.float32)
+  with tff.framework.get_context_stack().install(cluster):
+    for _ in range(20):
+      result = round_(numbers, [1.0, 2.0, 3.0])
+  assert result[0] == 6
+  del result
+  workers = cluster._pool.workers
+  number = max(n for worker in workers for n in worker.programs)
+  states = [ray.get(worker.actor.held.remote()) for worker in workers]
+  assert all(state == ((number in w.programs) and 0, 0) or state[1] == 0
+             for state, w in zip(states, workers, strict=True))
+  del round_
+  gc.collect()
+  assert number not in {n for worker in workers for n in worker.programs}
+  deadline = time.monotonic() + 20
+  total = ray.cluster_resources()['object_store_memory']
+  while ray.available_resources()['object_store_memory'] < total:
+    assert time.monotonic() < deadline
+    time.sleep(0.2)
+
+
+def test_a_node_is_lost(contexts, nodes, loader, caplog):
+  device, cluster = contexts
+  (node,) = nodes.worker_nodes
+  ids = list(range(12))
+  expected = rounds.expected(device, ids)
+  loader.order(0, 'sleep 5')
+  loader.order(11, 'sleep 5')
+  killer = __import__('threading').Timer(2, nodes.remove_node, [node])
+  killer.start()
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, loader.references(ids)), expected
+  )
+  killer.join()
+  assert 'is lost, its clients run on other workers' in caplog.text
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, loader.references(ids)), expected
+  )
