@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import internals
-from tff_fair import worker_process
+from tff_fair.runtime import worker_process
 
 _INTS = tff.FederatedType(np.int32, tff.CLIENTS)
 _SEQUENCE = tff.SequenceType(np.int32)

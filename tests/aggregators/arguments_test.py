@@ -310,3 +310,5 @@ def test_model_weights_and_error_clip():
       aggregators.samme_alpha(0.1, 10, error_clip=bad)
   with pytest.raises(ValueError, match="ties must be one of .* 'random'"):
     aggregators.keep_largest(np.ones(2, np.float32), 1, ties='random')
+  with pytest.raises(TypeError, match='ranked by float32, found float64'):
+    aggregators.keep_largest(np.ones(2), 1)

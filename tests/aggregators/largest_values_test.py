@@ -48,6 +48,19 @@ class TestKeepLargest:
       kept = aggregators.keep_largest(vector, count)
       np.testing.assert_array_equal(kept, expected)
 
+  def test_every_digit_of_the_cut_off_counts(self):
+    # All bits of a magnitude in use, from the smallest normal number to
+    # infinity.
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0x00800000, 0x7F800001, 1000).astype(np.int32)
+    bits[:500] = bits[0] + np.arange(500)  # Differ in the last digits only.
+    vector = bits.view(np.float32) * rng.choice(np.float32([-1, 1]), 1000)
+    order = np.argsort(-np.abs(vector), kind='stable')
+    for count in (1, 250, 500, 750, 1000):
+      for ties in largest_values.TIES:
+        kept = aggregators.keep_largest(vector, count, ties=ties)
+        assert set(np.flatnonzero(kept)) == set(order[:count])
+
   def test_of_each_is_the_same_for_many_counts(self):
     vector = np.float32([1, -3, 3, 0, 1, -1, 2])
     counts = np.int32([-1, 0, 1, 2, 4, 5, 7, 9])

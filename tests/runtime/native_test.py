@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from tff_fair import runtime
-from tff_fair import worker_process
 from tff_fair.runtime import native
+from tff_fair.runtime import worker_process
 
 pytestmark = pytest.mark.full
 

@@ -53,6 +53,54 @@ def test_a_client_twice_in_a_round_is_refused():
 
 
 @pytest.mark.usefixtures('default_runtime')
+def test_each_client_gets_its_row():
+  # As dictionaries and as attributes, in and not in the order of the names.
+  table = collections.OrderedDict(
+    model=ModelWeights(
+      [np.arange(6, dtype=np.float32).reshape(3, 2)],
+      [np.array([10, 20, 30], np.float32)],
+    ),
+    b=np.array([1, 2, 3]),
+    a=np.array([4, 5, 6], np.int32),
+  )
+  table_type = tff.tensorflow.computation(
+    lambda: tf.nest.map_structure(tf.constant, table)
+  ).type_signature.result
+  select = client_table.build_select(table_type)
+
+  @tff.federated_computation(
+    tff.FederatedType(table_type, tff.SERVER),
+    tff.FederatedType(np.int32, tff.CLIENTS),
+  )
+  def rows_of(table, client_ids):
+    return select(table, client_ids)
+
+  found = rows_of(table, [2, 0, 2])
+  row_type = client_table.row_type(table_type)
+  assert rows_of.type_signature.result.member == row_type
+  for row, client_id in zip(found, [2, 0, 2], strict=True):
+    assert isinstance(row['model'], ModelWeights)
+    expected = client_table.read_row(table, client_id)
+    tf.nest.map_structure(np.testing.assert_array_equal, row, expected)
+  assert rows_of(table, []) == []
+
+
+def test_no_table_has_no_rows():
+  nothing = tff.types.to_type(())
+  select = client_table.build_select(nothing)
+
+  @tff.federated_computation(
+    tff.FederatedType(nothing, tff.SERVER),
+    tff.FederatedType(np.int32, tff.CLIENTS),
+  )
+  def rows_of(table, client_ids):
+    return select(table, client_ids)
+
+  assert rows_of.type_signature.result.member == nothing
+  assert client_table.row_type(nothing) == nothing
+
+
+@pytest.mark.usefixtures('default_runtime')
 def test_gather_keeps_structure_and_pairs_values_with_ids():
   value_type = tff.types.to_type(
     collections.OrderedDict(

@@ -290,10 +290,9 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     table = collections.OrderedDict((name, state[name]) for name in rows)
     stored = client_table.write_rows(table, ids, rows)
     present = tf.equal(stored['last_round'], now)
-    participation = tf.tensor_scatter_nd_update(
-      state['participation'],
-      [[now % self._num_clients]],
-      present[tf.newaxis],
+    this_round = tf.equal(tf.range(self._num_clients), now % self._num_clients)
+    participation = client_table.choose_rows(
+      this_round, present, state['participation']
     )
     return collections.OrderedDict(
       round=now, **stored, participation=participation

@@ -17,6 +17,9 @@ from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
 
+# The 31 bits of a float32 that is not negative, as digits from the highest.
+_DIGIT_WIDTHS = (11, 10, 10)
+
 Ties = Literal['index', 'keep']
 TIES = get_args(Ties)
 
@@ -36,33 +39,38 @@ def keep_largest(
   sorted.
 
   Args:
-    vector: `float[d]`, d at least 1; NaN counts as infinite, so that it is
+    vector: `float32[d]`, d at least 1; NaN counts as infinite, so that it is
       kept and the next step can detect it.
     count: int32 scalar; below 0 counts as 0 and above `d` as `d`.
     ties: Which entries to keep if several magnitudes equal the cut-off:
       'index' keeps those of lowest index, so that exactly `count` entries are
       kept; 'keep' keeps all of them, so possibly more than `count`, but nothing
       if `count` is 0.
-    ranking: `float[d]`, ranks the entries by its magnitudes instead of those of
-      `vector`; or None.
+    ranking: `float32[d]`, ranks the entries by its magnitudes instead of those
+      of `vector`; or None.
 
   Returns:
     Like `vector`.
 
   Raises:
+    TypeError: If the entries are ranked by another type.
     ValueError: If `ties` is unknown.
   """
   checks.check_choice('ties', ties, TIES)
   magnitudes = _magnitudes(vector if ranking is None else ranking)
+  if magnitudes.dtype != tf.float32:
+    raise TypeError(
+      f'Entries must be ranked by float32, found {magnitudes.dtype.name}.'
+    )
   count = tf.minimum(count, tf.size(magnitudes))
-  cut_off = tf.raw_ops.NthElement(
-    input=magnitudes, n=tf.maximum(count - 1, 0), reverse=True
+  cut_off = _nth_smallest(
+    magnitudes, tf.size(magnitudes) - tf.maximum(count, 1)
   )
   kept = magnitudes > cut_off
   at_cut_off = tf.equal(magnitudes, cut_off)
   if ties == 'index':
     missing = count - tf.math.count_nonzero(kept, dtype=tf.int32)
-    at_cut_off &= tf.cumsum(tf.cast(at_cut_off, tf.int32)) <= missing
+    at_cut_off = _first(at_cut_off, missing)
   kept = (kept | at_cut_off) & (count > 0)
   return tf.where(kept, vector, tf.zeros_like(vector))
 
@@ -87,7 +95,12 @@ def keep_largest_of_each(
   magnitudes = _magnitudes(vector)
   order = tf.argsort(magnitudes, direction='DESCENDING', stable=True)
   if ties == 'index':
-    kept = tf.math.invert_permutation(order) < counts[:, tf.newaxis]
+    # `invert_permutation` has no kernel for GPUs; float64 is exact here.
+    size = tf.size(order)
+    ranks = tf.math.unsorted_segment_sum(
+      tf.range(tf.cast(size, tf.float64)), order, size
+    )
+    kept = ranks < tf.cast(counts, tf.float64)[:, tf.newaxis]
   else:
     last = tf.gather(order, tf.clip_by_value(counts, 1, tf.size(order)) - 1)
     cut_offs = tf.gather(magnitudes, last)[:, tf.newaxis]
@@ -201,3 +214,48 @@ def _magnitudes(vector) -> tf.Tensor:
   # Comparisons with NaN are false, so it would rank among the smallest.
   infinity = tf.constant(np.inf, magnitudes.dtype)
   return tf.where(tf.math.is_nan(magnitudes), infinity, magnitudes)
+
+
+def _nth_smallest(values: tf.Tensor, n: Any) -> tf.Tensor:
+  """The entry that has `n` entries before it in ascending order.
+
+  Floats that are not negative are in the order of their bits, read as integers.
+  So their digits are found one after the other, from the highest: each digit
+  takes a histogram of the entries that have the same digits before it.
+  `tf.raw_ops.NthElement` would do the same, but has no kernel for GPUs.
+
+  Args:
+    values: `float32[d]`, neither negative nor NaN.
+    n: int32, 0..d-1.
+
+  Returns:
+    float32.
+  """
+  rest = tf.bitcast(values, tf.int32)
+  found, shift = tf.constant(0), sum(_DIGIT_WIDTHS)
+  n = tf.cast(n, tf.int64)  # Arithmetic of int32 is on the host.
+  for width in _DIGIT_WIDTHS:
+    shift -= width
+    # Entries with other digits before this one are beyond the histogram.
+    counts = tf.raw_ops.Bincount(
+      arr=tf.bitwise.right_shift(rest, shift) if shift else rest,
+      size=2**width,
+      weights=tf.zeros([0], tf.int32),
+    )
+    up_to = tf.cast(tf.cumsum(counts), tf.int64)
+    digit = tf.math.count_nonzero(up_to <= n, dtype=tf.int32)
+    n -= tf.gather(up_to - tf.cast(counts, tf.int64), digit)
+    digit = tf.bitwise.left_shift(digit, shift)
+    rest = tf.bitwise.bitwise_xor(rest, digit)
+    found = tf.bitwise.bitwise_or(found, digit)
+  return tf.bitcast(found, tf.float32)
+
+
+def _first(mask: tf.Tensor, number: Any) -> tf.Tensor:
+  """The mask of the first `number` entries of a mask, at least of one."""
+  places = tf.where(mask)[:, 0]
+  last = tf.clip_by_value(number, 1, tf.size(places)) - 1
+  end = tf.gather(places, last) + 1
+  first = tf.concat([mask[:end], tf.zeros_like(mask[end:])], axis=0)
+  first.set_shape(mask.shape)  # `tf.ensure_shape` would copy it to the host.
+  return first

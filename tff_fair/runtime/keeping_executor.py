@@ -4,7 +4,6 @@ A process returns its state and gets it back in the next round. To serialise and
 send it takes seconds if it is large, as with a client table.
 """
 
-import math
 from typing import Any
 import weakref
 
@@ -12,6 +11,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_fair import internals
+from tff_fair.runtime import type_sizes
 
 # To fetch a smaller value separately costs more than to send it again.
 _MIN_BYTES = 2**17
@@ -143,18 +143,8 @@ def _is_large_at_server(value_type) -> bool:
   return (
     isinstance(value_type, tff.FederatedType)
     and value_type.placement is tff.SERVER
-    and _num_bytes(value_type.member) >= _MIN_BYTES
+    and (type_sizes.num_bytes(value_type) or 0) >= _MIN_BYTES
   )
-
-
-def _num_bytes(value_type) -> int:
-  """The size of a type's tensors of known shape."""
-  match value_type:
-    case tff.StructType():
-      return sum(map(_num_bytes, value_type))
-    case tff.TensorType(shape=shape) if shape and None not in shape:
-      return math.prod(shape) * value_type.dtype.itemsize
-  return 0
 
 
 def _leaves(value, value_type) -> list[Any]:

@@ -1,14 +1,26 @@
 """TFF's local C++ worker, which ends with this process."""
 
 import atexit
+import time
 
+import grpc
 import portpicker
 import tensorflow_federated as tff
 
-from tff_fair import worker_process
+from tff_fair.runtime import client_reference
+from tff_fair.runtime import keeping_executor
 from tff_fair.runtime import secure_sums
 from tff_fair.runtime import worker_error
-from tff_fair.runtime import workers
+from tff_fair.runtime import worker_process
+
+_CONNECT_SECONDS = 20
+_POLL_SECONDS = 0.05
+_MESSAGE_BYTES = 2_000_000_000
+_CHANNEL_OPTIONS = [
+  ('grpc.max_message_length', _MESSAGE_BYTES),
+  ('grpc.max_receive_message_length', _MESSAGE_BYTES),
+  ('grpc.max_send_message_length', _MESSAGE_BYTES),
+]
 
 _running: set['_Worker'] = set()
 
@@ -21,10 +33,9 @@ def create_native_context() -> tff.framework.SyncExecutionContext:
 
   Returns:
     A `tff.framework.SyncExecutionContext`. It raises a `WorkerError` if the
-    worker does not start.
+    worker does not start, or is gone.
   """
-  connection = workers.Connection("TFF's worker", _Worker().stub)
-  return connection.create_context(_compile)
+  return _NativeContext(_Worker())
 
 
 def stop_workers() -> None:
@@ -35,6 +46,36 @@ def stop_workers() -> None:
 
 # The worker ends in any case; this waits for it.
 atexit.register(stop_workers)
+
+
+class _NativeContext(tff.framework.SyncExecutionContext):
+  """See `create_native_context`."""
+
+  def __init__(self, worker):
+    def create_executor(cardinalities):
+      executor = keeping_executor.KeepingExecutor(worker.stub())
+      executor.set_cardinalities(
+        {tff.CLIENTS: cardinalities.get(tff.CLIENTS, 0)}
+      )
+      return executor
+
+    super().__init__(
+      tff.framework.ResourceManagingExecutorFactory(create_executor),
+      _compile,
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
+    )
+
+  def invoke(self, comp, arg):
+    """Executes `comp`; see `tff.framework.SyncContext`."""
+    try:
+      return super().invoke(comp, client_reference.load_all(arg))
+    except worker_error.WorkerError:
+      raise
+    except grpc.RpcError as error:
+      # The other lines are the compiled computation.
+      line = error.details().splitlines()[0]
+      raise RuntimeError(f"TFF's worker: {line}") from error
 
 
 def _compile(comp):
@@ -71,4 +112,39 @@ class _Worker:
     except RuntimeError as error:
       raise worker_error.WorkerError(str(error)) from error
     _running.add(self)
-    self._stub = workers.connect(f'localhost:{port}')
+    self._stub = _connect(f'localhost:{port}')
+
+
+def _connect(address) -> tff.framework.RemoteExecutorGrpcStub:
+  """Waits until a worker answers."""
+  channel = grpc.intercept_channel(
+    grpc.insecure_channel(address, _CHANNEL_OPTIONS), _NamedErrors(address)
+  )
+  stub = tff.framework.RemoteExecutorGrpcStub(channel)
+  deadline = time.monotonic() + _CONNECT_SECONDS
+  while not stub.is_ready:
+    if time.monotonic() > deadline:
+      channel.close()
+      raise worker_error.WorkerError(
+        f'The worker at {address} must answer within {_CONNECT_SECONDS}'
+        ' seconds, found no answer.'
+      )
+    time.sleep(_POLL_SECONDS)
+  return stub
+
+
+class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
+  """Adds to gRPC's errors which worker is gone."""
+
+  def __init__(self, address):
+    self._address = address
+
+  def intercept_unary_unary(self, continuation, client_call_details, request):
+    """Sends the request; see `grpc.UnaryUnaryClientInterceptor`."""
+    call = continuation(client_call_details, request)
+    if call.code() == grpc.StatusCode.UNAVAILABLE:
+      raise worker_error.WorkerError(
+        f'The worker at {self._address} must run until the computation ends,'
+        f' found that it is gone ({call.details()}).'
+      )
+    return call

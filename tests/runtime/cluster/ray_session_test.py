@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 import psutil
 import pytest
@@ -191,13 +192,14 @@ def test_a_joined_ray_must_have_the_resources_and_the_versions(
 @pytest.mark.full
 def test_a_ray_of_the_program_is_used_and_left_alone(session):
   ray = session.import_ray()
-  ray.init('local', num_cpus=1, log_to_driver=False, include_dashboard=False)
-  try:
-    session.connect(num_cpus=1)
-    session.disconnect()
-    assert ray.is_initialized()
-  finally:
-    ray.shutdown()
+  with tempfile.TemporaryDirectory(dir='/tmp') as folder:
+    ray.init('local', num_cpus=1, include_dashboard=False, _temp_dir=folder)
+    try:
+      session.connect(num_cpus=1)
+      session.disconnect()
+      assert ray.is_initialized()
+    finally:
+      ray.shutdown()
 
 
 def test_what_cannot_be_joined_is_refused(session):

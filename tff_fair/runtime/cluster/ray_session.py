@@ -42,8 +42,8 @@ until rm -rf "$0"; do sleep 0.1; done
 _STORE_SHARE = 0.3
 _SHARED_MEMORY_SHARE = 0.95
 # What a Ray of one machine does without: the autoscaler, the program that sends
-# logs to the driver, and the dashboard. Each is a Python that
-# imports Ray, more than a second of a core at the start.
+# logs to the driver, and the dashboard. Each is a Python that imports Ray, more
+# than a second of a core at the start.
 _UNUSED_SERVICES = ('start_monitor', 'start_log_monitor', 'start_api_server')
 _LOCAL_SETTINGS = {
   'worker_niceness': 0,  # Ray's is 15: any other program would slow a round.
@@ -255,6 +255,18 @@ def _init(ray, address: str, **options: Any) -> None:
 
 def _check_reachable(ray, address):
   """Raises unless a Ray answers; `ray.init` would try for ten minutes."""
+  from ray._private.authentication import authentication_token_setup
+
+  try:
+    # The next steps would abort this process.
+    authentication_token_setup.ensure_token_if_auth_enabled(
+      create_token_if_missing=False
+    )
+  except ray.exceptions.AuthenticationError as error:
+    raise worker_error.WorkerError(
+      'RAY_AUTH_MODE=token needs a token, found none in RAY_AUTH_TOKEN, in the'
+      ' file of RAY_AUTH_TOKEN_PATH and in ~/.ray/auth_token.'
+    ) from error
   host, _, port = address.rpartition(':')
   try:
     socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
@@ -357,8 +369,9 @@ def _handlers_kept() -> Iterator[None]:
     yield
   finally:
     sys.excepthook = excepthook
-    # Only the main thread can have changed it.
-    if threading.current_thread() is threading.main_thread():
+    # Only the main thread can have changed it. None: it is not Python's.
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main and sigterm is not None:
       signal.signal(signal.SIGTERM, sigterm)
 
 

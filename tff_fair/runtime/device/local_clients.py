@@ -63,16 +63,17 @@ class LocalClients:
       entries = [results[client][i] for client in devices]
       for client in devices:
         results[client][i] = None
-      totals = {
-        (group, group + 1): self.accumulate(
+      totals = {}
+      for group in range(aggregation.num_groups(num_clients)):
+        members = aggregation.members(group, num_clients)
+        total = self.accumulate(
           aggregated,
           functions,
           functions.zero,
-          {c: entries[c] for c in aggregation.members(group, num_clients)},
+          {client: entries[client] for client in members},
           devices,
         )
-        for group in range(aggregation.num_groups(num_clients))
-      }
+        totals[group, group + 1] = self._copy(total, self._devices[0])
       outputs[aggregated.name] = functions.finish(totals, num_clients)
     return outputs
 
@@ -151,17 +152,20 @@ class LocalClients:
 
   def _copy_shared(self, columns, device):
     """The columns with what clients share on one device."""
+    return [
+      values.AllEqual(self._copy(column.value, device))
+      if isinstance(column, values.AllEqual)
+      else column
+      for column in columns
+    ]
+
+  def _copy(self, value, device):
+    """A value on a device; data sets and strings stay on the CPU."""
     if len(self._devices) == 1:
-      return columns  # Everything is there.
+      return value  # It is there.
+    if isinstance(value, tuple):
+      return tuple(self._copy(part, device) for part in value)
+    if not tf.is_tensor(value) or value.dtype in (tf.variant, tf.string):
+      return value
     with tf.device(device):
-      return [
-        values.AllEqual(tf.identity(column.value))
-        if isinstance(column, values.AllEqual) and _can_move(column.value)
-        else column
-        for column in columns
-      ]
-
-
-def _can_move(leaf) -> bool:
-  # Data sets stay on the CPU.
-  return leaf.dtype not in (tf.variant, tf.string)
+      return tf.identity(value)

@@ -12,9 +12,12 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_fair import internals
+from tff_fair.runtime import type_sizes
 from tff_fair.runtime.device import values
 
 Block = tff.framework.ComputationBuildingBlock
+# To send so much to everyone costs less than to wait for the clients' keys.
+_SMALL_BYTES = 2**16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +86,9 @@ def make_plan(
 
   Args:
     block: A block; each of its steps may use earlier ones.
-    select_at_server: Whether a `federated_select` is a step of the server, so
-      that clients need not have what it selects from. Otherwise it is one of
-      the client's steps.
+    select_at_server: Whether a `federated_select` from a large value is a step
+      of the server, so that clients need not have the value. Otherwise it is
+      one of the client's steps.
 
   Returns:
     The plan. Steps keep their order, except that a stage comes after everything
@@ -101,7 +104,7 @@ def make_plan(
       aggregations.add(name)
     # Values that are equal for all clients are computed once.
     elif values.is_different_at_clients(part.type_signature) and not (
-      select_at_server and _is_call(part, internals.FEDERATED_SELECT)
+      select_at_server and _is_large_select(part)
     ):
       at_clients.add(name)
     # A stage has the values of its own steps, but not of its aggregations.
@@ -198,6 +201,14 @@ def _is_call(block: Block, uri: str) -> bool:
     and isinstance(block.function, tff.framework.Intrinsic)
     and block.function.uri == uri
   )
+
+
+def _is_large_select(block: Block) -> bool:
+  """Whether a block selects from a value that is costly to send."""
+  if not _is_call(block, internals.FEDERATED_SELECT):
+    return False
+  size = type_sizes.num_bytes(block.argument.type_signature[2])
+  return size is None or size > _SMALL_BYTES
 
 
 def _find_constants(

@@ -19,8 +19,11 @@ import tensorflow_federated as tff
 
 from tff_fair import internals
 from tff_fair.runtime import client_reference
+from tff_fair.runtime.device import device_array
 
 Struct = tff.structure.Struct
+# The end of the name of the device whose memory NumPy reads.
+_HOST = '/device:CPU:0'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +65,8 @@ class Mirror:
 
   A process's state is returned as arrays and passed back in the next round.
   While the caller holds an array, its tensor stays on its device and is found
-  again instead of converted. Arrays are read-only, so they cannot differ.
+  again instead of converted. Arrays are read-only, so they cannot differ. Those
+  of another device than the CPU are copied to the host when they are read.
   """
 
   def __init__(self):
@@ -77,7 +81,10 @@ class Mirror:
     """The array of a tensor, or its scalar."""
     if tensor.shape.rank == 0 or tensor.dtype == tf.string:
       return tensor.numpy()
-    array = internals.read_only_array(tensor)
+    if tensor.device.endswith(_HOST):
+      array = internals.read_only_array(tensor)
+    else:
+      array = device_array.DeviceArray(tensor)
     self._tensors[id(array)] = tensor
     weakref.finalize(array, self._tensors.pop, id(array), None)
     return array
@@ -292,7 +299,8 @@ def to_python(
   Returns:
     NumPy arrays and scalars, `bytes`, `tf.data.Dataset`s, in the Python
     containers of the type; a list for a value at clients that is not the same
-    for all. Arrays are read-only; passing them back costs no conversion.
+    for all. Arrays are read-only; passing them back costs no conversion. Those
+    on another device than the CPU are `DeviceArray`s.
   """
 
   def convert(value, value_type):

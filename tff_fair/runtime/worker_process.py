@@ -5,9 +5,6 @@ then keeps Python's output open, and a program that reads the output through a
 pipe never returns. Here the worker is the child of a shell that waits on a pipe
 from Python. The pipe closes when Python ends, by return, exception, signal or
 `kill -9`, and the shell then ends the worker.
-
-This module does not import TensorFlow, which a host that only serves does not
-need.
 """
 
 import contextlib
