@@ -212,7 +212,7 @@ def test_data_that_cannot_be_sent_are_refused(contexts):
   data = tf.data.Dataset.from_generator(
     lambda: [2.0], output_signature=tf.TensorSpec([], tf.float32)
   )
-  with pytest.raises(ValueError, match=r'not call Python .* ClientReference'):
+  with pytest.raises(ValueError, match=r'not call Python .*ClientReference'):
     rounds.invoke(cluster, [data])
 
 

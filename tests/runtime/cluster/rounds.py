@@ -146,7 +146,7 @@ def _build_load(folder: str) -> Callable[[int], tf.data.Dataset]:
         raise LookupError(f'Client {client_id} must have data, found none.')
       case ['exhaust']:
         raise tf.errors.ResourceExhaustedError(
-          None, None, 'OOM when allocating tensor with shape[9]\nand more'
+          None, None, 'OOM when allocating tensor with shape[9]'
         )
     return tf.data.Dataset.from_tensor_slices(
       np.random.default_rng(client_id)

@@ -1,0 +1,87 @@
+"""Runs on workers of Ray, stopped in the middle."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from tests.launchers import digits_run
+
+pytestmark = pytest.mark.full
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_ROUNDS = 400
+_START_SECONDS = 120
+
+
+def _arguments(output_dir, **values):
+  values = {
+    **digits_run.SMALL,
+    'rounds': _ROUNDS,
+    'eval_every': 200,
+    'output_dir': output_dir,
+    **values,
+  }
+  return [f'--{name}={value}' for name, value in values.items()]
+
+
+def _on_cluster(output_dir):
+  return _arguments(output_dir, runtime='cluster', num_workers=1)
+
+
+def _start(output_dir, tmp_path):
+  """A run in its 15th round or later; all of its processes."""
+  run = subprocess.Popen(
+    [sys.executable, '-m', 'launchers.train', *_on_cluster(output_dir)],
+    cwd=tmp_path,
+    env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.PIPE,
+    text=True,
+    start_new_session=True,
+  )
+  metrics = output_dir / 'metrics.csv'
+  deadline = time.monotonic() + _START_SECONDS
+  while not metrics.exists() or metrics.read_text().count('\n') < 15:
+    assert run.poll() is None and time.monotonic() < deadline
+    time.sleep(0.02)
+  children = psutil.Process(run.pid).children(recursive=True)
+  assert any('ray::' in ' '.join(child.cmdline()) for child in children)
+  return run, children
+
+
+def _assert_ended(processes):
+  assert not psutil.wait_procs(processes, 20)[1]
+
+
+def test_a_run_is_interrupted_killed_and_resumed(tmp_path):
+  whole, stopped = tmp_path / 'whole', tmp_path / 'stopped'
+  digits_run.main_with(*_arguments(whole))
+  # Ctrl-C goes to all processes of the terminal.
+  run, processes = _start(stopped, tmp_path)
+  start = time.monotonic()
+  os.killpg(run.pid, signal.SIGINT)
+  _, errors = run.communicate(timeout=60)
+  _assert_ended(processes)
+  assert time.monotonic() - start < 20
+  assert 'run the same command again' in errors
+  assert 'Traceback' not in errors
+  # Killed after it was resumed.
+  run, processes = _start(stopped, tmp_path)
+  run.kill()
+  run.communicate()
+  _assert_ended(processes)
+  rows = (stopped / 'metrics.csv').read_text().count('\n') - 1
+  assert rows < _ROUNDS
+  # The rest on another runtime.
+  assert 'resuming after round' in digits_run.main_with(*_arguments(stopped))
+  assert digits_run.tables(stopped) == digits_run.tables(whole)
+  expected = digits_run.variables(whole, _ROUNDS)
+  for name, value in digits_run.variables(stopped, _ROUNDS).items():
+    np.testing.assert_array_equal(value, expected[name])
