@@ -1,8 +1,8 @@
 import importlib
 
-import cloudpickle
 import numpy as np
 import pytest
+from ray import cloudpickle
 import tensorflow as tf
 import tensorflow_federated as tff
 

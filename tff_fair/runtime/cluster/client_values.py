@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 import weakref
 
-import cloudpickle
+from ray import cloudpickle
 import tensorflow as tf
 
 from tff_fair.runtime import client_reference

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import threading
 from typing import Any
 
-import cloudpickle
+from ray import cloudpickle
 import tensorflow as tf
 
 from tff_fair.runtime.cluster import messages

@@ -6,8 +6,8 @@ import itertools
 import os
 from typing import Any
 
-import cloudpickle
 import ray
+from ray import cloudpickle
 import tensorflow as tf
 import tensorflow_federated as tff
 
