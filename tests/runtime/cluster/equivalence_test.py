@@ -281,9 +281,9 @@ def test_without_clients(contexts):
 
 def test_nothing_is_left_of_many_rounds(contexts):
   _, cluster = contexts
-  table = tff.FederatedType(tff.TensorType(np.float32, [None]), tff.SERVER)
+  table = tff.FederatedType(tff.TensorType(np.float32, [2**20]), tff.SERVER)
 
-  @tff.tensorflow.computation(np.float32, tff.TensorType(np.float32, [None]))
+  @tff.tensorflow.computation(np.float32, tff.TensorType(np.float32, [2**20]))
   def add(x, numbers):
     return x + numbers
 

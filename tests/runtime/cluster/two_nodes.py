@@ -37,7 +37,8 @@ def start(num_cpus: int = 1) -> Iterator['ray.cluster_utils.Cluster']:  # noqa: 
         include_dashboard=False,
         _system_config={'worker_niceness': 0, 'enable_worker_prestart': False},
       )
-      cluster.add_node(**node)
+      # Another address, as the program joins a node that has its own.
+      cluster.add_node(**{**node, 'node_ip_address': '127.0.0.2'})
       yield cluster
     finally:
       cluster.shutdown()

@@ -116,11 +116,7 @@ class Pool:
     Raises:
       WorkerError: If too few workers start in time, or Ray has ended.
     """
-    if not self.is_connected():
-      raise worker_error.WorkerError(
-        'The Ray of an execution context must run, found one that has ended:'
-        ' call `runtime.set_execution_context` again.'
-      )
+    self._check_connected()
     self._welcome(0)
     needed = 1 if self._started else self._num_workers
     deadline = time.monotonic() + _START_SECONDS
@@ -194,6 +190,13 @@ class Pool:
     """Whether Ray runs, and is the one that has the workers."""
     return ray.is_initialized() and _session() == self._session
 
+  def _check_connected(self):
+    if not self.is_connected():
+      raise worker_error.WorkerError(
+        'The Ray of an execution context must run, found one that has ended:'
+        ' call `runtime.set_execution_context` again.'
+      )
+
   def close(self) -> None:
     """Ends the workers."""
     if self.is_connected():
@@ -230,6 +233,7 @@ class Pool:
 
   def _find_silent(self, workers: Iterable[Worker]) -> list[Worker]:
     """The workers that do not answer while they work."""
+    self._check_connected()  # Ray would start by itself.
     asked = {worker.actor.ping.remote(): worker for worker in workers}
     _, silent = ray.wait(
       list(asked), num_returns=len(asked), timeout=self._timeout / 2
