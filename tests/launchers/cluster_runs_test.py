@@ -52,7 +52,7 @@ def _start(output_dir, tmp_path):
     assert run.poll() is None and time.monotonic() < deadline
     time.sleep(0.02)
   children = psutil.Process(run.pid).children(recursive=True)
-  assert any('ray::' in ' '.join(child.cmdline()) for child in children)
+  assert len(children) >= 5  # Ray's server, its manager, agents, a worker.
   return run, children
 
 

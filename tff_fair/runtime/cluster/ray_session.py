@@ -237,12 +237,14 @@ def _init(ray, address: str, **options: Any) -> None:
     _quiet(logging.getLogger('ray')),
   ):
     warnings.simplefilter('ignore', FutureWarning)
+    # The node to join is then the one that has this address, not just any.
+    on_loopback = address.partition(':')[0] in ('local', _LOOPBACK)
     try:
       ray.init(
         address,
         log_to_driver=False,
         configure_logging=False,
-        _node_ip_address=_LOOPBACK if address == 'local' else None,
+        _node_ip_address=_LOOPBACK if on_loopback else None,
         **options,
       )
     except Exception as error:
