@@ -35,8 +35,14 @@ def _on_cluster(output_dir):
   return _arguments(output_dir, runtime='cluster', num_workers=1)
 
 
+def _num_lines(file):
+  return file.read_text().count('\n') if file.exists() else 0
+
+
 def _start(output_dir, tmp_path):
-  """A run in its 15th round or later; all of its processes."""
+  """A run that is 15 rounds on from where it was; all of its processes."""
+  metrics = output_dir / 'metrics.csv'
+  end = 15 + _num_lines(metrics)
   run = subprocess.Popen(
     [sys.executable, '-m', 'launchers.train', *_on_cluster(output_dir)],
     cwd=tmp_path,
@@ -46,9 +52,8 @@ def _start(output_dir, tmp_path):
     text=True,
     start_new_session=True,
   )
-  metrics = output_dir / 'metrics.csv'
   deadline = time.monotonic() + _START_SECONDS
-  while not metrics.exists() or metrics.read_text().count('\n') < 15:
+  while _num_lines(metrics) < end:
     assert run.poll() is None and time.monotonic() < deadline
     time.sleep(0.02)
   children = psutil.Process(run.pid).children(recursive=True)
@@ -77,8 +82,7 @@ def test_a_run_is_interrupted_killed_and_resumed(tmp_path):
   run.kill()
   run.communicate()
   _assert_ended(processes)
-  rows = (stopped / 'metrics.csv').read_text().count('\n') - 1
-  assert rows < _ROUNDS
+  assert _num_lines(stopped / 'metrics.csv') < _ROUNDS
   # The rest on another runtime.
   assert 'resuming after round' in digits_run.main_with(*_arguments(stopped))
   assert digits_run.tables(stopped) == digits_run.tables(whole)
