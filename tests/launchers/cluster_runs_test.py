@@ -12,11 +12,12 @@ import psutil
 import pytest
 
 from tests.launchers import digits_run
+from tff_fair.runtime.cluster import ray_session
 
 pytestmark = pytest.mark.full
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_ROUNDS = 400
+_ROUNDS = 200
 _START_SECONDS = 120
 
 
@@ -24,15 +25,15 @@ def _arguments(output_dir, **values):
   values = {
     **digits_run.SMALL,
     'rounds': _ROUNDS,
-    'eval_every': 200,
+    'eval_every': 100,
     'output_dir': output_dir,
     **values,
   }
   return [f'--{name}={value}' for name, value in values.items()]
 
 
-def _on_cluster(output_dir):
-  return _arguments(output_dir, runtime='cluster', num_workers=1)
+def _on_cluster(output_dir, num_workers=1):
+  return _arguments(output_dir, runtime='cluster', num_workers=num_workers)
 
 
 def _num_lines(file):
@@ -83,8 +84,11 @@ def test_a_run_is_interrupted_killed_and_resumed(tmp_path):
   run.communicate()
   _assert_ended(processes)
   assert _num_lines(stopped / 'metrics.csv') < _ROUNDS
-  # The rest on another runtime.
-  assert 'resuming after round' in digits_run.main_with(*_arguments(stopped))
+  try:
+    printed = digits_run.main_with(*_on_cluster(stopped, num_workers=2))
+  finally:
+    ray_session.disconnect()
+  assert 'resuming after round' in printed
   assert digits_run.tables(stopped) == digits_run.tables(whole)
   expected = digits_run.variables(whole, _ROUNDS)
   for name, value in digits_run.variables(stopped, _ROUNDS).items():
