@@ -325,10 +325,10 @@ def test_nothing_is_left_of_many_rounds(contexts):
 
 
 def test_a_node_is_lost(contexts, nodes, loader, caplog):
-  device, cluster = contexts
+  _, cluster = contexts
   (node,) = nodes.worker_nodes
   ids = list(range(12))
-  expected = rounds.expected(device, ids)
+  expected = rounds.invoke(cluster, [rounds.data_set(i) for i in ids])
   loader.order(0, 'sleep 5')
   loader.order(11, 'sleep 5')
   killer = threading.Timer(2, nodes.remove_node, [node])
