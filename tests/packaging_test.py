@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import pathlib
 import sys
+import sysconfig
 
 from packaging import requirements
 from packaging import utils
@@ -153,7 +154,15 @@ def test_gpu_extra_is_pinned_and_apart():
 
 def test_the_environment_has_the_pinned_versions():
   pins = _for_this_python(_parse(_constraint_lines()))
-  installed = {name: importlib.metadata.version(name) for name in pins}
+  # Not by name: once imported, Ray puts a psutil of its own first on the path.
+  packages = importlib.metadata.distributions(
+    path=[sysconfig.get_path('purelib')]
+  )
+  versions = {
+    utils.canonicalize_name(package.name): package.version
+    for package in packages
+  }
+  installed = {name: versions[name] for name in pins}
   assert installed == {name: _version(pin) for name, pin in pins.items()}
 
 
