@@ -194,63 +194,41 @@ class Execution:
   def _run(self, number, num_clients, fetched=(), totals=()):
     """Runs a stage for the clients that have not, and adds up what is asked."""
     owners = [self._worker_of[client] for client in range(num_clients)]
-    new = [
-      client
-      for client in range(num_clients)
-      if self._done[number].get(client) is not owners[client]
-    ]
-    whole, divided = _find_groups(owners) if totals else ({}, [])
+    done = self._done[number]
     to_run = collections.defaultdict(list)
+    for client, worker in enumerate(owners):
+      if done.get(client) is not worker:
+        to_run[worker].append(client)
+    whole, divided = _find_groups(owners) if totals else ({}, [])
     starts = collections.defaultdict(list)
-    for client in new:
-      to_run[owners[client]].append(client)
     for runs in divided:
       starts[runs[0][0]].append(runs)
     end = aggregation.num_groups(num_clients)
     calls: dict[Any, pool_lib.Worker] = {}
-    chains: dict[Any, list[Any]] = {}  # Of groups; what is left of each.
+    chains = _Chains(self._number, number)
     for worker in dict.fromkeys(owners):
       spans = list(aggregation.spans_within(whole.get(worker, ()), end))
-      if not (to_run[worker] or spans or starts[worker]):
-        continue
-      main, *of_starts = self._call(
-        worker,
-        number,
-        num_clients,
-        to_run[worker],
-        spans,
-        [runs[0][1] for runs in starts[worker]],
-      )
-      calls[main] = worker
-      chains.update(zip(of_starts, starts[worker], strict=True))
-    mains = set(calls)
-    calls.update((first, runs[0][0]) for first, runs in chains.items())
-
-    def follow(reference):
-      """Lets the next worker continue a group; Ray sends it the total."""
-      if reference in mains or len(chains[reference]) == 1:
-        return None
-      _, *rest = chains.pop(reference)
-      worker, clients = rest[0]
-      following = worker.actor.continue_group.remote(
-        self._number, number, clients, reference
-      )
-      chains[following] = rest
-      return following, worker
-
+      if to_run[worker] or spans or starts[worker]:
+        members = [runs[0][1] for runs in starts[worker]]
+        main, *firsts = self._call(
+          worker, number, num_clients, to_run[worker], spans, members
+        )
+        calls[main] = worker
+        chains.add(firsts, starts[worker])
     self._running = True
-    for reference, result in self._pool.results(calls, follow):
+    for reference, result in self._pool.results(
+      calls | chains.workers(), chains.follow
+    ):
       if isinstance(result, messages.Failure):
         raise result.error
       self.bytes_received += messages.num_bytes(result)
-      if reference in mains:
+      if reference in calls:
         worker = calls[reference]
-        self._done[number].update((client, worker) for client in to_run[worker])
+        done.update((client, worker) for client in to_run[worker])
         self._receive(result, fetched, totals)
       else:
-        group = chains[reference][0][1][0] // aggregation.GROUP_SIZE
         for own, message in zip(totals, result, strict=True):
-          own[group, group + 1] = messages.from_message(message)
+          own[chains.span(reference)] = messages.from_message(message)
     self._running = False
 
   def _receive(self, result, fetched, totals):
@@ -337,6 +315,54 @@ class Execution:
         leaf = messages.InArgument(len(inputs.large) - 1)
       leaves.append(leaf)
     return messages.Shared(leaves)
+
+
+class _Chains:
+  """Groups that are divided among workers: each adds its clients in turn."""
+
+  def __init__(self, execution: int, stage: int):
+    """Has no groups yet.
+
+    Args:
+      execution: The number of the execution.
+      stage: The number of the stage.
+    """
+    self._execution, self._stage = execution, stage
+    # Reference to a group's total so far -> its last run of clients, and the
+    # runs that are left, each `(worker, clients)`.
+    self._runs: dict[Any, list[Any]] = {}
+
+  def add(self, references: Sequence[Any], groups: Sequence[Any]) -> None:
+    """Adds groups: references to the totals of their first runs, all runs."""
+    self._runs.update(zip(references, groups, strict=True))
+
+  def workers(self) -> dict[Any, pool_lib.Worker]:
+    """Reference -> the worker that was called."""
+    return {reference: runs[0][0] for reference, runs in self._runs.items()}
+
+  def span(self, reference: Any) -> aggregation.Span:
+    """The group of a reference."""
+    group = self._runs[reference][0][1][0] // aggregation.GROUP_SIZE
+    return group, group + 1
+
+  def follow(self, reference: Any) -> tuple[Any, pool_lib.Worker] | None:
+    """Lets the next worker continue a group; Ray sends it the total.
+
+    Args:
+      reference: What a call returned, perhaps not of a group.
+
+    Returns:
+      The reference to the next total, and its worker; None if none is left.
+    """
+    if len(self._runs.get(reference, ())) < 2:
+      return None
+    _, *rest = self._runs.pop(reference)
+    worker, clients = rest[0]
+    following = worker.actor.continue_group.remote(
+      self._execution, self._stage, clients, reference
+    )
+    self._runs[following] = rest
+    return following, worker
 
 
 def _find_groups(owners):
