@@ -52,6 +52,20 @@ def test_a_client_twice_in_a_round_is_refused():
     client_table.write_rows(_table(), np.array([1, 1], np.int32), rows)
 
 
+def _select(table_type):
+  """`<table@SERVER, {id}@CLIENTS> -> {row}@CLIENTS`."""
+  select = client_table.build_select(table_type)
+
+  @tff.federated_computation(
+    tff.FederatedType(table_type, tff.SERVER),
+    tff.FederatedType(np.int32, tff.CLIENTS),
+  )
+  def rows_of(table, client_ids):
+    return select(table, client_ids)
+
+  return rows_of
+
+
 @pytest.mark.usefixtures('default_runtime')
 def test_each_client_gets_its_row():
   # As dictionaries and as attributes, in and not in the order of the names.
@@ -66,14 +80,7 @@ def test_each_client_gets_its_row():
   table_type = tff.tensorflow.computation(
     lambda: tf.nest.map_structure(tf.constant, table)
   ).type_signature.result
-  select = client_table.build_select(table_type)
-
-  @tff.federated_computation(
-    tff.FederatedType(table_type, tff.SERVER),
-    tff.FederatedType(np.int32, tff.CLIENTS),
-  )
-  def rows_of(table, client_ids):
-    return select(table, client_ids)
+  rows_of = _select(table_type)
 
   found = rows_of(table, [2, 0, 2])
   row_type = client_table.row_type(table_type)
@@ -87,14 +94,7 @@ def test_each_client_gets_its_row():
 
 def test_no_table_has_no_rows():
   nothing = tff.types.to_type(())
-  select = client_table.build_select(nothing)
-
-  @tff.federated_computation(
-    tff.FederatedType(nothing, tff.SERVER),
-    tff.FederatedType(np.int32, tff.CLIENTS),
-  )
-  def rows_of(table, client_ids):
-    return select(table, client_ids)
+  rows_of = _select(nothing)
 
   assert rows_of.type_signature.result.member == nothing
   assert client_table.row_type(nothing) == nothing

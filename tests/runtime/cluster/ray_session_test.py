@@ -99,16 +99,18 @@ def _check_gone(processes, folder):
   assert not folder.exists()
 
 
-def _others_on(processes):
-  """Where processes listen, loopback aside."""
-  listening = [
-    connection.laddr.ip
+def _children():
+  return set(psutil.Process().children(recursive=True))
+
+
+def _listening(processes):
+  """The addresses and ports on which processes listen."""
+  return {
+    tuple(connection.laddr)
     for process in processes
     for connection in process.net_connections('tcp')
     if connection.status == psutil.CONN_LISTEN
-  ]
-  assert listening
-  return {ip for ip in listening if ip not in ('127.0.0.1', '::ffff:127.0.0.1')}
+  }
 
 
 @pytest.mark.full
@@ -119,6 +121,9 @@ def test_a_started_ray_has_what_was_asked_on_loopback_and_leaves_nothing(
   long.mkdir()
   monkeypatch.setattr('tempfile.tempdir', str(long))
   before = signal.getsignal(signal.SIGTERM), sys.excepthook
+  # Another test's runtime may run in this process.
+  children = _children()
+  listening = _listening([psutil.Process()])
   ray = session.import_ray()
   session.connect(num_cpus=3)
   found = ray.cluster_resources()
@@ -126,8 +131,9 @@ def test_a_started_ray_has_what_was_asked_on_loopback_and_leaves_nothing(
   assert (signal.getsignal(signal.SIGTERM), sys.excepthook) == before
   folder = pathlib.Path(ray.nodes()[0]['RayletSocketName']).parents[2]
   assert folder.exists()
-  started = psutil.Process().children(recursive=True)
-  assert not _others_on([psutil.Process(), *started])
+  started = _children() - children
+  ips = {ip for ip, _ in _listening([psutil.Process(), *started]) - listening}
+  assert ips and ips <= {'127.0.0.1', '::ffff:127.0.0.1'}
   session.disconnect()
   session.disconnect()
   assert not ray.is_initialized()

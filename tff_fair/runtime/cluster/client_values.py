@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 import weakref
 
+import numpy as np
 from ray import cloudpickle
 import tensorflow as tf
 
@@ -37,6 +38,8 @@ class ClientValues:
     self._numbers = itertools.count()
     self._data_sets: dict[int, int] = {}  # By the `id` of the data set.
     self._sizes: dict[int, int] = {}
+    # Graphs from which sizes were taken, until they are sent.
+    self._graphs: dict[int, np.ndarray] = {}
     # Function, or its `id` if it has no hash -> the function, its number.
     self._loaders: dict[Any, tuple[Callable[[Any], Any], int]] = {}
     self._homes: collections.OrderedDict[Hashable, pool_lib.Worker] = (
@@ -107,7 +110,10 @@ class ClientValues:
       key = self._data_set(dataset)
       size = worker.data_sets.pop(key, None)
       if size is None:
-        graph = messages.serialize_dataset(dataset)
+        # Another worker gets it anew: kept, it would be a second copy here.
+        graph = self._graphs.pop(key, None)
+        if graph is None:
+          graph = messages.serialize_dataset(dataset)
         call.data_sets[key] = graph
         size = graph.nbytes
       worker.data_sets[key] = size  # The last one was used last.
@@ -154,9 +160,8 @@ class ClientValues:
     key = self._data_sets.get(id(dataset))
     if key is None:
       key = next(self._numbers)
-      # Its graph is made again for each worker that gets it: kept, it would be
-      # a second copy of all data here.
-      self._sizes[key] = messages.serialize_dataset(dataset).nbytes
+      self._graphs[key] = graph = messages.serialize_dataset(dataset)
+      self._sizes[key] = graph.nbytes
       self._data_sets[id(dataset)] = key
       forget = weakref.finalize(dataset, self._forget, id(dataset), key)
       forget.atexit = False
@@ -165,6 +170,7 @@ class ClientValues:
   def _forget(self, identity, key):
     self._data_sets.pop(identity, None)
     self._sizes.pop(key, None)
+    self._graphs.pop(key, None)
 
 
 def _kept_parts(

@@ -11,7 +11,7 @@ from ray import exceptions
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import internals
+from tff_fair.runtime import failed_computation
 from tff_fair.runtime import per_computation
 from tff_fair.runtime import worker_error
 from tff_fair.runtime.cluster import client_values
@@ -77,9 +77,7 @@ class ClusterContext(tff.framework.SyncContext):
           result, comp.type_signature.result, num_clients, self._mirror
         )
     except tf.errors.OpError as error:
-      raise RuntimeError(
-        f'A computation failed: {internals.error_line(error)}'
-      ) from error
+      raise failed_computation.one_line(error) from error
     except exceptions.RayError as error:
       raise worker_error.WorkerError(
         f'Ray must run, found: {pool_lib.sentence(error)}'

@@ -6,7 +6,6 @@ memory without a copy.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -239,7 +238,8 @@ def from_message(
   if isinstance(message, tuple):
     return tuple(from_message(part, sent_dataset) for part in message)
   if isinstance(message, Selection):
-    return _load_selection(message)
+    # Not empty, since the keys are not.
+    return values.concatenate([tuple(e) for e in message.elements])
   if isinstance(message, DataSet):
     return load_dataset(message.graph)
   if isinstance(message, SentDataSet):
@@ -251,15 +251,6 @@ def load_dataset(graph: np.ndarray) -> tf.Tensor:
   """The variant tensor of a data set from its graph."""
   with tf.device('CPU:0'):
     return tf.raw_ops.DatasetFromGraph(graph_def=graph.tobytes())
-
-
-def _load_selection(message):
-  """The data set of a selection, which is not empty, since keys are not."""
-  with tf.device('CPU:0'):
-    return functools.reduce(
-      tf.data.Dataset.concatenate,
-      (tf.data.Dataset.from_tensors(tuple(e)) for e in message.elements),
-    )
 
 
 def num_bytes(message: Any) -> int:

@@ -11,7 +11,7 @@ from ray import cloudpickle
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import internals
+from tff_fair.runtime import failed_computation
 from tff_fair.runtime.cluster import loaded_clients
 from tff_fair.runtime.cluster import messages
 from tff_fair.runtime.device import aggregation
@@ -305,7 +305,7 @@ def _leaves(part, large) -> list[Any]:
 def _as_sent(error: Exception) -> Exception:
   """An error that can be sent, and whose message is one line."""
   if isinstance(error, tf.errors.OpError):
-    return RuntimeError(f'A computation failed: {internals.error_line(error)}')
+    return failed_computation.one_line(error)
   try:
     cloudpickle.loads(cloudpickle.dumps(error))
   except Exception:

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import internals
+from tff_fair.runtime import failed_computation
 from tff_fair.runtime import per_computation
 from tff_fair.runtime.device import local_clients
 from tff_fair.runtime.device import placement
@@ -77,6 +77,4 @@ class _DeviceContext(tff.framework.SyncContext):
           result, comp.type_signature.result, num_clients, self._mirror
         )
     except tf.errors.OpError as error:
-      raise RuntimeError(
-        f'A computation failed: {internals.error_line(error)}'
-      ) from error
+      raise failed_computation.one_line(error) from error

@@ -204,11 +204,13 @@ def to_dataset(
   """A data set of values."""
   if not elements:
     return to_dataset([_zeros(element_type)], element_type).take(0)
+  return concatenate([_nest(element, element_type) for element in elements])
+
+
+def concatenate(elements: Sequence[Any]) -> tf.data.Dataset:
+  """A data set of one or more elements, in the structure of `tf.nest`."""
   with tf.device('/device:CPU:0'):
-    datasets = [
-      tf.data.Dataset.from_tensors(_nest(element, element_type))
-      for element in elements
-    ]
+    datasets = map(tf.data.Dataset.from_tensors, elements)
     return functools.reduce(tf.data.Dataset.concatenate, datasets)
 
 

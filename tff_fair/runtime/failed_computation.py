@@ -1,0 +1,14 @@
+"""The error of a computation that fails in TensorFlow."""
+
+import tensorflow as tf
+
+from tff_fair import internals
+
+
+def one_line(error: tf.errors.OpError) -> RuntimeError:
+  """The error that a runtime raises, whose message is one line.
+
+  Args:
+    error: TensorFlow's, whose message also lists graph nodes.
+  """
+  return RuntimeError(f'A computation failed: {internals.error_line(error)}')
