@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from launchers import interrupts
+from tff_fair.launchers import interrupts
 
 # What Python sets there while it looks for the program of `python -m`.
 if sys.argv[0] == '-m':

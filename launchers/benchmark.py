@@ -45,8 +45,8 @@ import pathlib
 
 from absl import flags
 
-from launchers import cli
-from launchers.options import settings
+from tff_fair.launchers import cli
+from tff_fair.launchers.options import settings
 
 # Workload -> function of `launchers.timing.workloads`, by name, so that --help
 # need not import TensorFlow.
@@ -188,7 +188,7 @@ def _names(flag_values, flag, known) -> list[str]:
 
 
 def _time_starts(implementations, options, output_dir):
-  from launchers.timing import startup
+  from tff_fair.launchers.timing import startup
 
   with cli.one_sentence_errors(startup.StartError):
     table = startup.time_starts(implementations, options)
@@ -198,9 +198,9 @@ def _time_starts(implementations, options, output_dir):
 
 
 def _time_workloads(chosen, implementations, options, rounds, output_dir):
-  from launchers.timing import round_times
-  from launchers.timing import workloads
   from tff_fair import runtime
+  from tff_fair.launchers.timing import round_times
+  from tff_fair.launchers.timing import workloads
 
   with cli.one_sentence_errors(
     runtime.WorkerError,

@@ -17,7 +17,7 @@ from typing import NoReturn
 from absl import app
 from absl import flags
 
-from launchers import interrupts
+from tff_fair.launchers import interrupts
 
 RESUMABLE = 'interrupted; run the same command again to resume.'
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from absl import flags
 
-from launchers import cli
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
+from tff_fair.launchers import cli
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
 
 _PCA_DIM = 10
 # The records of the task 'ehr' have no principal components.
@@ -74,7 +74,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.check_data_dir(settings['data_dir'])
     settings_lib.make_writable(output_dir)
   cli.prepare_for_tensorflow()
-  from launchers.runs import training
+  from tff_fair.launchers.runs import training
 
   with cli.one_sentence_errors(
     *training.USER_ERRORS, interrupted='interrupted; no report was written.'
@@ -107,8 +107,8 @@ def _draws_by_weights(settings: Mapping[str, Any]) -> bool:
 
 
 def _measure(task, settings, pca_dim) -> list[dict[str, float]]:
-  from launchers.runs import training
-  from tasks import shift_divergences
+  from tff_fair.launchers.runs import training
+  from tff_fair.tasks import shift_divergences
 
   options = {
     argument: settings[flag]
@@ -132,9 +132,9 @@ def _write(rows, arguments, pca_dim, output_dir) -> None:
   """Writes the files and prints the report."""
   import pandas as pd
 
-  from launchers.pages import shift_report
-  from launchers.plots import shift_plots
-  from launchers.runs import run_files
+  from tff_fair.launchers.pages import shift_report
+  from tff_fair.launchers.plots import shift_plots
+  from tff_fair.launchers.runs import run_files
 
   frame = pd.DataFrame(rows)
   text = shift_report.render(frame, arguments, pca_dim)

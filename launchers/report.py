@@ -14,10 +14,10 @@ import pathlib
 from absl import flags
 import jinja2
 
-from launchers import cli
-from launchers.pages import report_figures
-from launchers.pages import report_runs
-from launchers.pages import report_tables
+from tff_fair.launchers import cli
+from tff_fair.launchers.pages import report_figures
+from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers.pages import report_tables
 
 _FILE = 'report.html'
 _TEMPLATE = 'report_template.html'

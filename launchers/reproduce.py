@@ -13,14 +13,14 @@ import time
 
 from absl import flags
 
-from launchers import cli
-from launchers.options import settings as settings_lib
-from launchers.runs import run_claim
-from launchers.tables import definitions
-from launchers.tables import published
-from launchers.tables import table_metrics
-from launchers.tables import table_runs
-import tasks
+from tff_fair import tasks
+from tff_fair.launchers import cli
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
+from tff_fair.launchers.tables import table_metrics
+from tff_fair.launchers.tables import table_runs
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -127,7 +127,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.make_writable(output_dir)
   numbers = published.read()
   cli.prepare_for_tensorflow()
-  from launchers.runs import training
+  from tff_fair.launchers.runs import training
 
   with cli.one_sentence_errors(
     settings_lib.SettingsError, *training.USER_ERRORS
@@ -225,7 +225,7 @@ def _scale(flag_values) -> float:
 
 def _try_data(runs) -> None:
   """Builds the task of each preset once, so that missing files show at once."""
-  from launchers.runs import training
+  from tff_fair.launchers.runs import training
 
   for run in {run.preset: run for run in runs}.values():
     try:
@@ -265,7 +265,7 @@ def _train_all(runs, left) -> None:
 def _train(run, count_rounds) -> None:
   import tensorflow as tf
 
-  from launchers.runs import training
+  from tff_fair.launchers.runs import training
 
   tf.keras.backend.clear_session()  # Frees the previous run.
   with run_claim.claim(run.output_dir):
@@ -277,8 +277,8 @@ def _train(run, count_rounds) -> None:
 
 def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   """Writes the table and its plots, and prints the table."""
-  from launchers.tables import table_plots
-  from launchers.tables import table_report
+  from tff_fair.launchers.tables import table_plots
+  from tff_fair.launchers.tables import table_report
 
   written = [
     table_report.build_row(

@@ -15,11 +15,11 @@ from typing import Any
 
 from absl import flags
 
-from launchers import cli
-from launchers.options import help_text
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import run_claim
+from tff_fair.launchers import cli
+from tff_fair.launchers.options import help_text
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import run_claim
 
 # Shown while training, and after it.
 _HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
@@ -62,11 +62,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
 def _print_requirements(settings, notes) -> None:
   """Prints what a run needs, without training or writing anything."""
   cli.prepare_for_tensorflow()
-  from launchers.runs import data_description
-  from launchers.runs import requirements
-  from launchers.runs import requirements_table
-  from launchers.runs import training
   from tff_fair import runtime
+  from tff_fair.launchers.runs import data_description
+  from tff_fair.launchers.runs import requirements
+  from tff_fair.launchers.runs import requirements_table
+  from tff_fair.launchers.runs import training
 
   # TFF's default context, if it is never used, prints an exception at exit.
   runtime.set_execution_context('native')
@@ -86,8 +86,8 @@ def _print_requirements(settings, notes) -> None:
 def _run(settings, output_dir, text) -> None:
   """Trains, and writes the results."""
   cli.prepare_for_tensorflow()
-  from launchers.plots import all_plots
-  from launchers.runs import training
+  from tff_fair.launchers.plots import all_plots
+  from tff_fair.launchers.runs import training
 
   with cli.one_sentence_errors(*training.USER_ERRORS):
     run = training.Run(settings, output_dir, text)
@@ -108,7 +108,7 @@ def _train(run, settings, output_dir) -> None:
   """Trains with a progress bar, if the output is a terminal."""
   import tqdm
 
-  from launchers.runs import data_description
+  from tff_fair.launchers.runs import data_description
 
   print(
     f'{settings["algorithm"]} on {data_description.describe(settings)}:'

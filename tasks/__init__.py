@@ -1,23 +1,23 @@
 """Data sets divided over clients, with the models that learn them."""
 
-from tasks.amounts import stated_amounts
-from tasks.options import TaskOptions
-from tasks.registry import PARTITION_NAMES
-from tasks.registry import TASK_NAMES
-from tasks.registry import build_task
-from tasks.registry import get_data_set
-from tasks.registry import is_synthetic
-from tasks.registry import unused_options
-from tasks.rules import MODEL_NAMES
-from tasks.rules import SPLIT_NAMES
-from tasks.rules import DataSet
-from tasks.sources import DataDamagedError
-from tasks.sources import DataDiffersError
-from tasks.sources import DataNotFoundError
-from tasks.sources import check_data_dir
-from tasks.task import ClientExamples
-from tasks.task import Examples
-from tasks.task import Task
+from tff_fair.tasks.amounts import stated_amounts
+from tff_fair.tasks.options import TaskOptions
+from tff_fair.tasks.registry import PARTITION_NAMES
+from tff_fair.tasks.registry import TASK_NAMES
+from tff_fair.tasks.registry import build_task
+from tff_fair.tasks.registry import get_data_set
+from tff_fair.tasks.registry import is_synthetic
+from tff_fair.tasks.registry import unused_options
+from tff_fair.tasks.rules import MODEL_NAMES
+from tff_fair.tasks.rules import SPLIT_NAMES
+from tff_fair.tasks.rules import DataSet
+from tff_fair.tasks.sources import DataDamagedError
+from tff_fair.tasks.sources import DataDiffersError
+from tff_fair.tasks.sources import DataNotFoundError
+from tff_fair.tasks.sources import check_data_dir
+from tff_fair.tasks.task import ClientExamples
+from tff_fair.tasks.task import Examples
+from tff_fair.tasks.task import Task
 
 __all__ = [
   'MODEL_NAMES',

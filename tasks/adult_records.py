@@ -12,8 +12,8 @@ import os
 import numpy as np
 import pandas as pd
 
-from tasks import sources
-from tasks import task
+from tff_fair.tasks import sources
+from tff_fair.tasks import task
 
 # The columns in the order of the file: the documented values of a categorical
 # column, None for a number. A missing value is a category.

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from tasks import task as task_lib
 from tff_fair import checks
+from tff_fair.tasks import task as task_lib
 
 # Scenario -> the amount of a client, from its labels, and the one that free
 # riders state, from those of the others.

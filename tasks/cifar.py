@@ -12,7 +12,7 @@ import tarfile
 
 import numpy as np
 
-from tasks import sources
+from tff_fair.tasks import sources
 
 
 def download(

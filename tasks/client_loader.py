@@ -8,15 +8,15 @@ import zlib
 
 import numpy as np
 
-from tasks import sources
-from tasks import splits as splits_lib
+from tff_fair.tasks import sources
+from tff_fair.tasks import splits as splits_lib
 
 if TYPE_CHECKING:
   import collections
 
   import tensorflow as tf
 
-  from tasks import task
+  from tff_fair.tasks import task
 
 # A task is built once in a process, whichever thread needs it first.
 _BUILDING = threading.Lock()

@@ -11,9 +11,9 @@ import warnings
 
 import numpy as np
 
-from tasks import partitions
-from tasks import streams
 from tff_fair import checks
+from tff_fair.tasks import partitions
+from tff_fair.tasks import streams
 
 SIZES = ('equal', 'zipf')
 WEIGHTS = ('density', 'ratio')

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tasks import sources
+from tff_fair.tasks import sources
 
 # Malignant neoplasm of pancreas: ICD-10 C25, C25.0-4, C25.7-9 and ICD-9 157,
 # 157.0-4, 157.8, 157.9.

@@ -21,8 +21,8 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from tasks import streams
 from tff_fair import checks
+from tff_fair.tasks import streams
 
 STATES_PATH = pathlib.Path(__file__).with_name('ehr_states.csv')
 

@@ -13,7 +13,7 @@ import zlib
 
 import numpy as np
 
-from tasks import sources
+from tff_fair.tasks import sources
 
 _FILE_NAMES = {
   'x_train': 'train-images-idx3-ubyte.gz',

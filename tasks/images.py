@@ -14,12 +14,12 @@ import zlib
 
 import numpy as np
 
-from tasks import idx
-from tasks import options as options_lib
-from tasks import pooled
-from tasks import rules
-from tasks import sources
-from tasks import task
+from tff_fair.tasks import idx
+from tff_fair.tasks import options as options_lib
+from tff_fair.tasks import pooled
+from tff_fair.tasks import rules
+from tff_fair.tasks import sources
+from tff_fair.tasks import task
 
 _KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 _Arrays = dict[str, np.ndarray]

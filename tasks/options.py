@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from tasks import covariate_shift
-from tasks import partitions
-from tasks import rules
 from tff_fair import checks
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import partitions
+from tff_fair.tasks import rules
 
 # Each has a row in every table of the clients.
 _MAX_FREE_RIDERS = 10_000

@@ -10,8 +10,8 @@ import bisect
 
 import numpy as np
 
-from tasks import sizes
 from tff_fair import checks
+from tff_fair.tasks import sizes
 
 _MAX_REDRAWS = 100
 

@@ -4,13 +4,13 @@ import functools
 
 import numpy as np
 
-from tasks import covariate_shift
-from tasks import options as options_lib
-from tasks import partitions
-from tasks import splits
-from tasks import streams
-from tasks import task
 from tff_fair import checks
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import options as options_lib
+from tff_fair.tasks import partitions
+from tff_fair.tasks import splits
+from tff_fair.tasks import streams
+from tff_fair.tasks import task
 
 
 def build(

@@ -8,12 +8,12 @@ import os
 import pkgutil
 from typing import Any
 
-from tasks import data_sets
-from tasks import options
-from tasks import rules
-from tasks import sources
-from tasks import task
 from tff_fair import checks
+from tff_fair.tasks import data_sets
+from tff_fair.tasks import options
+from tff_fair.tasks import rules
+from tff_fair.tasks import sources
+from tff_fair.tasks import task
 
 TASK_NAMES = tuple(
   sorted(module.name for module in pkgutil.iter_modules(data_sets.__path__))

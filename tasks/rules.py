@@ -11,8 +11,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-  from tasks import options
-  from tasks import task
+  from tff_fair.tasks import options
+  from tff_fair.tasks import task
 
 # Partitions that deal a pool of examples to the clients.
 POOL_PARTITIONS = (

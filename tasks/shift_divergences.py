@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from tasks import covariate_shift
-from tasks import pooled
-from tasks import streams
-from tasks import task as task_lib
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import pooled
+from tff_fair.tasks import streams
+from tff_fair.tasks import task as task_lib
 
 # The columns, in order.
 COLUMNS = (

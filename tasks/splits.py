@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks import streams
 from tff_fair import checks
+from tff_fair.tasks import streams
 
 
 class Split(NamedTuple):

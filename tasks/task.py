@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tasks import client_loader
-from tasks import splits as splits_lib
 from tff_fair import checks
+from tff_fair.tasks import client_loader
+from tff_fair.tasks import splits as splits_lib
 
 if TYPE_CHECKING:
   import tensorflow as tf

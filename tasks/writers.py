@@ -15,8 +15,8 @@ import sqlite3
 import numpy as np
 import tensorflow as tf
 
-from tasks import sources
-from tasks import task
+from tff_fair.tasks import sources
+from tff_fair.tasks import task
 
 _SPLIT_NAMES = ('all_train', 'all_test')
 _FEATURES = {

@@ -12,12 +12,12 @@ from absl import flags
 from matplotlib import mathtext
 import pytest
 
-from launchers.options import methods
-from launchers.options import presets
-from launchers.options import settings
-from launchers.options import train_flags
-from launchers.tables import definitions
 from tff_fair import aggregators
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import settings
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.tables import definitions
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = 'README.md'

@@ -7,10 +7,10 @@ import textwrap
 from absl import app
 from absl import flags
 
-from launchers.options import flag_types
-from launchers.options import methods
-from launchers.options import run_flags
-from launchers.options.methods import entry
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options.methods import entry
 
 
 class _HelpFlag(app.HelpFlag):

@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from launchers.options import flag_types
-from launchers.options import methods
-from launchers.options import presets
-from launchers.options.methods import entry
-import tasks
-from tasks import covariate_shift
-from tasks import partitions
+from tff_fair import tasks
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options.methods import entry
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import partitions
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
 RUNTIMES = ('device', 'native', 'cluster')

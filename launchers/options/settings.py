@@ -9,13 +9,13 @@ from typing import Any
 
 from absl import flags
 
-from launchers.options import flag_types
-from launchers.options import methods
-from launchers.options import presets
-from launchers.options import run_flags
-from launchers.options.methods import entry
-import tasks
 from tff_fair import checks
+from tff_fair import tasks
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options.methods import entry
 
 FLAGS_FILE = 'flags.txt'
 
@@ -226,7 +226,7 @@ def check_finished(directories: list[str]) -> None:
         ' found no summary.json in it.'
       )
     # Takes a second to import; what plots read is known there.
-    from launchers.plots import all_plots
+    from tff_fair.launchers.plots import all_plots
 
     try:
       all_plots.check_files(directory)

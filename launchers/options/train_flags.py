@@ -9,9 +9,9 @@ import dataclasses
 
 from absl import flags
 
-from launchers.options import flag_types
-from launchers.options import methods
-from launchers.options import run_flags
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
 
 
 def _merge_all() -> dict[str, flag_types.Flag]:

@@ -14,12 +14,12 @@ import re
 import sys
 from typing import Any
 
-from launchers.options import methods
-from launchers.options import run_flags
-from launchers.options.methods import entry
 from tff_fair import algorithms
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options.methods import entry
 
-FOLDER = pathlib.Path(__file__).parents[2] / 'docs' / 'methods'
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'methods'
 
 _BLOCK = re.compile(
   r'(<!-- (options|own options|shared options|overview)(?: of (\w+))? -->\n)'

@@ -16,12 +16,12 @@ from matplotlib import ticker
 import numpy as np
 import pandas as pd
 
-from launchers.pages import report_runs
-from launchers.plots import client_plots
-from launchers.plots import distance_plots
-from launchers.plots import plot_parts
-from launchers.plots import run_plots
-from launchers.runs import distances
+from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.plots import run_plots
+from tff_fair.launchers.runs import distances
 
 # In inches of 72 units; on a phone a unit is about a point.
 _WIDTH, _HEIGHT, _ROW_HEIGHT = 4.7, 3.1, 0.85

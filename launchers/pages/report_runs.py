@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import data_description
-from launchers.runs import distances
-from launchers.runs import round_metrics
-from launchers.runs import run_files
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import data_description
+from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import round_metrics
+from tff_fair.launchers.runs import run_files
 
 _REQUIRED_FLAGS = ('algorithm', 'rounds', 'task')
 _PRESET = '# Preset: '

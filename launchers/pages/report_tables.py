@@ -11,11 +11,11 @@ import shlex
 import numpy as np
 import pandas as pd
 
-from launchers.options import settings as settings_lib
-from launchers.pages import report_runs
-from launchers.runs import distances
-from launchers.runs import round_metrics
 from tff_fair import fairness
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import round_metrics
 
 MISSING = '–'
 DROPPED = 'Dropped clients and updates'

@@ -5,9 +5,9 @@ import json
 import os
 import pathlib
 
-from launchers.plots import client_plots
-from launchers.plots import distance_plots
-from launchers.plots import run_plots
+from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import run_plots
 
 
 def write(

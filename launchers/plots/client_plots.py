@@ -15,8 +15,8 @@ from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
-from launchers.plots import plot_parts
-from launchers.runs import run_files
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import run_files
 
 # For more clients than colours. The lightest colours are hard to see.
 _COLOR_MAP = matplotlib.colormaps['viridis'].resampled(256)

@@ -9,10 +9,10 @@ from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
 import pandas as pd
 
-from launchers.plots import plot_parts
-from launchers.plots import run_plots
-from launchers.runs import distances
-from launchers.runs import run_files
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.plots import run_plots
+from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import run_files
 
 _Path = str | os.PathLike[str]
 

@@ -14,8 +14,8 @@ from matplotlib import figure as mpl_figure
 from matplotlib import lines as mpl_lines
 import numpy as np
 
-from launchers.plots import plot_parts
-from launchers.runs import embeddings
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import embeddings
 
 # One class per colour; t-SNE takes seconds for so many examples.
 MAX_CLASSES = len(plot_parts.COLORS)

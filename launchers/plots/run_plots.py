@@ -18,8 +18,8 @@ from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
-from launchers.plots import plot_parts
-from launchers.runs import run_files
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import run_files
 
 Runs = Mapping[str, str | os.PathLike[str]]
 

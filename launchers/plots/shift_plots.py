@@ -7,8 +7,8 @@ from matplotlib import figure as mpl_figure
 from matplotlib import ticker
 import numpy as np
 
-from launchers.plots import plot_parts
-from launchers.runs import run_files
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import run_files
 
 # Column of clients.csv -> label and marker.
 _SERIES = {

@@ -8,10 +8,10 @@ import warnings
 
 import tensorflow as tf
 
-from launchers.runs import processes
-from launchers.runs import run_files
-import tasks
 from tff_fair import metrics
+from tff_fair import tasks
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import run_files
 
 FILE = 'contributions.json'
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import tasks
-from tasks import ehr_synthetic
+from tff_fair import tasks
+from tff_fair.tasks import ehr_synthetic
 
 
 def describe(settings: Mapping[str, Any]) -> str:

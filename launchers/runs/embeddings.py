@@ -50,8 +50,8 @@ def of_run(
     ValueError: If the model has no embedding.
   """
   # Imported here: the plots import this module, and must not import TensorFlow.
-  from launchers.runs import training
   from tff_fair import metrics
+  from tff_fair.launchers.runs import training
 
   task = training.build_task(settings)
   number = round_number or settings['rounds']

@@ -12,9 +12,9 @@ import warnings
 import numpy as np
 import tensorflow_federated as tff
 
-import tasks
 from tff_fair import algorithms
 from tff_fair import metrics
+from tff_fair import tasks
 
 Scores = Mapping[str, metrics.ClientScores]
 

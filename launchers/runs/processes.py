@@ -11,11 +11,11 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.options import methods
-from launchers.options import run_flags
-import tasks
 from tff_fair import algorithms
 from tff_fair import client
+from tff_fair import tasks
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.runs import processes
-from launchers.runs import training
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import training
 from tff_fair.runtime import secure_sums
 
 # Examples that pass through the model for each example of a batch.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from launchers.runs import requirements
+from tff_fair.launchers.runs import requirements
 
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 # Part of the state -> what the table calls it.

@@ -6,7 +6,7 @@ import pathlib
 
 import filelock
 
-from launchers.options import settings as settings_lib
+from tff_fair.launchers.options import settings as settings_lib
 
 _LOCK = '.lock'
 # What a run writes, as far as a file of the user's could be in the way.

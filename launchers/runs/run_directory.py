@@ -22,8 +22,8 @@ import pandas as pd
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.runs import run_files
 from tff_fair import checkpoints
+from tff_fair.launchers.runs import run_files
 
 _CHECKPOINT_PREFIX = 'round_'
 # Files that every round appends rows to; the first column is the round.

@@ -10,21 +10,21 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.options import methods
-from launchers.options import settings as settings_lib
-from launchers.runs import contributions
-from launchers.runs import distances
-from launchers.runs import evaluation
-from launchers.runs import failed_rounds
-from launchers.runs import graceful_stop
-from launchers.runs import processes
-from launchers.runs import round_metrics
-from launchers.runs import run_directory
-from launchers.runs import run_files
-import tasks
 from tff_fair import checkpoints
 from tff_fair import metrics
 from tff_fair import runtime
+from tff_fair import tasks
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.runs import contributions
+from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import evaluation
+from tff_fair.launchers.runs import failed_rounds
+from tff_fair.launchers.runs import graceful_stop
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import round_metrics
+from tff_fair.launchers.runs import run_directory
+from tff_fair.launchers.runs import run_files
 
 # Keras warns about a function that its batch normalisation uses.
 tf.get_logger().setLevel('ERROR')

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import dataclasses
 from typing import Any
 
-from launchers.runs import distances
+from tff_fair.launchers.runs import distances
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from launchers.runs import distances
 from tff_fair import fairness
+from tff_fair.launchers.runs import distances
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

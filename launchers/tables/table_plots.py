@@ -12,15 +12,15 @@ from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
-from launchers.plots import client_plots
-from launchers.plots import distance_plots
-from launchers.plots import embedding_plots
-from launchers.plots import plot_parts
-from launchers.runs import distances
-from launchers.runs import embeddings
-from launchers.runs import run_files
-from launchers.tables import table_metrics
-from launchers.tables import table_runs
+from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import embedding_plots
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import embeddings
+from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.tables import table_metrics
+from tff_fair.launchers.tables import table_runs
 
 _MAX_COLUMNS = 3
 _SEED = 0

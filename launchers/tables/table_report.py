@@ -12,12 +12,12 @@ import shlex
 import numpy as np
 import pandas as pd
 
-from launchers.runs import data_description
-from launchers.runs import run_files
-from launchers.tables import definitions
-from launchers.tables import published
-from launchers.tables import table_metrics
-from launchers.tables import table_runs
+from tff_fair.launchers.runs import data_description
+from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
+from tff_fair.launchers.tables import table_metrics
+from tff_fair.launchers.tables import table_runs
 
 # Marks results of a setting that differs from the paper's.
 _MARK = '†'

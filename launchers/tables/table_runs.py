@@ -5,12 +5,12 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from launchers.options import presets
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.tables import definitions
-from launchers.tables import table_metrics
-from tasks import ehr_synthetic
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import table_metrics
+from tff_fair.tasks import ehr_synthetic
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
 

@@ -14,7 +14,7 @@ import tqdm
 
 _REPEATS = 3
 _TOTAL = 'total'
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class StartError(RuntimeError):

@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
   import tensorflow_federated  # noqa: F401
 
   ends['import TFF'] = time.time()
-  from launchers.timing import workloads
+  from tff_fair.launchers.timing import workloads
 
   ends['import tff_fair'] = time.time()
   setup = workloads.build_setup([implementation], options)

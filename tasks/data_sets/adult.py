@@ -12,12 +12,12 @@ import os
 
 import numpy as np
 
-from tasks import options as options_lib
-from tasks import pooled
-from tasks import rules
-from tasks import sources
-from tasks import streams
-from tasks import task
+from tff_fair.tasks import options as options_lib
+from tff_fair.tasks import pooled
+from tff_fair.tasks import rules
+from tff_fair.tasks import sources
+from tff_fair.tasks import streams
+from tff_fair.tasks import task
 
 _FILE_NAMES = ('adult.data', 'adult.test')
 _ADDRESS = 'https://archive.ics.uci.edu/ml/machine-learning-databases/adult/'
@@ -57,7 +57,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
 
 def _read(file_name: str, data_dir: str | os.PathLike | None) -> task.Examples:
   # Imports pandas.
-  from tasks import adult_records
+  from tff_fair.tasks import adult_records
 
   path = sources.find_file(file_name, data_dir)
   if path is None:
@@ -98,7 +98,7 @@ def _balanced(data: task.Examples, seed: int) -> task.Examples:
 
 def _standardised(built: task.Task) -> task.Task:
   """Returns the task with standardised numbers; constant ones become 0."""
-  from tasks import adult_records
+  from tff_fair.tasks import adult_records
 
   x, y = built.data
   first = adult_records.NUM_CATEGORICAL_FEATURES

@@ -6,9 +6,9 @@ those of FeDABoost, section 5.
 
 import functools
 
-from tasks import cifar
-from tasks import images
-from tasks import sources
+from tff_fair.tasks import cifar
+from tff_fair.tasks import images
+from tff_fair.tasks import sources
 
 _FILE = sources.Download(
   'https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz',

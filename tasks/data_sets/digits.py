@@ -5,10 +5,10 @@ Inputs are float32 [1797, 8, 8, 1] in [0, 1], classes 0..9.
 
 import numpy as np
 
-from tasks import options as options_lib
-from tasks import pooled
-from tasks import rules
-from tasks import task
+from tff_fair.tasks import options as options_lib
+from tff_fair.tasks import pooled
+from tff_fair.tasks import rules
+from tff_fair.tasks import task
 
 _NUM_CLASSES = 10
 _MAX_PIXEL = 16

@@ -15,15 +15,15 @@ import warnings
 
 import numpy as np
 
-from tasks import options as options_lib
-from tasks import rules
-from tasks import sources
-from tasks import splits
-from tasks import streams
-from tasks import task
+from tff_fair.tasks import options as options_lib
+from tff_fair.tasks import rules
+from tff_fair.tasks import sources
+from tff_fair.tasks import splits
+from tff_fair.tasks import streams
+from tff_fair.tasks import task
 
 if TYPE_CHECKING:
-  from tasks import ehr_records
+  from tff_fair.tasks import ehr_records
 
 _FILE_NAMES = ('patients.csv', 'events.csv')
 _NUM_CLASSES = 2
@@ -64,8 +64,8 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     ValueError: If the options do not fit the records.
   """
   # Take seconds to import.
-  from tasks import ehr_records
   from tff_fair import models
+  from tff_fair.tasks import ehr_records
 
   records = _records(options)
   _check_states(records, options.num_clients)
@@ -163,8 +163,8 @@ def _find_files(
 
 
 def _records(options: options_lib.TaskOptions) -> 'ehr_records.Records':
-  from tasks import ehr_records
-  from tasks import ehr_synthetic
+  from tff_fair.tasks import ehr_records
+  from tff_fair.tasks import ehr_synthetic
 
   paths = _find_files(options.data_dir)
   if paths is None:

@@ -13,11 +13,11 @@ import pathlib
 import shutil
 import tempfile
 
-from tasks import options as options_lib
-from tasks import rules
-from tasks import sources
-from tasks import splits
-from tasks import task
+from tff_fair.tasks import options as options_lib
+from tff_fair.tasks import rules
+from tff_fair.tasks import sources
+from tff_fair.tasks import splits
+from tff_fair.tasks import task
 
 _NUM_CLASSES = 62
 _FILE_NAME = 'emnist_all.sqlite'
@@ -42,8 +42,8 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     ValueError: If there are fewer writers than clients.
   """
   # Take seconds to import.
-  from tasks import writers
   from tff_fair import models
+  from tff_fair.tasks import writers
 
   path = sources.find_file(_FILE_NAME, options.data_dir)
   if path is None:

@@ -7,9 +7,9 @@ experiments.
 
 import pathlib
 
-from tasks import idx
-from tasks import images
-from tasks import sources
+from tff_fair.tasks import idx
+from tff_fair.tasks import images
+from tff_fair.tasks import sources
 
 _FOLDER = 'fashion-mnist'
 _ADDRESS = 'https://storage.googleapis.com/tensorflow/tf-keras-datasets/'

@@ -4,8 +4,8 @@ Inputs are float32 [70000, 28, 28, 1] in [0, 1], classes 0..9. The defaults are
 those of FeDABoost, section 5.
 """
 
-from tasks import images
-from tasks import sources
+from tff_fair.tasks import images
+from tff_fair.tasks import sources
 
 _FILE_NAME = 'mnist.npz'
 _FILE = sources.Download(

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from tasks import covariate_shift
-from tasks import partitions
 from tests.fuzz import strategies
 from tests.fuzz.strategies import refused
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import partitions
 
 pytestmark = pytest.mark.full
 

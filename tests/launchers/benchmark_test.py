@@ -6,11 +6,11 @@ from absl import flags
 import pandas as pd
 import pytest
 
-from launchers import benchmark
-from launchers.timing import round_times
-from launchers.timing import startup
-from launchers.timing import workloads
 from tff_fair import runtime
+from tff_fair.launchers import benchmark
+from tff_fair.launchers.timing import round_times
+from tff_fair.launchers.timing import startup
+from tff_fair.launchers.timing import workloads
 
 pytestmark = pytest.mark.usefixtures('runtime_as_before')
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers import covariate_shift as launcher
-import tasks
+from tff_fair import tasks
+from tff_fair.launchers import covariate_shift as launcher
 
 pytestmark = pytest.mark.usefixtures('runtime_as_before')
 

@@ -12,9 +12,9 @@ import time
 import pandas as pd
 from safetensors import numpy as safetensors_numpy
 
-from launchers import train
-from launchers.options import train_flags
 from tff_fair import runtime
+from tff_fair.launchers import train
+from tff_fair.launchers.options import train_flags
 
 _ROOT = pathlib.Path(__file__).parents[2]
 TABLES = ('metrics.csv', 'clients.csv', 'reports.csv', 'client_scores.csv')

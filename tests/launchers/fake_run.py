@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from launchers.runs import distances
+from tff_fair.launchers.runs import distances
 
 
 def final_distances():

@@ -15,16 +15,16 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from launchers import benchmark
-from launchers import covariate_shift
-from launchers import reproduce
-from launchers import train
-from launchers.options import methods
-from launchers.options import presets
-from launchers.options import run_flags
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.tables import definitions
+from tff_fair.launchers import benchmark
+from tff_fair.launchers import covariate_shift
+from tff_fair.launchers import reproduce
+from tff_fair.launchers import train
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.tables import definitions
 
 pytestmark = pytest.mark.full
 
@@ -143,7 +143,7 @@ _OF_DATA = {*train_flags.DATA_FLAG_NAMES} - {'task'}
 @_settings(max_examples=60)
 @hypothesis.given(_commands(_OF_DATA))
 def test_a_task_is_built_or_refused(arguments):
-  from launchers.runs import training
+  from tff_fair.launchers.runs import training
 
   found = _resolve_or_skip([*arguments, *_DIGITS])
   try:
@@ -208,14 +208,16 @@ def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
   arguments = [*arguments, f'--table={table}', f'--output_dir={folder}']
   if seeds:
     arguments.append(f'--seeds={seeds}')
-  _launch(reproduce, arguments, 'launchers.tables.published.read')
+  _launch(reproduce, arguments, 'tff_fair.launchers.tables.published.read')
 
 
 @_settings(max_examples=60)
 @hypothesis.given(_flags_of(covariate_shift))
 def test_covariate_shift_begins_or_refuses(folder, arguments):
   arguments = [*arguments, f'--output_dir={folder}']
-  _launch(covariate_shift, arguments, 'launchers.runs.training.set_runtime')
+  _launch(
+    covariate_shift, arguments, 'tff_fair.launchers.runs.training.set_runtime'
+  )
 
 
 @_settings(max_examples=60)
@@ -223,13 +225,15 @@ def test_covariate_shift_begins_or_refuses(folder, arguments):
 def test_benchmark_begins_or_refuses(folder, arguments):
   arguments = ['--workloads=A', *arguments, f'--output_dir={folder}']
   with mock.patch.object(benchmark, '_time_starts', side_effect=_Resolved):
-    _launch(benchmark, arguments, 'launchers.benchmark._time_workloads')
+    _launch(
+      benchmark, arguments, 'tff_fair.launchers.benchmark._time_workloads'
+    )
 
 
 # What a search among thousands of commands has found.
 class TestFound:
   def test_paths_that_are_too_long_are_refused(self, tmp_path):
-    from launchers.runs import training
+    from tff_fair.launchers.runs import training
 
     for name in ('output_dir', 'compare_with'):
       flag_values = train_flags.parse(
@@ -244,7 +248,7 @@ class TestFound:
       training.build_task(found)
 
   def test_numbers_of_clients_that_no_memory_holds_are_refused(self):
-    from launchers.runs import training
+    from tff_fair.launchers.runs import training
 
     for arguments in (
       ['--partition=class', f'--num_clients={2**40}'],
@@ -258,8 +262,8 @@ class TestFound:
 
   @pytest.mark.usefixtures('default_runtime')
   def test_numbers_that_a_graph_cannot_hold_are_refused(self):
-    from launchers.runs import processes
-    from launchers.runs import training
+    from tff_fair.launchers.runs import processes
+    from tff_fair.launchers.runs import training
 
     task = training.build_task(_resolve(_SMALL))
     for algorithm, argument, message in (

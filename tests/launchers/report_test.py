@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers import report
-from launchers.pages import report_figures
-from launchers.pages import report_runs
-from launchers.pages import report_tables
+from tff_fair.launchers import report
+from tff_fair.launchers.pages import report_figures
+from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers.pages import report_tables
 
 _EVALUATED = ('global_accuracy', 'global_f1', 'global_loss')
 # What is never closed.

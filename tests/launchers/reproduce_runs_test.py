@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers.tables import definitions
-from launchers.tables import published
 from tests.launchers import digits_run
 from tests.launchers import tiny_table
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
 
 pytestmark = pytest.mark.full
 

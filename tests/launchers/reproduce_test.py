@@ -5,8 +5,8 @@ import re
 import pytest
 import tensorflow as tf
 
-from launchers.tables import definitions
 from tests.launchers import tiny_table
+from tff_fair.launchers.tables import definitions
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def _around(monkeypatch):
 
   monkeypatch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
   monkeypatch.setattr(tf.keras.utils, 'get_file', fail)
-  monkeypatch.setattr('tasks.idx.read', fail, raising=False)
+  monkeypatch.setattr('tff_fair.tasks.idx.read', fail, raising=False)
 
 
 # Arguments | the message.

@@ -7,11 +7,11 @@ import sys
 
 from absl import flags
 
-from launchers import reproduce
-from launchers.tables import definitions
-from launchers.tables import published
-from launchers.tables import table_runs
 from tff_fair import runtime
+from tff_fair.launchers import reproduce
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
+from tff_fair.launchers.tables import table_runs
 
 TABLE = definitions.Table(
   title='a table of the tests',

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from launchers.runs import distances
 from tests.launchers import digits_run
+from tff_fair.launchers.runs import distances
 
 pytestmark = pytest.mark.full
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launchers.options import train_flags
 from tests.launchers import digits_run
+from tff_fair.launchers.options import train_flags
 
 
 @pytest.fixture(scope='module', name='finished')
@@ -198,7 +198,7 @@ def test_a_run_whose_files_could_not_be_written_resumes(finished, tmp_path):
 def test_a_second_launcher_on_the_directory_is_refused(tmp_path):
   claimed = f"""
 import pathlib, sys, time
-from launchers.runs import run_claim
+from tff_fair.launchers.runs import run_claim
 with run_claim.claim(pathlib.Path({str(tmp_path)!r})):
   print('claimed', flush=True)
   time.sleep(60)

@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 
-from tasks.data_sets import adult
+from tff_fair.tasks.data_sets import adult
 
 RECORD = {
   'age': '39',

@@ -1,9 +1,9 @@
 import numpy as np
 
-from tasks import adult_records
-from tasks import sources
 from tests.tasks import adult_file
 from tests.tasks import refusals
+from tff_fair.tasks import adult_records
+from tff_fair.tasks import sources
 
 
 def _read(tmp_path, *lines):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tasks
-from tasks import sources
-from tasks.data_sets import adult
 from tests.tasks import adult_file
+from tff_fair import tasks
+from tff_fair.tasks import sources
+from tff_fair.tasks.data_sets import adult
 
 # 30 records above 50,000 dollars and 50 others.
 _DATA_LINES = adult_file.lines(20, 30)

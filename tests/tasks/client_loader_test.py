@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
-import tasks
-from tasks import registry
-from tasks import sources
 from tests.tasks import adult_file
+from tff_fair import tasks
+from tff_fair.tasks import registry
+from tff_fair.tasks import sources
 
 _SHIFT = {'partition': 'covariate_shift', 'num_examples': 400, 'pca_dim': 4}
 

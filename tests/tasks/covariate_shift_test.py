@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
-from tasks import covariate_shift
 from tests.tasks import refusals
+from tff_fair.tasks import covariate_shift
 
 _RNG = np.random.default_rng(5)
 # 2,000 examples of 4 x 3 features, of unequal variances and correlated.

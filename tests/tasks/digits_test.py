@@ -5,12 +5,12 @@ import functools
 import numpy as np
 import pytest
 
-import tasks
-from tasks import covariate_shift
-from tasks import partitions
-from tasks import pooled
-from tasks import rules
 from tests.tasks import refusals
+from tff_fair import tasks
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import partitions
+from tff_fair.tasks import pooled
+from tff_fair.tasks import rules
 
 
 def _positions(task):

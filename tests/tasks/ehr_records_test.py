@@ -1,9 +1,9 @@
 import numpy as np
 import pandas as pd
 
-from tasks import ehr_records
-from tasks import sources
 from tests.tasks import refusals
+from tff_fair.tasks import ehr_records
+from tff_fair.tasks import sources
 
 _PATIENTS = 'patient_id,state,sex,postal_code'
 _EVENTS = 'patient_id,age,code,value'

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from sklearn import linear_model
 
-from tasks import ehr_records
-from tasks import ehr_synthetic
 from tests.tasks import refusals
+from tff_fair.tasks import ehr_records
+from tff_fair.tasks import ehr_synthetic
 
 _STATES = pd.read_csv(ehr_synthetic.STATES_PATH)
 

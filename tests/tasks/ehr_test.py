@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-import tasks
-from tasks import sources
-from tasks.data_sets import ehr
 from tests.tasks import refusals
 from tff_fair import algorithms
 from tff_fair import models
+from tff_fair import tasks
+from tff_fair.tasks import sources
+from tff_fair.tasks.data_sets import ehr
 
 # 20 records a state.
 _TINY = 1e-6

@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-import tasks
-from tasks import sources
-from tasks.data_sets import femnist
 from tests.tasks import emnist_file
 from tests.tasks import refusals
+from tff_fair import tasks
+from tff_fair.tasks import sources
+from tff_fair.tasks.data_sets import femnist
 
 _GET_FILE = tf.keras.utils.get_file
 
@@ -70,7 +70,7 @@ def test_a_writers_files_are_pooled_and_then_split(data_dir):
 def test_num_clients_takes_the_first_names(data_dir, monkeypatch):
   whole = tasks.build_task('femnist', data_dir=data_dir)
   # Reads in several batches.
-  monkeypatch.setattr('tasks.writers._ROWS_PER_BATCH', 7)
+  monkeypatch.setattr('tff_fair.tasks.writers._ROWS_PER_BATCH', 7)
   part = tasks.build_task('femnist', data_dir=data_dir, num_clients=2)
   assert part.num_clients == 2
   assert len(part.data.y) == 26

@@ -2,10 +2,10 @@ import gzip
 
 import numpy as np
 
-from tasks import idx
-from tasks import sources
 from tests.tasks import idx_file
 from tests.tasks import refusals
+from tff_fair.tasks import idx
+from tff_fair.tasks import sources
 
 
 def test_reads_an_array(tmp_path):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tasks
-from tasks import sources
 from tests.tasks import cifar_file
 from tests.tasks import idx_file
+from tff_fair import tasks
+from tff_fair.tasks import sources
 
 # Task -> the shape of an image, the number of classes, of clients, and of
 # features of the default model.

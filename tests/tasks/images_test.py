@@ -2,9 +2,9 @@ import itertools
 
 import numpy as np
 
-from tasks import images
-from tasks import sources
 from tests.tasks import refusals
+from tff_fair.tasks import images
+from tff_fair.tasks import sources
 
 
 def _arrays(image_shape=(28, 28), num_train=6, num_test=4):

@@ -4,8 +4,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tasks import partitions
 from tests.tasks import refusals
+from tff_fair.tasks import partitions
 
 LABELS = np.random.default_rng(7).integers(0, 10, 3000)
 

@@ -5,11 +5,11 @@ import functools
 import subprocess
 import sys
 
-import tasks
-from tasks import options
-from tasks import rules
 from tests.tasks import refusals
 from tff_fair import models
+from tff_fair import tasks
+from tff_fair.tasks import options
+from tff_fair.tasks import rules
 
 _OPTIONS = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-import tasks
-from tasks import covariate_shift
-from tasks import shift_divergences
+from tff_fair import tasks
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import shift_divergences
 
 
 def _gaussian(y, weights=None):

@@ -3,8 +3,8 @@ import functools
 import numpy as np
 import pytest
 
-from tasks import sizes
 from tests.tasks import refusals
+from tff_fair.tasks import sizes
 
 
 def test_largest_remainder_by_hand():

@@ -7,7 +7,7 @@ import traceback
 import pytest
 import tensorflow as tf
 
-from tasks import sources
+from tff_fair.tasks import sources
 
 
 @pytest.fixture(autouse=True)

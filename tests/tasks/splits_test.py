@@ -2,9 +2,9 @@ import functools
 
 import numpy as np
 
-from tasks import partitions
-from tasks import splits
 from tests.tasks import refusals
+from tff_fair.tasks import partitions
+from tff_fair.tasks import splits
 
 
 def test_split_sizes_by_hand():

@@ -4,9 +4,9 @@ import gc
 import numpy as np
 import tensorflow as tf
 
-from tasks import splits
-from tasks import task
 from tests.tasks import refusals
+from tff_fair.tasks import splits
+from tff_fair.tasks import task
 
 # Two clients of a data set of six examples, whose x tells the position; the
 # second client has only training data.

@@ -6,8 +6,8 @@ A new method is a module in this package, or in `baselines`, with a `METHOD`.
 import importlib
 import pkgutil
 
-from launchers.options.methods import baselines
-from launchers.options.methods import entry
+from tff_fair.launchers.options.methods import baselines
+from tff_fair.launchers.options.methods import entry
 
 
 def _read_entries(package, path) -> dict[str, entry.Method]:

@@ -1,7 +1,7 @@
 """CoRe-Fed."""
 
-from launchers.options import flag_types
-from launchers.options.methods import entry
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options.methods import entry
 
 _COFED = {'variant': 'cofed'}
 _REFED = {'variant': 'refed'}

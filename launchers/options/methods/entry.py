@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 
-from launchers.options import flag_types
+from tff_fair.launchers.options import flag_types
 
 # For `Method.ignores`. The server takes no step of which an optimiser could be
 # in charge, and a round does not lead from one global model to the next.

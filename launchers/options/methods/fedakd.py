@@ -1,7 +1,7 @@
 """FedAKD."""
 
-from launchers.options import flag_types
-from launchers.options.methods import entry
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options.methods import entry
 
 _ONE_MODEL = ({'variant': 'single_dist'},)
 # Each phase is one step on all examples.

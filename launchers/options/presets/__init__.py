@@ -5,12 +5,12 @@ single methods, which are used only for the method that runs. So
 `--preset=fedaboost_mnist --algorithm=fed_avg` is FedAvg in FeDABoost's setting.
 """
 
-from launchers.options.presets import cffl
-from launchers.options.presets import corefed
-from launchers.options.presets import fedaboost
-from launchers.options.presets import fedakd
-from launchers.options.presets import fedquad
-from launchers.options.presets.preset import Preset
+from tff_fair.launchers.options.presets import cffl
+from tff_fair.launchers.options.presets import corefed
+from tff_fair.launchers.options.presets import fedaboost
+from tff_fair.launchers.options.presets import fedakd
+from tff_fair.launchers.options.presets import fedquad
+from tff_fair.launchers.options.presets.preset import Preset
 
 PRESETS: dict[str, Preset] = {
   **fedaboost.PRESETS,

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from launchers.options.presets import preset
+from tff_fair.launchers.options.presets import preset
 
 _SHARED = {
   'algorithm': 'cffl',

@@ -5,7 +5,7 @@ import dataclasses
 import math
 from typing import Any
 
-from launchers.options.presets import preset
+from tff_fair.launchers.options.presets import preset
 
 _SHARED = {
   'algorithm': 'corefed',

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from launchers.options.presets import preset
+from tff_fair.launchers.options.presets import preset
 
 
 def _without_boosting(base: preset.Preset) -> preset.Preset:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from launchers.options.presets import preset
+from tff_fair.launchers.options.presets import preset
 
 _SHARED = {
   'algorithm': 'fedquad',

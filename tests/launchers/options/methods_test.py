@@ -5,13 +5,13 @@ import typing
 
 import pytest
 
-from launchers.options import flag_types
-from launchers.options import methods
-from launchers.options import run_flags
-from launchers.options import train_flags
-from launchers.options import write_docs
 from tff_fair import algorithms
 from tff_fair import runtime
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.options import write_docs
 
 # What builders have where the launchers always give something else.
 _BUILT = {

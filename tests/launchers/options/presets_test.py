@@ -1,11 +1,11 @@
 """Presets name flags and methods that exist, and tables use all they set."""
 
-from launchers.options import methods
-from launchers.options import presets
-from launchers.options import run_flags
-from launchers.options import settings
-from launchers.options import train_flags
-from launchers.tables import definitions
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import settings
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.tables import definitions
 
 
 def _resolve(preset, algorithm=None):

@@ -5,12 +5,12 @@ import re
 from absl import flags
 import pytest
 
-from launchers.options import help_text
-from launchers.options import methods
-from launchers.options import presets
-from launchers.options import run_flags
-from launchers.options import settings
-from launchers.options import train_flags
+from tff_fair.launchers.options import help_text
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import settings
+from tff_fair.launchers.options import train_flags
 
 
 def _resolve(*arguments):

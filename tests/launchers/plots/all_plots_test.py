@@ -5,13 +5,13 @@ import shutil
 
 import pandas as pd
 
-from launchers.options import settings
-from launchers.plots import all_plots
-from launchers.plots import client_plots
-from launchers.plots import distance_plots
-from launchers.plots import run_plots
 from tests import refusals
 from tests.launchers import fake_run
+from tff_fair.launchers.options import settings
+from tff_fair.launchers.plots import all_plots
+from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import run_plots
 
 
 def _write(folder, algorithm):

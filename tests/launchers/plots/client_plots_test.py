@@ -4,8 +4,8 @@ from matplotlib import colors
 from matplotlib import image
 import numpy as np
 
-from launchers.plots import client_plots
 from tests.launchers import fake_run
+from tff_fair.launchers.plots import client_plots
 
 
 def _lines(axes):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers.plots import distance_plots
+from tff_fair.launchers.plots import distance_plots
 
 _COLUMNS = (
   'client_accuracy_mean',

@@ -6,9 +6,9 @@ from matplotlib import colors as mpl_colors
 import numpy as np
 import pytest
 
-from launchers.plots import embedding_plots
-from launchers.plots import plot_parts
-from launchers.runs import embeddings
+from tff_fair.launchers.plots import embedding_plots
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import embeddings
 
 
 @pytest.fixture(name='draw')

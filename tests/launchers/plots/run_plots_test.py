@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers.plots import run_plots
+from tff_fair.launchers.plots import run_plots
 
 _CURVES = (
   'global_accuracy',

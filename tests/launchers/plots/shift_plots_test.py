@@ -4,7 +4,7 @@ from matplotlib import image
 import numpy as np
 import pandas as pd
 
-from launchers.plots import shift_plots
+from tff_fair.launchers.plots import shift_plots
 
 
 def _write(folder, **changes):

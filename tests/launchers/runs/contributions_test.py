@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launchers.options import methods
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import contributions
-from launchers.runs import processes
-from launchers.runs import training
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import contributions
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import training
 
 _FLAGS = (
   '--preset=fedakd_digits',

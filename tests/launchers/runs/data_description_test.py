@@ -1,6 +1,6 @@
 import pytest
 
-from launchers.runs import data_description
+from tff_fair.launchers.runs import data_description
 
 
 @pytest.fixture(autouse=True)

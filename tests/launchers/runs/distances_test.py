@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers.runs import distances
+from tff_fair.launchers.runs import distances
 
 
 class _Process:

@@ -5,10 +5,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.runs import evaluation
-import tasks
-from tasks import splits
 from tff_fair import metrics
+from tff_fair import tasks
+from tff_fair.launchers.runs import evaluation
+from tff_fair.tasks import splits
 
 
 def _scores(accuracy):

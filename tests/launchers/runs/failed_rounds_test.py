@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from launchers.runs import failed_rounds
+from tff_fair.launchers.runs import failed_rounds
 
 _GOOD = {
   'train_loss': 0.5,

@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from launchers.runs import graceful_stop
+from tff_fair.launchers.runs import graceful_stop
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])

@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.options import methods
-from launchers.options import run_flags
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import processes
-from launchers.runs import training
 from tff_fair import algorithms
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import training
 
 
 def _resolve(*arguments):

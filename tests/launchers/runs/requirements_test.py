@@ -10,16 +10,16 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers import train
-from launchers.options import methods
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import requirements
-from launchers.runs import requirements_table
-from launchers.runs import training
-import tasks
-from tasks import splits
 from tff_fair import runtime
+from tff_fair import tasks
+from tff_fair.launchers import train
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import requirements
+from tff_fair.launchers.runs import requirements_table
+from tff_fair.launchers.runs import training
+from tff_fair.tasks import splits
 from tff_fair.tensors import client_table
 
 pytestmark = pytest.mark.usefixtures('default_runtime')

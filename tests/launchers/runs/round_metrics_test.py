@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers.runs import round_metrics
+from tff_fair.launchers.runs import round_metrics
 
 
 def _metrics(ids, losses, sizes, aggregator=()):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from launchers.runs import training
+from tff_fair.launchers.runs import training
 
 
 def test_cohorts_follow_the_seed_of_clients_alone():

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.runs import run_directory
 from tff_fair import checkpoints
+from tff_fair.launchers.runs import run_directory
 
 _TABLES = ('metrics.csv', 'reports.csv', 'client_scores.csv')
 # What may happen to a table between two starts.

@@ -2,10 +2,10 @@
 
 import pytest
 
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import training
 from tff_fair import runtime
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import training
 
 
 def _settings(*arguments):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.plots import run_plots
-from launchers.runs import embeddings
-from launchers.runs import training
 from tests.launchers import digits_run
 from tff_fair import metrics
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.plots import run_plots
+from tff_fair.launchers.runs import embeddings
+from tff_fair.launchers.runs import training
 
 pytestmark = pytest.mark.full
 

@@ -4,16 +4,16 @@ import functools
 
 import pytest
 
-from launchers.options import presets
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.tables import definitions
-from launchers.tables import published
-from launchers.tables import table_metrics
-from launchers.tables import table_plots
-from launchers.tables import table_runs
-import tasks
 from tests.launchers import tiny_table
+from tff_fair import tasks
+from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
+from tff_fair.launchers.tables import table_metrics
+from tff_fair.launchers.tables import table_plots
+from tff_fair.launchers.tables import table_runs
 
 _COMPARED_WITH_ALONE = ('client_accuracy', 'scatter')
 

@@ -2,7 +2,7 @@ import collections
 
 import pytest
 
-from launchers.tables import published
+from tff_fair.launchers.tables import published
 
 _COUNTS = {
   'cffl_table1': 42,

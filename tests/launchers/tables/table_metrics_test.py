@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from launchers.tables import table_metrics
 from tests.launchers import fake_run
+from tff_fair.launchers.tables import table_metrics
 
 METRICS = table_metrics.METRICS
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from launchers.plots import distance_plots
-from launchers.plots import embedding_plots
-from launchers.runs import embeddings
-from launchers.tables import definitions
-from launchers.tables import table_plots
-from launchers.tables import table_runs
 from tests.launchers import fake_run
 from tests.launchers import tiny_table
+from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import embedding_plots
+from tff_fair.launchers.runs import embeddings
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import table_plots
+from tff_fair.launchers.tables import table_runs
 
 
 def test_scatter_draws_each_client_in_each_method(tmp_path):

@@ -4,10 +4,10 @@ import pathlib
 import pandas as pd
 import pytest
 
-from launchers.tables import definitions
-from launchers.tables import published
-from launchers.tables import table_report
 from tests.launchers import tiny_table
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
+from tff_fair.launchers.tables import table_report
 
 _NAN = math.nan
 

@@ -3,9 +3,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from launchers.options import settings
-from launchers.tables import definitions
 from tests.launchers import tiny_table
+from tff_fair.launchers.options import settings
+from tff_fair.launchers.tables import definitions
 
 _OUT = pathlib.Path('out')
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launchers import benchmark
-from launchers.timing import startup
-from launchers.timing import workloads
 from tff_fair import models
+from tff_fair.launchers import benchmark
+from tff_fair.launchers.timing import startup
+from tff_fair.launchers.timing import workloads
 
 pytestmark = pytest.mark.full
 

@@ -1,5 +1,6 @@
 """A Ray is started, joined and ended, and nothing of it is left."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -105,12 +106,15 @@ def _children():
 
 def _listening(processes):
   """The addresses and ports on which processes listen."""
-  return {
-    tuple(connection.laddr)
-    for process in processes
-    for connection in process.net_connections('tcp')
-    if connection.status == psutil.CONN_LISTEN
-  }
+  found = set()
+  for process in processes:
+    with contextlib.suppress(psutil.NoSuchProcess):  # Has ended meanwhile.
+      found.update(
+        tuple(connection.laddr)
+        for connection in process.net_connections('tcp')
+        if connection.status == psutil.CONN_LISTEN
+      )
+  return found
 
 
 @pytest.mark.full

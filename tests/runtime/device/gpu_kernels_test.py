@@ -4,14 +4,14 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from launchers.options import methods
-from launchers.options import settings as settings_lib
-from launchers.options import train_flags
-from launchers.runs import processes
-from launchers.runs import training
 from tests.runtime.device import gpu_kernels
 from tff_fair import algorithms
 from tff_fair import models
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import training
 
 pytestmark = pytest.mark.full
 

@@ -1,7 +1,7 @@
 """FedMGDA+."""
 
-from launchers.options import flag_types
-from launchers.options.methods import entry
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options.methods import entry
 
 METHOD = entry.Method(
   name='fed_mgda',

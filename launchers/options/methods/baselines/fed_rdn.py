@@ -1,6 +1,6 @@
 """FedRDN."""
 
-from launchers.options.methods import entry
+from tff_fair.launchers.options.methods import entry
 
 METHOD = entry.Method(
   name='fed_rdn',

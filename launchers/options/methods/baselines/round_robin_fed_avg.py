@@ -1,6 +1,6 @@
 """FedAvg, in turn."""
 
-from launchers.options.methods import entry
+from tff_fair.launchers.options.methods import entry
 
 METHOD = entry.Method(
   name='round_robin_fed_avg',

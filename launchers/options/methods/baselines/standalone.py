@@ -1,6 +1,6 @@
 """Standalone."""
 
-from launchers.options.methods import entry
+from tff_fair.launchers.options.methods import entry
 
 METHOD = entry.Method(
   name='standalone',

@@ -1,7 +1,7 @@
 """TripletFL."""
 
-from launchers.options import flag_types
-from launchers.options.methods import entry
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options.methods import entry
 
 _NO_METRIC_LOSS = ({'metric_weight': 0.0},)
 
