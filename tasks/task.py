@@ -63,6 +63,10 @@ class Task:
     free_riders: Ids of the clients that take part without data.
     rebuild: Builds the same task in another process that unpickles it, and
       keeps it there; `tasks.build_task` sets it.
+    client_names: The name of each client, where the data have names; empty if
+      clients are called by their ids.
+    class_names: The name of each class, likewise.
+    notes: Sentences about the data that the user should read before training.
   """
 
   name: str
@@ -73,6 +77,9 @@ class Task:
   server: splits_lib.ServerSplit | None = None
   free_riders: tuple[int, ...] = ()
   rebuild: 'Callable[[], Task] | None' = None
+  client_names: tuple[str, ...] = ()
+  class_names: tuple[str, ...] = ()
+  notes: tuple[str, ...] = ()
 
   def __post_init__(self):
     x, y = self.data
@@ -119,8 +126,12 @@ class Task:
     checks.check_integer('count', count, 0)
     nothing = splits_lib.Split(*(np.empty(0, np.int64) for _ in range(3)))
     ids = range(self.num_clients, self.num_clients + count)
+    names = self.client_names
+    if names:
+      names += tuple(f'free rider {i}' for i in range(1, count + 1))
     return dataclasses.replace(
       self,
+      client_names=names,
       splits=self.splits + (nothing,) * count,
       free_riders=(*self.free_riders, *ids),
       rebuild=None,
