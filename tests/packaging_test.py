@@ -8,6 +8,7 @@ import sysconfig
 
 from packaging import requirements
 from packaging import utils
+import pytest
 
 if sys.version_info >= (3, 11):
   import tomllib
@@ -18,6 +19,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
 # Declared for another reason than an import of ours.
 _NOT_IMPORTED = {
+  'mypy': 'a command',
   'pytest-xdist': 'a plugin of pytest',
   'ruff': 'a command',
   'setuptools': 'TensorBoard imports it',
@@ -43,15 +45,17 @@ def _parse(lines):
   return [requirements.Requirement(line) for line in lines]
 
 
-def _declared():
-  """What the library, its runtimes and the default groups require."""
-  pyproject = _pyproject()
-  groups = pyproject['dependency-groups']
-  names = pyproject['tool']['uv']['default-groups']
-  lines = [line for name in names for line in groups[name]]
-  project = pyproject['project']
-  cluster = project['optional-dependencies']['cluster']
-  return _parse(project['dependencies'] + cluster + lines)
+def _dependencies():
+  return _pyproject()['project']['dependencies']
+
+
+def _extra(name):
+  return _pyproject()['project']['optional-dependencies'][name]
+
+
+def _development():
+  (group,) = _pyproject()['dependency-groups'].values()
+  return group
 
 
 def _for_this_python(parsed):
@@ -94,44 +98,35 @@ def _names(lines):
 
 
 def test_what_is_imported_is_declared_and_the_reverse():
-  pyproject = _pyproject()
-  library = _names(pyproject['project']['dependencies'])
-  cluster = _names(pyproject['project']['optional-dependencies']['cluster'])
-  groups = pyproject['dependency-groups']
-  launchers, dev = _names(groups['launchers']), _names(groups['dev'])
-  programs = _imported('launchers', 'tasks', 'examples')
-  assert library | cluster == _imported('tff_fair')
-  assert not library & cluster
-  assert launchers == programs - library
-  assert dev == _imported('tests') - library - launchers
+  package, cluster = _names(_dependencies()), _names(_extra('cluster'))
+  parquet, development = _names(_extra('parquet')), _names(_development())
+  ours = _imported('tff_fair', 'launchers', 'tasks')
+  assert package | cluster == ours
+  assert not package & cluster
+  assert development == (_imported('tests') | parquet) - package
+  assert _imported('examples') <= package
 
 
 def test_no_range_is_narrower_than_that_of_tensorflow_federated():
   needs = _parse(importlib.metadata.requires('tensorflow-federated'))
   theirs = _for_this_python(needs)
-  for need in _parse(_pyproject()['project']['dependencies']):
+  for need in _parse(_dependencies()):
     if need.name in theirs:
       assert need.specifier in ('', theirs[need.name].specifier), need
 
 
-def test_both_lists_of_pins_are_equal_and_name_no_address_and_no_hash():
+def test_pins_name_no_address_and_no_hash_and_pip_gets_a_part_of_them():
   lines = [*_constraint_lines(), *_requirements_lines()]
-  pins = [str(pin) for pin in _parse(lines)]
-  assert pins[: len(pins) // 2] == pins[len(pins) // 2 :]
   for line in lines:
     assert not any(text in line for text in ('://', '@', '--', '#')), line
     assert _version(requirements.Requirement(line)), line
-
-
-def test_default_groups_are_all_groups():
-  pyproject = _pyproject()
-  groups = set(pyproject['dependency-groups'])
-  assert set(pyproject['tool']['uv']['default-groups']) == groups
+  assert set(_parse(_requirements_lines())) < set(_parse(_constraint_lines()))
 
 
 def test_each_declared_dependency_is_pinned_within_its_range():
   pins = _parse(_constraint_lines())
-  for need in _declared():
+  declared = _dependencies() + _extra('cluster') + _development()
+  for need in _parse(declared):
     name = utils.canonicalize_name(need.name)
     own = [p for p in pins if utils.canonicalize_name(p.name) == name]
     assert own, need
@@ -146,7 +141,7 @@ def test_overrides_are_pinned_alike():
 
 
 def test_gpu_extra_is_pinned_and_apart():
-  gpu = _parse(_pyproject()['project']['optional-dependencies']['gpu'])
+  gpu = _parse(_extra('gpu'))
   pins = {pin.name for pin in _parse(_constraint_lines())}
   assert all(_version(requirement) for requirement in gpu)
   assert not pins & {requirement.name for requirement in gpu}
@@ -166,9 +161,15 @@ def test_the_environment_has_the_pinned_versions():
   assert installed == {name: _version(pin) for name, pin in pins.items()}
 
 
-def test_the_lists_cover_what_the_declared_dependencies_need():
-  pins = _for_this_python(_parse(_constraint_lines()))
-  todo, seen = list(_for_this_python(_declared())), set()
+@pytest.mark.parametrize(
+  ('declared', 'listed'),
+  [
+    (_dependencies, _requirements_lines),
+    (lambda: _dependencies() + _development(), _constraint_lines),
+  ],
+)
+def test_a_list_is_what_the_declared_dependencies_need(declared, listed):
+  todo, seen = list(_for_this_python(_parse(declared()))), set()
   while todo:
     name = todo.pop()
     if name in seen:
@@ -176,4 +177,4 @@ def test_the_lists_cover_what_the_declared_dependencies_need():
     seen.add(name)
     needs = _parse(importlib.metadata.requires(name) or [])
     todo.extend(_for_this_python(needs))
-  assert seen == set(pins)
+  assert seen == set(_for_this_python(_parse(listed())))
