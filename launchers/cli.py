@@ -17,6 +17,7 @@ from typing import NoReturn
 from absl import app
 from absl import flags
 
+from tff_fair.launchers import command_names
 from tff_fair.launchers import interrupts
 
 RESUMABLE = 'interrupted; run the same command again to resume.'
@@ -41,6 +42,8 @@ def run(
   """
   # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
   # the middle of the import, and Keras then takes symbolic tensors for eager.
+  program = sys.modules['__main__']
+  program.__doc__ = command_names.in_text(program.__doc__)
   define_flags(flags.FLAGS)
   for module in flag_modules:
     flags.adopt_module_key_flags(module)

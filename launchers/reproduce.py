@@ -85,7 +85,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_string(
     'data_dir',
     None,
-    'Folder with the data files, as in launchers.train.',
+    'Folder with the data files, as for the training of one run.',
     flag_values=flag_values,
   )
   flags.DEFINE_string(

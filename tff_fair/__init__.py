@@ -7,5 +7,9 @@ Import the part you need, for example `from tff_fair import aggregators`:
 * `client`, `losses`, `models`: what happens on a client;
 * `fairness`: fairness measures, in NumPy alone;
 * `metrics`: per-client evaluation;
-* `runtime`: where computations run.
+* `runtime`: where computations run;
+* `tasks`: the papers' data sets, dealt to clients;
+* `launchers`: the programs behind the command `tff-fair`.
 """
+
+__version__ = '0.1.0'

@@ -236,7 +236,7 @@ def _read_summary(file) -> dict[str, Any] | None:
     }
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise ReportError(
-      f'{file.name} must be as launchers.train writes it, found in {file}:'
+      f'{file.name} must be as a training run writes it, found in {file}:'
       f' {" ".join(repr(error).split())}.'
     ) from error
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import fairness
+from tff_fair.launchers import command_names
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.runs import distances
@@ -165,9 +166,7 @@ def command(run: report_runs.Run) -> str:
   output_dir = str(run.directory) + ('_again' if run.finished else '')
   return shlex.join(
     [
-      'python',
-      '-m',
-      'launchers.train',
+      *command_names.command('train').split(),
       f'--flagfile={run.directory / settings_lib.FLAGS_FILE}',
       f'--output_dir={output_dir}',
     ]

@@ -12,6 +12,7 @@ import shlex
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import command_names
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.tables import definitions
@@ -139,7 +140,7 @@ def _train(run) -> str:
   folder = shlex.quote(str(run.output_dir.parent))
   return ' '.join(
     [
-      'python -m launchers.train',
+      command_names.command('train'),
       *map(shlex.quote, run.arguments),
       *(f'--{name}=$seed' for name in table_runs.SEED_FLAGS),
       f'--output_dir={folder}/seed_$seed',

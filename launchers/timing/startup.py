@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 import json
-import pathlib
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,6 @@ import tqdm
 
 _REPEATS = 3
 _TOTAL = 'total'
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class StartError(RuntimeError):
@@ -68,10 +66,9 @@ def _time_start(name, options) -> dict[str, float]:
       [
         sys.executable,
         '-m',
-        'launchers.timing.startup_once',
+        'tff_fair.launchers.timing.startup_once',
         json.dumps([name, options]),
       ],
-      cwd=_ROOT,
       stdin=subprocess.DEVNULL,
       stdout=output,
       stderr=errors,

@@ -1,6 +1,6 @@
 """One start of `launchers.timing.startup`, in a separate process.
 
-  python -m launchers.timing.startup_once NAME_AND_OPTIONS
+  python -m tff_fair.launchers.timing.startup_once NAME_AND_OPTIONS
 
 The argument is JSON, `[implementation, {runtime: {option: value}}]`. Prints
 JSON, phase -> time of its end, in seconds since the epoch.

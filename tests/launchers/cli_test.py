@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+import tff_fair
+from tff_fair.launchers import __main__ as launchers_main
 from tff_fair.launchers import cli
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -146,17 +148,70 @@ def test_ctrl_c_while_importing_is_one_line(tmp_path):
     assert done.returncode == 1, found
 
 
-def test_help_shows_the_flags_of_other_modules():
-  shown = _python('-m', 'launchers.train', '--help').stdout
+@pytest.mark.parametrize(
+  ('start', 'command'),
+  [
+    (['launchers.train'], 'python -m launchers.train'),
+    (['launchers', 'train'], 'python -m launchers.train'),
+    (['tff_fair.launchers', 'train'], 'tff-fair train'),
+  ],
+)
+def test_help_shows_flags_of_other_modules_and_how_it_was_started(
+  start, command
+):
+  shown = _python('-m', *start, '--help').stdout
   assert '--[no]boosting' in shown and '--boost_rate' in shown
+  assert f'\n  {command} --preset=fedaboost_digits\n' in shown
 
 
-def test_a_mistake_is_one_line_and_exit_code_1(tmp_path):
-  done = _python(
-    '-m', 'launchers.covariate_shift', '--shift=nan', f'--output_dir={tmp_path}'
-  )
+@pytest.mark.parametrize(
+  'start',
+  [['launchers.covariate_shift'], ['tff_fair.launchers', 'covariate-shift']],
+)
+def test_a_mistake_is_one_line_and_exit_code_1(start, tmp_path):
+  done = _python('-m', *start, '--shift=nan', f'--output_dir={tmp_path}')
   assert done.returncode == 1
   assert done.stderr == 'Error: --shift must be finite, found nan.\n'
+
+
+def _tff_fair(monkeypatch, *arguments):
+  monkeypatch.setattr(sys, 'argv', ['tff-fair', *arguments])
+  launchers_main.main()
+
+
+def test_the_command_lists_the_launchers(monkeypatch, capsys):
+  _tff_fair(monkeypatch, '--help')
+  listed = capsys.readouterr().out
+  for row in (
+    'tff-fair train            Trains one method on one task.',
+    'tff-fair reproduce        Runs the experiments',
+    'tff-fair report           Writes a web page',
+    'tff-fair benchmark        Times rounds',
+    'tff-fair covariate-shift  Reports how far',
+  ):
+    assert f'\n  {row}' in listed
+  _tff_fair(monkeypatch, '--version')
+  assert capsys.readouterr().out == f'tff-fair {tff_fair.__version__}\n'
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'sentence'),
+  [
+    ([], 'a command is required, found none.'),
+    (
+      ['trian', '--rounds=1'],
+      "the command must be one of those below, found 'trian'. Did you mean"
+      " 'train'?",
+    ),
+    (['zzz'], "the command must be one of those below, found 'zzz'."),
+  ],
+)
+def test_no_command_or_an_unknown_one_gets_the_list(
+  monkeypatch, arguments, sentence
+):
+  message = _message(_tff_fair, monkeypatch, *arguments)
+  assert message.startswith(f'Error: {sentence}\n\nCommands')
+  assert '\n  tff-fair train ' in message
 
 
 def test_imports_leave_tensorflow_alone():

@@ -414,8 +414,8 @@ class TestRuns:
     going = _write(tmp_path / 'c', finished=False)
     found = report_runs.read_runs([str(done), str(going)])
     first, second = (shlex.split(report_tables.command(run)) for run in found)
-    assert first[:3] == ['python', '-m', 'launchers.train']
-    assert first[3:] == [
+    assert first[:2] == ['tff-fair', 'train']
+    assert first[2:] == [
       f'--flagfile={done}/flags.txt',
       f'--output_dir={done}_again',
     ]
@@ -504,8 +504,8 @@ def test_a_damaged_file_is_named(tmp_path):
       ('reports.csv', 'round\n1\n', 'must have the columns round, client_id'),
       ('client_scores.csv', '\udcff\udcfe', 'client_scores.csv must be a csv'),
       ('clients.csv', 'client_id\n1\n', 'must have the columns client_id, num'),
-      ('summary.json', '{"final": {', 'must be as launchers.train writes it'),
-      ('summary.json', '[]', 'summary.json must be as launchers.train'),
+      ('summary.json', '{"final": {', 'must be as a training run writes it'),
+      ('summary.json', '[]', 'summary.json must be as a training run'),
     )
   ):
     folder = _write(tmp_path / str(number))

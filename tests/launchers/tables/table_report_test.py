@@ -55,7 +55,7 @@ def test_a_row_by_hand():
 def test_commands_repeat_the_runs():
   first, second = _build([98.0, 99.0])['commands'].split(' && ')
   assert first == (
-    'for seed in 0 1; do python -m launchers.train --preset=cffl_digits'
+    'for seed in 0 1; do tff-fair train --preset=cffl_digits'
     ' --algorithm=standalone --model_seed=$seed --client_seed=$seed'
     " --data_seed=$seed --output_dir='a b/runs/cffl_digits/standalone'/seed_"
     '$seed; done'

@@ -1,0 +1,63 @@
+"""The command `tff-fair`, which starts one of the launchers."""
+
+import ast
+import difflib
+import importlib.util
+import pathlib
+import runpy
+import sys
+
+import tff_fair
+from tff_fair.launchers import command_names
+
+_MODULES = ('train', 'reproduce', 'report', 'benchmark', 'covariate_shift')
+# What the user types -> the launcher's module.
+_COMMANDS = {module.replace('_', '-'): module for module in _MODULES}
+_HELP = ('help', '-h', '--help')
+
+
+def main() -> None:
+  """Runs the launcher that the first argument names, with the other ones."""
+  name = sys.argv[1] if len(sys.argv) > 1 else ''
+  if name in _HELP:
+    print(_usage())
+  elif name == '--version':
+    print(f'tff-fair {tff_fair.__version__}')
+  elif name in _COMMANDS:
+    del sys.argv[1]
+    # As `python -m` does: a launcher prints the docstring of the main module.
+    module = f'{__spec__.parent}.{_COMMANDS[name]}'
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
+  else:
+    sys.exit(f'Error: {_complaint(name)}\n\n{_usage()}')
+
+
+def _complaint(name: str) -> str:
+  if not name:
+    return 'a command is required, found none.'
+  similar = difflib.get_close_matches(name, _COMMANDS, n=1)
+  guess = f' Did you mean {similar[0]!r}?' if similar else ''
+  return f'the command must be one of those below, found {name!r}.{guess}'
+
+
+def _usage() -> str:
+  """The commands with a line each."""
+  starts = {
+    module: command_names.command(module) for module in _COMMANDS.values()
+  }
+  width = max(map(len, starts.values()))
+  lines = [
+    f'  {start:{width}}  {_summary(module)}' for module, start in starts.items()
+  ]
+  return '\n'.join(['Commands, each with --help:', '', *lines])
+
+
+def _summary(module: str) -> str:
+  """The first line of a launcher's docstring, without importing it."""
+  spec = importlib.util.find_spec(f'tff_fair.launchers.{module}')
+  text = ast.get_docstring(ast.parse(pathlib.Path(spec.origin).read_text()))
+  return text.partition('\n')[0]
+
+
+if __name__ == '__main__':
+  main()
