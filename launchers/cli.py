@@ -43,7 +43,7 @@ def run(
   # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
   # the middle of the import, and Keras then takes symbolic tensors for eager.
   program = sys.modules['__main__']
-  program.__doc__ = command_names.in_text(program.__doc__)
+  program.__doc__ = command_names.in_text(program.__doc__ or '')
   define_flags(flags.FLAGS)
   for module in flag_modules:
     flags.adopt_module_key_flags(module)

@@ -64,7 +64,7 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
     keep_total: int = 5,
     keep_first: bool = True,
     settings: Mapping[str, str] | None = None,
-  ):
+  ) -> None:
     """Opens a folder, which is made by the first `save`.
 
     Args:
@@ -159,7 +159,8 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
         version=version, path=os.fspath(self._root)
       )
     state = await tff.program.materialize_value(program_state)
-    kinds, arrays = {}, {}
+    kinds: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
     for position, leaf in tree.flatten_with_path(state):
       _add_leaf(_name(position), leaf, kinds, arrays)
     description = {
@@ -306,7 +307,7 @@ def _read(path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _digest(array: np.ndarray) -> str:
   """SHA-256 of an array's type, shape and content."""
   digest = hashlib.sha256(f'{array.dtype.name}{array.shape}'.encode())
-  digest.update(array.reshape(-1).view(np.uint8))
+  digest.update(array.reshape(-1).view(np.uint8).data)
   return digest.hexdigest()
 
 

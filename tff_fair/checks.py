@@ -10,7 +10,7 @@ _MAX_FLOAT32, _MIN_FLOAT32 = (2 - 2**-23) * 2.0**127, 2.0**-126
 
 
 def check_integer(
-  name: str, value: int, minimum: int, maximum: int | None = None
+  name: str, value: Any, minimum: int, maximum: int | None = None
 ) -> int:
   """Returns `value` as an `int` if it is an integer of the legal range.
 
@@ -37,7 +37,7 @@ def check_integer(
 
 
 def check_count(
-  name: str, value: int, minimum: int, maximum: int = _MAX_INT32
+  name: str, value: Any, minimum: int, maximum: int = _MAX_INT32
 ) -> int:
   """Returns `value` as an `int` if it is a count that fits int32.
 
@@ -62,7 +62,7 @@ def check_count(
 
 def check_real(
   name: str,
-  value: float,
+  value: Any,
   minimum: float | None = None,
   maximum: float | None = None,
 ) -> float:
@@ -95,7 +95,7 @@ def check_real(
 
 
 def check_positive(
-  name: str, value: float, maximum: float | None = None
+  name: str, value: Any, maximum: float | None = None
 ) -> float:
   """Returns `value` as a `float` if it is a finite number above 0.
 
@@ -123,7 +123,7 @@ def check_positive(
   return value
 
 
-def check_fraction(name: str, value: float) -> float:
+def check_fraction(name: str, value: Any) -> float:
   """Returns `value` as a `float` if it lies in [0, 1).
 
   Args:
@@ -155,7 +155,8 @@ def check_margins(margins: Sequence[float]) -> tuple[float, float]:
   """
   if not isinstance(margins, Sequence) or len(margins) != 2:
     raise ValueError(f'margins must be two numbers, found {margins!r}.')
-  return tuple(check_real('margins', margin, 0.0) for margin in margins)
+  first, second = (check_real('margins', margin, 0.0) for margin in margins)
+  return first, second
 
 
 def check_function(name: str, value: Any, of: str) -> Any:

@@ -7,9 +7,10 @@ every measure over clients leaves NaN out, and is NaN if no score remains.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy import typing as npt
 
 from tff_fair import checks
 
@@ -26,7 +27,11 @@ class Interval(NamedTuple):
 
 
 def confusion_matrices(
-  labels: Any, predictions: Any, groups: Any, num_classes: int, num_groups: int
+  labels: npt.ArrayLike,
+  predictions: npt.ArrayLike,
+  groups: npt.ArrayLike,
+  num_classes: int,
+  num_groups: int,
 ) -> np.ndarray:
   """Counts of (true, predicted) pairs within each group.
 
@@ -68,7 +73,9 @@ def confusion_matrices(
   return np.bincount(flat, minlength=np.prod(shape)).reshape(shape)
 
 
-def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
+def macro_f1(
+  confusion: npt.ArrayLike, *, own_labels: bool = False
+) -> np.ndarray:
   """Macro-F1: the unweighted mean of the classes' `2TP / (2TP + FP + FN)`.
 
   The mean is over the classes that occur among the true or the predicted
@@ -96,7 +103,7 @@ def macro_f1(confusion: Any, *, own_labels: bool = False) -> np.ndarray:
   return _divide((f1 * counted).sum(axis=-1), counted.sum(axis=-1))
 
 
-def accuracy(confusion: Any) -> np.ndarray:
+def accuracy(confusion: npt.ArrayLike) -> np.ndarray:
   """Share of correct predictions.
 
   Args:
@@ -114,7 +121,7 @@ def accuracy(confusion: Any) -> np.ndarray:
   return _divide(hits, confusion.sum(axis=(-2, -1)))
 
 
-def minimum(scores: Any) -> float:
+def minimum(scores: npt.ArrayLike) -> float:
   """The score of the worst client.
 
   Args:
@@ -130,7 +137,7 @@ def minimum(scores: Any) -> float:
   return float(scores.min()) if scores.size else math.nan
 
 
-def worst_mean(scores: Any, share: float = 0.1) -> float:
+def worst_mean(scores: npt.ArrayLike, share: float = 0.1) -> float:
   """Mean of the lowest scores, those of the worst 10 % of the clients.
 
   Args:
@@ -154,7 +161,7 @@ def worst_mean(scores: Any, share: float = 0.1) -> float:
     return float(lowest.mean()) if lowest.size else math.nan
 
 
-def variance(scores: Any) -> float:
+def variance(scores: npt.ArrayLike) -> float:
   """FeDABoost, equation 2: `(1/k) sum_i (phi_i - mean)^2`, population form.
 
   Args:
@@ -171,7 +178,7 @@ def variance(scores: Any) -> float:
   return float(np.var(scores)) if finite else math.nan
 
 
-def entropy(scores: Any) -> float:
+def entropy(scores: npt.ArrayLike) -> float:
   """Entropy of the clients' shares of the total score, in nats.
 
       -sum_i p_i ln p_i,  p_i = x_i / sum_j x_j,  0 ln 0 = 0
@@ -194,7 +201,7 @@ def entropy(scores: Any) -> float:
   return float(-(shares * logs).sum()) + 0.0  # Not -0.
 
 
-def jain_index(scores: Any) -> float:
+def jain_index(scores: npt.ArrayLike) -> float:
   """Jain's fairness index, `(sum_i x_i)^2 / (k sum_i x_i^2)`.
 
   Args:
@@ -213,7 +220,7 @@ def jain_index(scores: Any) -> float:
   return float(scores.sum() ** 2 / (scores.size * np.square(scores).sum()))
 
 
-def mean_with_interval(values: Any) -> Interval:
+def mean_with_interval(values: npt.ArrayLike) -> Interval:
   """Mean over rounds with a 95 % interval, `mean +- 1.96 sd / sqrt(n)`.
 
   The standard deviation has `ddof=1`. FeDABoost reports such intervals of the
@@ -240,7 +247,7 @@ def mean_with_interval(values: Any) -> Interval:
   return Interval(mean, mean - half, mean + half)
 
 
-def client_statistics(scores: Any) -> dict[str, float]:
+def client_statistics(scores: npt.ArrayLike) -> dict[str, float]:
   """Median, maximum, mean and variance of the clients' scores.
 
   Args:
@@ -264,7 +271,9 @@ def client_statistics(scores: Any) -> dict[str, float]:
   }
 
 
-def cf_coefficient(standalone: Any, collaborative: Any) -> float:
+def cf_coefficient(
+  standalone: npt.ArrayLike, collaborative: npt.ArrayLike
+) -> float:
   """Collaborative fairness: `100 * Pearson(Acc_s, Acc_p)` (CFFL, equation 4).
 
   Args:
@@ -298,7 +307,7 @@ def cf_coefficient(standalone: Any, collaborative: Any) -> float:
   return float(100 * np.corrcoef(x, y)[0, 1])
 
 
-def defined(name: str, values: Any) -> np.ndarray:
+def defined(name: str, values: npt.ArrayLike) -> np.ndarray:
   """The values other than NaN.
 
   Args:

@@ -204,7 +204,7 @@ class RecordedVariable:
     value: The tensor after the assignments so far.
   """
 
-  def __init__(self, value: Any):
+  def __init__(self, value: Any) -> None:
     """Starts with `value`, which is converted to a tensor."""
     self.value = tf.convert_to_tensor(value)
 
@@ -247,7 +247,7 @@ for _name in tf.Tensor.OVERLOADABLE_OPERATORS:
 class StatelessGenerator:
   """Replaces a Keras layer's random generator; each draw has its own seed."""
 
-  def __init__(self, seed: Any, layer_index: int):
+  def __init__(self, seed: Any, layer_index: int) -> None:
     """Draws nothing yet.
 
     Args:

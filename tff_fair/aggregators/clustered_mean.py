@@ -47,7 +47,7 @@ class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
     non-finite or too large numbers); `clients` with `client_id` and `cluster`.
   """
 
-  def __init__(self, num_clients: int, num_clusters: int = 3):
+  def __init__(self, num_clients: int, num_clusters: int = 3) -> None:
     """Keeps the parameters.
 
     Args:

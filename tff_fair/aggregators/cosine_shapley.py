@@ -104,7 +104,7 @@ class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
     history_weight: float = 0.95,
     altruism: float = 1.0,
     variant: Variant = 'original',
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

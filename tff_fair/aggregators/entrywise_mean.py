@@ -38,7 +38,7 @@ class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
     weight_sum_factory: (
       tff.aggregators.UnweightedAggregationFactory | None
     ) = None,
-  ):
+  ) -> None:
     """Keeps the factories.
 
     Args:

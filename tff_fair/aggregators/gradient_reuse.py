@@ -154,7 +154,7 @@ class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
     gradient_reuse: bool = True,
     include_positive: bool = False,
     learning_rate_fn: Callable[[Any], Any] | None = None,
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

@@ -133,7 +133,7 @@ class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
     *,
     minimum: int = 1,
     ties: Ties = 'index',
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

@@ -49,7 +49,7 @@ class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
     count_sum_factory: (
       tff.aggregators.UnweightedAggregationFactory | None
     ) = None,
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

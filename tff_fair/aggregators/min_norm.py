@@ -118,7 +118,7 @@ class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
     self,
     deviation: float = 1.0,
     learning_rate_fn: Callable[[Any], Any] | None = None,
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

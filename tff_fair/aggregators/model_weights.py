@@ -26,7 +26,7 @@ class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
     self,
     trainable: tff.aggregators.WeightedAggregationFactory,
     non_trainable: tff.aggregators.WeightedAggregationFactory,
-  ):
+  ) -> None:
     """Keeps the factories.
 
     Args:

@@ -90,7 +90,7 @@ class QFairFactory(tff.aggregators.WeightedAggregationFactory):
     self,
     q: float,
     inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

@@ -23,6 +23,7 @@ from tff_fair.tensors import summable
 
 Scenario = Literal['size', 'class']
 AggNorm = Literal['paper', 'sum', 'max']
+_Norm = Literal['sum', 'max']
 OwnShare = Literal['paper', 'aggregation']
 Isolation = Literal['once', 'cascade']
 # The reputation threshold is this fraction of 1/|R|.
@@ -162,9 +163,7 @@ def allocation_counts(
   )
 
 
-def aggregation_weights(
-  amounts: Any, active: Any, norm: Literal['sum', 'max']
-) -> tf.Tensor:
+def aggregation_weights(amounts: Any, active: Any, norm: _Norm) -> tf.Tensor:
   """`a_j / sum a` (norm 'sum') or `a_j / max a` ('max') over `active`.
 
   Args:
@@ -240,7 +239,7 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     normalize_before_mixing: bool = False,
     isolation: Isolation = 'once',
     ties: largest_values.Ties = 'index',
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:
@@ -282,16 +281,16 @@ class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
     self._validation_fn = validation_fn
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
     self._shadows = shadows
-    paper_norm = 'sum' if scenario == 'size' else 'max'
-    self._agg_norm = paper_norm if agg_norm == 'paper' else agg_norm
+    paper_norm: _Norm = 'sum' if scenario == 'size' else 'max'
+    self._agg_norm: _Norm = paper_norm if agg_norm == 'paper' else agg_norm
     self._own_share = own_share
     self._ties = ties
-    self._rating = dict(
+    self._rating: dict[str, Any] = dict(
       punishment_factor=punishment_factor,
       history_weight=history_weight,
       normalize_before_mixing=normalize_before_mixing,
     )
-    self._isolation = dict(
+    self._isolation: dict[str, Any] = dict(
       threshold_share=_THRESHOLD_SHARES[scenario],
       threshold_absolute=threshold_absolute,
       cascade=isolation == 'cascade',

@@ -74,7 +74,7 @@ def robust_factory(
 class _RobustFactory(tff.aggregators.WeightedAggregationFactory):
   """See `robust_factory`."""
 
-  def __init__(self, rule):
+  def __init__(self, rule) -> None:
     self._rule = rule
 
   def create(
@@ -134,7 +134,7 @@ class _Rejoined(tff.aggregators.WeightedAggregationFactory):
   statistics travel with the weight, `(statistics, weight)`.
   """
 
-  def __init__(self, rule, value_type):
+  def __init__(self, rule, value_type) -> None:
     self._rule = rule
     self._value_type = value_type
 

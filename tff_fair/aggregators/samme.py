@@ -87,7 +87,7 @@ class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
     inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
     *,
     fallback: Fallback = 'keep',
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:
@@ -217,7 +217,7 @@ def _check_types(value_type, weight_type, fallback) -> None:
       'SammeAlphaFactory requires values that are structures of floating-point'
       f' tensors of known shape. Found type: {value_type!r}.'
     )
-  required = np.float32
+  required: Any = np.float32
   if fallback == 'fed_avg':
     required = collections.OrderedDict(
       alpha=np.float32, num_examples=np.float32

@@ -101,7 +101,7 @@ def _check_factory(name, factory, required, tip='') -> None:
 
 def _tensor_types(value_type) -> list[tff.TensorType]:
   """The tensor types within a structure of tensors; none of another type."""
-  tensor_types = []
+  tensor_types: list[tff.TensorType] = []
   if tff.types.is_structure_of_tensors(value_type):
     tff.types.structure_from_tensor_type_tree(tensor_types.append, value_type)
   return tensor_types

@@ -135,7 +135,7 @@ class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
     upload_fraction: float = 0.5,
     download_base: float = 0.3,
     variant: Variant = 'original',
-  ):
+  ) -> None:
     """Keeps the parameters.
 
     Args:

@@ -52,7 +52,7 @@ class SharedArguments:
 
   def local_training(
     self,
-    model: models.StatelessModel,
+    model: models.StatelessModel | models.PairedModel,
     objective: client.Objective,
     *,
     client_optimizer: tff.learning.optimizers.Optimizer | None = None,

@@ -135,7 +135,7 @@ def build_cffl(
   _check_amounts(amounts, num_clients)
   _check_free_riders(free_riders, num_clients, amounts)
   # For rankings by the entries themselves.
-  plain_ties = 'keep' if ties == 'keep' else 'index'
+  plain_ties: Literal['index', 'keep'] = 'keep' if ties == 'keep' else 'index'
   model = models.StatelessModel(model_fn)
   validation = validation_lib.check_validation(model, validation)
   rule = aggregators.ReputationMaskedFactory(

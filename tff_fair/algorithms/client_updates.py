@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 
 from tff_fair import client
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 def build_client_update(

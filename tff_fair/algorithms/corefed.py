@@ -115,7 +115,8 @@ def build_corefed(
       )
     distillation_rate = 0.0
   model = models.StatelessModel(model_fn)
-  client.check_embedding('build_corefed', model)
+  embedding_size = client.check_embedding('build_corefed', model)
+  rule: aggregators.GradientReuseFactory | None
   rule = aggregators.GradientReuseFactory(
     num_clients,
     fairness_exponent=fairness_exponent,
@@ -171,10 +172,10 @@ def build_corefed(
       ),
     )
 
-  row = ()
+  row: Any = ()
   if aligns:
     row = collections.OrderedDict(
-      embedding=np.zeros([model.embedding_size], np.float32),
+      embedding=np.zeros([embedding_size], np.float32),
       last_round=np.int32(0),
     )
   client_work = shared.client_work(

@@ -211,7 +211,7 @@ def build_fedakd(
       report=collections.OrderedDict(result.metrics),
     )
 
-  initial_row = collections.OrderedDict(
+  initial_row: Any = collections.OrderedDict(
     model=model.initial_weights, distilled=np.int32(0)
   )
   if variant == 'single_dist':

@@ -3,14 +3,14 @@
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow_federated as tff
 
 from tff_fair.tensors import client_table
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 class FairLearningProcess(tff.learning.templates.LearningProcess):
@@ -21,7 +21,7 @@ class FairLearningProcess(tff.learning.templates.LearningProcess):
     process: tff.learning.templates.LearningProcess,
     build_divergence: Callable[[], tff.Computation],
     next_fn: tff.Computation | None = None,
-  ):
+  ) -> None:
     """Adds `divergence` to a process.
 
     Args:
@@ -75,7 +75,7 @@ class PersonalizedLearningProcess(FairLearningProcess):
     self,
     process: FairLearningProcess,
     get_client_model_weights: tff.Computation,
-  ):
+  ) -> None:
     """Adds `get_client_model_weights` to a composed process."""
     super().__init__(process, process.build_divergence)
     self.get_client_model_weights = get_client_model_weights

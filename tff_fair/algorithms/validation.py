@@ -1,7 +1,7 @@
 """The server's validation set, on which some methods rate their clients."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 from tff_fair import client
 from tff_fair import models
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 _Examples = tuple[np.ndarray, np.ndarray]
 
 # Examples that go through the model at once.

@@ -34,7 +34,7 @@ class ClientDataSource(tff.program.FederatedDataSource):
     seed: int = 0,
     by_reference: bool = False,
     num_examples_fn: Callable[[int], int] | None = None,
-  ):
+  ) -> None:
     """Initializes the data source.
 
     Args:
@@ -128,7 +128,7 @@ class _ClientDataIterator(tff.program.FederatedDataSourceIterator):
 
   source: ClientDataSource
 
-  def __init__(self, round_number: int):
+  def __init__(self, round_number: int) -> None:
     self._round_number = round_number
 
   @classmethod

@@ -10,12 +10,15 @@ from tff_fair.models import stateless
 from tff_fair.tensors import geometry
 
 
-def check_embedding(method: str, model: stateless.StatelessModel) -> None:
+def check_embedding(method: str, model: stateless.StatelessModel) -> int:
   """Checks that a model has an embedding.
 
   Args:
     method: What the message calls the method.
     model: The client model.
+
+  Returns:
+    The embedding's size.
 
   Raises:
     ValueError: If the model has logits only.
@@ -25,6 +28,7 @@ def check_embedding(method: str, model: stateless.StatelessModel) -> None:
       f"model_fn must build a model with an output 'embedding' for {method},"
       ' found logits only.'
     )
+  return model.embedding_size
 
 
 def mean_embedding(

@@ -9,16 +9,17 @@ threads.
 
 import collections
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair.client import objectives
+from tff_fair.models import paired
 from tff_fair.models import stateless
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 class LocalResult(NamedTuple):
@@ -39,7 +40,7 @@ class LocalResult(NamedTuple):
 
 
 def build_local_training(
-  model: stateless.StatelessModel,
+  model: stateless.StatelessModel | paired.PairedModel,
   objective: objectives.Objective,
   optimizer: tff.learning.optimizers.Optimizer,
   *,
@@ -197,7 +198,7 @@ class _Loop(NamedTuple):
 class _Forward:
   """The model at one step: `forward(x)`, in training mode."""
 
-  def __init__(self, model, weights, seed):
+  def __init__(self, model, weights, seed) -> None:
     self._model = model
     self._weights = weights
     self._seed = seed

@@ -37,7 +37,7 @@ def with_weight_decay(
 class _WeightDecayOptimizer(tff.learning.optimizers.Optimizer):
   """See `with_weight_decay`."""
 
-  def __init__(self, optimizer, weight_decay):
+  def __init__(self, optimizer, weight_decay) -> None:
     self._optimizer = optimizer
     self._weight_decay = weight_decay
 

@@ -20,7 +20,7 @@ _AUTO = tf.keras.losses.Reduction.AUTO
 class _Loss(tf.keras.losses.Loss):
   """A loss whose parameters are attributes and make up its config."""
 
-  def __init__(self, reduction, name, **parameters):
+  def __init__(self, reduction, name, **parameters) -> None:
     super().__init__(reduction=reduction, name=name)
     self._names = tuple(parameters)
     for parameter, value in parameters.items():
@@ -45,7 +45,7 @@ class FocalLoss(_Loss):
     focal_weight: float = 1.0,
     reduction: str = _AUTO,
     name: str = 'focal_loss',
-  ):
+  ) -> None:
     """Initializes the loss.
 
     Args:
@@ -88,7 +88,7 @@ class DistillationLoss(_Loss):
     *,
     reduction: str = _AUTO,
     name: str = 'distillation_loss',
-  ):
+  ) -> None:
     """Initializes the loss; see `distillation_loss`.
 
     Raises:
@@ -122,7 +122,7 @@ class TripletLoss(_Loss):
     *,
     reduction: str = _AUTO,
     name: str = 'triplet_loss',
-  ):
+  ) -> None:
     """Initializes the loss; see `triplet_loss`.
 
     Raises:
@@ -150,7 +150,7 @@ class TripletLoss(_Loss):
 class _QuadrupletLoss(_Loss):
   """The arguments of the two quadruplet losses."""
 
-  def __init__(self, margins, reduction, name, **parameters):
+  def __init__(self, margins, reduction, name, **parameters) -> None:
     margins = checks.check_margins(margins)
     super().__init__(reduction, name, margins=margins, **parameters)
 
@@ -174,7 +174,7 @@ class QuadrupletLoss(_QuadrupletLoss):
     squared: bool = False,
     reduction: str = _AUTO,
     name: str = 'quadruplet_loss',
-  ):
+  ) -> None:
     """Initializes the loss; see `quadruplet_loss`.
 
     Raises:
@@ -207,7 +207,7 @@ class ClassicQuadrupletLoss(_QuadrupletLoss):
     *,
     reduction: str = _AUTO,
     name: str = 'classic_quadruplet_loss',
-  ):
+  ) -> None:
     """Initializes the loss; see `classic_quadruplet_loss`.
 
     Raises:
@@ -234,7 +234,7 @@ class SupervisedContrastiveLoss(_Loss):
     *,
     reduction: str = _AUTO,
     name: str = 'supervised_contrastive_loss',
-  ):
+  ) -> None:
     """Initializes the loss; see `supervised_contrastive_loss`.
 
     Raises:

@@ -43,7 +43,7 @@ class ClientScores(NamedTuple):
 class Evaluator:
   """Evaluates models of one architecture on clients' test data."""
 
-  def __init__(self, model: tf.keras.Model, examples: Sequence[Any]):
+  def __init__(self, model: tf.keras.Model, examples: Sequence[Any]) -> None:
     """Pools the clients' examples.
 
     Args:
@@ -111,7 +111,9 @@ class Evaluator:
 class ServerEvaluator:
   """Evaluates models of one architecture on the server's test data."""
 
-  def __init__(self, model: tf.keras.Model, examples: Any, num_clients: int):
+  def __init__(
+    self, model: tf.keras.Model, examples: Any, num_clients: int
+  ) -> None:
     """Keeps one copy of the examples for all clients.
 
     Args:
@@ -178,7 +180,7 @@ class ServerEvaluator:
 class _Predictor:
   """Computes an output of a model on batches, in several threads."""
 
-  def __init__(self, model, name='logits'):
+  def __init__(self, model, name='logits') -> None:
     self._model = model
     self._name = name
     self._pool = futures.ThreadPoolExecutor()

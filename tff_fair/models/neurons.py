@@ -22,7 +22,7 @@ class Neurons:
     number: H, at least 1.
   """
 
-  def __init__(self, model: stateless.StatelessModel):
+  def __init__(self, model: stateless.StatelessModel) -> None:
     """Finds the neurons.
 
     Args:

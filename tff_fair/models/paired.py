@@ -19,7 +19,7 @@ class PairedModel:
     has_batch_norm: As in the model.
   """
 
-  def __init__(self, model: stateless.StatelessModel):
+  def __init__(self, model: stateless.StatelessModel) -> None:
     """Keeps the model."""
     self._model = model
     self._sizes = [len(part) for part in model.initial_weights]

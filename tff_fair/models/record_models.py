@@ -87,7 +87,7 @@ def gru_ehr(
   )
 
 
-class _Unpacked(_layers.Layer):
+class _Unpacked(tf.keras.layers.Layer):
   """Sexes, postal buckets, and codes, numbers and mask of the events."""
 
   def call(self, x):
@@ -104,7 +104,7 @@ class _Unpacked(_layers.Layer):
     )
 
 
-def _bidirectional_gru(units) -> _layers.Layer:
+def _bidirectional_gru(units) -> tf.keras.layers.Layer:
   # For Keras's GRU layer, the graph optimiser chooses between two
   # implementations, one of them cuDNN's; a cell in a loop has only one.
   cell = _layers.GRUCell(units)

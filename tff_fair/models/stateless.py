@@ -12,7 +12,7 @@ numbers (dropout) use a stateless seed.
 import collections
 from collections.abc import Callable
 import contextlib
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,7 @@ import tensorflow_federated as tff
 
 from tff_fair import internals
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 class StatelessModel:
@@ -37,7 +37,7 @@ class StatelessModel:
     layers_of_trainable: For each trainable weight the Keras layer that owns it.
   """
 
-  def __init__(self, model_fn: Callable[[], tf.keras.Model]):
+  def __init__(self, model_fn: Callable[[], tf.keras.Model]) -> None:
     """Builds the Keras model once.
 
     Args:

@@ -1,7 +1,7 @@
 """Chooses where TFF computations run."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow_federated as tff
 
@@ -9,6 +9,7 @@ from tff_fair.runtime import cluster
 from tff_fair.runtime import device
 from tff_fair.runtime import native
 
+Kind = Literal['device', 'native', 'cluster']
 # Kind -> function that makes the context from the keyword arguments.
 _CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
   'device': device.create_device_context,
@@ -19,7 +20,7 @@ _CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
 RUNTIME_KINDS = tuple(_CONTEXTS)
 
 
-def set_execution_context(kind: str = 'device', **options: Any) -> None:
+def set_execution_context(kind: Kind = 'device', **options: Any) -> None:
   """Makes a runtime execute every TFF computation from now on.
 
   Args:
@@ -44,7 +45,7 @@ def set_execution_context(kind: str = 'device', **options: Any) -> None:
 
 
 def create_execution_context(
-  kind: str = 'device', **options: Any
+  kind: Kind = 'device', **options: Any
 ) -> tff.framework.SyncContext:
   """A context for `tff.framework.get_context_stack().install(...)`.
 

@@ -27,7 +27,7 @@ class KeepingExecutor(tff.framework.RemoteExecutor):
   its largest array. Fetched arrays are read-only, so they cannot differ.
   """
 
-  def __init__(self, stub: tff.framework.RemoteExecutorGrpcStub):
+  def __init__(self, stub: tff.framework.RemoteExecutorGrpcStub) -> None:
     """Keeps nothing yet.
 
     Args:
@@ -122,7 +122,7 @@ class KeepingExecutor(tff.framework.RemoteExecutor):
 class _Result(internals.ExecutorValue):
   """The result of a call; `KeepingExecutor.fetch` fetches it."""
 
-  def __init__(self, executor, reference):
+  def __init__(self, executor, reference) -> None:
     self._executor = executor
     self._reference = reference
 

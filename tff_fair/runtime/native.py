@@ -51,7 +51,7 @@ atexit.register(stop_workers)
 class _NativeContext(tff.framework.SyncExecutionContext):
   """See `create_native_context`."""
 
-  def __init__(self, worker):
+  def __init__(self, worker) -> None:
     def create_executor(cardinalities):
       executor = keeping_executor.KeepingExecutor(worker.stub())
       executor.set_cardinalities(
@@ -87,7 +87,7 @@ def _compile(comp):
 class _Worker:
   """One worker and the connection to it; both are replaced if it dies."""
 
-  def __init__(self):
+  def __init__(self) -> None:
     self._process = None
     self._stub = None
 
@@ -136,7 +136,7 @@ def _connect(address) -> tff.framework.RemoteExecutorGrpcStub:
 class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
   """Adds to gRPC's errors which worker is gone."""
 
-  def __init__(self, address):
+  def __init__(self, address) -> None:
     self._address = address
 
   def intercept_unary_unary(self, continuation, client_call_details, request):

@@ -13,7 +13,9 @@ class PerComputation:
   The cached value is dropped when the computation is garbage collected.
   """
 
-  def __init__(self, make: Callable[[tff.framework.ConcreteComputation], Any]):
+  def __init__(
+    self, make: Callable[[tff.framework.ConcreteComputation], Any]
+  ) -> None:
     """Starts with an empty cache.
 
     Args:

@@ -11,7 +11,7 @@ from tff_fair.runtime import execution
 
 
 def create_federated_context(
-  kind: str = 'device', **options: Any
+  kind: execution.Kind = 'device', **options: Any
 ) -> tff.program.FederatedContext:
   """A context for programs such as `tff.learning.programs.train_model`.
 
@@ -38,7 +38,7 @@ def create_federated_context(
 class _ProgramContext(tff.program.NativeFederatedContext):
   """TFF's program context, for clients' values of any structure."""
 
-  def __init__(self, context: tff.framework.SyncContext):
+  def __init__(self, context: tff.framework.SyncContext) -> None:
     super().__init__(_ThreadContext(context))
     self._sync_context = context
 
@@ -54,7 +54,7 @@ class _ProgramContext(tff.program.NativeFederatedContext):
 class _ThreadContext(tff.framework.AsyncContext):
   """Executes calls from the event loop in one thread."""
 
-  def __init__(self, context: tff.framework.SyncContext):
+  def __init__(self, context: tff.framework.SyncContext) -> None:
     self._context = context
     self._thread = futures.ThreadPoolExecutor(1, 'tff_fair_program')
 

@@ -39,7 +39,7 @@ def worker_binary() -> pathlib.Path:
 class WorkerProcess:
   """A worker on this machine."""
 
-  def __init__(self, port: int):
+  def __init__(self, port: int) -> None:
     """Starts the worker, and waits until it listens.
 
     Args:

@@ -54,7 +54,7 @@ def check_same_shape(**values: Any) -> list[tf.Tensor]:
     TypeError: If the types differ, or one is not a float type.
     ValueError: If the shapes differ, or one is a scalar.
   """
-  tensors = []
+  tensors: list[tf.Tensor] = []
   for name, value in values.items():
     tensors.append(check_vectors(name, value, *tensors[:1]))
   shapes = [tensor.shape for tensor in tensors]

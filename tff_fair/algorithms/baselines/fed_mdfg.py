@@ -10,7 +10,7 @@ the server has computed, by which it chooses the length of its step.
 import collections
 from collections.abc import Callable
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +27,7 @@ from tff_fair.algorithms import processes
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 # Beyond it steps would soon be infinite as float32.
 _MAX_LINE_SEARCH_SCALE = 100

@@ -6,7 +6,7 @@ Federated Learning" (KDD 2024, https://arxiv.org/abs/2405.18291).
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +22,7 @@ from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 # Validation examples on which neurons are tried.
 _MOST_EXAMPLES = 1000

@@ -27,7 +27,7 @@ class ClientValues:
   within a bound. Of a reference only the client's id is sent.
   """
 
-  def __init__(self, kept_bytes: int = KEPT_BYTES):
+  def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
     """Knows nothing yet.
 
     Args:

@@ -34,7 +34,7 @@ class ClusterContext(tff.framework.SyncContext):
     bytes_received: Bytes of arrays that came back so far.
   """
 
-  def __init__(self, workers: pool_lib.Pool):
+  def __init__(self, workers: pool_lib.Pool) -> None:
     """Initializes the context.
 
     Args:

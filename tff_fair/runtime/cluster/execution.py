@@ -84,7 +84,7 @@ class Execution:
     pool: pool_lib.Pool,
     sent: client_values.ClientValues,
     clients: Sequence[Any],
-  ):
+  ) -> None:
     """Deals the clients to workers.
 
     Args:
@@ -320,7 +320,7 @@ class Execution:
 class _Chains:
   """Groups that are divided among workers: each adds its clients in turn."""
 
-  def __init__(self, execution: int, stage: int):
+  def __init__(self, execution: int, stage: int) -> None:
     """Has no groups yet.
 
     Args:

@@ -18,7 +18,7 @@ KEPT_BYTES = 2**30
 class LoadedClients:
   """Loads clients by reference, and keeps the last ones."""
 
-  def __init__(self, kept_bytes: int = KEPT_BYTES):
+  def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
     """Has nothing yet.
 
     Args:

@@ -37,7 +37,7 @@ class Worker:
     unused_programs: Computations that it has, and need not keep.
   """
 
-  def __init__(self, number: int, actor: Any):
+  def __init__(self, number: int, actor: Any) -> None:
     """Has nothing yet."""
     self.number = number
     self.actor = actor
@@ -71,7 +71,7 @@ class Pool:
     gpus_per_worker: float,
     op_threads: int,
     timeout: float,
-  ):
+  ) -> None:
     """Starts the workers; `ready_workers` waits for them.
 
     Args:

@@ -25,7 +25,7 @@ from tff_fair.runtime.device import values
 class Worker:
   """What runs in a process of Ray. Its calls run one after the other."""
 
-  def __init__(self, op_threads: int, client_threads: int):
+  def __init__(self, op_threads: int, client_threads: int) -> None:
     """Starts TensorFlow.
 
     Args:
@@ -200,7 +200,7 @@ class _Execution:
 
   def __init__(
     self, clients: local_clients.LocalClients, is_stopped: Callable[[], bool]
-  ):
+  ) -> None:
     self._clients = clients
     self._is_stopped = is_stopped
     self._devices: dict[int, str] = {}

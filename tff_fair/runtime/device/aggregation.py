@@ -85,7 +85,7 @@ def _halves(span: Span) -> tuple[Span, Span]:
 class Aggregation:
   """A `federated_aggregate` whose parts run one by one."""
 
-  def __init__(self, argument_type: tff.Type):
+  def __init__(self, argument_type: tff.Type) -> None:
     """Traces nothing yet.
 
     Args:

@@ -23,7 +23,7 @@ class ClientStage:
     aggregations: Its aggregations, in the order of `stage.aggregations`.
   """
 
-  def __init__(self, stage: plan.Stage, evaluate: Evaluate):
+  def __init__(self, stage: plan.Stage, evaluate: Evaluate) -> None:
     """Traces nothing yet.
 
     Args:
@@ -130,7 +130,7 @@ class StageAggregation(aggregation.Aggregation):
     value: The expression of the clients' values.
   """
 
-  def __init__(self, step: plan.Step, evaluate: Evaluate):
+  def __init__(self, step: plan.Step, evaluate: Evaluate) -> None:
     """Traces nothing yet.
 
     Args:

@@ -53,7 +53,7 @@ def create_device_context(
 class _DeviceContext(tff.framework.SyncContext):
   """Compiles each computation once and interprets it at each call."""
 
-  def __init__(self, devices: Sequence[str], client_threads: int):
+  def __init__(self, devices: Sequence[str], client_threads: int) -> None:
     self._server = devices[0]
     self._mirror = values.Mirror()
     self._clients = local_clients.LocalClients(devices, client_threads)

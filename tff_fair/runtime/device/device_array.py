@@ -18,7 +18,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
   `np.ndarray` holds. TensorFlow takes the tensor, without a copy to the host.
   """
 
-  def __init__(self, tensor: tf.Tensor):
+  def __init__(self, tensor: tf.Tensor) -> None:
     """Copies nothing.
 
     Args:

@@ -18,7 +18,7 @@ class GraphFunction:
   data sets, which are there.
   """
 
-  def __init__(self, block: tff.framework.CompiledComputation):
+  def __init__(self, block: tff.framework.CompiledComputation) -> None:
     """Imports the block.
 
     Args:

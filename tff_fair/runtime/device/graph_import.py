@@ -25,7 +25,7 @@ class ImportedGraph:
       else None.
   """
 
-  def __init__(self, block: tff.framework.CompiledComputation):
+  def __init__(self, block: tff.framework.CompiledComputation) -> None:
     """Imports the block's graph.
 
     Args:

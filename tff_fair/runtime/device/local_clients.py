@@ -21,7 +21,7 @@ class LocalClients:
   devices moves from one to the other.
   """
 
-  def __init__(self, devices: Sequence[str], threads: int):
+  def __init__(self, devices: Sequence[str], threads: int) -> None:
     """Starts no thread yet.
 
     Args:

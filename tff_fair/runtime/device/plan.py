@@ -8,6 +8,7 @@ aggregations.
 
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
+from typing import TypeAlias
 
 import tensorflow_federated as tff
 
@@ -15,7 +16,7 @@ from tff_fair import internals
 from tff_fair.runtime import type_sizes
 from tff_fair.runtime.device import values
 
-Block = tff.framework.ComputationBuildingBlock
+Block: TypeAlias = tff.framework.ComputationBuildingBlock
 # To send so much to everyone costs less than to wait for the clients' keys.
 _SMALL_BYTES = 2**16
 

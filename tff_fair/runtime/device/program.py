@@ -8,7 +8,7 @@ results of earlier steps. The tree is small; the arithmetic is in the blocks.
 import collections
 from collections.abc import Callable, Mapping
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -20,7 +20,7 @@ from tff_fair.runtime.device import intrinsics
 from tff_fair.runtime.device import plan
 
 Scope = collections.ChainMap  # Name -> value.
-Block = tff.framework.ComputationBuildingBlock
+Block: TypeAlias = tff.framework.ComputationBuildingBlock
 
 
 class Cohort(NamedTuple):
@@ -67,7 +67,7 @@ class Program:
     stages: The stages of clients, in the order in which they run.
   """
 
-  def __init__(self, tree: Block, select_at_server: bool = False):
+  def __init__(self, tree: Block, select_at_server: bool = False) -> None:
     """Plans the computation.
 
     Args:

@@ -20,7 +20,7 @@ class Traced:
     self,
     function: Callable[[Iterable[Any]], Any],
     types: Iterable[tff.Type],
-  ):
+  ) -> None:
     """Traces the function.
 
     Args:

@@ -69,7 +69,7 @@ class Mirror:
   of another device than the CPU are copied to the host when they are read.
   """
 
-  def __init__(self):
+  def __init__(self) -> None:
     """Knows no array yet."""
     self._tensors: dict[int, tf.Tensor] = {}
 
