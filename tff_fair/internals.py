@@ -31,6 +31,10 @@ _SECURE_PREFIX = b'federated_secure_'
 
 # Keras layers that draw random numbers keep their generator here.
 _RANDOM_GENERATOR = '_random_generator'
+# The arguments of a layer's call, in a functional model.
+_NODE_ARGUMENTS = '_flat_arguments'
+# Operations that pass a tensor on, perhaps in another shape.
+_VIEWS = frozenset({'Reshape', 'Squeeze', 'ExpandDims'})
 
 # An object and the name of one of its attributes.
 Slot = tuple[Any, str]
@@ -140,6 +144,17 @@ def _without_clients(type_spec: tff.Type | None) -> tff.Type | None:
   return type_spec
 
 
+def layers_of(model: tf.keras.Model) -> list[Any]:
+  """The model and all layers in it, always in the same order."""
+  for layer in model._flatten_layers():
+    # After a symbolic call, recurrent layers with dropout keep the mask in a
+    # dict by graphs, and `submodules` fails to sort its keys.
+    if hasattr(layer, 'reset_dropout_mask'):
+      layer.reset_dropout_mask()
+      layer.reset_recurrent_dropout_mask()
+  return [model, *model.submodules]
+
+
 def variable_slots(
   layers: Iterable[Any], variables: Iterable[tf.Variable]
 ) -> list[list[Slot]]:
@@ -167,6 +182,97 @@ def random_slots(layers: Iterable[Any]) -> list[list[Slot]]:
     for layer in layers
     if hasattr(layer, _RANDOM_GENERATOR)
   ]
+
+
+def constant_slots(layers: Iterable[Any]) -> list[tuple[Slot, Any]]:
+  """The slots of eager tensors, which a graph in a graph cannot capture.
+
+  Layers hold them as attributes (Keras's `Normalization`), functional models as
+  arguments of operations (the 1 of `x + 1`).
+
+  Args:
+    layers: Layers or models.
+
+  Returns:
+    The slots with what they hold: an eager tensor, or a list with some.
+  """
+  found = []
+  for layer in layers:
+    for attribute, value in vars(layer).items():
+      if _is_constant(value):
+        found.append(((layer, attribute), value))
+    for node in getattr(layer, 'inbound_nodes', ()):
+      arguments = getattr(node, _NODE_ARGUMENTS)
+      if any(map(_is_constant, arguments)):
+        found.append(((node, _NODE_ARGUMENTS), arguments))
+  return found
+
+
+def in_this_graph(held: Any) -> Any:
+  """What a slot of `constant_slots` holds, as constants of the graph."""
+  if isinstance(held, list):
+    return [in_this_graph(v) if _is_constant(v) else v for v in held]
+  return tf.constant(held.numpy())
+
+
+def _is_constant(value) -> bool:
+  return isinstance(value, tf.__internal__.EagerTensor) and (
+    value.dtype not in (tf.resource, tf.variant)
+  )
+
+
+def captures(graph: tf.Graph) -> Sequence[tuple[Any, tf.Tensor]]:
+  """What a function reads from around it, and the tensors that stand for it."""
+  return getattr(graph, 'captures', [])
+
+
+def eager_reads(graph: tf.Graph, start: int) -> list[str]:
+  """Names of the operations that read the captures that are eager tensors.
+
+  Args:
+    graph: The graph of a function.
+    start: Number of captures to leave out, the first ones.
+
+  Returns:
+    The name of the first operation that reads each of them.
+  """
+  return [
+    inner.consumers()[0].name
+    for outer, inner in captures(graph)[start:]
+    if isinstance(outer, tf.__internal__.EagerTensor)
+  ]
+
+
+def draws(operation: tf.Operation) -> bool:
+  """Whether an operation draws random numbers with a state of its own."""
+  definition = operation.op_def
+  return definition.is_stateful and any(
+    a.name == 'seed' for a in definition.attr
+  )
+
+
+def noted_logits(tensor: tf.Tensor) -> Any:
+  """What Keras notes for an eager softmax or sigmoid: its input, else None."""
+  return getattr(tensor, '_keras_logits', None)
+
+
+def made_by(tensor: tf.Tensor) -> tuple[str, str, Any]:
+  """The operation that made a tensor of a graph.
+
+  Args:
+    tensor: A tensor of a graph.
+
+  Returns:
+    Its type and its name, and its input; None for the input if the tensor has
+    been reshaped since.
+  """
+  reshaped = False
+  while tensor.op.type in _VIEWS or tensor.op.type == 'Identity':
+    reshaped |= tensor.op.type in _VIEWS
+    tensor = tensor.op.inputs[0]
+  inputs = tensor.op.inputs
+  before = None if reshaped or not len(inputs) else inputs[0]
+  return tensor.op.type, tensor.op.name, before
 
 
 @contextlib.contextmanager
@@ -268,6 +374,10 @@ class StatelessGenerator:
     seed = fold_in(self._seed, self._layer_index)
     self._draws += 1
     return fold_in(seed, self._draws)
+
+  def make_seed_for_stateless_op(self) -> tf.Tensor:
+    """The seed of a draw that the layer makes itself, `int32[2]`."""
+    return self._next_seed()
 
   def dropout(
     self, inputs: tf.Tensor, rate: float, noise_shape: Any = None

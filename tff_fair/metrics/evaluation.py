@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tff_fair import checks
 from tff_fair import fairness
+from tff_fair import models
 
 _BATCH = 1000
 
@@ -47,8 +48,9 @@ class Evaluator:
     """Pools the clients' examples.
 
     Args:
-      model: Keras model whose output is logits, or a mapping with `logits`. Its
-        weights are overwritten.
+      model: Keras model whose output is logits, or a mapping with `logits`; a
+        single logit, or its sigmoid, is that of class 1 of two. Its weights are
+        overwritten.
       examples: For each client `(x, y)`, `float32[n, ...]` and `int32[n]`; n
         may be 0.
 
@@ -188,14 +190,21 @@ class _Predictor:
   @functools.cached_property
   def _output_fn(self):
     # Traced once, for any batch size: otherwise each thread would trace it.
-    return tf.function(
-      lambda x: _named(self._model(x, training=False), self._name),
-      autograph=False,
-    ).get_concrete_function(tf.TensorSpec(self._model.input.shape, tf.float32))
+    return tf.function(self._outputs, autograph=False).get_concrete_function(
+      tf.TensorSpec(self._model.input.shape, tf.float32)
+    )
+
+  def _outputs(self, x):
+    outputs = models.class_outputs(self._model(x, training=False))
+    if self._name not in outputs:
+      raise ValueError(
+        f'The model must have an output {self._name!r}, found none.'
+      )
+    return outputs[self._name]
 
   def __call__(self, weights, batches) -> np.ndarray:
-    weights.assign_weights_to(self._model)
-    width = _named(self._model.output, self._name).shape[-1]
+    models.assign_weights(weights, self._model)
+    width = self._output_fn.structured_outputs.shape[-1]
     nothing = np.zeros([0, width], np.float32)
     return np.concatenate([nothing, *self._pool.map(self._output_fn, batches)])
 
@@ -345,11 +354,3 @@ def _batches(x) -> list[tf.Tensor]:
 
 def _row(weights, client_id):
   return tf.nest.map_structure(lambda w: w[client_id], weights)
-
-
-def _named(output, name):
-  if isinstance(output, dict) and name in output:
-    return output[name]
-  if isinstance(output, dict) or name != 'logits':
-    raise ValueError(f'The model must have an output {name!r}, found none.')
-  return output

@@ -11,7 +11,10 @@ from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
 from tff_fair.models.client_models import mlp_corefed
 from tff_fair.models.client_models import mlp_fedaboost
+from tff_fair.models.keras_weights import assign as assign_weights
 from tff_fair.models.neurons import Neurons
+from tff_fair.models.outputs import num_classes
+from tff_fair.models.outputs import of_call as class_outputs
 from tff_fair.models.paired import PairedModel
 from tff_fair.models.record_models import gru_ehr
 from tff_fair.models.stateless import StatelessModel
@@ -20,6 +23,8 @@ __all__ = [
   'Neurons',
   'PairedModel',
   'StatelessModel',
+  'assign_weights',
+  'class_outputs',
   'cnn_cifar_gn',
   'cnn_corefed',
   'cnn_corefed_plain',
@@ -32,4 +37,5 @@ __all__ = [
   'mlp_cffl_mnist',
   'mlp_corefed',
   'mlp_fedaboost',
+  'num_classes',
 ]

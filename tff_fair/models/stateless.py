@@ -6,7 +6,8 @@ Keras 2.14 layers read variables instead. During a call, each layer attribute
 that holds a trainable variable is replaced by the given tensor. Non-trainable
 variables, such as moving averages, are replaced by objects that record
 assignments. The model's own variables do not change. Layers that draw random
-numbers (dropout) use a stateless seed.
+numbers (dropout, augmentations) use a stateless seed. Eager tensors that the
+model holds become constants of the graph.
 """
 
 import collections
@@ -19,6 +20,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import internals
+from tff_fair.models import keras_checks
+from tff_fair.models import keras_weights
+from tff_fair.models import outputs as outputs_lib
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
@@ -28,10 +32,13 @@ class StatelessModel:
 
   Attributes:
     initial_weights: `tff.learning.models.ModelWeights` of float32 NumPy arrays,
-      the Keras model's weights when this object was made.
+      the Keras model's weights when this object was made, without the
+      statistics of preprocessing layers, see `keras_weights`.
     weights_type: The `tff.Type` of `initial_weights`.
     input_spec: `tf.TensorSpec` of `x`, `float32[?, ...]`.
-    num_classes: Number of logits.
+    num_logits: Number of logits of the Keras model; 1 for a binary classifier
+      with a single logit.
+    num_classes: Number of logits that a call returns, at least 2.
     embedding_size: p of the output `embedding`; None without one.
     has_batch_norm: Whether a layer normalises with batch statistics.
     layers_of_trainable: For each trainable weight the Keras layer that owns it.
@@ -43,11 +50,12 @@ class StatelessModel:
     Args:
       model_fn: Builds a fresh, uncompiled Keras model with one input, whose
         output is either the logits, `float32[?, num_classes]`, or
-        `OrderedDict(logits=..., embedding=float32[?, p])`.
+        `OrderedDict(logits=..., embedding=float32[?, p])`. A single logit,
+        or the sigmoid of one, makes a binary classifier.
 
     Raises:
-      TypeError: If `model_fn` does not build such a model, or a weight is not
-        float32.
+      TypeError: If `model_fn` does not build such a model, a weight is not
+        float32, or a layer cannot be trained here.
       ValueError: If a variable of the model is not an attribute of one of its
         layers, so that it cannot be replaced by a tensor.
     """
@@ -57,25 +65,25 @@ class StatelessModel:
         f' call, found {type(model_fn).__name__}.'
       )
     model = model_fn()
-    _check_model(model)
+    keras_checks.check_model(model)
+    weights = keras_weights.variables(model)
     self._model = model
-    self._layers = [model, *model.submodules]
-    self._trainable = _find_slots(self._layers, model.trainable_variables)
-    self._non_trainable = _find_slots(
-      self._layers, model.non_trainable_variables
-    )
+    self._layers = internals.layers_of(model)
+    self._trainable = _find_slots(self._layers, weights.trainable)
+    self._non_trainable = _find_slots(self._layers, weights.non_trainable)
     self.layers_of_trainable = [places[0][0] for places in self._trainable]
     self._random = internals.random_slots(self._layers)
+    self._constants = internals.constant_slots(self._layers)
     self.initial_weights = ModelWeights(
-      trainable=[v.numpy() for v in model.trainable_variables],
-      non_trainable=[v.numpy() for v in model.non_trainable_variables],
+      *[[v.numpy() for v in part] for part in weights]
     )
     self.weights_type = _weights_type(self.initial_weights)
     self.input_spec = tf.TensorSpec(
       [None, *model.inputs[0].shape[1:]], tf.float32
     )
-    outputs = _named_outputs(model.output)
-    self.num_classes = outputs['logits'].shape[-1]
+    outputs = outputs_lib.named(model.output)
+    self.num_logits = outputs['logits'].shape[-1]
+    self.num_classes = outputs_lib.num_classes(model)
     self.embedding_size = None
     if 'embedding' in outputs:
       self.embedding_size = outputs['embedding'].shape[-1]
@@ -101,25 +109,38 @@ class StatelessModel:
       the call.
 
     Raises:
-      ValueError: If a layer draws random numbers and `seed` is missing, or the
-        weights have other shapes than the model's.
+      ValueError: If a layer draws random numbers and `seed` is missing, the
+        weights have other shapes than the model's, the model does not return
+        logits, or it does what cannot be part of a federated computation.
     """
     _check_weights(weights, self.initial_weights)
     statistics = [internals.RecordedVariable(w) for w in weights.non_trainable]
     with contextlib.ExitStack() as stack:
       # Layers call tensor methods that NumPy arrays do not have.
       trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
-      generators = [
-        internals.StatelessGenerator(seed, i) for i in range(len(self._random))
-      ]
       for slots, values in (
         (self._trainable, trainable),
         (self._non_trainable, statistics),
-        (self._random, generators),
+        (self._random, self._generators(training, seed)),
+        (
+          [[slot] for slot, _ in self._constants],
+          [internals.in_this_graph(held) for _, held in self._constants],
+        ),
       ):
         stack.enter_context(internals.replaced(slots, values))
-      outputs = self._model(x, training=training)
-    return _named_outputs(outputs), [s.value for s in statistics]
+      stack.enter_context(keras_checks.checked_call(self._model))
+      output = self._model(x, training=training)
+    return outputs_lib.of_call(output), [s.value for s in statistics]
+
+  def _generators(self, training, seed):
+    """A generator for each layer that may draw."""
+    generators = []
+    for i, ((layer, _),) in enumerate(self._random):
+      if not training and isinstance(layer, tf.keras.layers.RandomCrop):
+        # Its graph contains a draw that is not used.
+        seed = tf.zeros([2], tf.int32)
+      generators.append(internals.StatelessGenerator(seed, i))
+    return generators
 
 
 def _find_slots(layers, variables):
@@ -132,34 +153,6 @@ def _find_slots(layers, variables):
         f' layers, found {variable.name}, which is not.'
       )
   return slots
-
-
-def _check_model(model):
-  """Raises TypeError unless `model` is a Keras model we can train."""
-  requirement = (
-    'model_fn must build a tf.keras.Model with one float32 input and logits'
-    ' of shape [None, num_classes]'
-  )
-  if not isinstance(model, tf.keras.Model):
-    raise TypeError(f'{requirement}, found {type(model).__name__}.')
-  if not getattr(model, 'inputs', None) or len(model.inputs) != 1:
-    raise TypeError(
-      f'{requirement}, found a model whose inputs are'
-      f' {getattr(model, "inputs", None)} (build subclassed models with'
-      ' tf.keras.Model(inputs, outputs)).'
-    )
-  output = model.output
-  if isinstance(output, dict) and 'logits' not in output:
-    raise TypeError(f'{requirement}, found outputs named {sorted(output)}.')
-  logits = _named_outputs(output)['logits']
-  if not tf.keras.backend.is_keras_tensor(logits) or logits.shape.rank != 2:
-    raise TypeError(f'{requirement}, found output {output!r}.')
-  for variable in model.variables:
-    if variable.dtype != tf.float32:
-      raise TypeError(
-        'Every weight of the model must be float32, found'
-        f' {variable.name} of {variable.dtype.name}.'
-      )
 
 
 def _check_weights(weights, required):
@@ -178,15 +171,6 @@ def _check_weights(weights, required):
         f'{name} weights must have the shapes {", ".join(map(str, wanted))},'
         f' found {", ".join(map(str, found))}.'
       )
-
-
-def _named_outputs(output):
-  """Logits, or a mapping with logits, as an OrderedDict."""
-  if not isinstance(output, dict):
-    return collections.OrderedDict(logits=output)
-  return collections.OrderedDict(
-    (k, output[k]) for k in ('logits', 'embedding') if k in output
-  )
 
 
 def _weights_type(weights):

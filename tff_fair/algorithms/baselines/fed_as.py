@@ -174,10 +174,10 @@ def _alignment_objective(num_classes) -> client.Objective:
 def _head_size(model) -> int:
   """How many of the last trainable weights are the head: with its bias, 2."""
   shapes = [w.shape for w in model.initial_weights.trainable]
-  kernel = (model.embedding_size, model.num_classes)
+  kernel = (model.embedding_size, model.num_logits)
   if shapes[-1:] == [kernel]:
     return 1
-  if shapes[-2:] == [kernel, (model.num_classes,)]:
+  if shapes[-2:] == [kernel, (model.num_logits,)]:
     return 2
   raise ValueError(
     'model_fn must build a model whose last trainable weights are those of a'

@@ -1,0 +1,186 @@
+"""What a Keras model must be, so that it can be trained in a federation.
+
+Whatever would fail during the training, or would be ignored without a word, is
+refused here by its name.
+"""
+
+from collections.abc import Iterator
+import contextlib
+from typing import Any
+
+import tensorflow as tf
+
+from tff_fair import internals
+from tff_fair.models import keras_weights
+from tff_fair.models import outputs
+
+_layers = tf.keras.layers
+
+_REQUIREMENT = (
+  'model_fn must build a tf.keras.Model with one float32 input and logits of'
+  ' shape [None, num_classes]'
+)
+_WITH_TABLES = (
+  _layers.StringLookup,
+  _layers.IntegerLookup,
+  _layers.TextVectorization,
+)
+
+
+def check_model(model: Any) -> None:
+  """Checks inputs, outputs and layers.
+
+  Args:
+    model: What `model_fn` returned.
+
+  Raises:
+    TypeError: If it is not a Keras model that can be trained; the message says
+      what to do.
+  """
+  if not isinstance(model, tf.keras.Model):
+    raise TypeError(f'{_REQUIREMENT}, found {type(model).__name__}.')
+  _check_input(model)
+  _check_output(model.output)
+  _check_weights(keras_weights.variables(model))
+  for layer in internals.layers_of(model):
+    reason = _refusal(layer)
+    if reason is not None:
+      raise TypeError(
+        'Every layer of the model must work in federated training, found'
+        f' {type(layer).__name__} {layer.name!r}, {reason}.'
+      )
+
+
+@contextlib.contextmanager
+def checked_call(model: tf.keras.Model) -> Iterator[None]:
+  """Checks what a call of the model adds to the graph.
+
+  Args:
+    model: The model that is called inside.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    ValueError: If the model adds a loss, draws random numbers other than by the
+      generators of its layers, or reads eager tensors or variables that are not
+      its own, which TFF's graphs cannot.
+  """
+  if tf.executing_eagerly():
+    yield
+    return
+  graph = tf.compat.v1.get_default_graph()
+  num_operations = len(graph.get_operations())
+  num_captures = len(internals.captures(graph))
+  yield
+  if model.losses:
+    raise ValueError(
+      'The loss of the method must be the only one, found one that the model'
+      f' adds by add_loss ({model.losses[0].name}).'
+    )
+  for operation in graph.get_operations()[num_operations:]:
+    if internals.draws(operation):
+      raise ValueError(
+        'The model must draw random numbers by layers of Keras alone, whose'
+        f' seeds a run knows, found {operation.type} in {operation.name}.'
+      )
+  if not tf.compat.v1.executing_eagerly_outside_functions():
+    names = internals.eager_reads(graph, num_captures)
+    if names:
+      raise ValueError(
+        'The model must not read eager tensors, tables or variables that are'
+        f' not its own, found one in {names[0]}: use NumPy arrays for'
+        ' constants, and add_weight for variables.'
+      )
+
+
+def _check_input(model) -> None:
+  inputs = getattr(model, 'inputs', None)
+  if not inputs:
+    if isinstance(model, tf.keras.Sequential):
+      found = (
+        'a Sequential model without an input (add tf.keras.Input(shape) as its'
+        ' first layer)'
+      )
+    else:
+      name = type(model).__name__
+      found = (
+        f'the subclassed model {name} without an input (wrap it: x ='
+        f' tf.keras.Input(shape); tf.keras.Model(x, {name}(...)(x)))'
+      )
+    raise TypeError(f'{_REQUIREMENT}, found {found}.')
+  if len(inputs) > 1:
+    raise TypeError(
+      f'{_REQUIREMENT}, found {len(inputs)} inputs (join them to one array per'
+      ' example, and take it apart in the model: x[:, :5], x[:, 5:]).'
+    )
+  (tensor,) = inputs
+  spec = getattr(tensor, 'type_spec', None)
+  if not isinstance(spec, tf.TensorSpec) or tensor.dtype == tf.string:
+    raise TypeError(
+      f'{_REQUIREMENT}, found an input of type {spec} (turn it into numbers'
+      ' before, in the data).'
+    )
+  if tensor.shape[0] is not None:
+    raise TypeError(
+      f'{_REQUIREMENT}, found an input of shape {tensor.shape} (without a'
+      ' batch size: tf.keras.Input(shape)).'
+    )
+
+
+def _check_output(output) -> None:
+  if isinstance(output, dict) and 'logits' not in output:
+    raise TypeError(f'{_REQUIREMENT}, found outputs named {sorted(output)}.')
+  logits = outputs.named(output)['logits']
+  if isinstance(logits, (list, tuple)):
+    raise TypeError(
+      f'{_REQUIREMENT}, found {len(logits)} outputs (name them: a dict with'
+      " 'logits' and 'embedding')."
+    )
+  if (
+    not tf.keras.backend.is_keras_tensor(logits)
+    or logits.shape.rank != 2
+    or logits.shape[1] is None
+  ):
+    raise TypeError(f'{_REQUIREMENT}, found output {logits!r}.')
+
+
+def _check_weights(weights) -> None:
+  for variable in (*weights.trainable, *weights.non_trainable):
+    if variable.dtype != tf.float32:
+      raise TypeError(
+        'Every weight of the model must be float32, found'
+        f' {variable.name} of {variable.dtype.name}.'
+      )
+
+
+def _refusal(layer) -> str | None:
+  """Why a layer cannot be trained; None if it can."""
+  if isinstance(layer, _WITH_TABLES):
+    return 'whose table is not a weight (look values up before, in the data)'
+  if isinstance(layer, _layers.SpectralNormalization):
+    return 'which assigns to weights that are trained'
+  if isinstance(layer, _layers.Normalization) and not _has_statistics(layer):
+    return 'without statistics (call its adapt before, or give mean, variance)'
+  if getattr(layer, 'stateful', False) and isinstance(layer, _layers.RNN):
+    return 'which carries its state from batch to batch (stateful=False)'
+  if getattr(layer, 'compute_dtype', None) in (
+    'float16',
+    'bfloat16',
+    'float64',
+  ):
+    return f'which computes in {layer.compute_dtype} (dtype="float32")'
+  for name, value in vars(layer).items():
+    # Keras's own training loop alone reads these.
+    if name.endswith('_regularizer') and value:
+      return (
+        'whose regularizer would have no effect (client.with_weight_decay'
+        ' decays weights)'
+      )
+    if name.endswith('_constraint') and value:
+      return 'whose constraint would have no effect'
+  return None
+
+
+def _has_statistics(layer) -> bool:
+  return layer.input_mean is not None or int(layer.count) > 0

@@ -1,0 +1,50 @@
+"""Which variables of a Keras model are weights in a federation.
+
+All but the statistics of preprocessing layers, such as an adapted
+`Normalization`: these are computed before the training, and stay as they are.
+"""
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fair import internals
+
+ModelWeights = tff.learning.models.ModelWeights
+
+_Preprocessing = tf.keras.layers.experimental.preprocessing.PreprocessingLayer
+
+
+def variables(model: tf.keras.Model) -> ModelWeights:
+  """The variables that are weights.
+
+  Args:
+    model: A Keras model.
+
+  Returns:
+    `ModelWeights` of variables, in Keras's order.
+  """
+  statistics = {
+    id(variable)
+    for layer in internals.layers_of(model)
+    if isinstance(layer, _Preprocessing)
+    for variable in layer.variables
+  }
+  return ModelWeights(
+    model.trainable_variables,
+    [v for v in model.non_trainable_variables if id(v) not in statistics],
+  )
+
+
+def assign(weights: ModelWeights, model: tf.keras.Model) -> None:
+  """Writes weights into a Keras model.
+
+  Args:
+    weights: `ModelWeights` of arrays, as `variables` orders them.
+    model: The Keras model; its other variables keep their values.
+
+  Raises:
+    ValueError: If the weights are not those of the model.
+  """
+  for part, values in zip(variables(model), weights, strict=True):
+    for variable, value in zip(part, values, strict=True):
+      variable.assign(value)
