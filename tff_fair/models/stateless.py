@@ -58,6 +58,7 @@ class StatelessModel:
       )
     model = model_fn()
     _check_model(model)
+    self._model_fn = model_fn
     self._model = model
     self._layers = [model, *model.submodules]
     self._trainable = _find_slots(self._layers, model.trainable_variables)
@@ -120,6 +121,23 @@ class StatelessModel:
         stack.enter_context(internals.replaced(slots, values))
       outputs = self._model(x, training=training)
     return _named_outputs(outputs), [s.value for s in statistics]
+
+  def to_keras(self, weights: ModelWeights) -> tf.keras.Model:
+    """Builds the Keras model with the given weights.
+
+    Args:
+      weights: `ModelWeights` of arrays, in the order of `initial_weights`.
+
+    Returns:
+      A fresh model of `model_fn`, with its outputs.
+
+    Raises:
+      ValueError: If the weights have other shapes than the model's.
+    """
+    _check_weights(weights, self.initial_weights)
+    model = self._model_fn()
+    weights.assign_weights_to(model)
+    return model
 
 
 def _find_slots(layers, variables):
