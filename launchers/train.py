@@ -95,6 +95,8 @@ def _run(settings, output_dir, text) -> None:
     _print_summary(run.finish(), output_dir)
     for path in all_plots.write(output_dir, settings['compare_with']):
       print(f'drawn: {path}')
+    for sentence in run.export():
+      print(sentence)
 
 
 def _output_dir(settings, preset) -> pathlib.Path:
@@ -115,6 +117,8 @@ def _train(run, settings, output_dir) -> None:
     f' {run.num_clients} clients, {settings["rounds"]} rounds, all settings in'
     f' {output_dir / settings_lib.FLAGS_FILE}'
   )
+  for note in run.notes:
+    print(note)
   if run.start:
     print(f'resuming after round {run.start}')
   with tqdm.tqdm(

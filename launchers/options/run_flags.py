@@ -132,6 +132,14 @@ RUN = (
     'Output directory of another run, shown in the same plots; may be'
     ' repeated.',
   ),
+  flag_types.Choice(
+    'export',
+    'global',
+    'Keras models that a run writes at its end: the global model (model.keras);'
+    ' all: also the model of each client that has its own (models/); none. The'
+    ' same command writes them after a run, too, without training.',
+    choices=('global', 'all', 'none'),
+  ),
   flag_types.Switch(
     'dry_run',
     False,

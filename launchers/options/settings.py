@@ -25,6 +25,7 @@ _IRRELEVANT = (
   'output_dir',
   'data_dir',
   'compare_with',
+  'export',
   'dry_run',
   'client_threads',
   'num_workers',

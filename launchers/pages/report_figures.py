@@ -306,7 +306,6 @@ def _by_amount(runs, amounts) -> Figure:
 def _described(run) -> pd.DataFrame:
   """The clients in the method's reports, with their line styles."""
   known = run.clients[run.clients['client_id'].isin(run.reports['client_id'])]
-  known = known.reindex(columns=['client_id', 'num_train', 'num_classes'])
   return client_plots.describe_clients(known.astype({'num_train': int}))
 
 

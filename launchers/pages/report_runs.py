@@ -48,15 +48,16 @@ class Run:
     metrics: metrics.csv, joined with statistics from client_scores.csv over the
       clients with training data: `client_accuracy_min`, and the quartiles
       `client_accuracy_low` and `client_accuracy_high`.
-    clients: A row per client with `client_id`, `num_train` and the last scores:
-      clients.csv, or the part of it that is known in an unfinished run; unknown
-      numbers are NaN.
+    clients: A row per client with `client_id`, `num_train`, the last scores
+      and, if clients have names, `client`: clients.csv, or the part of it that
+      is known in an unfinished run; unknown numbers are NaN.
     reports: reports.csv.
     final: The scores of the last evaluation by the names of summary.json.
     dropped: Dropped clients and updates, summed over the rounds.
     window: The mean variance of client F1 over the last `evaluations`, `low`
       and `high`; empty in an unfinished run.
     seconds: The median time of a round; NaN if unknown.
+    notes: Sentences about the data; none in an unfinished run.
   """
 
   directory: pathlib.Path
@@ -71,6 +72,7 @@ class Run:
   dropped: Mapping[str, int]
   window: Mapping[str, float]
   seconds: float
+  notes: Sequence[str]
 
   @property
   def algorithm(self) -> str:
@@ -233,6 +235,7 @@ def _read_summary(file) -> dict[str, Any] | None:
       'dropped': {k: int(v) for k, v in summary['dropped'].items()},
       'window': {k: _number(v) for k, v in window.items()},
       'seconds': _number(summary['median_seconds_per_round']),
+      'notes': [str(note) for note in summary.get('notes', [])],
     }
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise ReportError(
@@ -258,6 +261,7 @@ def _summary_so_far(metrics) -> dict[str, Any]:
     'dropped': round_metrics.dropped(metrics),
     'window': {},
     'seconds': math.nan,
+    'notes': [],
   }
 
 
@@ -276,7 +280,12 @@ def _clients_so_far(scores, reports) -> pd.DataFrame:
   clients = clients.join(amounts.rename('num_train'), how='outer')
   clients.index = clients.index.astype(int)
   clients = clients.rename_axis('client_id').reset_index()
-  return clients[['client_id', 'num_train', *_SCORES]]
+  clients = clients[['client_id', 'num_train', *_SCORES]]
+  if run_files.CLIENT in reports:
+    named = pd.concat([scores, reports]).drop_duplicates('client_id')
+    names = named.set_index('client_id')[run_files.CLIENT]
+    clients.insert(1, run_files.CLIENT, clients['client_id'].map(names))
+  return clients
 
 
 def _with_spread(run, scores) -> pd.DataFrame:

@@ -5,6 +5,7 @@ Nothing here imports TensorFlow.
 
 from collections.abc import Sequence
 import dataclasses
+import itertools
 import math
 import shlex
 
@@ -15,8 +16,10 @@ from tff_fair import fairness
 from tff_fair.launchers import command_names
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import round_metrics
+from tff_fair.launchers.runs import run_files
 
 MISSING = '–'
 DROPPED = 'Dropped clients and updates'
@@ -26,6 +29,8 @@ _SCORES = {'accuracy': 'Accuracy', 'f1': 'Macro-F1'}
 # Different for every run; the report shows it elsewhere.
 _OWN_FLAGS = ('output_dir',)
 _ROUNDING_ERROR = 1e-15
+# Characters of a client's name in a table.
+_NAME_WIDTH = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +123,7 @@ def client_table(run: report_runs.Run) -> tuple[list[str], list[list[str]]]:
   """
   clients = run.clients
   columns = [
-    [_number(value) for value in clients[name].tolist()] for name in clients
+    [_text(value) for value in clients[name].tolist()] for name in clients
   ]
   names = [name.replace('_', ' ') for name in clients]
   return names, [list(row) for row in zip(*columns, strict=True)]
@@ -178,8 +183,15 @@ def _score_rows(runs, name, eligible) -> list[Row]:
   scores = [run.scores(name) for run in runs]
   variances = _final(runs, f'client_{name}_variance')
 
-  def row(title, note, values, better, show='{:.4f}'.format):
-    return _ranked(title, note, values, better, eligible, show)
+  def row(title, note, values, better, names=(), show='{:.4f}'.format):
+    ranked = _ranked(title, note, values, better, eligible, show)
+    cells = [
+      dataclasses.replace(cell, detail=detail)
+      for cell, detail in itertools.zip_longest(
+        ranked.cells, names, fillvalue=''
+      )
+    ]
+    return dataclasses.replace(ranked, cells=cells)
 
   return [
     row(
@@ -205,12 +217,14 @@ def _score_rows(runs, name, eligible) -> list[Row]:
       'The client with the lowest score.',
       [fairness.minimum(score) for score in scores],
       _HIGHER,
+      [_who(run, name, 'idxmin') for run in runs],
     ),
     row(
       'Best client',
       'The client with the highest score.',
       _final(runs, f'client_{name}_max'),
       _HIGHER,
+      [_who(run, name, 'idxmax') for run in runs],
     ),
     row(
       'Standard deviation',
@@ -223,7 +237,7 @@ def _score_rows(runs, name, eligible) -> list[Row]:
       'Between clients, population form: FeDABoost’s fairness, equation 2.',
       variances,
       _LOWER,
-      _small,
+      show=_small,
     ),
     row(
       'Jain’s index',
@@ -232,6 +246,15 @@ def _score_rows(runs, name, eligible) -> list[Row]:
       _HIGHER,
     ),
   ]
+
+
+def _who(run, name, extreme) -> str:
+  """The name of the client with the lowest or highest score, if it has one."""
+  scores = run.honest.dropna(subset=name)
+  if run_files.CLIENT not in scores or scores.empty:
+    return ''
+  client = scores.loc[getattr(scores[name], extreme)()]
+  return plot_parts.shortened(client[run_files.CLIENT], _NAME_WIDTH)
 
 
 def _collaborative_fairness(runs, eligible) -> list[Row]:
@@ -349,8 +372,10 @@ def _small(value) -> str:
   return f'{value:.3g}' if abs(value) > _ROUNDING_ERROR else '0'
 
 
-def _number(value) -> str:
-  """A number as text: integers in full, others rounded."""
+def _text(value) -> str:
+  """A name on one line, or a number: integers in full, others rounded."""
+  if isinstance(value, str):
+    return plot_parts.shortened(value, _NAME_WIDTH)
   if pd.isna(value):
     return MISSING
   return str(int(value)) if float(value).is_integer() else f'{value:.4g}'

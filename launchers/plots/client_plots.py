@@ -23,6 +23,8 @@ _COLOR_MAP = matplotlib.colormaps['viridis'].resampled(256)
 _LIGHTEST = 0.92
 # A longer legend would be higher than the figure.
 _MAX_LEGEND = 24
+# Characters of a client's name in a legend.
+_NAME_WIDTH = 24
 _FREE_RIDER = {'color': 'black', 'linestyle': '--'}
 
 
@@ -59,6 +61,7 @@ def client_accuracy(
   return figure
 
 
+@plot_parts.plain_text()
 def reputation(
   run: str | os.PathLike[str], path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
@@ -132,14 +135,15 @@ def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
     run: The run directory.
 
   Returns:
-    A frame with the columns `client_id`, `num_train`, `label` and `style`,
-    ordered by the number of examples, then of classes.
+    A frame with the columns `client_id`, `num_train`, `label` (with the
+    client's name, if it has one) and `style`, ordered by the number of
+    examples, then of classes.
 
   Raises:
     FileNotFoundError: If the run lacks clients.csv.
     ValueError: If it is not as `launchers.train` writes it.
   """
-  clients = run_files.read(
+  clients = run_files.read_whole(
     pathlib.Path(run) / 'clients.csv', ['client_id', 'num_train', 'num_classes']
   )
   return describe_clients(clients)
@@ -149,12 +153,15 @@ def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
   """Orders clients by their amount of data, and gives them labels and styles.
 
   Args:
-    clients: A frame with `client_id`, `num_train` and `num_classes`, which is
-      NaN where it is unknown.
+    clients: A frame with `client_id`, `num_train` and, where they are known,
+      `num_classes` and the clients' names, `client`.
 
   Returns:
     The frame that `read_clients` returns.
   """
+  clients = clients.reindex(
+    columns=['client_id', 'num_train', 'num_classes', run_files.CLIENT]
+  )
   # Free riders, which have no data, come last.
   honest = clients[clients['num_train'] > 0]
   order = honest.sort_values(
@@ -303,10 +310,14 @@ def _style(rank: int, num_honest: int) -> dict[str, object]:
 
 
 def _label(client, by_class: bool) -> str:
+  who = str(client.client_id)
+  if pd.notna(client.client):
+    # Behind the id, as names may be alike in their first characters.
+    who += f' {plot_parts.shortened(client.client, _NAME_WIDTH)}'
   if client.num_train == 0:
-    return f'{client.client_id}: free rider'
+    return f'{who}: free rider'
   count, unit = client.num_train, 'example'
   if by_class:
     count, unit = client.num_classes, 'class'
   plural = {'example': 'examples', 'class': 'classes'}[unit]
-  return f'{client.client_id}: {count:,} {unit if count == 1 else plural}'
+  return f'{who}: {count:,} {unit if count == 1 else plural}'

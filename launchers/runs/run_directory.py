@@ -6,7 +6,7 @@ in between, they have exactly the rows up to the checkpoint after a resume.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 import contextlib
 import errno
@@ -39,6 +39,7 @@ class RunDirectory:
     *,
     checkpoints_to_keep: int,
     settings: Mapping[str, str],
+    client_names: Sequence[str] = (),
   ):
     """Opens the directory, which must exist.
 
@@ -47,8 +48,11 @@ class RunDirectory:
       checkpoints_to_keep: Number of latest checkpoints to keep.
       settings: What the numbers of the run depend on; a checkpoint of other
         settings is refused.
+      client_names: The name of each client, which the files have beside its id;
+        empty if clients have none.
     """
     self.path = path
+    self._client_names = [_encodable(name) for name in client_names]
     self._states = _states(
       path, keep_total=checkpoints_to_keep, settings=settings
     )
@@ -143,7 +147,7 @@ class RunDirectory:
 
   def write_clients(self, columns: Mapping[str, Any]) -> None:
     """Writes clients.csv, one row per client."""
-    text = pd.DataFrame(columns).to_csv(index=False)
+    text = self._named(pd.DataFrame(columns)).to_csv(index=False)
     run_files.write_atomically(self.path / 'clients.csv', text)
 
   def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -164,8 +168,17 @@ class RunDirectory:
 
   def _append(self, name, round_number, frame):
     path = self.path / name
+    frame = self._named(frame)
     frame.insert(0, 'round', round_number)
     frame.to_csv(path, mode='a', header=not path.exists(), index=False)
+
+  def _named(self, frame) -> pd.DataFrame:
+    """With the clients' names beside their ids, if they have names."""
+    if not self._client_names:
+      return frame
+    names = [self._client_names[i] for i in frame['client_id']]
+    frame.insert(1, run_files.CLIENT, names)
+    return frame
 
   def _content(self, name) -> bytes:
     """The content of a table; nothing if there is no such file yet."""
@@ -269,6 +282,11 @@ def _os_errors() -> Iterator[None]:
     # Some messages begin with the name of a graph's node, in braces.
     path = error.message.partition(';')[0].rpartition('}} ')[2]
     raise OSError(code, os.strerror(code), path) from error
+
+
+def _encodable(name: str) -> str:
+  """The name without what a csv file in UTF-8 cannot hold."""
+  return name.encode(errors='replace').decode().replace('\0', '?')
 
 
 def _without_nan(value):

@@ -7,9 +7,12 @@ import pathlib
 
 import pandas as pd
 
+# The column with the name of a client, beside its id; all others are numbers.
+CLIENT = 'client'
+
 
 def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
-  """Reads some columns of a csv file, all as numbers.
+  """Reads some columns of a csv file, as numbers.
 
   Args:
     path: A file of a run directory.
@@ -28,7 +31,7 @@ def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
 def read_whole(
   path: pathlib.Path, columns: list[str], *, growing: bool = False
 ) -> pd.DataFrame:
-  """Reads all columns of a csv file, all as numbers.
+  """Reads all columns of a csv file, as numbers except the clients' names.
 
   Args:
     path: A file of a run directory.
@@ -50,10 +53,12 @@ def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
   return set(columns) <= set(pd.read_csv(path, nrows=0))
 
 
-def write_atomically(path: pathlib.Path, text: str) -> None:
+def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
   """Writes a whole file, or leaves the old one."""
   temporary = path.with_name(f'{path.name}.tmp')
-  temporary.write_text(text, newline='')
+  if isinstance(content, str):
+    content = content.encode()
+  temporary.write_bytes(content)
   os.replace(temporary, path)
 
 
@@ -65,10 +70,11 @@ def _load(
       f'A run directory must hold {path.name}, found no file {path}.'
     )
   try:
-    text = path.read_text()
+    text = path.read_text(encoding='utf-8')
     if growing:
-      text = text[: text.rfind('\n') + 1]
-    frame = pd.read_csv(io.StringIO(text))
+      text = _whole_rows(text)
+    # A name may look like a number, or like a missing value.
+    frame = pd.read_csv(io.StringIO(text), converters={CLIENT: str})
   except ValueError as error:  # Includes pandas' error for a broken csv file.
     raise ValueError(
       f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
@@ -82,9 +88,19 @@ def _load(
   return frame
 
 
+def _whole_rows(text: str) -> str:
+  """The text without an incomplete last row."""
+  text = text[: text.rfind('\n') + 1]
+  while text.count('"') % 2:  # Within a name of several lines.
+    text = text[: text.rfind('\n', 0, -1) + 1]
+  return text
+
+
 def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:
   try:
-    return frame.apply(pd.to_numeric)
+    return frame.apply(
+      lambda column: column if column.name == CLIENT else pd.to_numeric(column)
+    )
   except ValueError as error:
     raise ValueError(
       f'{path.name} must hold numbers in {", ".join(map(str, frame))}, found in'

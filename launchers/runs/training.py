@@ -19,6 +19,7 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import contributions
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import evaluation
+from tff_fair.launchers.runs import export
 from tff_fair.launchers.runs import failed_rounds
 from tff_fair.launchers.runs import graceful_stop
 from tff_fair.launchers.runs import processes
@@ -61,7 +62,13 @@ USER_ERRORS = (
 
 
 class Run:
-  """A run: trains its rounds and writes its files."""
+  """A run: trains its rounds and writes its files.
+
+  Attributes:
+    num_clients: Number of clients.
+    notes: What the user should read about the data before training.
+    start: The round of the checkpoint from which it resumes; 0 for none.
+  """
 
   def __init__(
     self,
@@ -85,8 +92,10 @@ class Run:
     self._settings = settings
     self._task = build_task(settings)
     self.num_clients = self._task.num_clients
+    self.notes = self._task.notes
     # Before the seed is set: the seed is that of the initial weights.
     statistics = _build(processes.gather_statistics, settings, self._task)
+    self._statistics = statistics
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = build_process(settings, self._task, statistics, alone)
@@ -96,6 +105,7 @@ class Run:
       output_dir,
       checkpoints_to_keep=settings['checkpoints_to_keep'],
       settings=_origin(settings, alone),
+      client_names=self._task.client_names,
     )
     self._cohorts = build_cohorts(settings, self._task)
     self._evaluator = evaluation.build_evaluator(self._task, statistics)
@@ -176,8 +186,33 @@ class Run:
       # Only rounds since the last start.
       'median_seconds_per_round': _median(self._seconds),
     }
+    if self.notes:
+      summary['notes'] = list(self.notes)
     self._directory.write_summary(summary)
     return summary
+
+  def export(self) -> list[str]:
+    """Writes the trained models that `--export` selects, after `finish`.
+
+    Returns:
+      What was written, in a sentence each.
+
+    Raises:
+      OSError: If a file cannot be written.
+    """
+    choice = self._settings['export']
+    if choice == 'none':
+      return []
+    weights = self._process.get_model_weights(self._state)
+    return export.write(
+      self._process,
+      self._state,
+      self._task,
+      self._directory.path,
+      clients=choice == 'all',
+      centroids=self._centroids and self._centroids(weights),
+      statistics=self._statistics,
+    )
 
   def _round(self, round_number):
     """Runs a round and writes it; the new state, and the row of metrics.csv."""

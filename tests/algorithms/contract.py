@@ -110,6 +110,7 @@ def check(name, builder, folder):
   _check_order(process, whole[0])
   _check_dropped(process, whole[0].state, name)
   _check_bounded(process, name)
+  _check_keras(process, whole[-1].state)
   with pytest.raises(RuntimeError, match='once a round, found the ids'):
     run(process, whole[0].state, [[0, 2, 0]])
   weights = tf.nest.map_structure(
@@ -204,6 +205,18 @@ def _check_bounded(process, name):
       assert clipped[1] == (name not in _SEND_LITTLE)
   for value in tf.nest.flatten(state):
     assert np.isfinite(value).all()
+
+
+def _check_keras(process, state):
+  """The weights of the state are those of plain Keras models."""
+  models_of = {(): process.get_model_weights(state)}
+  if isinstance(process, algorithms.PersonalizedLearningProcess):
+    models_of[(2,)] = process.get_client_model_weights(state, 2)
+  for client, weights in models_of.items():
+    model = process.to_keras(state, *client)
+    for name in ('trainable', 'non_trainable'):
+      found = [v.numpy() for v in getattr(model, f'{name}_variables')]
+      linear_task.assert_equal(found, list(getattr(weights, name)))
 
 
 def _rows(state, ids):

@@ -73,6 +73,7 @@ def compose_process(
   )
   return processes.FairLearningProcess(
     process,
+    model,
     functools.partial(
       divergence.build_divergence, model, client_work, prepare_inputs
     ),

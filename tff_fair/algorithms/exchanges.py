@@ -60,7 +60,7 @@ def add_download(
 
   if not at_start:
     return processes.FairLearningProcess(
-      process, process.build_divergence, next_fn
+      process, process.model, process.build_divergence, next_fn
     )
 
   @tff.federated_computation
@@ -81,7 +81,9 @@ def add_download(
     get_hparams_fn=process.get_hparams,
     set_hparams_fn=process.set_hparams,
   )
-  return processes.FairLearningProcess(started, process.build_divergence)
+  return processes.FairLearningProcess(
+    started, process.model, process.build_divergence
+  )
 
 
 def add_exchange(
@@ -133,7 +135,7 @@ def add_exchange(
     )
 
   return processes.FairLearningProcess(
-    process, process.build_divergence, next_fn
+    process, process.model, process.build_divergence, next_fn
   )
 
 
@@ -318,5 +320,6 @@ def compose_two_exchanges(
     tff.learning.templates.LearningProcess(
       init_fn, next_fn, get_model_weights, set_model_weights
     ),
+    model,
     functools.partial(divergence.build_divergence, model, client_work),
   )

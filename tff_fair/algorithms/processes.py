@@ -6,26 +6,38 @@ import functools
 from typing import Any, TypeAlias
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import checks
+from tff_fair import models
 from tff_fair.tensors import client_table
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 class FairLearningProcess(tff.learning.templates.LearningProcess):
-  """A learning process that measures how far apart the clients' models are."""
+  """A learning process that knows its model.
+
+  It gives the trained model as a Keras model, and measures how far apart the
+  clients' models are.
+
+  Attributes:
+    model: The client model.
+  """
 
   def __init__(
     self,
     process: tff.learning.templates.LearningProcess,
+    model: models.StatelessModel,
     build_divergence: Callable[[], tff.Computation],
     next_fn: tff.Computation | None = None,
   ) -> None:
-    """Adds `divergence` to a process.
+    """Adds `to_keras` and `divergence` to a process.
 
     Args:
       process: The process.
+      model: The client model.
       build_divergence: Builds what `divergence.build_divergence` returns.
       next_fn: Replaces `next` of the process, or None.
     """
@@ -37,7 +49,21 @@ class FairLearningProcess(tff.learning.templates.LearningProcess):
       get_hparams_fn=process.get_hparams,
       set_hparams_fn=process.set_hparams,
     )
+    self.model = model
     self.build_divergence = functools.cache(build_divergence)
+
+  def to_keras(self, state: Any) -> tf.keras.Model:
+    """The global model, as a plain Keras model.
+
+    Args:
+      state: A state of this process.
+
+    Returns:
+      A fresh model of the builder's `model_fn` with the weights of the state.
+      Its outputs are those of `model_fn`: logits, or a dictionary with `logits`
+      and `embedding`.
+    """
+    return self.model.to_keras(self.get_model_weights(state))
 
   def divergence(
     self, before: Any, after: Any, data: list[Any]
@@ -77,8 +103,33 @@ class PersonalizedLearningProcess(FairLearningProcess):
     get_client_model_weights: tff.Computation,
   ) -> None:
     """Adds `get_client_model_weights` to a composed process."""
-    super().__init__(process, process.build_divergence)
+    super().__init__(process, process.model, process.build_divergence)
     self.get_client_model_weights = get_client_model_weights
+
+  def to_keras(
+    self, state: Any, client_id: int | None = None
+  ) -> tf.keras.Model:
+    """The global model or that of a client, as a plain Keras model.
+
+    Args:
+      state: A state of this process.
+      client_id: The client, `0..num_clients-1`; None for the global model.
+
+    Returns:
+      A fresh model with the outputs of `model_fn`, see
+      `FairLearningProcess.to_keras`.
+
+    Raises:
+      TypeError: If `client_id` is not an integer.
+      ValueError: If there is no such client.
+    """
+    if client_id is None:
+      return super().to_keras(state)
+    table = self.client_model_table(state)
+    last = len(tf.nest.flatten(table)[0]) - 1
+    checks.check_integer('client_id', client_id, 0, last)
+    weights = tf.nest.map_structure(lambda w: w[client_id], table)
+    return self.model.to_keras(weights)
 
   def client_model_table(self, state: Any) -> ModelWeights:
     """All clients' models in one structure, with a leading axis of clients.

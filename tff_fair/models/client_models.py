@@ -281,7 +281,9 @@ def _standardised(x) -> tf.Tensor:
   # Keras's Normalization holds its mean as an eager tensor, which the graph of
   # a TFF computation cannot capture.
   means, deviations = np.array([_CIFAR10_MEANS, _CIFAR10_DEVIATIONS])
-  return _layers.Rescaling(1 / deviations, offset=-means / deviations)(x)
+  # Lists, as Keras loads no saved model whose layers hold arrays.
+  scale, offset = (1 / deviations).tolist(), (-means / deviations).tolist()
+  return _layers.Rescaling(scale, offset=offset)(x)
 
 
 def _cnn_fedakd(input_shape, num_classes, third_convolution) -> tf.keras.Model:

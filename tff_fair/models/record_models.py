@@ -66,7 +66,7 @@ def gru_ehr(
       f'{shape}.'
     )
   x = tf.keras.Input(shape)
-  sexes, postal_buckets, codes, numbers, mask = _Unpacked()(x)
+  sexes, postal_buckets, codes, numbers, mask = _unpack(x)
   embedded = _layers.Embedding(vocabulary_size, embedding_size)(codes)
   h = _layers.Concatenate()([embedded, numbers])
   h = _bidirectional_gru(units)(h, mask=mask)
@@ -87,21 +87,23 @@ def gru_ehr(
   )
 
 
-class _Unpacked(tf.keras.layers.Layer):
-  """Sexes, postal buckets, and codes, numbers and mask of the events."""
+def _unpack(x):
+  """Sexes, postal buckets, and codes, numbers and mask of the events.
 
-  def call(self, x):
-    # Steps that are padding in every record would only cost time.
-    static, events = x[:, 0], x[:, 1:]
-    lengths = tf.cast(static[:, 2], tf.int32)
-    events = events[:, : tf.maximum(tf.reduce_max(lengths), 1)]
-    return (
-      tf.cast(static[:, 0], tf.int32),
-      tf.cast(static[:, 1], tf.int32),
-      tf.cast(events[:, :, 0], tf.int32),
-      events[:, :, 1:],
-      tf.sequence_mask(lengths, tf.shape(events)[1]),
-    )
+  Operations of TensorFlow, not a layer of our own: a saved model can be loaded
+  without this package.
+  """
+  # Steps that are padding in every record would only cost time.
+  static, events = x[:, 0], x[:, 1:]
+  lengths = tf.cast(static[:, 2], tf.int32)
+  events = events[:, : tf.maximum(tf.reduce_max(lengths), 1)]
+  return (
+    tf.cast(static[:, 0], tf.int32),
+    tf.cast(static[:, 1], tf.int32),
+    tf.cast(events[:, :, 0], tf.int32),
+    events[:, :, 1:],
+    tf.sequence_mask(lengths, tf.shape(events)[1]),
+  )
 
 
 def _bidirectional_gru(units) -> tf.keras.layers.Layer:

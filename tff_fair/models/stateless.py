@@ -67,6 +67,7 @@ class StatelessModel:
     model = model_fn()
     keras_checks.check_model(model)
     weights = keras_weights.variables(model)
+    self._model_fn = model_fn
     self._model = model
     self._layers = internals.layers_of(model)
     self._trainable = _find_slots(self._layers, weights.trainable)
@@ -141,6 +142,23 @@ class StatelessModel:
         seed = tf.zeros([2], tf.int32)
       generators.append(internals.StatelessGenerator(seed, i))
     return generators
+
+  def to_keras(self, weights: ModelWeights) -> tf.keras.Model:
+    """Builds the Keras model with the given weights.
+
+    Args:
+      weights: `ModelWeights` of arrays, in the order of `initial_weights`.
+
+    Returns:
+      A fresh model of `model_fn`, with its outputs.
+
+    Raises:
+      ValueError: If the weights have other shapes than the model's.
+    """
+    _check_weights(weights, self.initial_weights)
+    model = self._model_fn()
+    keras_weights.assign(weights, model)
+    return model
 
 
 def _find_slots(layers, variables):

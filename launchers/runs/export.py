@@ -1,0 +1,160 @@
+"""The trained models of a run, as files that plain Keras loads.
+
+A model's output is its logits alone, since that is what users of a classifier
+expect. The same run writes the same bytes, whether it was interrupted or not.
+"""
+
+from collections.abc import Mapping
+import io
+import json
+import pathlib
+import tempfile
+from typing import Any
+import warnings
+import zipfile
+
+import numpy as np
+import tensorflow as tf
+
+from tff_fair import algorithms
+from tff_fair import tasks
+from tff_fair.launchers.runs import run_files
+
+MODEL, DESCRIPTION, CLIENTS = 'model.keras', 'model.json', 'models'
+_METADATA = 'metadata.json'  # Of a .keras file.
+
+
+def write(
+  process: algorithms.FairLearningProcess,
+  state: Any,
+  task: tasks.Task,
+  output_dir: pathlib.Path,
+  *,
+  clients: bool,
+  centroids: Mapping[str, Any] | None = None,
+  statistics: Mapping[str, Any] | None = None,
+) -> list[str]:
+  """Writes `model.keras`, `model.json` and, on demand, the clients' models.
+
+  A model that Keras cannot save is left out, with a warning.
+
+  Args:
+    process: The process of the run.
+    state: Its last state.
+    task: The task of the run.
+    output_dir: The run's directory.
+    clients: Whether to write the model of each client that has its own.
+    centroids: The class centroids, if the nearest one classifies; the logits
+      are then those of `metrics.nearest_centroid_logits`.
+    statistics: The channel statistics of the clients, if each client's inputs
+      are normalised by its own.
+
+  Returns:
+    What was written, in a sentence each, for the user.
+  """
+  is_personal = isinstance(process, algorithms.PersonalizedLearningProcess)
+  models = {}
+  if _is_trained(process, state):
+    models[MODEL] = ()
+  if is_personal and clients:
+    (output_dir / CLIENTS).mkdir(exist_ok=True)
+    for client_id in range(task.num_clients):
+      models[f'{CLIENTS}/client_{client_id}.keras'] = (client_id,)
+  try:
+    for name, client in models.items():
+      # Keras numbers the layers of a process; the first model gets the same
+      # names in every process.
+      tf.keras.backend.reset_uids()
+      model = _classifier(process.to_keras(state, *client), centroids)
+      run_files.write_atomically(output_dir / name, _file(model))
+  # What layers raise that do not say how they are saved.
+  except (NotImplementedError, TypeError, ValueError) as error:
+    reason = ' '.join(str(error).split())
+    warnings.warn(
+      f'{output_dir / MODEL} is not written, because Keras cannot save the'
+      f' model: {reason}',
+      stacklevel=2,
+    )
+    return []
+  description = _description(task, process.model, statistics)
+  run_files.write_atomically(
+    output_dir / DESCRIPTION, json.dumps(description, indent=2) + '\n'
+  )
+  return _sentences(output_dir, models, is_personal and not clients)
+
+
+def _is_trained(process, state) -> bool:
+  """Whether there is a global model; clients may also train alone."""
+  now = process.get_model_weights(state).trainable
+  return not all(
+    map(np.array_equal, now, process.model.initial_weights.trainable)
+  )
+
+
+def _classifier(model, centroids) -> tf.keras.Model:
+  """The model with the logits as its only output."""
+  if not isinstance(model.output, dict):
+    return model
+  if centroids is None:
+    return tf.keras.Model(model.inputs, model.output['logits'])
+  # 2 z c - |c|^2, as `metrics.nearest_centroid_logits`.
+  counts = np.asarray(centroids['counts'])
+  means = np.asarray(centroids['sums'], np.float64)
+  means /= np.maximum(counts, 1)[:, np.newaxis]
+  nearest = tf.keras.layers.Dense(len(counts))
+  logits = nearest(model.output['embedding'])
+  bias = np.where(counts > 0, -np.sum(means**2, axis=1), -np.inf)
+  nearest.set_weights([2 * means.T, bias])
+  return tf.keras.Model(model.inputs, logits)
+
+
+def _file(model) -> bytes:
+  """The content of a .keras file, without the time."""
+  content = io.BytesIO()
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / MODEL
+    model.save(path)
+    with zipfile.ZipFile(path) as saved, zipfile.ZipFile(content, 'w') as file:
+      for name in saved.namelist():
+        part = saved.read(name)
+        if name == _METADATA:
+          metadata = json.loads(part)
+          metadata.pop('date_saved', None)
+          part = json.dumps(metadata)
+        # An entry without a time has the first one there is, of 1980.
+        file.writestr(zipfile.ZipInfo(name), part)
+  return content.getvalue()
+
+
+def _description(task, model, statistics) -> dict[str, Any]:
+  """What goes into the models, and what comes out."""
+  description = {
+    'task': task.name,
+    'input_shape': model.input_spec.shape.as_list(),
+    'output': 'logits',
+    'classes': list(task.class_names) or list(range(task.num_classes)),
+  }
+  if statistics is not None:
+    description['inputs_of_clients'] = {
+      # A client without examples has none, null in JSON.
+      name: np.where(np.isfinite(values), values, None).tolist()
+      for name, values in statistics.items()
+    }
+  return description
+
+
+def _sentences(output_dir, models, others) -> list[str]:
+  sentences = []
+  if MODEL in models:
+    sentences.append(f'exported: {output_dir / MODEL}')
+  else:
+    sentences.append('The clients have trained alone: no global model.')
+  of_clients = len(models.keys() - {MODEL})
+  if of_clients:
+    sentences.append(f'exported: {output_dir / CLIENTS}, {of_clients} clients')
+  if others:
+    sentences.append(
+      'Each client has its own model, too: the same command with --export=all'
+      ' writes them, without training.'
+    )
+  return sentences
