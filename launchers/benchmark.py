@@ -45,6 +45,7 @@ import pathlib
 
 from absl import flags
 
+from tff_fair import checks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings
 
@@ -181,9 +182,7 @@ def _names(flag_values, flag, known) -> list[str]:
   names = list(dict.fromkeys(flag_values[flag].value))
   for name in names or ['']:
     if name not in known:
-      cli.fail(
-        f'--{flag} must be one or more of {", ".join(known)}, found {name!r}.'
-      )
+      cli.fail(checks.unknown_name(f'Each of --{flag}', name, known))
   return names
 
 

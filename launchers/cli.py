@@ -17,7 +17,9 @@ from typing import NoReturn
 from absl import app
 from absl import flags
 
+from tff_fair import plugins
 from tff_fair.launchers import command_names
+from tff_fair.launchers import flag_errors
 from tff_fair.launchers import interrupts
 
 RESUMABLE = 'interrupted; run the same command again to resume.'
@@ -31,6 +33,7 @@ def run(
   define_flags: Callable[[flags.FlagValues], None],
   *flag_modules: types.ModuleType,
   define_help: Callable[[], None] = app.define_help_flags,
+  with_plugins: bool = False,
 ) -> None:
   """Defines and parses the flags, and calls `main`.
 
@@ -39,21 +42,69 @@ def run(
     define_flags: Defines the launcher's flags.
     *flag_modules: Other modules whose flags `--help` shows.
     define_help: Defines `--help`.
+    with_plugins: Whether plug-ins add to the launcher's flags.
   """
-  # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
-  # the middle of the import, and Keras then takes symbolic tensors for eager.
   program = sys.modules['__main__']
   program.__doc__ = command_names.in_text(program.__doc__ or '')
+  if with_plugins:
+    load_plugins(sys.argv)
+  # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
+  # the middle of the import, and Keras then takes symbolic tensors for eager.
   define_flags(flags.FLAGS)
   for module in flag_modules:
     flags.adopt_module_key_flags(module)
   define_help()
-  argv = app.parse_flags_with_usage(sys.argv)
+  argv = parse_flags(sys.argv, flags.FLAGS)
   interrupts.raise_again()
   try:
     main(argv)
   except KeyboardInterrupt:
     fail('interrupted.')
+
+
+def load_plugins(argv: Sequence[str]) -> None:
+  """Loads the plug-ins of a command, which define flags.
+
+  One that is installed, and fails, costs a line; one that the command names
+  ends the program.
+
+  Args:
+    argv: The command line, the program's name first.
+  """
+  # A plug-in may import TensorFlow.
+  _quiet_tensorflow()
+  command = flags.FlagValues()
+  flags.DEFINE_multi_string('plugins', [], '', flag_values=command)
+  command.set_gnu_getopt(True)
+  try:
+    command(argv, known_only=True)
+  except (flags.Error, ValueError) as error:
+    fail(flag_errors.sentence(error, command))
+  for failure in plugins.load_installed():
+    print(f'Warning: {failure}', file=sys.stderr)
+  names = [n.strip() for t in command['plugins'].value for n in t.split(',')]
+  try:
+    plugins.load(filter(None, names))
+  except plugins.PluginError as error:
+    fail(error)
+
+
+def parse_flags(
+  argv: Sequence[str], flag_values: flags.FlagValues
+) -> list[str]:
+  """Parses a command line; a mistake ends the program in one sentence.
+
+  Args:
+    argv: The command line, the program's name first.
+    flag_values: The defined flags.
+
+  Returns:
+    What is left of the command line.
+  """
+  try:
+    return flag_values(argv)
+  except (flags.Error, ValueError) as error:
+    fail(flag_errors.sentence(error, flag_values))
 
 
 def check_only_flags(argv: Sequence[str]) -> None:
@@ -73,8 +124,7 @@ def prepare_for_tensorflow() -> None:
   call this, then import it. Until the next `one_sentence_errors`, either signal
   ends the program at once.
   """
-  # Level 3 silences messages about CUDA on machines without a GPU.
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  _quiet_tensorflow()
   interrupts.end_at_once(signal.SIGINT, signal.SIGTERM)
 
 
@@ -101,6 +151,11 @@ def one_sentence_errors(
     )
   except KeyboardInterrupt:
     fail(interrupted)
+
+
+def _quiet_tensorflow() -> None:
+  # Level 3 silences messages about CUDA on machines without a GPU.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 
 def fail(message: object) -> NoReturn:

@@ -20,10 +20,13 @@ from tff_fair.launchers.options import train_flags
 
 _PCA_DIM = 10
 # The records of the task 'ehr' have no principal components.
-_DATA_FLAGS = tuple(
-  name
-  for name in train_flags.DATA_FLAG_NAMES
-  if name not in ('ehr_scale', 'max_events')
+_DATA_FLAGS = (
+  *(
+    name
+    for name in train_flags.DATA_FLAG_NAMES
+    if name not in ('ehr_scale', 'max_events')
+  ),
+  'plugins',
 )
 _ALWAYS_SHOWN = ('task', 'partition')
 # Flag -> argument of `tasks.covariate_shift.client_weights`.
@@ -148,4 +151,4 @@ def _write(rows, arguments, pca_dim, output_dir) -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main, define_flags, train_flags)
+  cli.run(main, define_flags, train_flags, with_plugins=True)

@@ -13,6 +13,7 @@ import time
 
 from absl import flags
 
+from tff_fair import checks
 from tff_fair import tasks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings as settings_lib
@@ -148,9 +149,7 @@ def _table_and_cells(flag_values) -> tuple[str, list[str]]:
   cells = list(dict.fromkeys(flag_values['cells'].value)) or known
   for cell in cells:
     if cell not in known:
-      cli.fail(
-        f'--cells must be one or more of {", ".join(known)}, found {cell!r}.'
-      )
+      cli.fail(checks.unknown_name('Each of --cells', cell, known))
   return name, cells
 
 
@@ -162,10 +161,7 @@ def _restricted(flag_values, table, cells) -> definitions.Table:
   )
   for method in methods:
     if method not in known:
-      cli.fail(
-        f'--methods must be one or more of {", ".join(known)}, found'
-        f' {method!r}.'
-      )
+      cli.fail(checks.unknown_name('Each of --methods', method, known))
   return table.restricted_to(methods or known)
 
 

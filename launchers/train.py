@@ -146,4 +146,9 @@ def _print_summary(
 
 
 if __name__ == '__main__':
-  cli.run(main, train_flags.define_flags, define_help=help_text.define_help)
+  cli.run(
+    main,
+    train_flags.define_flags,
+    define_help=help_text.define_help,
+    with_plugins=True,
+  )

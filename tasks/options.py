@@ -106,6 +106,8 @@ class TaskOptions:
     checks.check_positive('data_fraction', self.data_fraction, 1.0)
     if self.num_examples is not None:
       checks.check_integer('num_examples', self.num_examples, 1)
+    if self.dirichlet_alpha is not None:
+      partitions.check_alpha('dirichlet_alpha', self.dirichlet_alpha)
     if self.dirichlet_remainder is not None:
       checks.check_choice(
         'dirichlet_remainder', self.dirichlet_remainder, partitions.REMAINDERS

@@ -189,7 +189,7 @@ def dirichlet(
   """
   labels = _check_labels(labels)
   checks.check_integer('num_clients', num_clients, 1)
-  _check_alpha(alpha)
+  check_alpha('alpha', alpha)
   checks.check_integer('seed', seed, 0)
   checks.check_choice('remainder', remainder, REMAINDERS)
   checks.check_integer('min_samples', min_samples, 0)
@@ -353,6 +353,24 @@ def _deal(
   return owners
 
 
+def check_alpha(name: str, alpha: float) -> None:
+  """Checks the concentration of a Dirichlet distribution.
+
+  Args:
+    name: What the message calls it.
+    alpha: The concentration.
+
+  Raises:
+    TypeError: If it is not a number.
+    ValueError: If it is not in [1e-6, 1e6].
+  """
+  checks.check_real(name, alpha)
+  if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
+    raise ValueError(
+      f'{name} must be in [{_MIN_ALPHA:g}, {_MAX_ALPHA:g}], found {alpha}.'
+    )
+
+
 def _top_up(
   owners: np.ndarray,
   num_clients: int,
@@ -410,14 +428,6 @@ def _check_client_size(size: int, num_classes: int) -> None:
     raise ValueError(
       'Every client must get at least as many examples as there are classes, '
       f'{num_classes}, found {size}.'
-    )
-
-
-def _check_alpha(alpha: float) -> None:
-  checks.check_real('alpha', alpha)
-  if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
-    raise ValueError(
-      f'alpha must be in [{_MIN_ALPHA:g}, {_MAX_ALPHA:g}], found {alpha}.'
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tff_fair import checks
 from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import partitions
 from tff_fair.tasks import splits
@@ -41,9 +42,6 @@ def build(
   Raises:
     ValueError: If the pool cannot be divided as the options say.
   """
-  # Takes seconds to import.
-  from tff_fair import models
-
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
   to_deal = draw(to_deal, options.data_fraction, seed=options.seed)
@@ -52,7 +50,7 @@ def build(
     name=name,
     num_classes=num_classes,
     model_fn=functools.partial(
-      getattr(models, options.model), data.x.shape[1:], num_classes
+      model_builders.get(options.model), data.x.shape[1:], num_classes
     ),
     data=data,
     splits=_client_splits(partition, options),

@@ -1,4 +1,4 @@
-"""The data sets by name: every module of `tasks.data_sets` is one."""
+"""The data sets by name: the modules of `tasks.data_sets`, and plug-ins'."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -9,18 +9,59 @@ import pkgutil
 from typing import Any
 
 from tff_fair import checks
+from tff_fair import plugins
 from tff_fair.tasks import data_sets
 from tff_fair.tasks import options
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
 from tff_fair.tasks import task
 
-TASK_NAMES = tuple(
-  sorted(module.name for module in pkgutil.iter_modules(data_sets.__path__))
+
+def _read_data_sets() -> dict[str, rules.DataSet]:
+  """The data sets of the package, by their names."""
+  names = (module.name for module in pkgutil.iter_modules(data_sets.__path__))
+  return {
+    name: importlib.import_module(f'{data_sets.__name__}.{name}').DATA_SET
+    for name in sorted(names)
+  }
+
+
+_DATA_SETS = _read_data_sets()
+# The partitions of all data sets, those of a pool first; a set with an order.
+_PARTITIONS = dict.fromkeys(
+  [
+    *rules.POOL_PARTITIONS,
+    *(name for found in _DATA_SETS.values() for name in found.partitions),
+  ]
 )
+# Views, which have what plug-ins register, too.
+TASK_NAMES = _DATA_SETS.keys()
+PARTITION_NAMES = _PARTITIONS.keys()
 
 
-@functools.cache
+def register(data_set: rules.DataSet) -> None:
+  """Adds a data set from outside the package.
+
+  Args:
+    data_set: Its facts.
+
+  Raises:
+    TypeError: If it is none.
+    ValueError: If there is one of that name, or its facts do not fit together.
+  """
+  if not isinstance(data_set, rules.DataSet):
+    raise TypeError(
+      f'A task must be a tasks.DataSet, found {type(data_set).__name__}.'
+    )
+  if data_set.name in _DATA_SETS:
+    raise ValueError(
+      f'The name of a task must be new, found {data_set.name!r}, which exists.'
+    )
+  data_set.check()
+  _DATA_SETS[data_set.name] = data_set
+  _PARTITIONS.update(dict.fromkeys(data_set.partitions))
+
+
 def get_data_set(name: str) -> rules.DataSet:
   """Returns the facts about a data set, without its data.
 
@@ -31,18 +72,7 @@ def get_data_set(name: str) -> rules.DataSet:
     ValueError: If there is no such data set.
   """
   checks.check_choice('The name of a task', name, TASK_NAMES)
-  return importlib.import_module(f'{data_sets.__name__}.{name}').DATA_SET
-
-
-# The partitions of all data sets, those of a pool first.
-PARTITION_NAMES = tuple(
-  dict.fromkeys(
-    [
-      *rules.POOL_PARTITIONS,
-      *(p for name in TASK_NAMES for p in get_data_set(name).partitions),
-    ]
-  )
-)
+  return _DATA_SETS[name]
 
 
 def unused_options(
@@ -108,18 +138,32 @@ def build_task(name: str, **choices: Any) -> task.Task:
   _check_fits(data_set, chosen)
   sources.check_data_dir(chosen.data_dir)
   built = data_set.build(chosen.with_defaults(data_set))
+  if not isinstance(built, task.Task):
+    raise TypeError(
+      f'The task {name!r} must be built as a tasks.Task, found'
+      f' {type(built).__name__}.'
+    )
   elsewhere = dataclasses.replace(
     chosen, data_dir=sources.existing_data_dir(chosen.data_dir)
   )
   return dataclasses.replace(
     built.with_free_riders(chosen.free_riders),
-    rebuild=functools.partial(_build_once, name, elsewhere),
+    rebuild=functools.partial(_build_once, name, elsewhere, plugins.loaded()),
   )
 
 
 @functools.lru_cache(maxsize=1)
-def _build_once(name: str, chosen: options.TaskOptions) -> task.Task:
-  """A task that another process has built, kept until there is a next one."""
+def _build_once(
+  name: str, chosen: options.TaskOptions, modules: tuple[str, ...]
+) -> task.Task:
+  """A task that another process has built, kept until there is a next one.
+
+  Args:
+    name: Its name.
+    chosen: Its options.
+    modules: The plug-ins of that process.
+  """
+  plugins.load(modules)
   return build_task(name, **dataclasses.asdict(chosen))
 
 

@@ -10,6 +10,8 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
+from tff_fair import checks
+
 if TYPE_CHECKING:
   from tff_fair.tasks import options
   from tff_fair.tasks import task
@@ -24,8 +26,11 @@ POOL_PARTITIONS = (
   'covariate_shift',
 )
 SPLIT_NAMES = ('client', 'server')
-# Functions of `tff_fair.models` -> the kinds of inputs that they take.
-MODELS = {
+# Kinds of inputs.
+INPUTS = ('images', 'numbers', 'records')
+# Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins
+# add their models.
+MODELS: dict[str, tuple[str, ...]] = {
   'mlp_fedaboost': ('images', 'numbers'),
   'mlp_cffl_mnist': ('images', 'numbers'),
   'mlp_cffl_adult': ('images', 'numbers'),
@@ -39,7 +44,7 @@ MODELS = {
   'cnn_fedakd_deep': ('images',),
   'gru_ehr': ('records',),
 }
-MODEL_NAMES = tuple(MODELS)
+MODEL_NAMES = MODELS.keys()
 
 # Defaults of options that are the same for all data sets. An option without a
 # default here or in its `DataSet` stays None.
@@ -113,6 +118,26 @@ class DataSet:
   has_test_file: bool = False
   options: tuple[str, ...] = ()
   is_synthetic: Callable[[str | os.PathLike | None], bool] | None = None
+
+  def check(self) -> None:
+    """Checks that the facts fit together.
+
+    Raises:
+      ValueError: If they do not.
+    """
+    task = f'of the task {self.name!r}'
+    checks.check_function(f'build {task}', self.build, 'the options')
+    checks.check_choice(f'partition {task}', self.partition, self.partitions)
+    checks.check_choice(f'model {task}', self.model, self.models)
+    needed = ['num_clients'] if self.clients is None else []
+    if 'dirichlet' in self.partitions:
+      needed.append('dirichlet_alpha')
+    for name in needed:
+      if getattr(self, name) is None:
+        raise ValueError(
+          f'{name} {task} must have a default where data are dealt to the'
+          ' clients, found None.'
+        )
 
   @property
   def models(self) -> tuple[str, ...]:

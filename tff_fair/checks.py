@@ -1,6 +1,7 @@
 """Checks of arguments; messages say what was required and what was found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+import difflib
 import numbers
 from typing import Any
 
@@ -180,7 +181,7 @@ def check_function(name: str, value: Any, of: str) -> Any:
   return value
 
 
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
+def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
   """Returns `value` if it is one of `choices`.
 
   Args:
@@ -196,8 +197,44 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
   """
   if value not in choices:
     known = ', '.join(repr(choice) for choice in choices)
-    raise ValueError(f'{name} must be one of {known}, found {value!r}.')
+    raise ValueError(
+      f'{name} must be one of {known}, found {value!r}.'
+      f'{did_you_mean(value, choices) if isinstance(value, str) else ""}'
+    )
   return value
+
+
+def did_you_mean(found: str, known: Iterable[str]) -> str:
+  """The end of a message about a name that does not exist.
+
+  Args:
+    found: The name.
+    known: The names that exist.
+
+  Returns:
+    ' Did you mean X?' with the nearest name, whatever its capitals; '' if none
+    is near.
+  """
+  names = {str(name).lower(): name for name in known}
+  near = difflib.get_close_matches(found.lower(), names, n=1)
+  return f' Did you mean {names[near[0]]}?' if near else ''
+
+
+def unknown_name(what: str, found: str, known: Collection[str]) -> str:
+  """The message about a name that does not exist.
+
+  Args:
+    what: What the message calls the value.
+    found: The name.
+    known: The names that exist.
+
+  Returns:
+    A sentence with the nearest name, or with all names if none is near.
+  """
+  near = did_you_mean(found, known)
+  if near:
+    return f'{what} must be a known name, found {found!r}.{near}'
+  return f'{what} must be one of {", ".join(known)}, found {found!r}.'
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:

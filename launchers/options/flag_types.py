@@ -5,7 +5,7 @@ the checks of `launchers.options.settings` and the option tables in docs/ are
 made of them. Nothing here imports TensorFlow.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import dataclasses
 import math
 from typing import Any, ClassVar
@@ -70,13 +70,13 @@ class Choice(Flag):
   """A flag with a fixed set of values.
 
   Attributes:
-    choices: The values.
+    choices: The values; of a registry a view, which has what plug-ins add.
   """
 
   kind: ClassVar[str] = 'enum'
 
   _: dataclasses.KW_ONLY
-  choices: Sequence[str]
+  choices: Collection[str]
 
   def _limits(self) -> str:
     return f'one of {", ".join(self.choices)}'

@@ -28,7 +28,7 @@ RUN = (
     choices=sorted(presets.PRESETS),
   ),
   flag_types.Choice(
-    'algorithm', 'fedaboost', 'The method.', choices=tuple(methods.METHODS)
+    'algorithm', 'fedaboost', 'The method.', choices=methods.METHODS.keys()
   ),
   flag_types.Choice('task', 'digits', 'The data.', choices=tasks.TASK_NAMES),
   flag_types.Choice(
@@ -36,6 +36,13 @@ RUN = (
     None,
     "The clients' model; the default is the task's.",
     choices=tasks.MODEL_NAMES,
+  ),
+  flag_types.Texts(
+    'plugins',
+    [],
+    'Module that registers methods, data or models from outside this'
+    ' repository, as an import statement names it; several with commas, or by'
+    ' repetition. Installed packages that are plug-ins need no flag.',
   ),
   flag_types.Integer('rounds', 20, 'Number of training rounds.', minimum=1),
   flag_types.Text(

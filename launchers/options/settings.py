@@ -3,7 +3,7 @@
 Nothing here imports TensorFlow, so that mistakes show at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 import pathlib
 from typing import Any
 
@@ -19,14 +19,16 @@ from tff_fair.launchers.options.methods import entry
 
 FLAGS_FILE = 'flags.txt'
 
-# Settings that do not change the numbers of a run: where its data and results
-# are, how many clients train at the same time, and in which processes.
+# Settings that do not change the numbers of a run: where its data, its results
+# and its plug-ins are, how many clients train at the same time, and in which
+# processes.
 _IRRELEVANT = (
   'output_dir',
   'data_dir',
   'compare_with',
   'export',
   'dry_run',
+  'plugins',
   'client_threads',
   'num_workers',
   'cpus_per_worker',
@@ -40,7 +42,7 @@ class SettingsError(ValueError):
 
 
 def resolve(
-  flag_values: flags.FlagValues, names: Sequence[str]
+  flag_values: flags.FlagValues, names: Collection[str]
 ) -> dict[str, Any]:
   """The settings of a run: single flags over the preset over the defaults.
 
@@ -60,7 +62,7 @@ def resolve(
 
 
 def preset_notes(
-  flag_values: flags.FlagValues, names: Sequence[str]
+  flag_values: flags.FlagValues, names: Collection[str]
 ) -> list[str]:
   """Which values of the preset have no effect, in a sentence each.
 

@@ -4,7 +4,7 @@ They are defined on demand, not on import: the launchers share names of flags,
 and `launchers.reproduce` resolves many commands without touching its own flags.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 import dataclasses
 
 from absl import flags
@@ -12,35 +12,51 @@ from absl import flags
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options.methods import entry
+
+_FLAGS = dict(run_flags.FLAGS)
+# Name -> the flags of this name that methods have, each with its method.
+_VARIANTS: dict[str, list[tuple[entry.Method, flag_types.Flag]]] = {}
 
 
-def _merge_all() -> dict[str, flag_types.Flag]:
-  """All flags; those of methods without a default, which depends on them."""
-  found = dict(run_flags.FLAGS)
-  variants = {}
-  for method in methods.METHODS.values():
-    for flag in method.flags:
-      variants.setdefault(flag.name, []).append((method, flag))
-  for name, described in variants.items():
+def add_method(method: entry.Method) -> None:
+  """Adds the flags of a method to all flags.
+
+  They have no default there, since it depends on the method.
+
+  Args:
+    method: The method.
+
+  Raises:
+    TypeError: If a flag of the same name is of another kind.
+  """
+  found = {}
+  for flag in method.flags:
+    described = [*_VARIANTS.get(flag.name, []), (method, flag)]
+    shared = run_flags.FLAGS.get(flag.name)
+    if shared:
+      flag_types.merge([shared, flag])
     merged = flag_types.merge([flag for _, flag in described])
-    text = ' '.join(
-      f'{method.title}: {flag.help}' for method, flag in described
-    )
-    if name in found:
-      text = f'{found[name].help} {text}'
-    found[name] = dataclasses.replace(merged, default=None, help=text)
-  return found
+    texts = [f'{method.title}: {flag.help}' for method, flag in described]
+    text = ' '.join([shared.help, *texts] if shared else texts)
+    merged = dataclasses.replace(merged, default=None, help=text)
+    found[flag.name] = described, merged
+  for name, (described, merged) in found.items():
+    _VARIANTS[name] = described
+    _FLAGS[name] = merged
 
 
-_FLAGS = _merge_all()
+for _method in methods.METHODS.values():
+  add_method(_method)
 
-FLAG_NAMES = tuple(_FLAGS)
+# A view, which has the flags of plug-ins, too.
+FLAG_NAMES = _FLAGS.keys()
 # Those that describe a task.
 DATA_FLAG_NAMES = ('task', *(flag.name for flag in run_flags.DATA), 'data_seed')
 
 
 def define_flags(
-  flag_values: flags.FlagValues, names: Sequence[str] = FLAG_NAMES
+  flag_values: flags.FlagValues, names: Collection[str] = FLAG_NAMES
 ) -> None:
   """Defines the flags of `launchers.train`, or some of them.
 

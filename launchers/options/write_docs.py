@@ -14,7 +14,7 @@ import re
 import sys
 from typing import Any
 
-from tff_fair import algorithms
+from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options.methods import entry
@@ -73,7 +73,7 @@ def render(page: str) -> str:
 
 def _parameters(name: str) -> dict[str, Any]:
   """The builder's arguments after `model_fn`, with their defaults as code."""
-  signature = inspect.signature(getattr(algorithms, f'build_{name}'))
+  signature = inspect.signature(builders.get(name))
   return {
     parameter.name: 'required'
     if parameter.default is parameter.empty

@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import tasks
+from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 
@@ -108,8 +109,14 @@ def build_process(
     ValueError: If a builder refuses an argument's value.
   """
   arguments = builder_arguments(settings, task, statistics, contributions)
-  builder = getattr(algorithms, f'build_{settings["algorithm"]}')
-  return builder(task.model_fn, **arguments)
+  build = builders.get(settings['algorithm'])
+  process = build(task.model_fn, **arguments)
+  if not isinstance(process, tff.learning.templates.LearningProcess):
+    raise TypeError(
+      f'The builder of {settings["algorithm"]} must return a learning process,'
+      f' found {type(process).__name__}.'
+    )
+  return process
 
 
 def builder_arguments(
@@ -134,8 +141,11 @@ def builder_arguments(
   """
   method = methods.METHODS[settings['algorithm']]
   run = _Run(settings, task, statistics, contributions)
+  flags = {flag.argument or flag.name: flag.name for flag in method.flags}
   return {
-    name: _ARGUMENTS[name](run) if name in _ARGUMENTS else settings[name]
+    name: _ARGUMENTS[name](run)
+    if name in _ARGUMENTS
+    else settings[flags.get(name, name)]
     for name in run_flags.builder_arguments(method)
   }
 

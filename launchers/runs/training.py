@@ -21,6 +21,7 @@ from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import export
 from tff_fair.launchers.runs import failed_rounds
+from tff_fair.launchers.runs import flag_sentences
 from tff_fair.launchers.runs import graceful_stop
 from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import round_metrics
@@ -311,11 +312,7 @@ def set_runtime(settings: Mapping[str, Any]) -> None:
       kind, **{argument: settings[flag] for argument, flag in flags.items()}
     )
   except ValueError as error:
-    # Begins with the name of an argument.
-    argument, _, rest = str(error).partition(' ')
-    if argument not in flags:
-      raise RunError(str(error)) from error
-    raise RunError(f'--{flags[argument]} {rest}') from error
+    raise RunError(flag_sentences.with_flags(str(error), flags)) from error
   except ImportError as error:
     raise RunError(str(error)) from error
 
@@ -343,8 +340,8 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     )
   except tasks.DataDamagedError:
     raise
-  except ValueError as error:
-    raise RunError(str(error)) from error
+  except (TypeError, ValueError) as error:
+    raise RunError(flag_sentences.of_task(str(error))) from error
 
 
 def build_process(
@@ -431,14 +428,14 @@ def _origin(settings, alone) -> dict[str, str]:
   return origin
 
 
-def _build(build_fn, *arguments):
+def _build(build_fn, settings, *arguments):
   """Calls a builder, and raises a `RunError` if it rejects the settings."""
   try:
-    return build_fn(*arguments)
+    return build_fn(settings, *arguments)
   except (TypeError, ValueError) as error:
     # TensorFlow's message about an error in a graph ends with the error.
     sentence = str(error).strip().splitlines()[-1].strip()
-    raise RunError(sentence) from error
+    raise RunError(flag_sentences.of_builder(sentence, settings)) from error
 
 
 def _names_reported_by_server(process) -> list[str]:

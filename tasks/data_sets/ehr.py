@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 
+from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
@@ -63,8 +64,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     DataDamagedError: If a file does not hold what it should.
     ValueError: If the options do not fit the records.
   """
-  # Take seconds to import.
-  from tff_fair import models
+  # Takes seconds to import.
   from tff_fair.tasks import ehr_records
 
   records = _records(options)
@@ -84,7 +84,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     name=DATA_SET.name,
     num_classes=_NUM_CLASSES,
     model_fn=functools.partial(
-      getattr(models, options.model),
+      model_builders.get(options.model),
       packed.x.shape[1:],
       _NUM_CLASSES,
       vocabulary_size=packed.num_ids,

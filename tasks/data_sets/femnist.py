@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import tempfile
 
+from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
@@ -41,8 +42,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     DataDamagedError: If the file does not hold what it should.
     ValueError: If there are fewer writers than clients.
   """
-  # Take seconds to import.
-  from tff_fair import models
+  # Takes seconds to import.
   from tff_fair.tasks import writers
 
   path = sources.find_file(_FILE_NAME, options.data_dir)
@@ -55,7 +55,7 @@ def build(options: options_lib.TaskOptions) -> task.Task:
     name=DATA_SET.name,
     num_classes=_NUM_CLASSES,
     model_fn=functools.partial(
-      getattr(models, options.model), data.x.shape[1:], _NUM_CLASSES
+      model_builders.get(options.model), data.x.shape[1:], _NUM_CLASSES
     ),
     data=data,
     splits=splits.split_clients(

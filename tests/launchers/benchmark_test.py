@@ -160,9 +160,9 @@ def test_writes_and_prints_the_tables(monkeypatch, tmp_path, capsys):
 
 # Flags | the message.
 _REFUSED = """
---workloads=A,C | --workloads must be one or more of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, tiny, state, data, cffl_absent, start, found 'C'.
---against=device | --against must be one or more of stock, native, cluster, found 'device'.
---against= | --against must be one or more of stock, native, cluster, found ''.
+--workloads=A,C | Each of --workloads must be one of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, tiny, state, data, cffl_absent, start, found 'C'.
+--against=device | Each of --against must be one of stock, native, cluster, found 'device'.
+--against= | Each of --against must be one of stock, native, cluster, found ''.
 --rounds=2 | --rounds must be at least 3, found 2.
 A | every argument must be a flag, found 'A'.
 --output_dir={tmp}/file/run | --output_dir={tmp}/file/run must be a directory that can be written, found: Not a directory.

@@ -23,11 +23,11 @@ def _around(monkeypatch):
 _REFUSED = r"""
  | --table must be one of cffl_table1, .*, found none
 --table=tiny tiny | argument must be a flag, found 'tiny'
---table=tiny --cells=digits,mnist | --cells must be one or more of digits, stand_in, found .mnist
---table=tiny --methods=ditto | --methods must be one or more of standalone, fed_avg, cffl, found 'ditto'.$
---table=tiny --methods=cffl,ditto | --methods must be one or more of standalone, fed_avg, cffl, found 'ditto'.$
---table=fedquad_table5 --cells=cifar10_beta0.5_m2.0_m0.5 --methods=fedquad,ditto | --methods must be one or more of fedquad_without_ce, found 'fedquad'.$
---table=fedquad_table1 --cells=cifar10_centralised --methods=ditto | --methods must be one or more of supervised, supcon, triplet, quadruplet, found 'ditto'.$
+--table=tiny --cells=digits,mnist | Each of --cells must be one of digits, stand_in, found .mnist
+--table=tiny --methods=ditto | Each of --methods must be one of standalone, fed_avg, cffl, found 'ditto'.$
+--table=tiny --methods=cffl,ditto | Each of --methods must be one of standalone, fed_avg, cffl, found 'ditto'.$
+--table=fedquad_table5 --cells=cifar10_beta0.5_m2.0_m0.5 --methods=fedquad,ditto | Each of --methods must be one of fedquad_without_ce, found 'fedquad'.$
+--table=fedquad_table1 --cells=cifar10_centralised --methods=ditto | Each of --methods must be one of supervised, supcon, triplet, quadruplet, found 'ditto'.$
 --table=tiny --data_dir=/no/such | The data folder '/no/such' must exist, found no such folder
 --table=tiny --seeds=0 | --seeds must be at least 1, found 0
 --table=tiny --rounds=0 | --rounds must be at least 1, found 0

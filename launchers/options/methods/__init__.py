@@ -1,6 +1,7 @@
 """The methods that the launchers know: an entry each, found by its file.
 
-A new method is a module in this package, or in `baselines`, with a `METHOD`.
+A new method is a module in this package, or in `baselines`, with a `METHOD`;
+`tff_fair.plugins` adds methods from outside.
 """
 
 import importlib
