@@ -1,6 +1,7 @@
 """Checks of arguments; messages say what was required and what was found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import difflib
 import numbers
 from typing import Any
 
@@ -197,6 +198,22 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     known = ', '.join(repr(choice) for choice in choices)
     raise ValueError(f'{name} must be one of {known}, found {value!r}.')
   return value
+
+
+def did_you_mean(found: str, known: Iterable[str]) -> str:
+  """The end of a message about a name that does not exist.
+
+  Args:
+    found: The name.
+    known: The names that exist.
+
+  Returns:
+    ' Did you mean X?' with the nearest name, whatever its capitals; '' if none
+    is near.
+  """
+  names = {str(name).lower(): name for name in known}
+  near = difflib.get_close_matches(found.lower(), names, n=1)
+  return f' Did you mean {names[near[0]]}?' if near else ''
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
