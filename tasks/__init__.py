@@ -5,6 +5,7 @@ from tff_fair.tasks.options import TaskOptions
 from tff_fair.tasks.registry import PARTITION_NAMES
 from tff_fair.tasks.registry import TASK_NAMES
 from tff_fair.tasks.registry import build_task
+from tff_fair.tasks.registry import check_task
 from tff_fair.tasks.registry import get_data_set
 from tff_fair.tasks.registry import is_synthetic
 from tff_fair.tasks.registry import unused_options
@@ -15,6 +16,7 @@ from tff_fair.tasks.sources import DataDamagedError
 from tff_fair.tasks.sources import DataDiffersError
 from tff_fair.tasks.sources import DataNotFoundError
 from tff_fair.tasks.sources import check_data_dir
+from tff_fair.tasks.sources import fingerprint
 from tff_fair.tasks.task import ClientExamples
 from tff_fair.tasks.task import Examples
 from tff_fair.tasks.task import Task
@@ -34,6 +36,8 @@ __all__ = [
   'TaskOptions',
   'build_task',
   'check_data_dir',
+  'check_task',
+  'fingerprint',
   'get_data_set',
   'is_synthetic',
   'stated_amounts',

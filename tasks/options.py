@@ -70,6 +70,14 @@ class TaskOptions:
       generates if it finds no files; None for 0.02.
     max_events: Number of latest events of a record that ehr keeps; None for
       128.
+    data_file: The file of the tasks table (.csv, .csv.gz or .parquet) and
+      arrays (.npz), a path.
+    client_column: Task table: the column of the clients.
+    label_column: Task table: the column of the classes.
+    feature_columns: Task table: the columns of the features, separated by
+      commas; None for all others.
+    missing_values: Task table: 'refuse', 'drop' or 'fill'; see
+      `tff_fair.own_data.table.encode`. None for 'refuse'.
     free_riders: Number of additional clients without data, the last ones, at
       most 10,000.
     seed: Seed of the partition and of the splits, at least 0.
@@ -97,6 +105,11 @@ class TaskOptions:
   model: str | None = None
   ehr_scale: float | None = None
   max_events: int | None = None
+  data_file: str | None = None
+  client_column: str | None = None
+  label_column: str | None = None
+  feature_columns: str | None = None
+  missing_values: str | None = None
   free_riders: int = 0
   seed: int = 0
 
@@ -124,6 +137,10 @@ class TaskOptions:
       checks.check_positive('ehr_scale', self.ehr_scale, 1.0)
     if self.max_events is not None:
       checks.check_integer('max_events', self.max_events, 1)
+    if self.missing_values is not None:
+      checks.check_choice(
+        'missing_values', self.missing_values, rules.MISSING_VALUES
+      )
     checks.check_count('free_riders', self.free_riders, 0, _MAX_FREE_RIDERS)
     checks.check_integer('seed', self.seed, 0)
 

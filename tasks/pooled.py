@@ -5,10 +5,12 @@ import functools
 import numpy as np
 
 from tff_fair import checks
+from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import partitions
+from tff_fair.tasks import rules
 from tff_fair.tasks import splits
 from tff_fair.tasks import streams
 from tff_fair.tasks import task
@@ -21,6 +23,7 @@ def build(
   num_classes: int,
   options: options_lib.TaskOptions,
   test_start: int | None = None,
+  owners: np.ndarray | None = None,
 ) -> task.Task:
   """Divides a pool of examples over clients and splits each client.
 
@@ -35,6 +38,7 @@ def build(
     options: Options with the defaults of the task filled in.
     test_start: Position at which the examples of the test file begin; None if
       there is no test file.
+    owners: int64 [n], the client of each example, for the partition 'client'.
 
   Returns:
     The task.
@@ -45,7 +49,11 @@ def build(
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
   to_deal = draw(to_deal, options.data_fraction, seed=options.seed)
-  partition = [to_deal[part] for part in _partition(data, to_deal, options)]
+  if options.partition == rules.OWN_PARTITION:
+    parts = encoded.positions_by_owner(owners[to_deal], options.num_clients)
+  else:
+    parts = _partition(data, to_deal, options)
+  partition = [to_deal[part] for part in parts]
   return task.Task(
     name=name,
     num_classes=num_classes,

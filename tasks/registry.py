@@ -133,10 +133,7 @@ def build_task(name: str, **choices: Any) -> task.Task:
       there is no `data_dir`.
     DataDamagedError: If a data file does not hold what it should.
   """
-  data_set = get_data_set(name)
-  chosen = options.TaskOptions(**choices)
-  _check_fits(data_set, chosen)
-  sources.check_data_dir(chosen.data_dir)
+  data_set, chosen = _choose(name, choices)
   built = data_set.build(chosen.with_defaults(data_set))
   if not isinstance(built, task.Task):
     raise TypeError(
@@ -144,12 +141,43 @@ def build_task(name: str, **choices: Any) -> task.Task:
       f' {type(built).__name__}.'
     )
   elsewhere = dataclasses.replace(
-    chosen, data_dir=sources.existing_data_dir(chosen.data_dir)
+    chosen,
+    data_dir=sources.existing_data_dir(chosen.data_dir),
+    data_file=sources.absolute_path(chosen.data_file),
   )
   return dataclasses.replace(
     built.with_free_riders(chosen.free_riders),
     rebuild=functools.partial(_build_once, name, elsewhere, plugins.loaded()),
   )
+
+
+def check_task(name: str, **choices: Any) -> None:
+  """Checks what can be checked of a task before TensorFlow is imported.
+
+  Args:
+    name: See `build_task`.
+    **choices: See `build_task`.
+
+  Raises:
+    TypeError: As `build_task`.
+    ValueError: As `build_task`.
+    DataNotFoundError: If there is no `data_dir`, or no `data_file`.
+    DataDamagedError: If the `data_file` does not hold what it should.
+  """
+  data_set, chosen = _choose(name, choices)
+  if data_set.check_data is not None:
+    data_set.check_data(chosen.with_defaults(data_set))
+
+
+def _choose(
+  name: str, choices: Mapping[str, Any]
+) -> tuple[rules.DataSet, options.TaskOptions]:
+  """The data set, and options that fit it."""
+  data_set = get_data_set(name)
+  chosen = options.TaskOptions(**choices)
+  _check_fits(data_set, chosen)
+  sources.check_data_dir(chosen.data_dir)
+  return data_set, chosen
 
 
 @functools.lru_cache(maxsize=1)
@@ -176,6 +204,12 @@ def _check_fits(data_set: rules.DataSet, chosen: options.TaskOptions) -> None:
         f'The {option} of the task {data_set.name!r}',
         values[option],
         getattr(data_set, f'{option}s'),
+      )
+  for option in data_set.required:
+    if values[option] is None:
+      raise ValueError(
+        f'The task {data_set.name!r} must be given with'
+        f' {" and ".join(data_set.required)}, found no {option}.'
       )
   unused = unused_options(data_set.name, values)
   for option in chosen.changed():

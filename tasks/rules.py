@@ -25,7 +25,11 @@ POOL_PARTITIONS = (
   'class',
   'covariate_shift',
 )
+# The partition of own data that say which client an example belongs to.
+OWN_PARTITION = 'client'
 SPLIT_NAMES = ('client', 'server')
+# What is done with missing values of own data.
+MISSING_VALUES = ('refuse', 'drop', 'fill')
 # Kinds of inputs.
 INPUTS = ('images', 'numbers', 'records')
 # Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins
@@ -57,6 +61,7 @@ DEFAULTS = {
   'shift_weights': 'density',
   'split': 'client',
   'validation_fraction': 0.1,
+  'missing_values': 'refuse',
 }
 
 _DIRICHLET = {'partition': ('dirichlet',)}
@@ -79,6 +84,8 @@ USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
   },
   'validation_fraction': {'split': ('server',)},
   'holdout_fraction': {'split': ('client',)},
+  'data_fraction': {'partition': POOL_PARTITIONS},
+  'client_column': {'partition': (OWN_PARTITION,)},
 }
 
 
@@ -100,7 +107,11 @@ class DataSet:
     clients: What a client is where the data say which client's they are, for
       example 'a writer'; None for data that are dealt to the clients.
     has_test_file: Whether the server's test set is a file of its own.
-    options: Options that only this data set has.
+    options: Options that other data sets do not have.
+    required: Those of them that must be given.
+    check_data: Raises a ValueError if the options, with their defaults filled
+      in, do not fit the data; for data of one's own, before TensorFlow is
+      imported.
     is_synthetic: From the data folder (or None) to whether the data are
       generated; None if they never are.
   """
@@ -117,6 +128,8 @@ class DataSet:
   clients: str | None = None
   has_test_file: bool = False
   options: tuple[str, ...] = ()
+  required: tuple[str, ...] = ()
+  check_data: 'Callable[[options.TaskOptions], None] | None' = None
   is_synthetic: Callable[[str | os.PathLike | None], bool] | None = None
 
   def check(self) -> None:
@@ -179,8 +192,6 @@ class DataSet:
           unused[name] = task
         elif found not in values:
           unused.setdefault(name, {setting: found})
-    if self.clients is not None:
-      unused['data_fraction'] = task
     if self.has_test_file and chosen.get('split') == 'server':
       unused['test_fraction'] = {'split': 'server', **task}
     return unused

@@ -4,7 +4,7 @@ The order is: the data folder (an argument, or the environment variable
 TFF_FAIR_DATA_DIR), the cache of Keras or TFF, a download into that cache.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
 import hashlib
@@ -83,6 +83,55 @@ def check_data_dir(data_dir: str | os.PathLike | None) -> None:
       raise DataNotFoundError(
         f"The data folder '{folder}' must exist, found no such folder."
       )
+
+
+def absolute_path(path: str | os.PathLike | None) -> str | None:
+  """Returns a path that is the same in all folders; None for None.
+
+  Args:
+    path: The path; `~` is the user's home.
+  """
+  return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+
+def check_file(path: str | os.PathLike, endings: Sequence[str]) -> str:
+  """Returns the absolute path of a data file that the user has named.
+
+  Args:
+    path: The file.
+    endings: The legal ends of its name.
+
+  Raises:
+    DataNotFoundError: If there is no such file, or it cannot be read.
+    ValueError: If its name does not end as it should.
+  """
+  found = absolute_path(path)
+  try:
+    with open(found, 'rb') as file:
+      empty = not file.read(1)
+  except (OSError, ValueError) as error:
+    reason = getattr(error, 'strerror', None) or str(error)
+    raise DataNotFoundError(
+      f"The data file '{path}' must be a file that can be read, found:"
+      f' {reason}.'
+    ) from None
+  if not found.lower().endswith(tuple(endings)):
+    raise ValueError(
+      f'data_file must end in {" or ".join(endings)}, found'
+      f' {os.fspath(path)!r}.'
+    )
+  if empty:
+    raise DataDamagedError(path, 'examples', 'an empty file')
+  return found
+
+
+def fingerprint(path: str | os.PathLike) -> str:
+  """Returns the beginning of a file's SHA-256 checksum, in hexadecimal.
+
+  Args:
+    path: The file.
+  """
+  return _sha256(absolute_path(path))[:12]
 
 
 def existing_data_dir(data_dir: str | os.PathLike | None) -> str | None:

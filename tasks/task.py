@@ -137,6 +137,18 @@ class Task:
       rebuild=None,
     )
 
+  def training_positions(self) -> np.ndarray:
+    """Returns the positions in `data` of all examples outside test sets.
+
+    Returns:
+      int64 [n]: the server's validation set and what is dealt to clients, or
+      the clients' train and holdout parts.
+    """
+    if self.server is not None:
+      return np.concatenate([self.server.to_deal, self.server.validation])
+    parts = [(split.train, split.holdout) for split in self.splits]
+    return np.concatenate([part for pair in parts for part in pair])
+
   def num_train(self, client_id: int) -> int:
     """Returns the number of training examples of a client.
 

@@ -9,6 +9,7 @@ from tff_fair.launchers.options import presets
 from tff_fair.launchers.options.methods import entry
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
+from tff_fair.tasks import rules
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
 RUNTIMES = ('device', 'native', 'cluster')
@@ -169,6 +170,32 @@ DATA = (
     None,
     "Directory of the data set's files; the default is the environment variable"
     ' TFF_FAIR_DATA_DIR, then the usual cache, then a download.',
+  ),
+  flag_types.Text(
+    'data_file',
+    None,
+    'Tasks table and arrays: your file, .csv or .parquet with a row for each'
+    ' example, or .npz with the arrays x, y and client.',
+  ),
+  flag_types.Text(
+    'client_column', None, 'Task table: the column that names the client.'
+  ),
+  flag_types.Text(
+    'label_column', None, 'Task table: the column of the classes.'
+  ),
+  flag_types.Text(
+    'feature_columns',
+    None,
+    'Task table: the columns of the features, separated by commas; the default'
+    ' is all others.',
+  ),
+  flag_types.Choice(
+    'missing_values',
+    None,
+    'Task table: rows with missing values end the program (refuse, the'
+    ' default) or are left out (drop), or what is missing becomes a category,'
+    ' or the mean and a feature, of its column (fill).',
+    choices=rules.MISSING_VALUES,
   ),
   flag_types.Integer(
     'num_clients',

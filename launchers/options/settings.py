@@ -4,6 +4,7 @@ Nothing here imports TensorFlow, so that mistakes show at once.
 """
 
 from collections.abc import Collection, Mapping
+import dataclasses
 import pathlib
 from typing import Any
 
@@ -209,6 +210,34 @@ def check_data_dir(directory: str | None) -> None:
     raise SettingsError(str(error)) from error
 
 
+def task_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+  """The arguments of `tasks.build_task` after the name.
+
+  Args:
+    settings: The result of `resolve`.
+  """
+  names = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
+  found = {name: value for name, value in settings.items() if name in names}
+  return {**found, 'seed': settings['data_seed']}
+
+
+def check_own_data(settings: Mapping[str, Any]) -> None:
+  """Checks the user's own data file, which takes no TensorFlow.
+
+  Args:
+    settings: The result of `resolve`.
+
+  Raises:
+    SettingsError: If the file or the flags about it are wrong.
+  """
+  if settings['data_file'] is None:
+    return
+  try:
+    tasks.check_task(settings['task'], **task_options(settings))
+  except (ValueError, tasks.DataNotFoundError) as error:
+    raise SettingsError(str(error)) from error
+
+
 def check_finished(directories: list[str]) -> None:
   """Checks the runs that are drawn together with this one, and their files.
 
@@ -285,6 +314,13 @@ def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _check_required(settings, method: entry.Method) -> None:
+  required = tasks.get_data_set(settings['task']).required
+  if any(settings[name] is None for name in required):
+    raise SettingsError(
+      f'--task={settings["task"]} must be given with'
+      f' {" and ".join(f"--{name}" for name in required)}, found no'
+      f' --{next(name for name in required if settings[name] is None)}.'
+    )
   if not _agree(settings, method.required):
     found = {name: settings[name] for name in method.required}
     raise SettingsError(

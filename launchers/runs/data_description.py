@@ -1,6 +1,7 @@
 """What the data of a run are, in a few words, without TensorFlow."""
 
 from collections.abc import Mapping
+import os
 from typing import Any
 
 from tff_fair import tasks
@@ -8,11 +9,13 @@ from tff_fair.tasks import ehr_synthetic
 
 
 def describe(settings: Mapping[str, Any]) -> str:
-  """The task of a run, and whether its records are synthetic.
+  """The task or the file of a run, and whether its records are synthetic.
 
   Args:
     settings: Flag name -> value, or its text in flags.txt.
   """
+  if settings.get('data_file'):
+    return os.path.basename(settings['data_file'])
   if not _is_synthetic(settings):
     return settings['task']
   scale = float(settings.get('ehr_scale') or ehr_synthetic.DEFAULT_SCALE)

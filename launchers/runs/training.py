@@ -1,7 +1,6 @@
 """The loop of a run: sample, train, evaluate, write."""
 
 from collections.abc import Callable, Mapping
-import dataclasses
 import pathlib
 import time
 from typing import Any
@@ -331,12 +330,9 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     tasks.DataNotFoundError: If a data file cannot be found.
     tasks.DataDamagedError: If a data file is damaged.
   """
-  names = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
   try:
     return tasks.build_task(
-      settings['task'],
-      seed=settings['data_seed'],
-      **{name: value for name, value in settings.items() if name in names},
+      settings['task'], **settings_lib.task_options(settings)
     )
   except tasks.DataDamagedError:
     raise
@@ -425,6 +421,11 @@ def _origin(settings, alone) -> dict[str, str]:
   origin = settings_lib.relevant(settings_lib.to_text(settings, None))
   if alone is not None:
     origin['contributions'] = str(alone)
+  if settings.get('data_file') is not None:
+    # A file of one's own may change between two starts of a run.
+    origin['the content of --data_file'] = tasks.fingerprint(
+      settings['data_file']
+    )
   return origin
 
 

@@ -12,6 +12,7 @@ import os
 
 import numpy as np
 
+from tff_fair.own_data import encoded
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import pooled
 from tff_fair.tasks import rules
@@ -102,23 +103,11 @@ def _standardised(built: task.Task) -> task.Task:
 
   x, y = built.data
   first = adult_records.NUM_CATEGORICAL_FEATURES
-  numbers = x[:, first:].astype(np.float64)
-  training = numbers[_training_positions(built)]
-  standardised = np.divide(
-    numbers - training.mean(axis=0),
-    training.std(axis=0),
-    out=np.zeros_like(numbers),
-    where=np.ptp(training, axis=0) > 0,
+  numbers = encoded.standardise(
+    x[:, first:].astype(np.float64), built.training_positions()
   )
-  x = np.hstack([x[:, :first], standardised.astype(np.float32)])
+  x = np.hstack([x[:, :first], numbers])
   return dataclasses.replace(built, data=task.Examples(x, y))
-
-
-def _training_positions(built: task.Task) -> np.ndarray:
-  if built.server is not None:
-    return np.concatenate([built.server.to_deal, built.server.validation])
-  parts = [(split.train, split.holdout) for split in built.splits]
-  return np.concatenate([part for pair in parts for part in pair])
 
 
 DATA_SET = rules.DataSet(

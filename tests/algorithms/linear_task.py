@@ -146,7 +146,10 @@ def build_process(
 def client_data(client_id, data):
   """A client's data in the form that processes take."""
   return client.build_client_data(
-    client_id, (data.x, data.y), (data.holdout_x, data.holdout_y)
+    client_id,
+    (data.x, data.y),
+    (data.holdout_x, data.holdout_y),
+    check_finite=False,
   )
 
 

@@ -8,6 +8,10 @@ from tff_fair.client.client_data import has_examples
 from tff_fair.client.client_work import ClientOutput
 from tff_fair.client.client_work import ClientUpdate
 from tff_fair.client.client_work import build_client_work
+from tff_fair.client.clients import Clients
+from tff_fair.client.clients import from_arrays
+from tff_fair.client.clients import from_client_data
+from tff_fair.client.clients import from_dataframe
 from tff_fair.client.data_source import ClientDataSource
 from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import class_sums
@@ -49,6 +53,7 @@ __all__ = [
   'ClientDataSource',
   'ClientOutput',
   'ClientUpdate',
+  'Clients',
   'FreeRiders',
   'LocalResult',
   'Objective',
@@ -71,6 +76,9 @@ __all__ = [
   'embed_examples',
   'fisher_trace',
   'focal_objective',
+  'from_arrays',
+  'from_client_data',
+  'from_dataframe',
   'gather_examples',
   'has_examples',
   'initial_optimizer_state',

@@ -58,14 +58,21 @@ def client_data_type(
 
 
 def build_client_data(
-  client_id: int, train: tuple[Any, Any], holdout: tuple[Any, Any]
+  client_id: int,
+  train: tuple[Any, Any],
+  holdout: tuple[Any, Any],
+  *,
+  check_finite: bool = True,
 ) -> collections.OrderedDict:
   """Builds one client's data in the structured form.
 
   Args:
     client_id: The client's row in the client table, from 0.
-    train: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`; n may be 0.
+    train: `(x, y)`, numbers [n, ...] and the classes, whole numbers [n]; they
+      become float32 and int32; n may be 0.
     holdout: `(x, y)`, arrays as in `train`: the client's validation part.
+    check_finite: Whether inputs must be finite as float32. Otherwise each round
+      trains the client, drops its update, and counts it as rejected.
 
   Returns:
     `OrderedDict(client_id, train, holdout)` of `tf.data.Dataset`s of one
@@ -74,14 +81,14 @@ def build_client_data(
   Raises:
     TypeError: If the id is not an integer, `x` is not numeric, or `y` does not
       hold integers.
-    ValueError: If the id is negative, `x` and `y` differ in length, or `y` is
-      not a vector or has a label outside int32.
+    ValueError: If the id is negative, `x` and `y` differ in length, `y` is not
+      a vector or has a label outside int32, or an input is not finite.
   """
   client_id = checks.check_integer('client_id', client_id, 0, _LARGEST_INT32)
   return collections.OrderedDict(
     client_id=tf.data.Dataset.from_tensors(np.int32(client_id)),
-    train=_dataset(client_id, 'train', *train),
-    holdout=_dataset(client_id, 'holdout', *holdout),
+    train=_dataset(client_id, 'train', *train, check_finite),
+    holdout=_dataset(client_id, 'holdout', *holdout, check_finite),
   )
 
 
@@ -158,30 +165,67 @@ def build_gather_client(
   return gather_client
 
 
-def _dataset(client_id, part, x, y) -> tf.data.Dataset:
-  x, y = np.asarray(x), np.asarray(y)
-  kinds = x.dtype.kind in 'biuf' and (y.dtype.kind in 'iu' or not y.size)
-  if not kinds:
+def check_labels(what: str, y: Any) -> np.ndarray:
+  """Returns labels as `int32[n]` if they are classes.
+
+  Args:
+    what: What the message calls the examples, such as 'client 3'.
+    y: Whole numbers, of any type.
+
+  Raises:
+    TypeError: If they are not whole numbers.
+    ValueError: If they are outside int32.
+  """
+  y = np.asarray(y)
+  if not y.size:
+    return y.astype(np.int32)
+  if y.dtype.kind in 'USO':
     raise TypeError(
-      f'The {part} part of client {client_id} must hold inputs that are numbers'
-      f' and labels that are integers, found {x.dtype} and {y.dtype}.'
+      f'The labels of {what} must be integers, found {y.dtype} such as'
+      f' {y.flat[0]!r}: client.from_arrays and client.from_dataframe number'
+      ' classes by their names.'
+    )
+  # pandas makes floats of integers beside a missing value.
+  odd = y[~np.equal(y, np.floor(y))] if y.dtype.kind == 'f' else y[:0]
+  if y.dtype.kind not in 'biuf' or odd.size:
+    found = odd if odd.size else y
+    raise TypeError(
+      f'The labels of {what} must be integers, the classes (only classification'
+      f' is supported), found {y.dtype} such as {found.flat[0]!s}.'
+    )
+  if y.max() > _LARGEST_INT32 or y.min() < -_LARGEST_INT32:
+    raise ValueError(
+      f'The labels of {what} must be int32, found {y.min()} to {y.max()}.'
+    )
+  return y.astype(np.int32)
+
+
+def _dataset(client_id, part, x, y, check_finite) -> tf.data.Dataset:
+  x, y = np.asarray(x), np.asarray(y)
+  what = f'The {part} part of client {client_id}'
+  if x.dtype.kind not in 'biuf':
+    raise TypeError(
+      f'{what} must hold inputs that are numbers, found {x.dtype}.'
     )
   if y.ndim != 1 or x.shape[:1] != y.shape:
+    one_hot = y.ndim == 2 and y.shape[1] > 1 and x.shape[:1] == y.shape[:1]
+    remedy = ': y.argmax(axis=1) gives the classes of one-hot rows'
     raise ValueError(
-      f'The {part} part of client {client_id} must hold as many inputs as'
-      f' labels, found inputs of shape {list(x.shape)} and labels of shape'
-      f' {list(y.shape)}.'
+      f'{what} must hold as many inputs as labels, found inputs of shape'
+      f' {list(x.shape)} and labels of shape {list(y.shape)}'
+      f'{remedy if one_hot else ""}.'
     )
-  if y.max(initial=0) > _LARGEST_INT32 or y.min(initial=0) < -_LARGEST_INT32:
+  y = check_labels(f'client {client_id}', y)
+  with np.errstate(over='ignore'):
+    x = np.asarray(x, np.float32)
+  if check_finite and not np.isfinite(x).all():
+    bad = np.argwhere(~np.isfinite(x))
     raise ValueError(
-      f'The labels of client {client_id} must be int32, found {y.min()} to'
-      f' {y.max()}.'
+      f'{what} must hold finite inputs, found {len(bad):,} others, the first at'
+      f' {bad[0].tolist()}: client.from_dataframe treats missing values, and'
+      ' check_finite=False leaves it to each round to drop the client.'
     )
-  return tf.data.Dataset.from_tensors(
-    collections.OrderedDict(
-      x=np.asarray(x, np.float32), y=np.asarray(y, np.int32)
-    )
-  )
+  return tf.data.Dataset.from_tensors(collections.OrderedDict(x=x, y=y))
 
 
 def _gather_checked(dataset, num_classes) -> collections.OrderedDict:

@@ -349,7 +349,7 @@ def _struct(value, value_type, mirror, load) -> tuple:
   except TypeError as error:
     raise TypeError(
       f'An argument of type {value_type} must be a structure, found'
-      f' {type(value).__name__}.'
+      f' {type(value).__name__}{_hint_for_dataset(value, value_type)}.'
     ) from error
   types = tff.structure.to_elements(value_type)
   found, required = [n for n, _ in elements], [n for n, _ in types]
@@ -380,8 +380,33 @@ def _sequence(value, value_type, mirror) -> tf.data.Dataset:
     )
   found = tff.SequenceType(tff.types.tensorflow_to_type(value.element_spec))
   if not value_type.is_assignable_from(found):
-    raise TypeError(f'A data set must be of type {value_type}, found {found}.')
+    raise TypeError(
+      f'A data set must be of type {value_type}, found'
+      f' {found}{_hint_for_dataset(value, value_type)}.'
+    )
   return value
+
+
+def _hint_for_dataset(value, value_type) -> str:
+  """What makes a client of a data set that is none yet; '' if nothing does."""
+  if not isinstance(value, tf.data.Dataset):
+    return ''
+  if not isinstance(value_type, tff.SequenceType):
+    if 'client_id' not in tff.structure.name_list(value_type):
+      return ''
+    return (
+      ': tff_fair.client.build_client_data makes a client of arrays, and'
+      ' client.from_client_data the clients of a ClientData'
+    )
+  batch = tff.types.tensorflow_to_type(value.batch(1).element_spec)
+  if value_type.is_assignable_from(tff.SequenceType(batch)):
+    return ': batch it, such as dataset.batch(32)'
+  element = value_type.element
+  if isinstance(element, tff.StructType) and (
+    tff.structure.name_list(element) == ['x', 'y']
+  ):
+    return ': map its elements to OrderedDict(x=..., y=...), and batch them'
+  return ''
 
 
 def _zeros(element_type):

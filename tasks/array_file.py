@@ -1,0 +1,43 @@
+"""Reads arrays from an npz file."""
+
+import os
+import zipfile
+import zlib
+
+import numpy as np
+
+from tff_fair.tasks import sources
+
+
+def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
+  """Reads the arrays `x` and `y`, and `client` if it is wanted.
+
+  Args:
+    path: The file.
+    with_clients: Whether the file must say which client an example belongs to.
+
+  Returns:
+    Name -> array.
+
+  Raises:
+    DataDamagedError: If the file does not hold them, or holds Python objects.
+  """
+  keys = ('x', 'y', 'client') if with_clients else ('x', 'y')
+  required = f'an npz archive of the arrays {", ".join(keys)}'
+  try:
+    with np.load(path, allow_pickle=False) as archive:
+      lacking = [key for key in keys if key not in archive]
+      if not lacking:
+        return {key: archive[key] for key in keys}
+      found = f'no {lacking[0]} but {", ".join(archive) or "nothing"}'
+  except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+    found = f'an unreadable file ({error})'
+    raise sources.DataDamagedError(path, required, found) from None
+  except (AttributeError, TypeError, ValueError) as error:
+    found = 'a file of another format'
+    if 'Object arrays' in str(error):
+      found = 'an array of Python objects, such as texts of dtype object'
+    raise sources.DataDamagedError(path, required, found) from None
+  if lacking == ['client']:
+    found += '; --partition=equal --num_clients=10 deals the examples at random'
+  raise sources.DataDamagedError(path, required, found)

@@ -1,0 +1,108 @@
+"""Arrays of NumPy as inputs, labels and owners."""
+
+import numpy as np
+import pandas as pd
+
+from tff_fair.own_data import encoded
+from tff_fair.own_data import names
+
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+# Inputs beyond it make the training of most models diverge.
+_LARGE = 100.0
+
+
+def encode(
+  x: np.ndarray,
+  y: np.ndarray,
+  client_ids: np.ndarray | None,
+  *,
+  client: str = 'client_ids',
+) -> encoded.Encoded:
+  """Checks arrays with an entry for each example.
+
+  Inputs stay as they are, but for bytes, which are pixels and are divided by
+  255. Labels and clients may be whole numbers or texts; both are numbered in
+  the order of their values.
+
+  Args:
+    x: Numbers [n, ...].
+    y: The labels [n] or [n, 1].
+    client_ids: The client of each example [n]; None if the data do not say.
+    client: What messages call that array.
+
+  Returns:
+    The examples.
+
+  Raises:
+    ValueError: If the arrays are not fit for classification; the message is one
+      sentence.
+  """
+  x, y = np.asarray(x), np.asarray(y)
+  if x.dtype.kind not in 'biuf':
+    raise ValueError(f'x must be an array of numbers, found {x.dtype}.')
+  if x.ndim < 2 or not x.size:
+    raise ValueError(
+      'x must have an axis of examples and one or more of features, found the'
+      f' shape {list(x.shape)}.'
+    )
+  if y.ndim == 2 and y.shape[1] == 1:  # As Keras's labels of CIFAR-10.
+    y = y[:, 0]
+  if y.ndim == 2 and len(y) == len(x):
+    raise ValueError(
+      'y must be a vector of classes, found an array of shape'
+      f' {list(y.shape)}: y.argmax(axis=1) gives the classes of one-hot rows.'
+    )
+  for name, values in (('y', y), (client, client_ids)):
+    if values is not None and np.shape(values) != x.shape[:1]:
+      raise ValueError(
+        f'{name} must have an entry for each of the {len(x):,} examples of x,'
+        f' found the shape {list(np.shape(values))}.'
+      )
+  _check_finite(x)
+  owners, client_names, notes = None, (), []
+  if client_ids is not None:
+    owners, client_names = names.enumerate_clients(
+      client, _column(client, client_ids)
+    )
+    notes += names.near_duplicates(client, client_names)
+  y, class_names = names.enumerate_classes('y', _column('y', y))
+  notes += names.near_duplicates('y', class_names)
+  if x.dtype == np.uint8:
+    x = x.astype(np.float32) / np.float32(255)
+    notes.append('x holds bytes, which are divided by 255.')
+  elif np.abs(x).max() > _LARGE:
+    notes.append(
+      f'x has values up to {np.abs(x).max():g} and is used as it is; a model'
+      ' learns best from numbers of about -1 to 1.'
+    )
+  return encoded.Encoded(
+    x=x.astype(np.float32),
+    y=y,
+    owners=owners,
+    client_names=client_names,
+    class_names=class_names,
+    notes=tuple(notes),
+  )
+
+
+def _column(what: str, values: np.ndarray) -> pd.Series:
+  column = pd.Series(np.asarray(values))
+  missing = column.isna()
+  if missing.any():
+    raise ValueError(
+      f'{what} must have no missing values, found {int(missing.sum()):,}, the'
+      f' first in row {int(missing.idxmax()) + 1}.'
+    )
+  return column
+
+
+def _check_finite(x: np.ndarray) -> None:
+  if x.dtype.kind != 'f':
+    return
+  bad = ~(np.abs(x) <= _MAX_FLOAT32)  # Also NaN.
+  if bad.any():
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    raise ValueError(
+      'x must hold finite numbers that fit float32, found'
+      f' {int(bad.sum()):,} others, the first {x[first]} at {list(first)}.'
+    )

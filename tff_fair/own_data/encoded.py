@@ -1,0 +1,110 @@
+"""What tables and arrays become: inputs, labels, owners, and their names."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Encoded:
+  """Examples of several clients, as numbers, with the names of everything.
+
+  Attributes:
+    x: Real [n, ...], the inputs; under `missing='fill'` a number may be NaN.
+    y: int32 [n], the classes, 0..len(class_names)-1.
+    owners: int64 [n], the client of each example, 0..len(client_names)-1; None
+      if the data do not say.
+    client_names: The name of each client; empty if there are no owners.
+    class_names: The name of each class.
+    feature_names: The name of each feature; empty if they have none.
+    is_number: bool [d], the features that `to_inputs` standardises; None for
+      none of them.
+    notes: Sentences about the data that the user should read.
+  """
+
+  x: np.ndarray
+  y: np.ndarray
+  owners: np.ndarray | None
+  client_names: tuple[str, ...]
+  class_names: tuple[str, ...]
+  feature_names: tuple[str, ...] = ()
+  is_number: np.ndarray | None = None
+  notes: tuple[str, ...] = ()
+
+  def to_inputs(self, training: np.ndarray) -> np.ndarray:
+    """Returns the inputs of a model, float32 [n, ...].
+
+    Numbers of a table are standardised, and a missing one becomes the mean.
+
+    Args:
+      training: int64 [m], positions of the examples outside test sets, whose
+        mean and deviation are used.
+    """
+    x = self.x.astype(np.float32)
+    if self.is_number is not None and self.is_number.any():
+      numbers = self.x[:, self.is_number]
+      x[:, self.is_number] = standardise(_filled(numbers, training), training)
+    return x
+
+  def of_first_clients(self, count: int) -> 'Encoded':
+    """Returns the examples of the first clients, in the order of their names.
+
+    Args:
+      count: Their number.
+    """
+    total = len(self.client_names)
+    if count == total:
+      return self
+    kept = self.owners < count
+    note = f'Of {total} clients the first {count} are used, by their names.'
+    return dataclasses.replace(
+      self,
+      x=self.x[kept],
+      y=self.y[kept],
+      owners=self.owners[kept],
+      client_names=self.client_names[:count],
+      notes=(*self.notes, note),
+    )
+
+
+def standardise(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:
+  """Shifts and scales columns to mean 0 and deviation 1; constants become 0.
+
+  Args:
+    numbers: float64 [n, d].
+    training: int64 [m], positions of the rows whose mean and deviation are
+      used.
+
+  Returns:
+    float32 [n, d].
+  """
+  known = numbers[training]
+  standardised = np.divide(
+    numbers - known.mean(axis=0),
+    known.std(axis=0),
+    out=np.zeros_like(numbers),
+    where=np.ptp(known, axis=0) > 0,
+  )
+  return standardised.astype(np.float32)
+
+
+def positions_by_owner(owners: np.ndarray, count: int) -> list[np.ndarray]:
+  """Returns for each client the positions of its examples, sorted.
+
+  Args:
+    owners: int64 [n], 0..count-1.
+    count: Number of clients.
+  """
+  order = np.argsort(owners, kind='stable')
+  sizes = np.bincount(owners, minlength=count)
+  return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def _filled(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:
+  """The mean of a column's training rows in place of what is missing."""
+  missing = np.isnan(numbers)
+  if not missing.any():
+    return numbers
+  known = ~missing[training]
+  sums = np.where(known, numbers[training], 0).sum(axis=0)
+  return np.where(missing, sums / np.maximum(known.sum(axis=0), 1), numbers)

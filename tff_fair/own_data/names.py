@@ -1,0 +1,172 @@
+"""The names of clients and classes, and what kind of values a column has."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+# Each has a row in the client table, in which some methods keep a model, and in
+# every file about the clients.
+MAX_CLIENTS = 10_000
+# More than any data set of classes has. What has more is a number to predict.
+MAX_CLASSES = 1000
+
+_KINDS = {
+  'boolean': 'flag',
+  'integer': 'whole',
+  'floating': 'number',
+  'mixed-integer-float': 'number',
+  'decimal': 'number',
+  'string': 'text',
+  'empty': 'number',
+  **dict.fromkeys(('datetime', 'datetime64', 'date', 'time', 'period'), 'date'),
+  **dict.fromkeys(('timedelta', 'timedelta64'), 'duration'),
+}
+_MAX_SHOWN = 12
+
+
+def kind_of(what: str, column: pd.Series) -> str:
+  """Returns what the values of a column are.
+
+  Args:
+    what: What a message calls the column.
+    column: The values; missing ones do not count.
+
+  Returns:
+    'flag', 'whole', 'number', 'text', 'date' or 'duration'.
+
+  Raises:
+    ValueError: If they are of several types, or of one that means nothing here.
+  """
+  if isinstance(column.dtype, pd.CategoricalDtype):
+    column = column.cat.categories
+  found = pd.api.types.infer_dtype(column, skipna=True)
+  if found in _KINDS:
+    return _KINDS[found]
+  types = sorted({type(value).__name__ for value in column.dropna()})
+  raise ValueError(
+    f'{what} must hold numbers, or texts, of one type, found values of the type'
+    f' {" and ".join(types[:3])}.'
+  )
+
+
+def enumerate_clients(
+  what: str, column: pd.Series
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Numbers the clients of a column by their names.
+
+  Args:
+    what: What a message calls the column.
+    column: A name or whole number for each example, none of them missing.
+
+  Returns:
+    int64 [n], the client of each example, and the sorted names of the clients.
+
+  Raises:
+    ValueError: If these are no names, or too many or too few of them.
+  """
+  codes, names = _enumerate(
+    what, column, 'names or whole numbers of clients', 'is it a feature?'
+  )
+  count = len(names)
+  if count < 2:
+    raise ValueError(
+      f'{what} must name at least 2 clients, found only {names[0]!r}.'
+    )
+  if count > MAX_CLIENTS:
+    raise ValueError(
+      f'{what} must name at most {MAX_CLIENTS:,} clients, each of which has a'
+      f' row in every table, found {count:,} in {len(codes):,} rows: is it a'
+      ' column of ids?'
+    )
+  return codes, names
+
+
+def enumerate_classes(
+  what: str, column: pd.Series
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Numbers the classes of a column by their names.
+
+  Args:
+    what: What a message calls the column.
+    column: A name or whole number for each example, none of them missing.
+
+  Returns:
+    int32 [n], the class of each example, and the sorted names of the classes.
+
+  Raises:
+    ValueError: If these are no classes, or too many or too few of them.
+  """
+  codes, names = _enumerate(
+    what,
+    column,
+    'classes (only classification is supported)',
+    'pandas.cut makes classes of numbers.',
+  )
+  count = len(names)
+  if count < 2:
+    raise ValueError(
+      f'{what} must hold at least 2 classes, found only {names[0]!r}.'
+    )
+  if count > MAX_CLASSES or 2 * count > len(codes):
+    raise ValueError(
+      f'{what} must hold at most {MAX_CLASSES:,} classes, of two examples each'
+      ' on average (only classification is supported), found'
+      f' {count:,} values in {len(codes):,} rows; pandas.cut makes classes of'
+      ' numbers.'
+    )
+  return codes.astype(np.int32), names
+
+
+def near_duplicates(what: str, names: Sequence[str]) -> list[str]:
+  """Returns sentences about names that differ in capitals or blanks only.
+
+  Args:
+    what: What a sentence calls the column.
+    names: The distinct names.
+  """
+  seen: dict[str, str] = {}
+  pairs = []
+  for name in names:
+    first = seen.setdefault(' '.join(name.split()).casefold(), name)
+    if first != name:
+      pairs.append((first, name))
+  return [
+    f'{what} has the names {first!r} and {name!r}, which differ in capitals or'
+    ' blanks only and count as two.'
+    for first, name in pairs[:3]
+  ]
+
+
+def listed(values: Sequence[object]) -> str:
+  """Values in a sentence; only the first ones if there are many.
+
+  Args:
+    values: The values.
+  """
+  shown = ', '.join(repr(value) for value in values[:_MAX_SHOWN])
+  more = len(values) - _MAX_SHOWN
+  return f'{shown} and {more} more' if more > 0 else shown
+
+
+def _enumerate(what, column, required, remedy):
+  """Codes, and sorted names; numbers are sorted as numbers."""
+  kind = kind_of(what, column)
+  if isinstance(column.dtype, pd.CategoricalDtype):
+    column = column.astype(column.cat.categories.dtype)
+  if kind in ('date', 'duration'):
+    raise ValueError(
+      f'{what} must hold {required}, found dates or times;'
+      " column.dt.strftime('%Y-%m') makes texts of dates."
+    )
+  if kind == 'number':
+    numbers = column.to_numpy(np.float64)
+    odd = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)))
+    if odd.any():
+      raise ValueError(
+        f'{what} must hold {required}, found the number'
+        f' {numbers[odd][0]:g} in row {np.argmax(odd) + 1}; {remedy}'
+      )
+    column = pd.Series(numbers.astype(np.int64))
+  codes, values = pd.factorize(column.to_numpy(), sort=True)
+  return codes.astype(np.int64), tuple(str(value) for value in values)

@@ -1,0 +1,341 @@
+"""A table of pandas as inputs, labels and owners."""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tff_fair import checks
+from tff_fair.own_data import encoded
+from tff_fair.own_data import names
+
+MISSING = ('refuse', 'drop', 'fill')
+
+# One feature each; a column with more is most often a name or an id.
+_MAX_CATEGORIES = 100
+# Below it, numbers that are all different are no sign of an id.
+_MIN_IDS = 20
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+_DATE = r'\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?'
+_MISSING_SIGN = '?'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Arguments:
+  """What messages call the arguments of `encode` and the table.
+
+  Attributes:
+    client: The argument `client`.
+    label: The argument `label`.
+    features: The argument `features`.
+    missing: The argument `missing`, with an equals sign.
+    table: The table.
+  """
+
+  client: str = 'client'
+  label: str = 'label'
+  features: str = 'features'
+  missing: str = 'missing='
+  table: str = 'the table'
+
+
+def encode(
+  table: pd.DataFrame,
+  *,
+  client: Any,
+  label: Any,
+  features: Sequence[Any] | None = None,
+  missing: str = 'refuse',
+  called: Arguments | None = None,
+) -> encoded.Encoded:
+  """Makes numbers of a table with a row for each example.
+
+  A column of texts, or of pandas's categories, becomes a feature of 0 and 1 for
+  each of its values; numbers stay as they are, for `Encoded.to_inputs` to
+  standardise; booleans become 0 and 1.
+
+  Args:
+    table: The table.
+    client: The column that says which client's an example is; None if none
+      does.
+    label: The column of the classes.
+    features: The columns of the features; None for all others.
+    missing: 'refuse'; 'drop' to leave out rows with missing values; 'fill' for
+      a category, or a feature, of its own in columns of features.
+    called: What messages call the arguments.
+
+  Returns:
+    The examples in the order of the table.
+
+  Raises:
+    TypeError: If `table` is no DataFrame.
+    ValueError: If the table, or what the arguments say about it, is not fit for
+      classification; the message is one sentence.
+  """
+  called = called or Arguments()
+  if not isinstance(table, pd.DataFrame):
+    raise TypeError(
+      f'The table must be a pandas DataFrame, found {type(table).__name__}.'
+    )
+  checks.check_choice(called.missing.rstrip('='), missing, MISSING)
+  features = _check_columns(table, client, label, features, called)
+  keys = [label] if client is None else [client, label]
+  table = table[[*keys, *features]].reset_index(drop=True)
+  if not len(table):
+    raise ValueError(f'{_upper(called.table)} must have rows, found none.')
+  table, notes = _without_missing(table, keys, missing, called)
+  owners, client_names = None, ()
+  if client is not None:
+    what = f'The column {client!r} of the clients'
+    owners, client_names = names.enumerate_clients(what, table[client])
+    notes += names.near_duplicates(what, client_names)
+    notes += _small_clients(np.bincount(owners), client_names)
+  what = f'The column {label!r} of the labels'
+  y, class_names = names.enumerate_classes(what, table[label])
+  notes += names.near_duplicates(what, class_names)
+  notes += _rare_classes(np.bincount(y), class_names)
+  parts = [_Feature.of(name, table[name], called) for name in features]
+  notes += [note for part in parts for note in part.notes]
+  return encoded.Encoded(
+    x=np.hstack([part.values for part in parts]),
+    y=y,
+    owners=owners,
+    client_names=client_names,
+    class_names=class_names,
+    feature_names=tuple(name for part in parts for name in part.names),
+    is_number=np.concatenate([part.is_number for part in parts]),
+    notes=tuple(notes),
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Feature:
+  """What a column becomes: float64 [n, d], d names, and what is a number."""
+
+  values: np.ndarray
+  names: Sequence[str]
+  is_number: Sequence[bool]
+  notes: Sequence[str]
+
+  @classmethod
+  def of(cls, name, column, called) -> '_Feature':
+    what = f'The column {name!r}'
+    kind = names.kind_of(what, column)
+    if kind in ('date', 'duration') or _holds_dates(kind, column):
+      raise ValueError(
+        f'{what} must hold numbers or categories, found dates or times: make'
+        ' numbers of them, such as days since the first one, or leave the'
+        f' column out of {called.features}.'
+      )
+    notes = _notes_of(what, kind, column, called)
+    if kind == 'text' or isinstance(column.dtype, pd.CategoricalDtype):
+      return cls._of_texts(name, column, notes, called)
+    return cls._of_numbers(name, column, kind, notes)
+
+  @classmethod
+  def _of_texts(cls, name, column, notes, called):
+    what = f'The column {name!r}'
+    count = column.nunique()
+    _check_no_numbers(what, column)
+    if count > _MAX_CATEGORIES:
+      raise ValueError(
+        f'{what} must have at most {_MAX_CATEGORIES} categories, found'
+        f' {count:,} in {len(column):,} rows: leave it out of'
+        f' {called.features}, or group its values.'
+      )
+    notes += names.near_duplicates(
+      what, sorted(map(str, column.dropna().unique()))
+    )
+    one_hot = pd.get_dummies(
+      column.astype(str).where(column.notna()),
+      prefix=str(name),
+      prefix_sep='=',
+      dummy_na=bool(column.isna().any()),
+      dtype=np.float64,
+    )
+    return cls(
+      one_hot.to_numpy(),
+      list(one_hot.columns),
+      [False] * one_hot.shape[1],
+      notes,
+    )
+
+  @classmethod
+  def _of_numbers(cls, name, column, kind, notes):
+    values = column.to_numpy(np.float64, na_value=np.nan)
+    _check_size(f'The column {name!r}', values)
+    columns, found = [values], [str(name)]
+    if np.isnan(values).any():
+      columns.append(np.isnan(values).astype(np.float64))
+      found.append(f'{name}=missing')
+    is_number = [kind != 'flag', *[False] * (len(columns) - 1)]
+    return cls(np.stack(columns, axis=1), found, is_number, notes)
+
+
+def _check_columns(table, client, label, features, called) -> list[Any]:
+  """Returns the columns of the features."""
+  known = list(table.columns)
+  repeated = table.columns[table.columns.duplicated()]
+  if len(repeated):
+    raise ValueError(
+      f'{_upper(called.table)} must have a different name for each column,'
+      f' found several called {repeated[0]!r}.'
+    )
+  if client is not None:
+    _check_known(called.client, client, known, called)
+  _check_known(called.label, label, known, called)
+  if client == label:
+    raise ValueError(
+      f'{called.client} and {called.label} must be different columns, found'
+      f' {label!r} twice.'
+    )
+  keys = [key for key in (client, label) if key is not None]
+  if features is None:
+    features = [name for name in known if name not in keys]
+    if not features:
+      raise ValueError(
+        f'{_upper(called.table)} must have a column of features beside the'
+        f' {len(keys)} of clients and labels, found none.'
+      )
+    return features
+  features = [features] if isinstance(features, str) else list(features)
+  if not features:
+    raise ValueError(f'{called.features} must name columns, found none.')
+  for name in features:
+    _check_known(called.features, name, known, called)
+    if features.count(name) > 1:
+      raise ValueError(
+        f'{called.features} must name each column once, found {name!r} twice.'
+      )
+    if name in keys:
+      kind = 'labels' if name == label else 'clients'
+      raise ValueError(
+        f'{called.features} must not name the column of the {kind}, found'
+        f' {name!r}.'
+      )
+  return features
+
+
+def _check_known(argument, name, known, called) -> None:
+  if name not in known:
+    hint = checks.did_you_mean(str(name), map(str, known))
+    which = '' if hint else f', which has {names.listed(known)}'
+    raise ValueError(
+      f'{argument} must be a column of {called.table}{which}, found'
+      f' {name!r}.{hint}'
+    )
+
+
+def _without_missing(table, keys, missing, called):
+  """The table, without rows that miss something if so, and notes."""
+  counts = table.isna().sum()
+  counts = counts[counts > 0]
+  if counts.empty:
+    return table, []
+  found = [f'{count:,} in {name!r}' for name, count in counts.items()]
+  text = ', '.join(found[:8]) + (', ...' if len(found) > 8 else '')
+  drop = f'{called.missing}drop leaves these rows out'
+  if missing == 'refuse':
+    raise ValueError(
+      f'{_upper(called.table)} must have no missing values, found {text} of'
+      f' {len(table):,} rows: {drop}, and {called.missing}fill gives them a'
+      ' category, or a feature, of their own.'
+    )
+  if missing == 'fill':
+    for key in keys:
+      if key in counts:
+        raise ValueError(
+          f'The column {key!r} must have no missing values, since it says the'
+          f' client or the label, found {counts[key]:,} of {len(table):,} rows:'
+          f' {drop}.'
+        )
+    return table, [f'Missing values are filled: {text} of {len(table):,} rows.']
+  whole = table.dropna().reset_index(drop=True)
+  if whole.empty:
+    raise ValueError(
+      f'{_upper(called.table)} must have rows without missing values, found'
+      f' none of {len(table):,}: {text}.'
+    )
+  note = (
+    f'{len(table) - len(whole):,} of {len(table):,} rows have missing values'
+    f' and are left out: {text}.'
+  )
+  return whole, [note]
+
+
+def _small_clients(sizes, client_names) -> Iterator[str]:
+  small = np.flatnonzero(sizes < 3)
+  if small.size:
+    yield (
+      f'{small.size} of {len(sizes)} clients have fewer than 3 examples, too'
+      ' few for a training, a holdout and a test part each, such as'
+      f' {client_names[small[0]]!r}.'
+    )
+
+
+def _rare_classes(sizes, class_names) -> Iterator[str]:
+  rare = [class_names[i] for i in np.flatnonzero(sizes < 2)]
+  if rare:
+    yield f'Classes with a single example: {names.listed(rare)}.'
+
+
+def _notes_of(what, kind, column, called) -> list[str]:
+  """What the user should know about a column of features."""
+  count, total = column.nunique(), len(column)
+  notes = []
+  if count <= 1:
+    notes.append(f'{what} is constant, so it tells nothing.')
+  if count == total >= _MIN_IDS and kind in ('whole', 'text'):
+    notes.append(
+      f'{what} has another value in each row, like an id: if it is one, leave'
+      f' it out of {called.features}.'
+    )
+  if kind == 'text':
+    signs = int((column == _MISSING_SIGN).sum())
+    if signs:
+      notes.append(
+        f'{what} has {_MISSING_SIGN!r} in {signs:,} of {total:,} rows, which'
+        ' counts as a category; if it stands for a missing value, replace it by'
+        ' None.'
+      )
+  return notes
+
+
+def _holds_dates(kind, column) -> bool:
+  """Whether all texts look like dates."""
+  if kind != 'text':
+    return False
+  known = column.dropna().astype(str)
+  return bool(known.head(100).str.fullmatch(_DATE).all())
+
+
+def _check_no_numbers(what, column) -> None:
+  """Refuses a column that would be numbers but for some of its texts."""
+  known = column.dropna()
+  bad = pd.to_numeric(known.astype(str), errors='coerce').isna()
+  if 0 < bad.sum() < 0.5 * len(known):
+    row = bad.idxmax()
+    raise ValueError(
+      f'{what} must hold numbers or categories, found {int((~bad).sum()):,}'
+      f' numbers and {int(bad.sum()):,} other texts, the first {known[row]!r}'
+      f' in row {row + 1}.'
+    )
+
+
+def _check_size(what, values) -> None:
+  for wrong, words in (
+    (np.isinf(values), 'finite numbers'),
+    (np.abs(values) > _MAX_FLOAT32, 'numbers that fit float32'),
+  ):
+    if wrong.any():
+      first = int(np.argmax(wrong))
+      raise ValueError(
+        f'{what} must hold {words}, found {int(wrong.sum()):,} others, the'
+        f' first {values[first]:g} in row {first + 1}.'
+      )
+
+
+def _upper(text: str) -> str:
+  return text[0].upper() + text[1:]
