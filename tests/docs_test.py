@@ -129,10 +129,13 @@ def test_commands_are_understood(page):
 def _check_command(words):
   for word in words:
     assert not word.endswith('.py') or (_ROOT / word).exists(), word
-  if '-m' not in words:
+  if 'tff-fair' in words:
+    name, *arguments = words[words.index('tff-fair') + 1 :]
+    module = f'launchers.{name.replace("-", "_")}'
+  elif '-m' in words:
+    module, *arguments = words[words.index('-m') + 1 :]
+  else:
     return
-  at = words.index('-m')
-  module, arguments = words[at + 1], words[at + 2 :]
   if '--help' in arguments:
     arguments.remove('--help')
   if module == 'launchers.train':
