@@ -276,7 +276,8 @@ def test_a_frozen_base_does_not_change():
       ]
     )
     base.trainable = False
-    return tf.keras.Sequential([base, _layers.Dense(3)])
+    x = tf.keras.Input(_NUMBERS)
+    return tf.keras.Model(x, _layers.Dense(3)(base(x)))
 
   model = models.StatelessModel(model_fn)
   assert len(model.initial_weights.trainable) == 2
