@@ -238,6 +238,76 @@ def test_keras_layers_hold_their_variables_as_attributes():
     np.testing.assert_array_equal(layer(x), expected)
 
 
+def test_recurrent_layers_with_dropout_can_be_searched():
+  x = tf.keras.Input([3, 2])
+  cell = _layers.LSTMCell(2, dropout=0.5, recurrent_dropout=0.5)
+  model = tf.keras.Model(x, _layers.RNN([cell, _layers.GRUCell(2)])(x))
+  with pytest.raises(ValueError, match='_dropout_mask_cache'):
+    assert model.submodules
+    pytest.fail('layers_of need not reset dropout masks any more')
+  layers = internals.layers_of(model)
+  assert cell in layers and layers[1:] == list(model.submodules)
+
+
+def test_constants_of_layers_and_operations_are_found():
+  """A graph in a graph cannot read eager tensors."""
+  layer = _layers.Normalization(mean=[1.0, 2.0], variance=1.0)
+  x = tf.keras.Input([2])
+  model = tf.keras.Model(x, tf.abs(layer(x)) + 1.0)
+  found = internals.constant_slots([model, *model.submodules])
+  names = sorted(attribute for (_, attribute), _ in found)
+  assert names == ['_flat_arguments', 'mean', 'variance'], (
+    "Normalization's statistics and the 1 must be eager tensors in these places"
+  )
+  with tf.Graph().as_default():
+    slots = [[slot] for slot, _ in found]
+    constants = [internals.in_this_graph(held) for _, held in found]
+    with internals.replaced(slots, constants):
+      assert model(tf.ones([1, 2])).shape == (1, 2)
+
+
+def test_graphs_tell_what_they_read_and_draw():
+  outside, own = tf.constant([1.0]), tf.constant([2.0])
+
+  @tf.function(autograph=False)
+  def work(x):
+    graph = tf.compat.v1.get_default_graph()
+    assert not internals.eager_reads(graph, 0)
+    y = tf.math.multiply(x, outside, name='first')
+    number = len(internals.captures(graph))
+    y = tf.math.add(y, own, name='second')
+    assert internals.eager_reads(graph, 0) == ['first', 'second'], (
+      'FuncGraph.captures must list eager tensors in order of their first use'
+    )
+    assert internals.eager_reads(graph, number) == ['second']
+    tf.random.uniform([1]), tf.random.normal([1], seed=1)
+    tf.random.stateless_uniform([1], [1, 2])
+    drawn = [o.type for o in graph.get_operations() if internals.draws(o)]
+    assert drawn == ['RandomUniform', 'RandomStandardNormal']
+    return y
+
+  work(tf.constant([1.0]))
+
+
+def test_logits_before_an_activation():
+  @tf.function(autograph=False)
+  def work(x):
+    kind, _, before = internals.made_by(tf.identity(tf.nn.softmax(x)))
+    assert kind == 'Softmax' and before is x
+    assert internals.made_by(tf.reshape(tf.sigmoid(x), [2])) == (
+      'Sigmoid', 'Sigmoid', None
+    )  # fmt: skip
+    assert internals.made_by(x)[0] == 'Placeholder'
+    return x
+
+  x = tf.constant([[1.0, 2.0]])
+  work(x)
+  for name in ('softmax', 'sigmoid'):
+    layer = _layers.Dense(2, activation=name, kernel_initializer='identity')
+    np.testing.assert_array_equal(internals.noted_logits(layer(x)), x)
+  assert internals.noted_logits(_layers.Dense(2)(x)) is None
+
+
 def test_tensors_have_the_operators_that_layers_use():
   variable = internals.RecordedVariable([1.0, 2.0])
   found = [variable + 1, 1 - variable, variable * variable, variable[1]]
@@ -250,13 +320,17 @@ def test_tensors_have_the_operators_that_layers_use():
 
 
 def test_keras_random_generators_have_the_methods_that_are_replaced():
+  images = tf.random.stateless_uniform([20, 4, 4, 1], [1, 2])
   for layer in (
-    _layers.Dropout(0.5), _layers.GaussianNoise(1.0), _layers.AlphaDropout(0.5)
+    _layers.Dropout(0.5), _layers.GaussianNoise(1.0), _layers.AlphaDropout(0.5),
+    _layers.RandomFlip(), _layers.RandomContrast(0.5), _layers.RandomZoom(0.5),
   ):  # fmt: skip
-    layer(tf.ones([1]))  # Builds it.
+    layer(images)  # Builds it.
     ((slot,),) = internals.random_slots([layer])
     generator = getattr(*slot)
-    for name in ('dropout', 'random_normal', 'random_uniform'):
+    for name in (
+      'dropout', 'random_normal', 'random_uniform', 'make_seed_for_stateless_op'
+    ):  # fmt: skip
       ours = inspect.signature(getattr(internals.StatelessGenerator, name))
       theirs = inspect.signature(getattr(generator, name))
       known = [p for p in ours.parameters if p not in ('self', 'unused')]
@@ -267,7 +341,7 @@ def test_keras_random_generators_have_the_methods_that_are_replaced():
     for seed in ([1, 2], [1, 2], [1, 3]):
       stateless = internals.StatelessGenerator(seed, 0)
       with internals.replaced([[slot]], [stateless]):
-        calls.append(layer(tf.ones([1000]), training=True))
+        calls.append(layer(images, training=True))
     np.testing.assert_array_equal(calls[0], calls[1])
     assert np.any(calls[1] != calls[2]), (
       f'{layer.name} must draw from its _random_generator alone'

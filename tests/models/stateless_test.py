@@ -1,4 +1,3 @@
-import collections
 import functools
 
 import numpy as np
@@ -171,32 +170,6 @@ def test_properties():
   )
   plain = models.StatelessModel(_dense_model)
   assert plain.embedding_size is None and not plain.has_batch_norm
-
-
-class _HiddenVariable(tf.keras.layers.Layer):
-  def build(self, shape):
-    self.hidden = {'kernel': self.add_weight('kernel', [1])}
-
-  def call(self, x):
-    return x * self.hidden['kernel']
-
-
-def test_bad_models():
-  unbuilt = tf.keras.Sequential([tf.keras.layers.Dense(2)])
-  x = tf.keras.Input([2])
-  unnamed = tf.keras.Model(x, collections.OrderedDict(output=x))
-  double = _dense_model(tf.keras.layers.Dense(2, dtype='float64'))
-  hidden = _dense_model(_HiddenVariable())
-  for model_fn, error, message in (
-    (double, TypeError, 'must be a function that builds a fresh'),
-    (lambda: 3, TypeError, 'must build a tf.keras.Model.*, found int'),
-    (lambda: unbuilt, TypeError, 'found a model whose inputs are'),
-    (lambda: unnamed, TypeError, r"found outputs named \['output'\]"),
-    (lambda: double, TypeError, 'Every weight of the model must be float32'),
-    (lambda: hidden, ValueError, 'must be an attribute of one of its layers'),
-  ):
-    with pytest.raises(error, match=message):
-      models.StatelessModel(model_fn)
 
 
 def test_a_bias_of_length_1_is_not_broadcast():

@@ -7,6 +7,7 @@ refused here by its name.
 from collections.abc import Iterator
 import contextlib
 from typing import Any
+import warnings
 
 import tensorflow as tf
 
@@ -43,6 +44,7 @@ def check_model(model: Any) -> None:
   _check_output(model.output)
   _check_weights(keras_weights.variables(model))
   for layer in internals.layers_of(model):
+    _warn_of_identity(layer)
     reason = _refusal(layer)
     if reason is not None:
       raise TypeError(
@@ -160,8 +162,6 @@ def _refusal(layer) -> str | None:
     return 'whose table is not a weight (look values up before, in the data)'
   if isinstance(layer, _layers.SpectralNormalization):
     return 'which assigns to weights that are trained'
-  if isinstance(layer, _layers.Normalization) and not _has_statistics(layer):
-    return 'without statistics (call its adapt before, or give mean, variance)'
   if getattr(layer, 'stateful', False) and isinstance(layer, _layers.RNN):
     return 'which carries its state from batch to batch (stateful=False)'
   if getattr(layer, 'compute_dtype', None) in (
@@ -182,5 +182,13 @@ def _refusal(layer) -> str | None:
   return None
 
 
-def _has_statistics(layer) -> bool:
-  return layer.input_mean is not None or int(layer.count) > 0
+def _warn_of_identity(layer) -> None:
+  """Warns of a `Normalization` that does nothing; EfficientNet has one."""
+  if not isinstance(layer, _layers.Normalization):
+    return
+  if layer.input_mean is None and not int(layer.count):
+    warnings.warn(
+      f'{type(layer).__name__} {layer.name!r} has no statistics, so it changes'
+      ' nothing: call its adapt before, or give mean and variance.',
+      stacklevel=4,
+    )

@@ -1,0 +1,168 @@
+"""A binary classifier with a single logit, against logistic regression."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.algorithms import linear_task
+from tests.algorithms import numpy_reference
+from tff_fair import algorithms
+from tff_fair import metrics
+from tff_fair import models
+
+_KERNEL = np.array([[0.5], [-0.25], [0.75], [-1.0]], np.float32)
+_RATE, _EPOCHS = 0.5, 3
+
+
+def _model_fn(activation=None, embedding=False):
+  x = tf.keras.Input([4])
+  dense = tf.keras.layers.Dense(
+    1,
+    activation=activation,
+    kernel_initializer=tf.constant_initializer(_KERNEL),
+  )
+  if embedding:
+    h = tf.keras.layers.Dense(4, kernel_initializer='identity')(x)
+    return tf.keras.Model(x, {'logits': dense(h), 'embedding': h})
+  return tf.keras.Model(x, dense(x))
+
+
+def _clients(sizes=(6, 9, 12)):
+  rng = np.random.default_rng(0)
+  clients = []
+  for size in sizes:
+    x = rng.normal(size=[size + 8, 4]).astype(np.float32)
+    y = (x @ [1.0, 2, -1, 1] + rng.normal(size=size + 8) > 0).astype(np.int64)
+    clients.append(
+      numpy_reference.Client(x[:size], y[:size], x[size:], y[size:])
+    )
+  return clients
+
+
+class _Logistic(numpy_reference.Linear):
+  """Logistic regression: `P(y = 1) = 1 / (1 + exp(-(x w + b)))`."""
+
+  def logits(self, x):
+    z = super().logits(x)
+    return np.concatenate([np.zeros_like(z), z], axis=1)
+
+
+def _train(model, data):
+  """Gradient descent on the mean of `-ln P(y)`, all examples in a step."""
+  w, b = model.kernel, model.bias
+  for _ in range(_EPOCHS):
+    p = 1 / (1 + np.exp(-(data.x @ w + b)))
+    error = (p - data.y[:, np.newaxis]) / len(data.y)
+    w, b = w - _RATE * data.x.T @ error, b - _RATE * error.sum(axis=0)
+  return _Logistic(w, b)
+
+
+_build = functools.partial(
+  linear_task.build_process,
+  model_fn=_model_fn,
+  learning_rate=_RATE,
+  local_epochs=_EPOCHS,
+  num_clients=3,
+)
+
+
+def test_a_logit_for_each_class():
+  x = np.random.default_rng(0).normal(size=[5, 4]).astype(np.float32)
+  z = x @ _KERNEL
+  for activation in (None, 'sigmoid'):
+    model = models.StatelessModel(functools.partial(_model_fn, activation))
+    assert (model.num_logits, model.num_classes) == (1, 2)
+    for call in (model, tf.function(model, autograph=False)):
+      outputs, _ = call(model.initial_weights, x, training=False)
+      np.testing.assert_allclose(
+        outputs['logits'], np.concatenate([0 * z, z], axis=1), atol=1e-6
+      )
+
+
+def test_evaluation():
+  (data,) = _clients([40])
+  expected = _Logistic(_KERNEL.astype(np.float64), np.zeros(1))
+  losses = numpy_reference.cross_entropies(expected, data.x, data.y)
+  for activation in (None, 'sigmoid'):
+    model = _model_fn(activation)
+    weights = models.StatelessModel(_model_fn).initial_weights
+    evaluator = metrics.Evaluator(model, [(data.x, data.y)])
+    scores = evaluator.evaluate_global(weights)
+    hits = expected.logits(data.x).argmax(axis=1) == data.y
+    assert 0.2 < scores.accuracy[0] == hits.mean() < 0.8
+    np.testing.assert_allclose(scores.loss, losses.mean(), rtol=1e-5)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures('default_runtime')
+def test_a_round_of_fed_avg():
+  clients = _clients()
+  start = _Logistic(_KERNEL, np.zeros(1))
+  expected = numpy_reference.weighted_mean(
+    [_train(start, data) for data in clients], [6, 9, 12]
+  )
+  found = []
+  for activation in (None, 'sigmoid'):
+    process = _build(
+      algorithms.build_fed_avg,
+      model_fn=functools.partial(_model_fn, activation),
+    )
+    output = linear_task.next_round(
+      process, process.initialize(), dict(enumerate(clients))
+    )
+    found.append(process.get_model_weights(output.state))
+  linear_task.assert_model(found[0], expected)
+  linear_task.assert_equal(*found)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures('default_runtime')
+def test_a_round_of_fedaboost():
+  clients = _clients()
+  start = _Logistic(_KERNEL, np.zeros(1))
+  trained = [_train(start, data) for data in clients]
+  # SAMME with two classes, ln((1 - error) / error); a bad model counts 0.
+  alphas = [
+    numpy_reference.alpha(numpy_reference.error(model, data), 2)
+    for model, data in zip(trained, clients, strict=True)
+  ]
+  weights = np.maximum(alphas, 0)
+  assert min(alphas) < 0 and np.count_nonzero(weights) == 2
+  process = _build(algorithms.build_fedaboost, error_threshold=1.0)
+  output = linear_task.next_round(
+    process, process.initialize(), dict(enumerate(clients))
+  )
+  found = linear_task.reports(output)['alpha']
+  np.testing.assert_allclose(found, alphas, rtol=1e-5)
+  linear_task.assert_model(
+    process.get_model_weights(output.state),
+    numpy_reference.weighted_mean(trained, weights),
+  )
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures('default_runtime')
+@pytest.mark.parametrize('name', ['ditto', 'fedakd', 'fed_as', 'fedquad'])
+def test_personal_models_and_embeddings(name):
+  clients = _clients()
+  process = _build(
+    getattr(algorithms, f'build_{name}'),
+    model_fn=functools.partial(_model_fn, embedding=True),
+    num_clients=3,
+  )
+  state = process.initialize()
+  examples = [(data.x, data.y) for data in clients]
+  evaluator = metrics.Evaluator(_model_fn(embedding=True), examples)
+
+  def scores(state):
+    if isinstance(process, algorithms.PersonalizedLearningProcess):
+      return evaluator.evaluate_clients(process.client_model_table(state))
+    return evaluator.evaluate_global(process.get_model_weights(state))
+
+  before = scores(state)
+  for _ in range(3):
+    output = linear_task.next_round(process, state, dict(enumerate(clients)))
+    state = output.state
+  assert scores(state).pooled['loss'] < 0.8 * before.pooled['loss']
