@@ -85,10 +85,9 @@ def write(
 
 def _is_trained(process, state) -> bool:
   """Whether there is a global model; clients may also train alone."""
+  before = process.model.initial_weights.trainable
   now = process.get_model_weights(state).trainable
-  return not all(
-    map(np.array_equal, now, process.model.initial_weights.trainable)
-  )
+  return not all(map(np.array_equal, before, now))
 
 
 def _classifier(model, centroids) -> tf.keras.Model:
