@@ -76,10 +76,9 @@ def write(
       stacklevel=2,
     )
     return []
-  description = _description(task, process.model, statistics)
-  run_files.write_atomically(
-    output_dir / DESCRIPTION, json.dumps(description, indent=2) + '\n'
-  )
+  if models:
+    text = json.dumps(_description(task, model, statistics), indent=2)
+    run_files.write_atomically(output_dir / DESCRIPTION, text + '\n')
   return _sentences(output_dir, models, is_personal and not clients)
 
 
@@ -127,10 +126,11 @@ def _file(model) -> bytes:
 
 def _description(task, model, statistics) -> dict[str, Any]:
   """What goes into the models, and what comes out."""
+  is_single = model.output_shape[-1] == 1  # Of a model for two classes.
   description = {
     'task': task.name,
-    'input_shape': model.input_spec.shape.as_list(),
-    'output': 'logits',
+    'input_shape': model.input_shape,
+    'output': 'score of class 1' if is_single else 'logits',
     'classes': list(task.class_names) or list(range(task.num_classes)),
   }
   if statistics is not None:
