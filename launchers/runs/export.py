@@ -97,8 +97,8 @@ def _classifier(model, centroids) -> tf.keras.Model:
     return tf.keras.Model(model.inputs, model.output['logits'])
   # 2 z c - |c|^2, as `metrics.nearest_centroid_logits`.
   counts = np.asarray(centroids['counts'])
-  means = np.asarray(centroids['sums'], np.float64)
-  means /= np.maximum(counts, 1)[:, np.newaxis]
+  sums = np.asarray(centroids['sums'], np.float64)
+  means = sums / np.maximum(counts, 1)[:, np.newaxis]
   nearest = tf.keras.layers.Dense(len(counts))
   logits = nearest(model.output['embedding'])
   bias = np.where(counts > 0, -np.sum(means**2, axis=1), -np.inf)
