@@ -109,7 +109,8 @@ def _draws_by_weights(settings: Mapping[str, Any]) -> bool:
   )
 
 
-def _measure(task, settings, pca_dim) -> list[dict[str, float]]:
+def _measure(task, settings, pca_dim) -> list[dict[str, Any]]:
+  from tff_fair.launchers.runs import client_names
   from tff_fair.launchers.runs import training
   from tff_fair.tasks import shift_divergences
 
@@ -119,7 +120,7 @@ def _measure(task, settings, pca_dim) -> list[dict[str, float]]:
     if settings[flag] is not None
   }
   try:
-    return shift_divergences.of_task(
+    rows = shift_divergences.of_task(
       task,
       pca_dim=pca_dim,
       data_fraction=settings['data_fraction'],
@@ -129,6 +130,12 @@ def _measure(task, settings, pca_dim) -> list[dict[str, float]]:
     )
   except ValueError as error:
     raise training.RunError(str(error)) from error
+  if not task.client_names:
+    return rows
+  return [
+    {'client_id': row['client_id'], client_names.COLUMN: name, **row}
+    for row, name in zip(rows, task.client_names, strict=True)
+  ]
 
 
 def _write(rows, arguments, pca_dim, output_dir) -> None:

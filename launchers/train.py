@@ -75,7 +75,8 @@ def _print_requirements(settings, notes) -> None:
     *training.USER_ERRORS, interrupted='interrupted.'
   ):
     needed = requirements.of_run(settings)
-  print(*notes, sep='\n', end='\n' if notes else '')
+  for note in (*notes, *needed.notes):
+    print(note)
   print(
     f'{settings["algorithm"]} on {data_description.describe(settings)}:'
     f' {needed.num_clients} clients,'
@@ -93,7 +94,7 @@ def _run(settings, output_dir, text) -> None:
   with cli.one_sentence_errors(*training.USER_ERRORS):
     run = training.Run(settings, output_dir, text)
     _train(run, settings, output_dir)
-    _print_summary(run.finish(), output_dir)
+    _print_summary(run.finish(), run.worst_client, output_dir)
     for path in all_plots.write(output_dir, settings['compare_with']):
       print(f'drawn: {path}')
     for sentence in run.export():
@@ -135,11 +136,13 @@ def _train(run, settings, output_dir) -> None:
 
 
 def _print_summary(
-  summary: Mapping[str, Any], output_dir: pathlib.Path
+  summary: Mapping[str, Any], worst_client: str, output_dir: pathlib.Path
 ) -> None:
   print(f'after {summary["rounds"]} rounds:')
   for name in _RESULTS:
     print(f'  {name:22} {summary["final"][name]:.4f}')
+  if worst_client:
+    print(f'  worst client           {worst_client}')
   for name, count in summary['dropped'].items():
     if count:
       print(f'  {name:22} {count} in all rounds')

@@ -16,6 +16,7 @@ import pandas as pd
 
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import round_metrics
@@ -281,10 +282,10 @@ def _clients_so_far(scores, reports) -> pd.DataFrame:
   clients.index = clients.index.astype(int)
   clients = clients.rename_axis('client_id').reset_index()
   clients = clients[['client_id', 'num_train', *_SCORES]]
-  if run_files.CLIENT in reports:
+  if client_names.COLUMN in reports:
     named = pd.concat([scores, reports]).drop_duplicates('client_id')
-    names = named.set_index('client_id')[run_files.CLIENT]
-    clients.insert(1, run_files.CLIENT, clients['client_id'].map(names))
+    names = named.set_index('client_id')[client_names.COLUMN]
+    clients.insert(1, client_names.COLUMN, clients['client_id'].map(names))
   return clients
 
 

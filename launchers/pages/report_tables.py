@@ -16,10 +16,9 @@ from tff_fair import fairness
 from tff_fair.launchers import command_names
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.pages import report_runs
-from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import round_metrics
-from tff_fair.launchers.runs import run_files
 
 MISSING = '–'
 DROPPED = 'Dropped clients and updates'
@@ -251,10 +250,10 @@ def _score_rows(runs, name, eligible) -> list[Row]:
 def _who(run, name, extreme) -> str:
   """The name of the client with the lowest or highest score, if it has one."""
   scores = run.honest.dropna(subset=name)
-  if run_files.CLIENT not in scores or scores.empty:
+  if client_names.COLUMN not in scores or scores[name].nunique() < 2:
     return ''
   client = scores.loc[getattr(scores[name], extreme)()]
-  return plot_parts.shortened(client[run_files.CLIENT], _NAME_WIDTH)
+  return client_names.one_line(client[client_names.COLUMN], _NAME_WIDTH)
 
 
 def _collaborative_fairness(runs, eligible) -> list[Row]:
@@ -375,7 +374,7 @@ def _small(value) -> str:
 def _text(value) -> str:
   """A name on one line, or a number: integers in full, others rounded."""
   if isinstance(value, str):
-    return plot_parts.shortened(value, _NAME_WIDTH)
+    return client_names.one_line(value, _NAME_WIDTH)
   if pd.isna(value):
     return MISSING
   return str(int(value)) if float(value).is_integer() else f'{value:.4g}'

@@ -1,7 +1,11 @@
 """The Markdown page on the covariate shift of a task's clients."""
 
+import html
+
 import numpy as np
 import pandas as pd
+
+from tff_fair.launchers.runs import client_names
 
 _HEADINGS = {
   'client_id': 'client',
@@ -17,19 +21,24 @@ _HEADINGS = {
 }
 # The first columns are numbers of examples.
 _NUM_COUNTS = 4
+# Characters of a client's name.
+_NAME_WIDTH = 60
 
 
 def render(frame: pd.DataFrame, arguments: list[str], pca_dim: int) -> str:
   """Renders the page.
 
   Args:
-    frame: The rows of `tasks.shift_divergences.measure`.
+    frame: The rows of `tasks.shift_divergences.measure`; the column `client`
+      has the names of the clients, if they have names.
     arguments: The flags that describe the task.
     pca_dim: Number of principal components.
 
   Returns:
     The text of a Markdown file.
   """
+  names = frame.get(client_names.COLUMN, pd.Series('', frame.index))
+  frame = frame.drop(columns=client_names.COLUMN, errors='ignore')
   shown = frame.assign(effective_share=100 * frame['effective_share'])
   shown = shown.rename(columns=_HEADINGS)
   ratios = [
@@ -57,10 +66,17 @@ def render(frame: pd.DataFrame, arguments: list[str], pca_dim: int) -> str:
     '| ' + ' | '.join(shown) + ' |',
     '|' + '---:|' * len(shown.columns),
   ]
-  for _, row in shown.iterrows():
+  for index, row in shown.iterrows():
     cells = [
       '-' if np.isnan(value) else formats[name].format(value)
       for name, value in row.items()
     ]
+    cells[0] = f'{cells[0]} {_escaped(names[index])}'.rstrip()
     lines.append('| ' + ' | '.join(cells) + ' |')
   return '\n'.join(lines) + '\n'
+
+
+def _escaped(name: str) -> str:
+  """A name as a cell of a Markdown table."""
+  line = html.escape(client_names.one_line(name, _NAME_WIDTH))
+  return line.replace('|', '&#124;')

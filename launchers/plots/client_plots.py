@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import run_files
 
 # For more clients than colours. The lightest colours are hard to see.
@@ -160,7 +161,7 @@ def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
     The frame that `read_clients` returns.
   """
   clients = clients.reindex(
-    columns=['client_id', 'num_train', 'num_classes', run_files.CLIENT]
+    columns=['client_id', 'num_train', 'num_classes', client_names.COLUMN]
   )
   # Free riders, which have no data, come last.
   honest = clients[clients['num_train'] > 0]
@@ -310,10 +311,10 @@ def _style(rank: int, num_honest: int) -> dict[str, object]:
 
 
 def _label(client, by_class: bool) -> str:
-  who = str(client.client_id)
-  if pd.notna(client.client):
-    # Behind the id, as names may be alike in their first characters.
-    who += f' {plot_parts.shortened(client.client, _NAME_WIDTH)}'
+  name = client.client if isinstance(client.client, str) else ''
+  # Behind the id, as names may be alike in their first characters.
+  who = f'{client.client_id} {client_names.one_line(name, _NAME_WIDTH)}'
+  who = who.rstrip()
   if client.num_train == 0:
     return f'{who}: free rider'
   count, unit = client.num_train, 'example'

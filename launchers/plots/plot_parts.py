@@ -30,12 +30,6 @@ def plain_text() -> Any:
   return matplotlib.rc_context({'text.parse_math': False})
 
 
-def shortened(name: str, width: int) -> str:
-  """A name on one line of at most so many characters."""
-  line = ' '.join(name.split())
-  return line if len(line) <= width else f'{line[: width - 1]}…'
-
-
 def round_locator() -> ticker.Locator:
   """Ticks at round numbers; a single tick if there is a single round."""
   return ticker.MaxNLocator(

@@ -15,6 +15,10 @@ import tensorflow_federated as tff
 from tff_fair import algorithms
 from tff_fair import metrics
 from tff_fair import tasks
+from tff_fair.launchers.runs import client_names
+
+# Characters of a client's name in a line.
+_NAME_WIDTH = 60
 
 Scores = Mapping[str, metrics.ClientScores]
 
@@ -106,6 +110,31 @@ def metric_columns(
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value
   return columns
+
+
+def worst_client(
+  scores: Scores, has_data: Sequence[bool], names: Sequence[str]
+) -> str:
+  """The lowest accuracy of a client, and whose it is.
+
+  Args:
+    scores: The scores of an evaluation.
+    has_data: Which clients have training data; the others are excluded.
+    names: The name of each client; empty if clients have none.
+
+  Returns:
+    For example `0.4333, client 3 (North)`; empty if no client is worse than
+    another.
+  """
+  accuracy = np.where(has_data, of_clients(scores).accuracy, np.nan)
+  known = accuracy[~np.isnan(accuracy)]
+  if not known.size or known.min() == known.max():
+    return ''
+  client_id = np.nanargmin(accuracy)
+  worst = f'{accuracy[client_id]:.4f}, client {client_id}'
+  if not names:
+    return worst
+  return f'{worst} ({client_names.one_line(names[client_id], _NAME_WIDTH)})'
 
 
 def client_columns(scores: Scores) -> dict[str, Any]:

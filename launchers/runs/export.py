@@ -76,19 +76,17 @@ def write(
       stacklevel=2,
     )
     return []
-  description = _description(task, process.model, statistics)
-  run_files.write_atomically(
-    output_dir / DESCRIPTION, json.dumps(description, indent=2) + '\n'
-  )
+  if models:
+    text = json.dumps(_description(task, model, statistics), indent=2)
+    run_files.write_atomically(output_dir / DESCRIPTION, text + '\n')
   return _sentences(output_dir, models, is_personal and not clients)
 
 
 def _is_trained(process, state) -> bool:
   """Whether there is a global model; clients may also train alone."""
+  before = process.model.initial_weights.trainable
   now = process.get_model_weights(state).trainable
-  return not all(
-    map(np.array_equal, now, process.model.initial_weights.trainable)
-  )
+  return not all(map(np.array_equal, before, now))
 
 
 def _classifier(model, centroids) -> tf.keras.Model:
@@ -99,8 +97,8 @@ def _classifier(model, centroids) -> tf.keras.Model:
     return tf.keras.Model(model.inputs, model.output['logits'])
   # 2 z c - |c|^2, as `metrics.nearest_centroid_logits`.
   counts = np.asarray(centroids['counts'])
-  means = np.asarray(centroids['sums'], np.float64)
-  means /= np.maximum(counts, 1)[:, np.newaxis]
+  sums = np.asarray(centroids['sums'], np.float64)
+  means = sums / np.maximum(counts, 1)[:, np.newaxis]
   nearest = tf.keras.layers.Dense(len(counts))
   logits = nearest(model.output['embedding'])
   bias = np.where(counts > 0, -np.sum(means**2, axis=1), -np.inf)
@@ -128,10 +126,11 @@ def _file(model) -> bytes:
 
 def _description(task, model, statistics) -> dict[str, Any]:
   """What goes into the models, and what comes out."""
+  is_single = model.output_shape[-1] == 1  # Of a model for two classes.
   description = {
     'task': task.name,
-    'input_shape': model.input_spec.shape.as_list(),
-    'output': 'logits',
+    'input_shape': model.input_shape,
+    'output': 'score of class 1' if is_single else 'logits',
     'classes': list(task.class_names) or list(range(task.num_classes)),
   }
   if statistics is not None:

@@ -5,7 +5,7 @@ trained. State and messages are exact. The memory of a client that trains is an
 estimate, see `Training`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import math
 from typing import Any
@@ -107,6 +107,7 @@ class Requirements:
     validation: Bytes of the examples on which the server validates.
     training: The memory of one client.
     batch_size: Examples of its batch.
+    notes: What the user should read about the data.
   """
 
   trainable: int
@@ -121,6 +122,7 @@ class Requirements:
   validation: int
   training: Training
   batch_size: int
+  notes: Sequence[str]
 
   @property
   def whole_state(self) -> int:
@@ -213,6 +215,7 @@ def of_run(settings: Mapping[str, Any]) -> Requirements:
       examples=example * max(sizes),
     ),
     batch_size=settings['batch_size'],
+    notes=task.notes,
   )
 
 

@@ -23,6 +23,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checkpoints
+from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import run_files
 
 _CHECKPOINT_PREFIX = 'round_'
@@ -39,7 +40,7 @@ class RunDirectory:
     *,
     checkpoints_to_keep: int,
     settings: Mapping[str, str],
-    client_names: Sequence[str] = (),
+    names: Sequence[str] = (),
   ):
     """Opens the directory, which must exist.
 
@@ -48,11 +49,11 @@ class RunDirectory:
       checkpoints_to_keep: Number of latest checkpoints to keep.
       settings: What the numbers of the run depend on; a checkpoint of other
         settings is refused.
-      client_names: The name of each client, which the files have beside its id;
+      names: The name of each client, which the files have beside its id;
         empty if clients have none.
     """
     self.path = path
-    self._client_names = [_encodable(name) for name in client_names]
+    self._names = [client_names.encodable(name) for name in names]
     self._states = _states(
       path, keep_total=checkpoints_to_keep, settings=settings
     )
@@ -174,10 +175,10 @@ class RunDirectory:
 
   def _named(self, frame) -> pd.DataFrame:
     """With the clients' names beside their ids, if they have names."""
-    if not self._client_names:
+    if not self._names:
       return frame
-    names = [self._client_names[i] for i in frame['client_id']]
-    frame.insert(1, run_files.CLIENT, names)
+    names = [self._names[i] for i in frame['client_id']]
+    frame.insert(1, client_names.COLUMN, names)
     return frame
 
   def _content(self, name) -> bytes:
@@ -282,11 +283,6 @@ def _os_errors() -> Iterator[None]:
     # Some messages begin with the name of a graph's node, in braces.
     path = error.message.partition(';')[0].rpartition('}} ')[2]
     raise OSError(code, os.strerror(code), path) from error
-
-
-def _encodable(name: str) -> str:
-  """The name without what a csv file in UTF-8 cannot hold."""
-  return name.encode(errors='replace').decode().replace('\0', '?')
 
 
 def _without_nan(value):

@@ -7,8 +7,7 @@ import pathlib
 
 import pandas as pd
 
-# The column with the name of a client, beside its id; all others are numbers.
-CLIENT = 'client'
+from tff_fair.launchers.runs import client_names
 
 
 def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
@@ -74,7 +73,9 @@ def _load(
     if growing:
       text = _whole_rows(text)
     # A name may look like a number, or like a missing value.
-    frame = pd.read_csv(io.StringIO(text), converters={CLIENT: str})
+    frame = pd.read_csv(
+      io.StringIO(text), converters={client_names.COLUMN: str}
+    )
   except ValueError as error:  # Includes pandas' error for a broken csv file.
     raise ValueError(
       f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
@@ -99,7 +100,9 @@ def _whole_rows(text: str) -> str:
 def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:
   try:
     return frame.apply(
-      lambda column: column if column.name == CLIENT else pd.to_numeric(column)
+      lambda column: (
+        column if column.name == client_names.COLUMN else pd.to_numeric(column)
+      )
     )
   except ValueError as error:
     raise ValueError(

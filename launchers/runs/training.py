@@ -105,7 +105,7 @@ class Run:
       output_dir,
       checkpoints_to_keep=settings['checkpoints_to_keep'],
       settings=_origin(settings, alone),
-      client_names=self._task.client_names,
+      names=self._task.client_names,
     )
     self._cohorts = build_cohorts(settings, self._task)
     self._evaluator = evaluation.build_evaluator(self._task, statistics)
@@ -170,7 +170,7 @@ class Run:
         ' numbers of clients.'
       )
     # A run that was complete at the start has not evaluated yet.
-    scores = self._scores or self._evaluate(self._state)
+    self._scores = scores = self._scores or self._evaluate(self._state)
     self._directory.write_clients(self._client_columns(scores))
     summary = {
       'algorithm': self._settings['algorithm'],
@@ -190,6 +190,13 @@ class Run:
       summary['notes'] = list(self.notes)
     self._directory.write_summary(summary)
     return summary
+
+  @property
+  def worst_client(self) -> str:
+    """The client with the lowest accuracy, in words; for after `finish`."""
+    return evaluation.worst_client(
+      self._scores, self._has_data, self._task.client_names
+    )
 
   def export(self) -> list[str]:
     """Writes the trained models that `--export` selects, after `finish`.

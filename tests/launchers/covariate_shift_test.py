@@ -1,5 +1,6 @@
 """The launcher of the report on covariate shift, on the embedded digits."""
 
+import dataclasses
 import re
 
 from absl import flags
@@ -9,6 +10,7 @@ import pytest
 
 from tff_fair import tasks
 from tff_fair.launchers import covariate_shift as launcher
+from tff_fair.launchers.runs import training
 
 pytestmark = pytest.mark.usefixtures('runtime_as_before')
 
@@ -48,6 +50,23 @@ def test_report(tmp_path, capsys):
   assert cells[:3] == ['0', '490', str(int(first['num_distinct']))]
   share, kl = 100 * first['effective_share'], first['kl']
   assert cells[4:6] == [f'{share:.3g}', f'{kl:.3g}']
+
+
+def test_named_clients(tmp_path, monkeypatch, capsys):
+  build_task = training.build_task
+  names = ('a|<b>', 'b', 'c\nd')
+  monkeypatch.setattr(
+    training,
+    'build_task',
+    lambda settings: dataclasses.replace(
+      build_task(settings), client_names=names
+    ),
+  )
+  frame = _report(tmp_path)
+  assert frame['client'].tolist() == list(names)
+  rows = capsys.readouterr().out.splitlines()
+  assert [row for row in rows if row.startswith('| 0 a&#124;&lt;b&gt; | ')]
+  assert [row for row in rows if row.startswith('| 2 c d | ')]
 
 
 def test_the_data_are_those_that_are_dealt(tmp_path):

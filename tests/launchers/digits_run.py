@@ -54,6 +54,11 @@ def tables(run):
   return {name: (run / name).read_bytes() for name in TABLES}
 
 
+def models(run):
+  """File name -> content, of the models that a run has exported."""
+  return {str(p.relative_to(run)): p.read_bytes() for p in run.rglob('*.keras')}
+
+
 def read(run, name):
   """A csv file of a run."""
   return pd.read_csv(run / name)

@@ -21,6 +21,7 @@ def write(
   num_classes=None,
   rounds=3,
   isolated=None,
+  names=None,
 ):
   """Writes a run.
 
@@ -31,6 +32,7 @@ def write(
     num_classes: Each client's number of classes; by default 10.
     rounds: Rounds, each client's accuracy growing evenly from 0.
     isolated: Client -> the round in which it is isolated.
+    names: Each client's name; by default clients have none.
 
   Returns:
     The directory.
@@ -46,6 +48,8 @@ def write(
       'accuracy': accuracy,
     }
   )
+  if names:
+    clients.insert(1, 'client', names)
   clients.to_csv(folder / 'clients.csv', index=False)
   scores, reports = [], []
   for number in range(1, rounds + 1):

@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.launchers import nasty_names
 from tff_fair.launchers import report
 from tff_fair.launchers.pages import report_figures
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.pages import report_tables
+from tff_fair.launchers.runs import client_names
 
 _EVALUATED = ('global_accuracy', 'global_f1', 'global_loss')
 # What is never closed.
@@ -31,6 +33,8 @@ def _write(
   eval_every=1,
   reports=None,
   dropped=0,
+  names=None,
+  notes=(),
   **settings,
 ):
   """Writes a run; each client's accuracy grows evenly, F1 is half of it."""
@@ -74,16 +78,20 @@ def _write(
       **(reports or {'alpha': number * accuracy}),
     }
     rows.append(pd.DataFrame(dict(round=number, client_id=ids, **columns)))
+  if names:
+    for frame in (*scores, *rows):
+      frame.insert(2, 'client', names)
   pd.DataFrame(metrics).to_csv(folder / 'metrics.csv', index=False)
   pd.concat(rows).to_csv(folder / 'reports.csv', index=False)
   if scores:
     pd.concat(scores).to_csv(folder / 'client_scores.csv', index=False)
   if finished:
     clients = pd.concat(scores)[-len(ids) :].drop(columns='round')
-    clients.insert(1, 'num_train', num_train)
-    clients.insert(2, 'num_classes', 10)
+    clients.insert(clients.columns.get_loc('accuracy'), 'num_train', num_train)
+    clients.insert(clients.columns.get_loc('accuracy'), 'num_classes', 10)
     clients.to_csv(folder / 'clients.csv', index=False)
-    (folder / 'summary.json').write_text(json.dumps(_summary(metrics)))
+    summary = {**_summary(metrics), 'notes': notes}
+    (folder / 'summary.json').write_text(json.dumps(summary))
   return folder
 
 
@@ -312,6 +320,32 @@ class TestTextFromFiles:
       if 'aria-label' in a and 'role' in a and a['role'] == 'img'
     )
     assert name in figure['aria-label']
+
+  @pytest.mark.parametrize('finished', [True, False])
+  def test_clients_are_called_by_their_names(self, tmp_path, finished):
+    names = list(nasty_names.NAMES)
+    number = len(names)
+    folder = _write(
+      tmp_path / 'x',
+      np.arange(number) / 10,
+      num_train=[10] * number,
+      names=names,
+      finished=finished,
+      notes=['The column <b>id</b> is ignored.'],
+    )
+    text = _render(folder)
+    page = _Page(text)
+    assert not {'script', 'b'} & {tag for tag, _ in page.elements}
+    shown = [client_names.one_line(name, 60) for name in names]
+    assert max(map(len, shown)) == 60
+    (table,) = (t for t in page.tables if t[0][0][0] == 'client id')
+    assert [row[1][0] for row in table] == ['client', *shown]
+    for title, name in (('Worst', shown[0]), ('Best', shown[-1])):
+      assert page.row(f'{title} client')[0][0][0].endswith(name)
+    legend = '0 North, "Main" Hospital …: 1'
+    assert legend in page.text
+    note = 'The column <b>id</b> is ignored.'
+    assert (note in page.text) == finished
 
 
 @pytest.fixture(scope='module', name='unfinished')

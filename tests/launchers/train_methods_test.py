@@ -21,12 +21,12 @@ def _summary(run):
 
 def _assert_resumes(run, **values):
   """The last round is repeated from the checkpoint before it."""
-  expected = digits_run.tables(run)
+  expected = digits_run.tables(run), digits_run.models(run)
   number = values['rounds']
   variables = digits_run.variables(run, number)
   (run / f'checkpoints/round_{number}.safetensors').unlink()
   assert f'resuming after round {number - 1}' in digits_run.main(run, **values)
-  assert digits_run.tables(run) == expected
+  assert (digits_run.tables(run), digits_run.models(run)) == expected
   for name, value in digits_run.variables(run, number).items():
     np.testing.assert_array_equal(value, variables[name])
 
@@ -37,7 +37,7 @@ class TestServerTestData:
   def test_cffl_with_a_free_rider(self, tmp_path):
     # All that CFFL's state holds: own models, shadows, isolation.
     values = {**_CFFL, 'free_riders': 1, 'pretrain': True}
-    values = {**values, 'rounds': 3, 'checkpoint_every': 1}
+    values = {**values, 'rounds': 3, 'checkpoint_every': 1, 'export': 'all'}
     printed = digits_run.main(tmp_path, **values)
     assert re.search(r'client_accuracy_max +0\.\d{4}', printed)
     clients = digits_run.read(tmp_path, 'clients.csv')
@@ -61,6 +61,8 @@ class TestServerTestData:
     assert clients['reputation'].sum() == pytest.approx(1)
     plots = {'client_accuracy.png', 'reputation.png'}
     assert plots <= digits_run.plots(tmp_path)
+    models = {'model.keras', *(f'models/client_{i}.keras' for i in range(5))}
+    assert digits_run.models(tmp_path).keys() == models
     _assert_resumes(tmp_path, **values)
 
   def test_isolated_clients_are_counted_and_shown(self, tmp_path):
@@ -78,6 +80,7 @@ class TestServerTestData:
     digits_run.main(tmp_path, **_CFFL, algorithm=algorithm)
     clients = digits_run.read(tmp_path, 'clients.csv')
     assert clients['num_test'].tolist() == [359] * 4
+    assert bool(digits_run.models(tmp_path)) == (algorithm != 'standalone')
     # The clients of FedAvg end up with one model, the others with their own.
     distinct = 1 if algorithm == 'fed_avg' else 4
     assert clients['loss'].nunique() == distinct

@@ -49,6 +49,7 @@ def test_a_killed_run_resumes_to_the_same_result(number, whole, tmp_path):
     assert saved & {f'round_{rows - n}.safetensors' for n in (0, 1)}
   assert 'resuming after round' in digits_run.main_with(*_arguments(killed))
   assert digits_run.tables(killed) == digits_run.tables(whole)
+  assert digits_run.models(killed) == digits_run.models(whole)
   expected = digits_run.variables(whole, _ROUNDS)
   for name, value in digits_run.variables(killed, _ROUNDS).items():
     np.testing.assert_array_equal(value, expected[name])

@@ -29,7 +29,8 @@ def test_writes_what_the_readme_promises(finished):
   path, printed = finished
   assert {p.name for p in path.iterdir()} == {
     '.lock', 'checkpoints', 'client_scores.csv', 'clients.csv', 'flags.txt',
-    'metrics.csv', 'plots', 'reports.csv', 'summary.json', 'tensorboard',
+    'metrics.csv', 'model.json', 'model.keras', 'plots', 'reports.csv',
+    'summary.json', 'tensorboard',
   }  # fmt: skip
   assert list((path / 'tensorboard').iterdir())
   assert digits_run.plots(path) == {'learning_curves.png', 'client_f1.png'}
@@ -56,7 +57,16 @@ def test_writes_what_the_readme_promises(finished):
   assert summary['client_f1_variance_window']['mean'] == pytest.approx(
     metrics['client_f1_variance'].mean()
   )
+  assert json.loads((path / 'model.json').read_text()) == {
+    'task': 'digits',
+    'input_shape': [None, 8, 8, 1],
+    'output': 'logits',
+    'classes': list(range(10)),
+  }
   assert 'fedaboost on digits: 6 clients, 3 rounds' in printed
+  worst = clients.loc[clients['accuracy'].idxmin()]
+  number, client_id = f'{worst["accuracy"]:.4f}', int(worst['client_id'])
+  assert f'  worst client           {number}, client {client_id}\n' in printed
   assert re.search(r'after 3 rounds:\n  global_accuracy +0\.\d{4}\n', printed)
 
 
@@ -77,6 +87,7 @@ def test_a_run_resumes_from_its_flags_file_to_the_same_files(
     )
   assert 'resuming after round 2' in printed
   assert digits_run.tables(run) == digits_run.tables(whole)
+  assert digits_run.models(run) == digits_run.models(whole)
   expected = digits_run.variables(whole, 3)
   assert len(expected) > 4
   for name, value in digits_run.variables(run, 3).items():
@@ -110,13 +121,14 @@ def test_a_finished_run_is_shown_again_whatever_happened_to_its_files(
   whole, _ = finished
   run = tmp_path / 'run'
   shutil.copytree(whole, run)
-  for name in ('metrics.csv', 'reports.csv', 'summary.json'):
+  for name in ('metrics.csv', 'reports.csv', 'summary.json', 'model.keras'):
     (run / name).unlink()
   (run / 'client_scores.csv').write_bytes(b'\xff\0garbage')
   (run / 'clients.csv').write_text('')
   (run / 'flags.txt').unlink()
   digits_run.main(run, rounds=3, eval_every=2, checkpoint_every=1)
   assert digits_run.tables(run) == digits_run.tables(whole)
+  assert digits_run.models(run) == digits_run.models(whole)
   summary, expected = (
     json.loads((path / 'summary.json').read_text()) for path in (run, whole)
   )
@@ -222,6 +234,7 @@ def test_a_run_that_trains_nothing_fails(tmp_path):
   ):
     digits_run.main(tmp_path, q=1e30, num_clients=3, **values)
   assert not (tmp_path / 'summary.json').exists()
+  assert not digits_run.models(tmp_path)
 
 
 def test_what_the_command_line_refuses():

@@ -5,6 +5,7 @@ from matplotlib import image
 import numpy as np
 
 from tests.launchers import fake_run
+from tests.launchers import nasty_names
 from tff_fair.launchers.plots import client_plots
 
 
@@ -55,6 +56,26 @@ def test_equal_sizes_are_labelled_by_classes(tmp_path):
   )
   clients = client_plots.read_clients(run)
   assert clients['label'].tolist() == ['1: 1 class', '0: 3 classes']
+
+
+def test_names_stand_behind_the_ids(tmp_path):
+  names = list(nasty_names.NAMES)
+  run = fake_run.write(tmp_path / 'x', [0.5] * len(names), names=names)
+  expected = [
+    '0 North, "Main" Hospital …: 10 examples',
+    '1 <script>alert(1)</scrip…: 20 examples',
+    f'2 _hidden{16 * "x"}…: 30 examples',
+    '3 NA: 40 examples',
+    '4 1e5: 50 examples',
+    '5: 60 examples',
+    '6 Zürich [31m 東京 | 😀: 70 examples',
+  ]
+  figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
+  assert _legend(figure) == expected
+  names[0] = '$\\frac$'  # No markup.
+  run = fake_run.write(tmp_path / 'y', [0.5] * len(names), names=names)
+  figure = client_plots.reputation(run, tmp_path / 'y.png')
+  assert _legend(figure)[0] == '0 $\\frac$: 10 examples'
 
 
 def test_many_clients_go_from_dark_to_light(tmp_path):

@@ -34,6 +34,23 @@ def test_clients_without_data_do_not_count():
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
 
 
+def test_the_worst_client_is_named():
+  scores = {'global': _scores([np.nan, 0.4, 0.2, 0.1])}
+  has_data = [True, True, True, False]
+  names = ['', 'b', 'North\n"c"', 'rider']
+  for found, expected in (
+    (evaluation.worst_client(scores, has_data, ()), '0.2000, client 2'),
+    (
+      evaluation.worst_client(scores, has_data, names),
+      '0.2000, client 2 (North "c")',
+    ),
+    # Nobody is worse than another.
+    (evaluation.worst_client(scores, [False, True, False, False], names), ''),
+    (evaluation.worst_client(scores, [False] * 4, names), ''),
+  ):
+    assert found == expected
+
+
 def _model():
   """The embedding is the brightness; class 1 is what is brighter than 0."""
   x = tf.keras.Input([2, 2, 1])

@@ -11,8 +11,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.launchers import nasty_names
 from tff_fair import checkpoints
 from tff_fair.launchers.runs import run_directory
+from tff_fair.launchers.runs import run_files
 
 _TABLES = ('metrics.csv', 'reports.csv', 'client_scores.csv')
 # What may happen to a table between two starts.
@@ -26,14 +28,14 @@ _DAMAGES = {
 }
 
 
-def _open(path, keep=3, **settings):
+def _open(path, keep=3, names=(), **settings):
   return run_directory.RunDirectory(
-    path, checkpoints_to_keep=keep, settings=settings
+    path, checkpoints_to_keep=keep, settings=settings, names=names
   )
 
 
-def _started(path):
-  directory = _open(path)
+def _started(path, **options):
+  directory = _open(path, **options)
   directory.resume(_state(0))
   return directory
 
@@ -150,6 +152,36 @@ class TestTables:
     assert scores['round'].tolist() == [1, 1, 2, 2]
     assert scores['client_id'].tolist() == [0, 1, 0, 1]
     assert scores['accuracy'].dropna().tolist() == [0.5, 0.5]
+
+  def test_names_are_beside_the_ids(self, tmp_path):
+    names = nasty_names.NAMES
+    number = len(names)
+    directory = _started(tmp_path, names=names)
+    last_first = pd.DataFrame({'client_id': range(number)[::-1]})
+    directory.write_reports(1, last_first.assign(alpha=0.5))
+    directory.write_client_scores(1, {'client_id': range(number), 'f1': 0.5})
+    directory.write_clients({'client_id': range(number), 'loss': np.nan})
+    for name in ('reports.csv', 'client_scores.csv', 'clients.csv'):
+      found = run_files.read_whole(tmp_path / name, ['client_id'])
+      *before, last = found.columns
+      assert before[-2:] == ['client_id', 'client']
+      assert found['client_id'].tolist() == list(range(number))
+      assert found['client'].tolist() == list(names)
+      assert found[last].dtype == float
+    # A row that is being written is left out, also within a name.
+    path = tmp_path / 'reports.csv'
+    whole = path.read_text()
+    for end in (1, len('ward 2",0.5'), len('Hospital\nward 2",0.5')):
+      row = f'{whole.partition("ward 2")[0].splitlines()[1]}\nward 2",0.5'
+      path.write_text(whole + row[:-end])
+      found = run_files.read_whole(path, ['client_id'], growing=True)
+      assert found['client'].tolist() == list(names)
+
+  def test_names_that_no_file_can_hold_do_not_end_a_run(self, tmp_path):
+    directory = _started(tmp_path, names=['a\ud800', 'b\0'])
+    directory.write_clients({'client_id': range(2)})
+    found = run_files.read_whole(tmp_path / 'clients.csv', ['client_id'])
+    assert found['client'].tolist() == ['a?', 'b?']
 
   def test_last_reports(self, tmp_path):
     directory = _started(tmp_path)
