@@ -81,6 +81,7 @@ def test_a_method_has_flags_help_and_a_builder():
       _resolve(*line.split())
 
 
+@pytest.mark.usefixtures('default_runtime')
 def test_flags_of_other_names_than_their_arguments_reach_the_builder():
   from tff_fair.launchers.runs import processes
   from tff_fair.launchers.runs import training
@@ -367,6 +368,7 @@ def test_an_installed_plugin_that_fails_is_a_line(folder, capsys):
   assert 'from_plugin' in tasks.MODEL_NAMES
 
 
+@pytest.mark.full
 def test_another_process_that_rebuilds_a_task_loads_the_plugins(folder):
   (folder / 'plugin_rings.py').write_text(
     'from tests import plugins_test as its\n'
