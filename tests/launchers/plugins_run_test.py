@@ -64,14 +64,7 @@ def test_a_method_and_a_data_set_of_ones_own(tmp_path):
   flags = (folder / 'one' / 'flags.txt').read_text().splitlines()
   assert {'--plugins=tilted,rings', '--tilt=2.0'} <= {*flags}
   # The workers of a cluster find the modules, too, and give the same numbers.
-  _run(
-    '-m',
-    'tff_fair.launchers.train',
-    '--flagfile=one/flags.txt',
-    '--runtime=cluster',
-    '--output_dir=two',
-    cwd=folder,
-  )
+  _run(*command, '--runtime=cluster', '--output_dir=two', cwd=folder)
   scores = [folder / name / 'client_scores.csv' for name in ('one', 'two')]
   assert scores[0].read_bytes() == scores[1].read_bytes()
   # A report needs no plug-in.
