@@ -60,6 +60,8 @@ def run(
     main(argv)
   except KeyboardInterrupt:
     fail('interrupted.')
+  finally:
+    interrupts.ignore()
 
 
 def load_plugins(argv: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM before a program has work to lose.
+"""Ctrl-C and SIGTERM before a program has work to lose, and after that.
 
 An import takes seconds. An exception in the midst of one prints a long
 traceback, or comes out as another one, or is lost in the code of an extension.
@@ -26,6 +26,16 @@ def raise_again() -> None:
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) == _end:
       signal.signal(number, signal.default_int_handler)
+
+
+def ignore() -> None:
+  """Makes these signals have no effect, for a program that has ended.
+
+  What is left, such as ending the workers, takes a moment; an exception in the
+  midst of it would print a traceback, and leave workers behind.
+  """
+  for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
 
 
 def _end(number, frame):

@@ -71,3 +71,22 @@ def test_messages():
     with pytest.raises(error) as raised:
       checks.check_margins(margins)
     assert str(raised.value) == message
+
+
+def test_names_that_do_not_exist():
+  known = ('fed_avg', 'Fed-Prox', 'ditto')
+  for found, expected in (
+    ('fedavg', ' Did you mean fed_avg?'),
+    ('FED-PROX', ' Did you mean Fed-Prox?'),
+    ('moon', ''),
+    ('', ''),
+  ):
+    assert checks.did_you_mean(found, iter(known)) == expected
+  assert checks.unknown_name('x', 'dito', known) == (
+    "x must be a known name, found 'dito'. Did you mean ditto?"
+  )
+  assert checks.unknown_name('x', 'moon', known) == (
+    "x must be one of fed_avg, Fed-Prox, ditto, found 'moon'."
+  )
+  with pytest.raises(ValueError, match=r"found 'dito'\. Did you mean ditto\?$"):
+    checks.check_choice('x', 'dito', known)

@@ -9,6 +9,7 @@ import gc
 import os
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -73,6 +74,36 @@ def default_runtime():
   from tff_fair import runtime
 
   runtime.set_execution_context('device', device='cpu')
+
+
+@pytest.fixture
+def plugins_as_before(monkeypatch):
+  """For tests that load plug-ins; later tests find ours alone."""
+  from tff_fair import plugins
+  from tff_fair.launchers.options import builders
+  from tff_fair.launchers.options import methods
+  from tff_fair.launchers.options import train_flags
+  from tff_fair.tasks import model_builders
+  from tff_fair.tasks import registry
+  from tff_fair.tasks import rules
+
+  registries = (
+    *(plugins._LOADED, methods.METHODS, builders._REGISTERED, rules.MODELS),
+    *(train_flags._FLAGS, train_flags._VARIANTS, model_builders._REGISTERED),
+    *(registry._DATA_SETS, registry._PARTITIONS),
+  )
+  before = [dict(found) for found in registries]
+  modules, path = {*sys.modules}, [*sys.path]
+  monkeypatch.setattr(plugins, '_REGISTERED', [])
+  yield
+  for found, content in zip(registries, before, strict=True):
+    found.clear()
+    found.update(content)
+  sys.path[:] = path
+  for name in {*sys.modules} - modules:
+    # Others' modules keep their state, and must not be imported twice.
+    if name.startswith('plugin_'):
+      del sys.modules[name]
 
 
 @pytest.fixture

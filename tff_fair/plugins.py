@@ -37,7 +37,7 @@ _NAME = re.compile(r'[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*)?')
 
 # The plug-ins of this process, in the order of their imports.
 _LOADED: dict[str, None] = {}
-# What they have registered.
+# For each registration the module whose code asked for it.
 _REGISTERED: list[str] = []
 
 
@@ -204,7 +204,8 @@ def _register(register: Callable[..., None], *arguments: Any) -> None:
     register(*arguments)
   except (TypeError, ValueError) as error:
     raise PluginError(str(error)) from error
-  _REGISTERED.append(register.__module__)
+  # The caller's caller.
+  _REGISTERED.append(sys._getframe(2).f_globals.get('__name__', ''))
 
 
 def _load(name: str) -> None:
@@ -214,14 +215,14 @@ def _load(name: str) -> None:
       f" 'my_package.my_module', found {name!r}."
     )
   module, _, function = name.partition(':')
-  known, before = module in sys.modules, len(_REGISTERED)
+  before = len(_REGISTERED)
   _import(module, name)
   if function:
     call = find_function(f'The plug-in {name!r}', name)
     with _errors_of(name):
       call()
-  # One that another plug-in has imported has registered its parts then.
-  if len(_REGISTERED) == before and not (known and before):
+  # One that was imported before has registered its parts then.
+  if len(_REGISTERED) == before and module not in _REGISTERED:
     raise PluginError(
       f'The plug-in {name!r} must register a method, a task or a model when it'
       ' is imported, found nothing registered.'

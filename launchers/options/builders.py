@@ -218,6 +218,7 @@ def _check_flags(method: entry.Method) -> None:
         f'A flag of the method {method.name!r} must have a name that can be an'
         f' argument and is no flag of absl, found {flag.name!r}.'
       )
+  train_flags.merge_method(method)  # Their kinds.
   arguments = [flag.argument or flag.name for flag in method.flags]
   for name in arguments:
     if arguments.count(name) > 1 and name not in COMPOSED:

@@ -207,7 +207,11 @@ def check_data_dir(directory: str | None) -> None:
   try:
     tasks.check_data_dir(directory)
   except tasks.DataNotFoundError as error:
-    raise SettingsError(str(error)) from error
+    reason = str(error).rpartition(', found')[2].lstrip(':').strip()
+    raise SettingsError(
+      f'--data_dir={directory} must be a folder that can be read, found:'
+      f' {reason}'
+    ) from error
 
 
 def task_options(settings: Mapping[str, Any]) -> dict[str, Any]:

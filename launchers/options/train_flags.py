@@ -15,33 +15,52 @@ from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options.methods import entry
 
 _FLAGS = dict(run_flags.FLAGS)
-# Name -> the flags of this name that methods have, each with its method.
-_VARIANTS: dict[str, list[tuple[entry.Method, flag_types.Flag]]] = {}
+# The flags of one name that methods have.
+_Variants = list[tuple[entry.Method, flag_types.Flag]]
+_VARIANTS: dict[str, _Variants] = {}
+
+
+def merge_method(
+  method: entry.Method,
+) -> dict[str, tuple[_Variants, flag_types.Flag]]:
+  """All flags of the names that a method's flags have.
+
+  Args:
+    method: A method that is not among them yet.
+
+  Returns:
+    Name -> the flags of that name, each with its method, and one flag for all
+    of them, without a default, since that depends on the method.
+
+  Raises:
+    TypeError: If flags of the same name are of different kinds.
+  """
+  found = {}
+  for flag in method.flags:
+    described = [*_VARIANTS.get(flag.name, []), (method, flag)]
+    merged = flag_types.merge([flag for _, flag in described])
+    texts = [f'{method.title}: {flag.help}' for method, flag in described]
+    shared = run_flags.FLAGS.get(flag.name)
+    if shared:
+      flag_types.merge([shared, flag])
+      texts.insert(0, shared.help)
+    found[flag.name] = (
+      described,
+      dataclasses.replace(merged, default=None, help=' '.join(texts)),
+    )
+  return found
 
 
 def add_method(method: entry.Method) -> None:
   """Adds the flags of a method to all flags.
 
-  They have no default there, since it depends on the method.
-
   Args:
     method: The method.
 
   Raises:
-    TypeError: If a flag of the same name is of another kind.
+    TypeError: If flags of the same name are of different kinds.
   """
-  found = {}
-  for flag in method.flags:
-    described = [*_VARIANTS.get(flag.name, []), (method, flag)]
-    shared = run_flags.FLAGS.get(flag.name)
-    if shared:
-      flag_types.merge([shared, flag])
-    merged = flag_types.merge([flag for _, flag in described])
-    texts = [f'{method.title}: {flag.help}' for method, flag in described]
-    text = ' '.join([shared.help, *texts] if shared else texts)
-    merged = dataclasses.replace(merged, default=None, help=text)
-    found[flag.name] = described, merged
-  for name, (described, merged) in found.items():
+  for name, (described, merged) in merge_method(method).items():
     _VARIANTS[name] = described
     _FLAGS[name] = merged
 

@@ -188,9 +188,13 @@ def _optimizer(owner: str) -> Callable[[_Run], Any]:
       return tff.learning.optimizers.build_adamw(
         learning_rate, weight_decay=weight_decay
       )
-    return client.with_weight_decay(
-      _OPTIMIZERS[kind](learning_rate), weight_decay
-    )
+    try:
+      return client.with_weight_decay(
+        _OPTIMIZERS[kind](learning_rate), weight_decay
+      )
+    except ValueError as error:
+      # Begins with the name of an argument.
+      raise ValueError(f'{owner}_{error}') from error
 
   return build
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import pytest
 
 from tff_fair.launchers import benchmark
+from tff_fair.launchers import cli
 from tff_fair.launchers import covariate_shift
 from tff_fair.launchers import reproduce
 from tff_fair.launchers import train
@@ -174,9 +175,9 @@ def _launch(launcher, arguments, next_step):
   launcher.define_flags(flag_values)
   with mock.patch(next_step, side_effect=_Resolved):
     try:
-      launcher.main(flag_values(['launcher', *arguments]), flag_values)
-    except flags.Error as error:
-      _assert_is_a_sentence(error)
+      launcher.main(
+        cli.parse_flags(['launcher', *arguments], flag_values), flag_values
+      )
     except SystemExit as error:
       assert error.code.startswith('Error: ')
       _assert_is_a_sentence(error.code)

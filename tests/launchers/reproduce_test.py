@@ -28,7 +28,7 @@ _REFUSED = r"""
 --table=tiny --methods=cffl,ditto | Each of --methods must be one of standalone, fed_avg, cffl, found 'ditto'.$
 --table=fedquad_table5 --cells=cifar10_beta0.5_m2.0_m0.5 --methods=fedquad,ditto | Each of --methods must be one of fedquad_without_ce, found 'fedquad'.$
 --table=fedquad_table1 --cells=cifar10_centralised --methods=ditto | Each of --methods must be one of supervised, supcon, triplet, quadruplet, found 'ditto'.$
---table=tiny --data_dir=/no/such | The data folder '/no/such' must exist, found no such folder
+--table=tiny --data_dir=/no/such | --data_dir=/no/such must be a folder that can be read, found: no such
 --table=tiny --seeds=0 | --seeds must be at least 1, found 0
 --table=tiny --rounds=0 | --rounds must be at least 1, found 0
 --table=tiny --figure_round=0 | --figure_round must be at least 1, found 0

@@ -257,13 +257,13 @@ output_dir={tmp}/file/run | must be a directory that can be written, found: Not 
 compare_with={tmp} | --compare_with=.* must be the directory of a finished run
 preset=fedaboost_cifar_20 data_dir={tmp} | The data file 'cifar10.npz'
 task=mnist data_dir={tmp} | The data file '.*mnist.npz' must hold
-task=ehr data_dir={tmp}/nope | The data folder '.*nope' must exist, found no such folder
+task=ehr data_dir={tmp}/nope | --data_dir=.*nope must be a folder that can be read, found: no such
 num_clients=5000 | 5000 clients
 device=gpu:77 | --device must be 'auto', .* found 'gpu:77'
-initial_gamma=6.0 | initial_gamma must be at most 5.0, found 6.0
-{quad} use_ce=False quadruplet_weight=0 | quadruplet_weight must be positive with use_ce=False
+initial_gamma=6.0 | --initial_gamma must be at most 5.0, found 6.0
+{quad} use_ce=False quadruplet_weight=0 | --quadruplet_weight must be positive with --use_ce=False
 {quad} algorithm=moon temperature=0 | --temperature must be above 0, found 0\.0\.$
-{quad} data_fraction=0.3 num_clients=3 partition=equal num_examples=432 | num_examples must be in 1\.\.431, found 432\.$
+{quad} data_fraction=0.3 num_clients=3 partition=equal num_examples=432 | --num_examples must be in 1\.\.431, found 432\.$
 {quad} data_fraction=0.3 num_clients=300 | 300 clients .* found 431
 """  # noqa: E501
 
@@ -281,7 +281,7 @@ def test_bad_input_is_one_sentence_before_anything_is_trained(
   rows += [
     (
       f'preset={preset} algorithm={algorithm} {flag}=0',
-      f'{flag} must be above 0 for {algorithm}, whose server validates on'
+      f'--{flag} must be above 0 for {algorithm}, whose server validates on'
       r' that part, found 0\.0\.$',
     )
     for preset, flag in (

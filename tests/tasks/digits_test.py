@@ -343,7 +343,7 @@ def test_refuses():
       r'^900 clients .* found 898\.$',
     ),
     ({'num_clients': 1000}, r'^1000 clients .* found 1797\.$'),
-    ({'dirichlet_alpha': 0.0}, r'^alpha must be in .* found 0\.0\.$'),
+    ({'dirichlet_alpha': 0.0}, r'^dirichlet_alpha must be in .* found 0\.0\.$'),
   ]
   refusals.check(
     functools.partial(tasks.build_task, 'digits'),

@@ -1,47 +1,22 @@
 """A method's entry says the same as its builder, and the docs the same."""
 
 import inspect
-import typing
 
 import pytest
 
 from tff_fair import algorithms
 from tff_fair import runtime
+from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options import write_docs
 
-# What builders have where the launchers always give something else.
-_BUILT = {
-  'num_clients': (inspect.Parameter.empty, None),
-  'client_optimizer': (inspect.Parameter.empty,),
-  'client_learning_rate_fn': (None,),
-  'server_optimizer': (None,),
-  'personal_optimizer': (None,),
-  'free_riders': (None,),
-}
-_TYPES = {
-  bool: flag_types.Switch,
-  int: flag_types.Integer,
-  float: flag_types.Real,
-}
-
 
 def _parameters(method):
-  builder = getattr(algorithms, f'build_{method.name}')
+  builder = builders.get(method.name)
   return list(inspect.signature(builder).parameters.values())[1:]
-
-
-def _flags_of(method, argument):
-  """The flags that set an argument of a method's builder."""
-  own = {flag.name for flag in method.flags}
-  return [
-    flag
-    for flag in run_flags.of_method(method).values()
-    if argument == (flag.argument or (flag.name in own and flag.name))
-  ]
 
 
 def test_every_builder_has_an_entry_and_no_entry_is_without_builder():
@@ -51,59 +26,44 @@ def test_every_builder_has_an_entry_and_no_entry_is_without_builder():
   assert len(methods.PAPERS) == 5
 
 
-def test_arguments_of_builders_are_those_of_the_entries():
+def test_entries_fit_their_builders():
   for method in methods.METHODS.values():
-    names = {parameter.name for parameter in _parameters(method)}
-    shared = {argument.name for argument in run_flags.ARGUMENTS}
-    own = {argument.name for argument in method.arguments}
+    builders.check_entry(method)
+    builders.check_builder(method, builders.get(method.name))
+
+
+def test_every_argument_of_our_builders_is_described_and_has_a_type():
+  shared = {argument.name for argument in run_flags.ARGUMENTS}
+  set_by_flags = 0
+  for method in methods.METHODS.values():
     given = set(run_flags.builder_arguments(method))
+    own = {argument.name for argument in method.arguments}
     ignored = {n for n, others in method.ignores.items() if not others}
-    assert given <= names, method.name
-    assert names <= given | shared | own | ignored, method.name
-
-
-def test_defaults_and_choices_are_those_of_the_builders():
-  compared = 0
-  for method in methods.METHODS.values():
     for parameter in _parameters(method):
-      flags = _flags_of(method, parameter.name)
-      if not flags:
-        continue
       where = f'{method.name}: {parameter.name}'
-      if parameter.name in _BUILT:
-        assert parameter.default in _BUILT[parameter.name], where
-        continue
-      defaults = tuple(flag.default for flag in flags)
-      found = parameter.default
-      assert defaults == (found if len(flags) > 1 else (found,)), where
-      if len(flags) == 1:
-        _check_type(flags[0], parameter.annotation, where)
-      compared += 1
-  assert compared > 150
+      assert parameter.name in given | shared | own | ignored, where
+      if parameter.name in builders.BUILT:
+        assert parameter.default in builders.BUILT[parameter.name], where
+      elif builders.flags_of(method, parameter.name):
+        assert parameter.default is not parameter.empty, where
+        assert parameter.annotation is not parameter.empty, where
+        set_by_flags += 1
+  assert set_by_flags > 150
 
 
-def _check_type(flag, annotation, where):
-  choices = typing.get_args(annotation)
-  if typing.get_origin(annotation) is typing.Literal:
-    assert tuple(flag.choices) == choices, where
-  else:
-    # `float | None`.
-    kinds = [kind for kind in choices or [annotation] if kind in _TYPES]
-    assert type(flag) is _TYPES[kinds[0]], where
+def test_arguments_that_are_made_of_a_run_are_those_that_entries_may_name():
+  from tff_fair.launchers.runs import processes
 
-
-def test_what_entries_refer_to_is_a_flag_of_the_method():
-  for method in methods.METHODS.values():
-    known = run_flags.of_method(method)
-    referred = [method.defaults, method.required, method.ignores]
-    referred += method.ignores.values()
-    referred += [others for flag in known.values() for others in flag.unless]
-    for values in referred:
-      assert set(values) <= set(known), method.name
-    defaults = {n: f.default for n, f in known.items() if f.default is not None}
-    for values in (defaults, method.defaults, method.required):
-      for name, value in values.items():
-        assert not known[name].violated(value), (method.name, name)
+  made = {*processes._ARGUMENTS}
+  assert {*builders.PROVIDED} <= made
+  assert {*builders.COMPOSED} <= made
+  named = {
+    argument.name
+    for method in methods.METHODS.values()
+    for argument in method.arguments
+    if argument.provided
+  }
+  assert named == {*builders.PROVIDED}
 
 
 def test_flags_of_one_name_are_of_one_kind():

@@ -1,0 +1,390 @@
+"""Methods, data sets and models from outside: what they get, and mistakes."""
+
+import importlib
+from importlib import metadata
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests import refusals
+from tff_fair import plugins
+from tff_fair import tasks
+from tff_fair.launchers import cli
+from tff_fair.launchers.options import builders
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import help_text
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.options.methods import entry
+from tff_fair.tasks import model_builders
+from tff_fair.tasks import rules
+
+pytestmark = pytest.mark.usefixtures('plugins_as_before')
+
+_IGNORED = dict.fromkeys(
+  (
+    'focal_gamma',
+    'max_update_norm',
+    'robust',
+    'server_learning_rate',
+    'server_optimizer',
+  ),
+  {},
+)
+_TILT = flag_types.Real('tilt', 1.0, 'Tilt.', minimum=0)
+
+
+def _build(
+  model_fn,
+  *,
+  num_clients=None,
+  client_optimizer,
+  local_epochs=1,
+  batch_size=32,
+  seed=0,
+  client_learning_rate_fn=None,
+  tilt: float = 1.0,
+):
+  raise ValueError(f'tilt must be small, found {tilt}.')
+
+
+def _method(**changes):
+  values = dict(
+    name='tilted', title='T', summary='t', flags=[_TILT], ignores=_IGNORED
+  )
+  return entry.Method(**{**values, **changes})
+
+
+def _resolve(*arguments):
+  return settings_lib.resolve(
+    train_flags.parse(list(arguments)), train_flags.FLAG_NAMES
+  )
+
+
+def test_a_method_has_flags_help_and_a_builder():
+  plugins.register_method(_method(), _build)
+  settings = _resolve('--preset=fedaboost_mnist', '--algorithm=tilted')
+  assert settings['tilt'] == 1.0
+  assert settings['num_clients'] == 264
+  assert 'robust' in settings
+  assert '--tilt: Tilt. [at least 0; default 1.0]' in help_text.help_text()
+  assert builders.get('tilted') is _build
+  for line, message in (
+    ('--algorithm=tilted --tilt=-1', '--tilt must be at least 0, found -1.0.'),
+    ('--algorithm=tilted --robust', '--robust must not be given with'),
+    ('--algorithm=fed_avg --tilt=2', '--tilt must not be given with'),
+  ):
+    with pytest.raises(settings_lib.SettingsError, match=f'^{message}'):
+      _resolve(*line.split())
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_flags_of_other_names_than_their_arguments_reach_the_builder():
+  from tff_fair.launchers.runs import processes
+  from tff_fair.launchers.runs import training
+
+  flag = flag_types.Real('strength', 1.0, 'Tilt.', argument='tilt')
+  plugins.register_method(_method(flags=[flag]), _build)
+  settings = _resolve('--algorithm=tilted', '--strength=3')
+  task = training.build_task(settings)
+  assert processes.builder_arguments(settings, task)['tilt'] == 3
+  with pytest.raises(
+    training.RunError, match='^--strength must be small, found 3.0.$'
+  ):
+    training.build_process(settings, task)
+
+
+def test_what_methods_must_not_be():
+  error = plugins.PluginError
+  refusals.check(
+    plugins.register_method,
+    [
+      (dict(method='x'), error, 'be an entry.Method, found str'),
+      (
+        dict(method=_method(name='ditto')),
+        error,
+        "name of a method must be new, found 'ditto'",
+      ),
+      (dict(builder=3), error, "'module:name', found 3"),
+      (dict(builder='tilted'), error, "found 'tilted'"),
+      (
+        dict(method=_method(flags=['tilt'])),
+        error,
+        "must be of launchers.options.flag_types, found 'tilt'",
+      ),
+      (
+        dict(method=_method(flags=[_TILT, flag_types.Real('v', 1.0, '')])),
+        error,
+        "no flag of absl, found 'v'",
+      ),
+      (
+        dict(method=_method(flags=[flag_types.Switch('rounds', True, '')])),
+        error,
+        '--rounds must be of the same kind .* found Integer, Switch',
+      ),
+      (
+        dict(method=_method(flags=[flag_types.Switch('q', True, '')])),
+        error,
+        '--q must be of the same kind .* found Real, Switch',
+      ),
+      (
+        dict(method=_method(ignores={})),
+        error,
+        'found no max_update_norm, focal_gamma, server_optimizer, robust; sha',
+      ),
+      (
+        dict(method=_method(ignores={'robusst': {}, **_IGNORED})),
+        error,
+        "ignores of the method 'tilted' must name flags .* found 'robusst'",
+      ),
+      (
+        dict(method=_method(defaults={'rounds': 0})),
+        error,
+        "--rounds of the method 'tilted' must be at least 1, found 0",
+      ),
+      (
+        dict(method=_method(defaults={'batch_size': 8})),
+        error,
+        'default of the argument batch_size .* --batch_size, 8, found 32',
+      ),
+      (
+        dict(method=_method(flags=[flag_types.Integer('tilt', 1, '')])),
+        error,
+        '--tilt of the builder .* must be a Real as its argument, found a Int',
+      ),
+      (
+        dict(method=_method(arguments=[entry.Argument('margins', '')])),
+        error,
+        'provided argument .* must be one of amounts, .* found .margins',
+      ),
+      (
+        dict(method=_method(arguments=[entry.Argument('amounts', '')])),
+        error,
+        'amounts .* must come with the flags scenario, found no scenario',
+      ),
+    ],
+    method=_method(),
+    builder=_build,
+  )
+  assert 'tilted' not in builders.methods.METHODS
+  assert 'tilt' not in train_flags.FLAG_NAMES
+
+
+def _build_rings(options):
+  from tff_fair.tasks import pooled
+
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=[90, 2]), rng.integers(0, 3, 90)
+  data = tasks.Examples(x.astype(np.float32), y.astype(np.int32))
+  return pooled.build('rings', data=data, num_classes=3, options=options)
+
+
+def _rings(**changes):
+  values = dict(
+    name='rings',
+    build=_build_rings,
+    inputs='numbers',
+    num_clients=4,
+    dirichlet_alpha=5.0,
+    model='hidden',
+  )
+  return tasks.DataSet(**{**values, **changes})
+
+
+def _build_hidden(input_shape, num_classes):
+  return input_shape, num_classes
+
+
+def test_a_task_and_a_model_are_choices_of_flags_and_of_build_task():
+  plugins.register_model('hidden', _build_hidden, inputs=['numbers'])
+  plugins.register_task(_rings(partitions=(*rules.POOL_PARTITIONS, 'rings')))
+  settings = _resolve('--task=rings')
+  assert settings['task'] == 'rings'
+  assert 'rings' in tasks.PARTITION_NAMES
+  task = tasks.build_task('rings', model='hidden', partition='equal')
+  assert task.num_clients == 4
+  assert task.model_fn() == ((2,), 3)
+  with pytest.raises(ValueError, match='model of the task .digits. must be'):
+    tasks.build_task('digits', model='hidden')
+  with pytest.raises(ValueError, match='Did you mean rings'):
+    tasks.build_task('ring')
+
+
+def test_what_tasks_and_models_must_not_be():
+  error = plugins.PluginError
+  refusals.check(
+    plugins.register_model,
+    [
+      (dict(name='gru_ehr'), error, "model must be new, found 'gru_ehr'"),
+      (dict(build=None), error, "'module:name', found None"),
+      (dict(inputs='numbers'), error, "must be some of images, .* 'numbers'"),
+      (dict(inputs=['text']), error, r"found \['text'\]"),
+    ],
+    name='hidden',
+    build=_build_hidden,
+    inputs=['numbers'],
+  )
+  plugins.register_model('hidden', _build_hidden, inputs=['numbers'])
+  refusals.check(
+    plugins.register_task,
+    [
+      (dict(data_set='rings'), error, 'must be a tasks.DataSet, found str'),
+      (dict(data_set=_rings(name='adult')), error, "new, found 'adult'"),
+      (dict(data_set=_rings(build='x')), error, 'build of .* be a function'),
+      (dict(data_set=_rings(model='hiden')), error, 'Did you mean hidden'),
+      (dict(data_set=_rings(partition='x')), error, "partition .* found 'x'"),
+      (dict(data_set=_rings(num_clients=None)), error, 'num_clients of the'),
+      (dict(data_set=_rings(dirichlet_alpha=None)), error, 'dirichlet_alpha'),
+    ],
+  )
+  plugins.register_task(_rings(build=lambda options: 'rings'))
+  with pytest.raises(TypeError, match='must be built as a tasks.Task, found s'):
+    tasks.build_task('rings')
+
+
+# Module -> its text.
+_MODULES = {
+  'empty': '',
+  'raises': 'import os\n\nraise KeyError("x\\ny")',
+  'syntax': 'def',
+  'exits': 'import sys\nsys.exit(3)',
+  'needs': 'import no_such_package.part',
+  'model': """
+from tff_fair import plugins
+def build(input_shape, num_classes): pass
+def add(): plugins.register_model('from_plugin', 'plugin_model:build')
+add()
+""",
+  'clash': """
+from tff_fair import plugins
+plugins.register_model('gru_ehr', print)
+""",
+  'lazy': """
+from tff_fair import plugins
+def add():
+  plugins.register_model('absent', 'plugin_model:no_such_function')
+  plugins.register_model('nowhere', 'plugin_nowhere:build')
+""",
+}
+
+
+@pytest.fixture(name='folder')
+def _folder(tmp_path, monkeypatch):
+  """The modules `plugin_*` lie in the current folder."""
+  monkeypatch.chdir(tmp_path)
+  for name, text in _MODULES.items():
+    (tmp_path / f'plugin_{name}.py').write_text(text)
+  importlib.invalidate_caches()
+  return tmp_path
+
+
+@pytest.mark.usefixtures('folder')
+def test_modules_are_loaded_once_by_name_or_by_function():
+  assert plugins.loaded() == ()
+  plugins.load(['plugin_model'])
+  plugins.load(['plugin_model'])
+  assert plugins.loaded() == ('plugin_model',)
+  found = model_builders.get('from_plugin')
+  assert found is sys.modules['plugin_model'].build
+  plugins.load(['plugin_lazy:add'])
+  for name, message in (
+    ('absent', "found none at 'plugin_model:no_such_function'"),
+    ('nowhere', "found no module 'plugin_nowhere'"),
+  ):
+    with pytest.raises(plugins.PluginError, match=message):
+      model_builders.get(name)
+
+
+# Name | the message.
+_REFUSED = r"""
+plugin_nope | must be a module that Python finds, found no module 'plugin_nope'
+plugin_model.sub | found no module 'plugin_model.sub'
+plugin_empty | must register a method, a task or a model .* found nothing
+json | must register a method, a task or a model .* found nothing
+plugin_raises | found KeyError: 'x\\ny' \(plugin_raises.py, line 3\)\.$
+plugin_syntax | found SyntaxError: .*plugin_syntax.py, line 1
+plugin_exits | found SystemExit: 3 \(plugin_exits.py, line 2\)\.$
+plugin_needs | found ModuleNotFoundError: No module named 'no_such_package'
+plugin_clash | 'plugin_clash': The name of a model must be new, found 'gru_ehr'
+plugin_model:none | must be built by a function, found none at
+plugin_model.py | must be named as in an import statement, .* 'plugin_model.py'
+./plugin_model | must be named as in an import statement
+"""
+
+
+@pytest.mark.usefixtures('folder')
+def test_a_plugin_of_the_command_that_fails_ends_the_program():
+  for row in _REFUSED.strip().splitlines():
+    name, message = row.split(' | ')
+    with pytest.raises(SystemExit, match=f'^Error: .*{message}') as error:
+      cli.load_plugins(['train', '--rounds', '3', f'--plugins={name}'])
+    assert '\n' not in error.value.code
+
+
+def test_names_are_read_from_flags_and_flag_files(folder, monkeypatch):
+  (folder / 'flags').write_text('--plugins=a, b\n--tilt=2\n')
+  loaded = []
+  monkeypatch.setattr(plugins, 'load', loaded.extend)
+  monkeypatch.setattr(plugins, 'load_installed', lambda: [])
+  cli.load_plugins(
+    ['train', '--rounds', '3', '--flagfile=flags', '--plugins', 'c']
+  )
+  assert loaded == ['a', 'b', 'c']
+  with pytest.raises(SystemExit, match='^Error: --flagfile=nope must be a'):
+    cli.load_plugins(['train', '--flagfile=nope'])
+
+
+def test_an_installed_plugin_that_fails_is_a_line(folder, capsys):
+  """A folder with metadata is what an installed package looks like."""
+  for name, value in (
+    ('broken', 'plugin_raises'),
+    ('none', 'plugin_empty'),
+    ('good', 'plugin_model:add'),
+    ('model', 'plugin_model'),
+  ):
+    info = folder / f'{name}_package-1.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text(
+      f'Metadata-Version: 2.1\nName: {name}_package\nVersion: 1\n'
+    )
+    (info / 'entry_points.txt').write_text(
+      f'[{plugins.GROUP}]\n{name} = {value}\n'
+    )
+  sys.path.insert(0, str(folder))
+  assert metadata.entry_points(group=plugins.GROUP)
+  cli.load_plugins(['train'])
+  lines = capsys.readouterr().err.splitlines()
+  assert len(lines) == 3, lines
+  assert lines[0].startswith(
+    "Warning: The installed plug-in 'broken' of broken_package: The plug-in"
+    " 'plugin_raises' must be"
+  )
+  # It registers its model twice.
+  assert 'must be new' in lines[1]
+  assert 'found nothing' in lines[2]
+  assert 'from_plugin' in tasks.MODEL_NAMES
+
+
+@pytest.mark.full
+def test_another_process_that_rebuilds_a_task_loads_the_plugins(folder):
+  (folder / 'plugin_rings.py').write_text(
+    'from tests import plugins_test as its\n'
+    'from tff_fair import plugins\n'
+    "plugins.register_model('hidden', its._build_hidden, ['numbers'])\n"
+    'plugins.register_task(its._rings())\n'
+  )
+  plugins.load(['plugin_rings'])
+  rebuild = tasks.build_task('rings').rebuild
+  (folder / 'task').write_bytes(pickle.dumps(rebuild))
+  code = "import pickle; print(pickle.load(open('task', 'rb'))())"
+  done = subprocess.run(
+    [sys.executable, '-c', code],
+    capture_output=True,
+    text=True,
+    env={'PYTHONPATH': ':'.join(filter(None, sys.path))},
+    check=False,
+  )
+  assert done.stdout.startswith("Task(name='rings', num_clients=4"), done.stderr
