@@ -26,18 +26,18 @@ def check(data: encoded.Encoded, options: options_lib.TaskOptions) -> None:
   shape = data.x.shape[1:]
   if 'numbers' not in rules.MODELS[options.model] and len(shape) not in (2, 3):
     raise ValueError(
-      f'The model must be one for numbers, such as mlp_fedaboost, for inputs of'
+      '--model must be one for numbers, such as mlp_fedaboost, for inputs of'
       f' the shape {list(shape)}, found {options.model}.'
     )
   if options.partition != rules.OWN_PARTITION:
     if options.num_clients is None:
       raise ValueError(
-        'num_clients must be given where examples are dealt to clients, with'
-        f' partition={options.partition}, found none.'
+        '--num_clients must be given where examples are dealt to clients, as'
+        f' with --partition={options.partition}, found none.'
       )
   elif options.num_clients is not None:
-    checks.check_integer(
-      'num_clients', options.num_clients, 1, len(data.client_names)
+    checks.check_count(
+      '--num_clients', options.num_clients, 1, len(data.client_names)
     )
 
 

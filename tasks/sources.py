@@ -117,7 +117,7 @@ def check_file(path: str | os.PathLike, endings: Sequence[str]) -> str:
     ) from None
   if not found.lower().endswith(tuple(endings)):
     raise ValueError(
-      f'data_file must end in {" or ".join(endings)}, found'
+      f'--data_file must end in {" or ".join(endings)}, found'
       f' {os.fspath(path)!r}.'
     )
   if empty:

@@ -55,10 +55,10 @@ def read(path: str | os.PathLike) -> pd.DataFrame:
 def _read_parquet(path: str | os.PathLike) -> pd.DataFrame:
   try:
     return pd.read_parquet(path).reset_index(drop=True)
-  except ImportError:
+  except ImportError:  # pyarrow 26 does not go with NumPy 1.
     raise ValueError(
-      'pyarrow must be installed to read parquet files, found none: pip install'
-      ' pyarrow, or save the table as csv.'
+      'pyarrow must be installed to read parquet files, found none that can be'
+      " imported: pip install 'pyarrow<26', or save the table as csv."
     ) from None
   # pyarrow's errors are subclasses of these.
   except (ValueError, OSError) as error:

@@ -51,17 +51,20 @@ def check(options: options_lib.TaskOptions) -> None:
 def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
   path = sources.check_file(options.data_file, ('.npz',))
   with_clients = options.partition == rules.OWN_PARTITION
-  return _encode_once(path, with_clients, os.stat(path).st_mtime_ns)
+  found = os.stat(path)
+  return _encode_once(path, with_clients, found.st_mtime_ns, found.st_size)
 
 
 # A launcher checks the arrays before it imports TensorFlow, and then builds the
 # task of them.
 @functools.lru_cache(maxsize=1)
-def _encode_once(path: str, with_clients: bool, time: int) -> 'encoded.Encoded':
+def _encode_once(
+  path: str, with_clients: bool, *version: int
+) -> 'encoded.Encoded':
   from tff_fair.own_data import arrays
   from tff_fair.tasks import array_file
 
-  del time  # Only for the cache.
+  del version  # Only for the cache.
   found = array_file.read(path, with_clients)
   return arrays.encode(
     found['x'], found['y'], found.get('client'), client='client'

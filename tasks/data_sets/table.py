@@ -62,25 +62,26 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
     feature_columns=options.feature_columns,
     missing_values=options.missing_values,
   )
-  return _encode_once(relevant, os.stat(path).st_mtime_ns)
+  found = os.stat(path)
+  return _encode_once(relevant, found.st_mtime_ns, found.st_size)
 
 
 # A launcher checks the table before it imports TensorFlow, and then builds the
 # task of it.
 @functools.lru_cache(maxsize=1)
 def _encode_once(
-  options: options_lib.TaskOptions, time: int
+  options: options_lib.TaskOptions, *version: int
 ) -> 'encoded.Encoded':
   from tff_fair.own_data import table
   from tff_fair.tasks import table_file
 
-  del time  # Only for the cache.
+  del version  # Only for the cache.
   features = options.feature_columns
   return table.encode(
     table_file.read(options.data_file),
     client=options.client_column,
     label=options.label_column,
-    features=None if features is None else features.split(','),
+    features=None if features is None else _split(features),
     missing=options.missing_values,
     called=table.Arguments(
       client='--client_column',
@@ -90,6 +91,10 @@ def _encode_once(
       table=f"the file '{os.path.basename(options.data_file)}'",
     ),
   )
+
+
+def _split(names: str) -> list[str]:
+  return [name.strip() for name in names.split(',') if name.strip()]
 
 
 def _check_columns(options: options_lib.TaskOptions) -> None:

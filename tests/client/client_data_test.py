@@ -96,6 +96,21 @@ def test_count_classes():
     assert client.count_classes(np.array(labels, np.int32), 4) == expected
 
 
+def test_labels_that_are_whole_are_converted():
+  for y in (_Y.astype(np.float64), _Y.astype(np.uint8)):
+    data = client.build_client_data(0, (_X, y), (_X, _Y > 0))
+    for part, expected in (('train', _Y), ('holdout', _Y > 0)):
+      found = data[part].get_single_element()['y']
+      assert found.dtype == tf.int32
+      np.testing.assert_array_equal(found, expected)
+
+
+def test_a_client_that_rounds_shall_drop():
+  bad = np.full([5, 2], np.nan)
+  data = client.build_client_data(0, (bad, _Y), (_X, _Y), check_finite=False)
+  assert np.isnan(data['train'].get_single_element()['x']).all()
+
+
 def test_what_is_no_client():
   nothing = (np.zeros([0, 2]), [])
   one = np.ones([1, 2])
@@ -107,9 +122,30 @@ def test_what_is_no_client():
         ({'client_id': bad}, (TypeError, ValueError), wrong_id)
         for bad in (-1, 1.5, np.nan, '1', None, True, 2**31)
       ),
-      ({'train': (one, [1.7])}, TypeError, 'integers, found float64 and float'),
-      ({'train': (one, [np.nan])}, TypeError, 'labels that are integers'),
-      ({'train': (one, ['a'])}, TypeError, 'labels that are integers'),
+      (
+        {'train': (one, [1.7])},
+        TypeError,
+        r'client 3 must be integers.*only classification.*float64 such as 1.7',
+      ),
+      ({'train': (one, [np.nan])}, TypeError, 'found float64 such as nan'),
+      (
+        {'train': (one, ['cat'])},
+        TypeError,
+        "found <U3 such as 'cat': client.from_arrays and client.from_dataframe",
+      ),
+      (
+        {'train': (_X, np.eye(3)[_Y])},
+        ValueError,
+        r'labels of shape \[5, 3\]: y.argmax\(axis=1\) gives the classes',
+      ),
+      *(
+        (
+          {'holdout': ([[0, 1], [2, bad]], [0, 1])},
+          ValueError,
+          r'holdout part of client 3 must hold finite .* first at \[1, 1\]',
+        )
+        for bad in (np.nan, -np.inf, 1e300)
+      ),
       (
         {'train': (one, [2**32])},
         ValueError,

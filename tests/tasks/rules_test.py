@@ -14,6 +14,13 @@ from tff_fair.tasks import rules
 _OPTIONS = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
 
 
+_OF_ONES_OWN = ('arrays', 'table')
+
+
+def _own_options(name):
+  return tasks.get_data_set(name).options
+
+
 class TestTaskOptions:
   def test_refuses_other_values(self):
     refusals.check_values(
@@ -36,6 +43,7 @@ class TestTaskOptions:
         'test_fraction': [1],
         'ehr_scale': [0.0, 1.5],
         'max_events': [0, 9.0],
+        'missing_values': ['keep', 0],
         'free_riders': [-1, 10**5, None],
         'seed': [-1, None],
       },
@@ -153,7 +161,8 @@ class TestUnusedOptions:
       for chosen in ({}, {'partition': partition}, {'partition': 'equal'}):
         found = tasks.unused_options(name, chosen)
         of_task = {n for n in found if found[n] == {'task': name}}
-        assert of_task - {'ehr_scale', 'max_events'} == {
+        own = {n for t in tasks.TASK_NAMES for n in _own_options(t)}
+        assert of_task - own == {
           *_DIRICHLET,
           *_SHIFT,
           *('random_classes', 'num_examples', 'data_fraction'),
@@ -165,9 +174,12 @@ class TestUnusedOptions:
       expected = None if name == 'ehr' else {'task': name}
       for option in ('ehr_scale', 'max_events'):
         assert found.get(option) == expected
+      assert found.get('data_file') == (
+        None if name in _OF_ONES_OWN else {'task': name}
+      )
 
   def test_names_are_those_of_options(self):
-    own = {n for t in tasks.TASK_NAMES for n in tasks.get_data_set(t).options}
+    own = {n for t in tasks.TASK_NAMES for n in _own_options(t)}
     assert {*rules.USED_WITH, *rules.DEFAULTS, *own} <= _OPTIONS
 
 
@@ -185,7 +197,9 @@ class TestRegistry:
       assert data_set.partition in data_set.partitions
       assert data_set.model in data_set.models
       dealt = data_set.clients is None
-      assert (data_set.num_clients is not None) == dealt
+      # Nobody but the user knows into how many parts to deal own data.
+      has_number = dealt and name not in _OF_ONES_OWN
+      assert (data_set.num_clients is not None) == has_number
       assert (data_set.dirichlet_alpha is not None) == dealt
 
   def test_each_named_model_is_a_model_of_the_library(self):

@@ -14,6 +14,19 @@ ROWS = tff.SequenceType(
     b=tff.TensorType(np.float32, [None]), a=tff.TensorType(np.int32)
   )
 )
+_EXAMPLES = tf.data.Dataset.from_tensor_slices(
+  collections.OrderedDict(x=np.float32([1, 2]), y=np.int32([0, 1]))
+)
+_BATCHES = tff.SequenceType(
+  collections.OrderedDict(
+    x=tff.TensorType(np.float32, [None]), y=tff.TensorType(np.int32, [None])
+  )
+)
+_CLIENT = tff.to_type(
+  collections.OrderedDict(
+    client_id=tff.SequenceType(np.int32), train=_BATCHES, holdout=_BATCHES
+  )
+)
 
 
 def _from_python(value, value_type):
@@ -33,6 +46,13 @@ def test_bad_arguments_are_refused():
     ({'b': 1.0, 'a': 1}, PAIR, r"\['a', 'b'\], in this order, found \['b', "),
     ((1,), PAIR, r"\['a', 'b'\], in this order, found \[None\]"),
     (1, PAIR, 'must be a structure, found int'),
+    (_EXAMPLES, _CLIENT, 'found _TensorSliceDataset: .*from_client_data'),
+    (_EXAMPLES, _BATCHES, r'found <x=float32,y=int32>\*: batch it, such as'),
+    (
+      tf.data.Dataset.range(3),
+      _BATCHES,
+      r'found int64\*: map its elements to OrderedDict\(x=..., y=...\), and',
+    ),
     (3, ROWS, 'must be a tf.data.Dataset or a list, found int'),
     (
       tf.data.Dataset.range(3),

@@ -1,0 +1,243 @@
+"""Clients of tables, of arrays, and of TFF's `ClientData`."""
+
+import collections
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests import refusals
+from tff_fair import algorithms
+from tff_fair import client
+from tff_fair import models
+from tff_fair import tasks
+
+_ROWS = 30
+
+
+def _table(**columns):
+  rows = np.arange(_ROWS)
+  return pd.DataFrame(
+    {
+      'hospital': np.array(['Ulm', 'Bonn', 'Berlin'])[rows % 3],
+      'age': 20 + (7 * rows) % 15,
+      'sex': np.array(['f', 'm'])[(rows // 2) % 2],
+      'outcome': np.array(['well', 'ill'])[(rows // 5) % 2],
+      **columns,
+    }
+  )
+
+
+def _hospitals(table=None, **options):
+  table = _table() if table is None else table
+  return client.from_dataframe(
+    table, **{'client': 'hospital', 'label': 'outcome', **options}
+  )
+
+
+def _arrays(dataset):
+  batch = client.gather_examples(dataset)
+  return batch['x'].numpy(), batch['y'].numpy()
+
+
+class TestFromDataFrame:
+  def test_is_the_task_of_the_same_table(self, tmp_path):
+    _table().to_csv(tmp_path / 'own.csv', index=False)
+    task = tasks.build_task(
+      'table',
+      data_file=str(tmp_path / 'own.csv'),
+      client_column='hospital',
+      label_column='outcome',
+    )
+    found = _hospitals()
+    assert found.client_names == task.client_names == ('Berlin', 'Bonn', 'Ulm')
+    assert found.class_names == task.class_names == ('ill', 'well')
+    assert found.feature_names == ('age', 'sex=f', 'sex=m')
+    assert found.input_shape == (3,)
+    for i, name in enumerate(found.client_names):
+      data, examples = found.data(name), task.examples(i)
+      for part in ('train', 'holdout'):
+        for array, expected in zip(
+          _arrays(data[part]), getattr(examples, part), strict=True
+        ):
+          np.testing.assert_array_equal(array, expected)
+      np.testing.assert_array_equal(found.test(i)[0], examples.test.x)
+
+  @pytest.mark.full
+  @pytest.mark.usefixtures('default_runtime')
+  def test_a_process_takes_all_of_them(self):
+    hospitals = _hospitals()
+    process = algorithms.build_fed_avg(
+      lambda: models.mlp_cffl_adult(
+        hospitals.input_shape, hospitals.num_classes
+      ),
+      num_clients=hospitals.num_clients,
+      client_optimizer=tff.learning.optimizers.build_sgdm(0.1),
+    )
+    output = process.next(process.initialize(), hospitals.all())
+    assert output.metrics['client_work']['num_examples'] == 21
+    drawn = hospitals.source(seed=1).round_data(1, 2)
+    process.next(output.state, drawn)
+
+  def test_a_client_is_a_name_or_an_id(self):
+    found = _hospitals(_table(hospital=np.arange(_ROWS) % 3 + 1))
+    assert found.client_id('1') == 0 and found.client_id(1) == 1
+    assert [len(y) for _, y in found.tests()] == [2, 2, 2]
+    refusals.check(
+      found.client_id,
+      [
+        ({'client': 3}, ValueError, r'client must be in 0\.\.2, found 3'),
+        ({'client': '12'}, ValueError, "of the 3 clients, found '12'. Did you"),
+        ({'client': 1.0}, TypeError, 'client must be an integer, found 1.0'),
+      ],
+    )
+
+  def test_what_the_user_should_know_is_a_warning(self):
+    with pytest.warns(UserWarning, match="'pid' has another value in each row"):
+      found = _hospitals(_table(pid=np.arange(_ROWS)))
+    assert len(found.notes) == 1
+    with pytest.warns(UserWarning, match=r"has '\?' in 10 of 30 rows"):
+      _hospitals(_table(job=np.array(['a', 'b', '?'])[np.arange(_ROWS) // 10]))
+
+  def test_types_of_pandas(self):
+    rows = np.arange(_ROWS)
+    table = _table(
+      grade=pd.Categorical(np.array(['low', 'high'])[rows % 2]),
+      stage=pd.Series(rows % 4, dtype='Int64').mask(rows == 1),
+      smoker=pd.Series(rows % 2 == 0, dtype='boolean'),
+      outcome=pd.Series(rows % 2, dtype='Int64'),
+    )
+    found = _hospitals(table, missing='fill')
+    assert found.feature_names == (
+      *('age', 'sex=f', 'sex=m', 'grade=high', 'grade=low'),
+      *('stage', 'stage=missing', 'smoker'),
+    )
+    assert found.class_names == ('0', '1')
+
+  def test_refuses_what_only_dataframes_hold(self):
+    days = pd.date_range('2024-01-01', periods=_ROWS)
+    mixed = pd.Series([1, 'a'] * (_ROWS // 2), dtype=object)
+    refusals.check(
+      _hospitals,
+      [
+        ({'table': {'age': [1]}}, TypeError, 'pandas DataFrame, found dict'),
+        ({'missing': 'keep'}, ValueError, "^missing must be one of 'refuse'"),
+        ({'client': 'hopital'}, ValueError, 'Did you mean hospital'),
+        ({'table': _table(day=days)}, ValueError, "'day' must .* found dates"),
+        ({'table': _table(outcome=days)}, ValueError, 'dates or times; col'),
+        ({'table': _table(hospital=mixed)}, ValueError, 'type int and str'),
+        ({'table': _table(age=1j)}, ValueError, "'age' .* complex"),
+        ({'table': _table(age=[[1]] * 30)}, ValueError, 'of the type list'),
+        (
+          {'table': _table(age=np.nan)},
+          ValueError,
+          "30 in 'age' of 30 rows: missing=drop leaves .* missing=fill gives",
+        ),
+        ({'holdout_fraction': 1.0}, ValueError, r'holdout_fraction must be in'),
+      ],
+    )
+
+
+def test_from_arrays():
+  rows = np.arange(_ROWS)
+  x = rows[:, np.newaxis].astype(np.float32)
+  found = client.from_arrays(x, rows % 2, np.array(['b', 'a', 'c'])[rows % 3])
+  assert found.client_names == ('a', 'b', 'c')
+  parts = [_arrays(found.data('a')[part]) for part in ('train', 'holdout')]
+  parts.append(found.test('a'))
+  own = np.concatenate([x[:, 0] for x, _ in parts])
+  np.testing.assert_array_equal(np.sort(own), rows[rows % 3 == 1])
+  for inputs, labels in parts:
+    np.testing.assert_array_equal(labels, inputs[:, 0] % 2)
+  message = r"^client_ids must name at least 2 clients, found only '0'\.$"
+  with pytest.raises(ValueError, match=message):
+    client.from_arrays(x, rows % 2, rows * 0)
+
+
+def _client_data(transform=lambda dataset: dataset):
+  """Three writers of ten examples each, named as in EMNIST."""
+  rows = tf.reshape(tf.range(_ROWS, dtype=tf.int64), [3, 10])
+
+  def create(name):
+    own = rows[tf.strings.to_number(tf.strings.substr(name, 1, 1), tf.int32)]
+    return tf.data.Dataset.from_tensor_slices(
+      collections.OrderedDict(
+        label=own % 4, pixels=tf.cast(own[:, tf.newaxis] % 256, tf.uint8)
+      )
+    )
+
+  found = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
+    ['f0', 'f1', 'f2'], create
+  )
+  return found.preprocess(transform)
+
+
+def _as_pair(element):
+  return element['pixels'], element['label']
+
+
+def _as_other_names(element):
+  return collections.OrderedDict(img=element['pixels'], cls=element['label'])
+
+
+class TestFromClientData:
+  def test_elements_of_all_forms(self):
+    for transform, options in [
+      (lambda d: d, {}),
+      (lambda d: d.batch(4), {'num_classes': 4}),
+      (lambda d: d.map(_as_pair).batch(4), {}),
+      (lambda d: d.map(_as_pair).batch(5, drop_remainder=True), {}),
+      (lambda d: d.map(_as_other_names), {'elements': ('img', 'cls')}),
+    ]:
+      found = client.from_client_data(_client_data(transform), **options)
+      assert (found.num_clients, found.num_classes) == (3, 4)
+      assert found.input_shape == (1,)
+      parts = [_arrays(found.data('f1')[p]) for p in ('train', 'holdout')]
+      parts.append(found.test('f1'))
+      x, y = map(np.concatenate, zip(*parts, strict=True))
+      np.testing.assert_allclose(np.sort(x[:, 0]) * 255, range(10, 20))
+      np.testing.assert_allclose(y, np.round(x[:, 0] * 255) % 4)
+
+  def test_reads_a_client_when_it_is_needed(self):
+    read = []
+
+    def create(name):
+      read.append(name)
+      return _client_data().create_tf_dataset_for_client(name)
+
+    data = tff.simulation.datasets.TestClientData({'f0': [0]})
+    data.create_tf_dataset_for_client = create
+    found = client.from_client_data(data, num_classes=4)
+    read.clear()
+    found.data('f0')
+    assert read == ['f0']
+
+  def test_some_clients(self):
+    found = client.from_client_data(_client_data(), client_ids=['f2', 'f0'])
+    assert found.client_names == ('f2', 'f0')
+
+  def test_refuses_what_has_no_classes(self):
+    def texts(element):
+      return element['pixels'], tf.strings.as_string(element['label'])
+
+    refusals.check(
+      client.from_client_data,
+      [
+        ({'client_data': [1]}, TypeError, 'ClientData, found list'),
+        ({'client_ids': ['f00']}, ValueError, "found 'f00'. Did you mean f"),
+        ({'elements': ('x', 'y')}, ValueError, r"found \['label', 'pixels'\]"),
+        (
+          {'client_data': _client_data(lambda d: d.map(texts))},
+          TypeError,
+          "labels of client 'f0' must be integers, found object such as b'0'",
+        ),
+        (
+          {'client_data': _client_data(lambda d: d.map(_as_other_names))},
+          ValueError,
+          r"such as \('pixels', 'label'\), found \['img', 'cls'\]",
+        ),
+      ],
+      client_data=_client_data(),
+    )
