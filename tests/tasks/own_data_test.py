@@ -87,6 +87,10 @@ def _npy(values):
   return file.getvalue()
 
 
+def _deviation(column):
+  return column.std(ddof=0)
+
+
 _MANY = 100_000
 _NAN, _INF = float('nan'), float('inf')
 
@@ -490,6 +494,12 @@ class TestTable:
       [age, table['sex'] == 'f', table['sex'] == 'm', table['smoker']], axis=1
     )
     np.testing.assert_allclose(built.data.x, expected, rtol=1e-5, atol=1e-6)
+    mean, deviation = table['age'][training].agg(['mean', _deviation])
+    names = ('sex=f', 'sex=m', 'smoker')
+    assert built.features == (
+      ('age', pytest.approx(mean), pytest.approx(deviation)),
+      *((name, 0, 1) for name in names),
+    )
     np.testing.assert_array_equal(built.data.y, table['outcome'] == 'well')
 
   def test_whole_numbers_are_sorted_as_numbers(self, tmp_path):
