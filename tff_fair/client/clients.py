@@ -309,12 +309,11 @@ def from_client_data(
     )
   known = [str(name) for name in client_data.client_ids]
   names = known if client_ids is None else [str(name) for name in client_ids]
-  for name in names:
-    if name not in set(known):
-      raise ValueError(
-        'client_ids must name clients of client_data, found'
-        f' {name!r}.{checks.did_you_mean(name, known)}'
-      )
+  for name in sorted({*names} - {*known}):
+    raise ValueError(
+      'client_ids must name clients of client_data, found'
+      f' {name!r}.{checks.did_you_mean(name, known)}'
+    )
   if not names:
     raise ValueError('client_data must have clients, found none.')
   spec = client_data.create_tf_dataset_for_client(names[0]).element_spec
