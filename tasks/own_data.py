@@ -73,8 +73,12 @@ def build(
     owners=data.owners,
   )
   if data.is_number is not None:
-    x = data.to_inputs(built.training_positions())
-    built = dataclasses.replace(built, data=task.Examples(x, data.y))
+    training = built.training_positions()
+    built = dataclasses.replace(
+      built,
+      data=task.Examples(data.to_inputs(training), data.y),
+      features=data.features(training),
+    )
   return dataclasses.replace(
     built,
     client_names=names,

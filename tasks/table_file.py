@@ -36,6 +36,9 @@ def read(path: str | os.PathLike) -> pd.DataFrame:
     table = pd.read_csv(
       path, skipinitialspace=True, na_values=_MISSING, low_memory=False
     )
+  except UnicodeDecodeError as error:
+    found = f'bytes that are no text in UTF-8 ({error.reason})'
+    raise sources.DataDamagedError(path, required, found) from None
   except (ValueError, OSError, EOFError, csv.Error) as error:
     found = f'an unreadable file ({error})'
     raise sources.DataDamagedError(path, required, found) from None

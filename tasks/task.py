@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tff_fair import checks
+from tff_fair.own_data import encoded
 from tff_fair.tasks import client_loader
 from tff_fair.tasks import splits as splits_lib
 
@@ -66,6 +67,7 @@ class Task:
     client_names: The name of each client, where the data have names; empty if
       clients are called by their ids.
     class_names: The name of each class, likewise.
+    features: How each column of a table became an input; empty for other data.
     notes: Sentences about the data that the user should read before training.
   """
 
@@ -79,6 +81,7 @@ class Task:
   rebuild: 'Callable[[], Task] | None' = None
   client_names: tuple[str, ...] = ()
   class_names: tuple[str, ...] = ()
+  features: tuple[encoded.Feature, ...] = ()
   notes: tuple[str, ...] = ()
 
   def __post_init__(self):

@@ -319,11 +319,12 @@ def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _check_required(settings, method: entry.Method) -> None:
   required = tasks.get_data_set(settings['task']).required
-  if any(settings[name] is None for name in required):
+  lacking = [name for name in required if settings.get(name) is None]
+  if lacking:
     raise SettingsError(
       f'--task={settings["task"]} must be given with'
       f' {" and ".join(f"--{name}" for name in required)}, found no'
-      f' --{next(name for name in required if settings[name] is None)}.'
+      f' --{lacking[0]}.'
     )
   if not _agree(settings, method.required):
     found = {name: settings[name] for name in method.required}

@@ -87,7 +87,7 @@ def _encode_once(
       client='--client_column',
       label='--label_column',
       features='--feature_columns',
-      missing='--missing_values=',
+      missing='--missing_values={}',
       table=f"the file '{os.path.basename(options.data_file)}'",
     ),
   )

@@ -127,6 +127,7 @@ def test_what_is_no_client():
         TypeError,
         r'client 3 must be integers.*only classification.*float64 such as 1.7',
       ),
+      ({'client_id': 'ann'}, TypeError, "found 'ann': client.from_arrays and"),
       ({'train': (one, [np.nan])}, TypeError, 'found float64 such as nan'),
       (
         {'train': (one, ['cat'])},

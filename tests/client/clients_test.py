@@ -125,6 +125,11 @@ class TestFromDataFrame:
         ({'table': {'age': [1]}}, TypeError, 'pandas DataFrame, found dict'),
         ({'missing': 'keep'}, ValueError, "^missing must be one of 'refuse'"),
         ({'client': 'hopital'}, ValueError, 'Did you mean hospital'),
+        (
+          {'table': _table(hospital=1e30)},
+          ValueError,
+          r'number 1e\+30 in row 1',
+        ),
         ({'table': _table(day=days)}, ValueError, "'day' must .* found dates"),
         ({'table': _table(outcome=days)}, ValueError, 'dates or times; col'),
         ({'table': _table(hospital=mixed)}, ValueError, 'type int and str'),
@@ -133,7 +138,7 @@ class TestFromDataFrame:
         (
           {'table': _table(age=np.nan)},
           ValueError,
-          "30 in 'age' of 30 rows: missing=drop leaves .* missing=fill gives",
+          "30 in 'age' of 30 rows: missing='drop' leaves .* missing='fill' giv",
         ),
         ({'holdout_fraction': 1.0}, ValueError, r'holdout_fraction must be in'),
       ],

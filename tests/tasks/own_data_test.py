@@ -87,6 +87,10 @@ def _npy(values):
   return file.getvalue()
 
 
+def _deviation(column):
+  return column.std(ddof=0)
+
+
 _MANY = 100_000
 _NAN, _INF = float('nan'), float('inf')
 
@@ -272,7 +276,12 @@ _REFUSED = {
   'a picture called csv': (
     ('own.csv', b'\x89PNG\r\n\x1a\n\xff\xfe' * 30),
     {},
-    'separated by commas, .* found an unreadable file',
+    'separated by commas, .* found bytes that are no text in UTF-8',
+  ),
+  'a file of another encoding': (
+    ('own.csv', 'hospital,age,outcome\nK\xf6ln,3,ill\n'.encode('latin-1')),
+    {},
+    'found bytes that are no text in UTF-8',
   ),
   'a web page called csv': (
     ('own.csv', '<!doctype html>\n<a>\n<b>, c, d\n'),
@@ -485,6 +494,12 @@ class TestTable:
       [age, table['sex'] == 'f', table['sex'] == 'm', table['smoker']], axis=1
     )
     np.testing.assert_allclose(built.data.x, expected, rtol=1e-5, atol=1e-6)
+    mean, deviation = table['age'][training].agg(['mean', _deviation])
+    names = ('sex=f', 'sex=m', 'smoker')
+    assert built.features == (
+      ('age', pytest.approx(mean), pytest.approx(deviation)),
+      *((name, 0, 1) for name in names),
+    )
     np.testing.assert_array_equal(built.data.y, table['outcome'] == 'well')
 
   def test_whole_numbers_are_sorted_as_numbers(self, tmp_path):
@@ -515,6 +530,15 @@ class TestTable:
     dealt = np.sort(np.concatenate([s.train for s in built.splits]))
     np.testing.assert_array_equal(dealt, built.server.to_deal)
     assert built.client_names == ('Berlin', 'Bonn', 'Ulm', 'free rider 1')
+
+  def test_a_parquet_file_is_the_same_table(self, tmp_path):
+    pytest.importorskip('pyarrow')
+    table = _table(smoker=np.arange(_ROWS) % 2 == 0)
+    from_csv = tasks.build_task(**_task(tmp_path, table))
+    table.to_parquet(tmp_path / 'own.parquet')
+    built = tasks.build_task(**_task(tmp_path, tmp_path / 'own.parquet'))
+    np.testing.assert_array_equal(built.data.x, from_csv.data.x)
+    assert built.loader.checksum == from_csv.loader.checksum
 
   def test_rows_may_be_dealt_in_place_of_clients(self, tmp_path):
     table = _table().drop(columns='hospital')

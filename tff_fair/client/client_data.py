@@ -84,6 +84,11 @@ def build_client_data(
     ValueError: If the id is negative, `x` and `y` differ in length, `y` is not
       a vector or has a label outside int32, or an input is not finite.
   """
+  if isinstance(client_id, str):
+    raise TypeError(
+      f'client_id must be an integer, found {client_id!r}: client.from_arrays'
+      ' and client.from_dataframe number clients by their names.'
+    )
   client_id = checks.check_integer('client_id', client_id, 0, _LARGEST_INT32)
   return collections.OrderedDict(
     client_id=tf.data.Dataset.from_tensors(np.int32(client_id)),

@@ -36,7 +36,7 @@ class Clients:
   Attributes:
     client_names: The name of each client, in the order of ids.
     class_names: The name of each class, in the order of labels.
-    feature_names: The name of each feature of a table; else empty.
+    features: How each column of a table became an input; else empty.
     input_shape: Shape of the inputs of one example.
     notes: Sentences about the data that the user should read.
   """
@@ -48,7 +48,7 @@ class Clients:
     client_names: Sequence[str],
     class_names: Sequence[str],
     input_shape: Sequence[int],
-    feature_names: Sequence[str] = (),
+    features: Sequence[encoded_lib.Feature] = (),
     notes: Sequence[str] = (),
     holdout_fraction: float = 0.1,
     test_fraction: float = 0.2,
@@ -62,7 +62,7 @@ class Clients:
       client_names: The name of each client, all different.
       class_names: The name of each class.
       input_shape: Shape of the inputs of one example.
-      feature_names: The name of each feature.
+      features: How each feature of a table became an input.
       notes: Sentences about the data.
       holdout_fraction: Share of the examples outside the test part.
       test_fraction: Share of all examples.
@@ -75,7 +75,7 @@ class Clients:
     self._examples_fn = examples_fn
     self.client_names = tuple(client_names)
     self.class_names = tuple(class_names)
-    self.feature_names = tuple(feature_names)
+    self.features = tuple(features)
     self.input_shape = tuple(input_shape)
     self.notes = tuple(notes)
     self._ids = {name: i for i, name in enumerate(self.client_names)}
@@ -102,6 +102,11 @@ class Clients:
   def num_classes(self) -> int:
     """Number of classes."""
     return len(self.class_names)
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The name of each feature of a table; else empty."""
+    return tuple(feature.name for feature in self.features)
 
   def client_id(self, client: int | str) -> int:
     """Returns the id of a client.
@@ -304,12 +309,11 @@ def from_client_data(
     )
   known = [str(name) for name in client_data.client_ids]
   names = known if client_ids is None else [str(name) for name in client_ids]
-  for name in names:
-    if name not in set(known):
-      raise ValueError(
-        'client_ids must name clients of client_data, found'
-        f' {name!r}.{checks.did_you_mean(name, known)}'
-      )
+  for name in sorted({*names} - {*known}):
+    raise ValueError(
+      'client_ids must name clients of client_data, found'
+      f' {name!r}.{checks.did_you_mean(name, known)}'
+    )
   if not names:
     raise ValueError('client_data must have clients, found none.')
   spec = client_data.create_tf_dataset_for_client(names[0]).element_spec
@@ -361,7 +365,7 @@ def _of_arrays(found: encoded_lib.Encoded, **options: Any) -> Clients:
     lambda i: (x[positions[i]], y[positions[i]]),
     client_names=found.client_names,
     class_names=found.class_names,
-    feature_names=found.feature_names,
+    features=found.features(training),
     input_shape=x.shape[1:],
     notes=found.notes,
     **options,

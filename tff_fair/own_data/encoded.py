@@ -1,8 +1,26 @@
 """What tables and arrays become: inputs, labels, owners, and their names."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
+
+
+class Feature(NamedTuple):
+  """How a feature of a table becomes an input of the model.
+
+      input = (value - mean) / deviation,  0 if the deviation is 0
+
+  Attributes:
+    name: The column, or COLUMN=VALUE for one that is 1 where the column has the
+      value and 0 elsewhere.
+    mean: 0 for features that are not standardised.
+    deviation: 1 for these.
+  """
+
+  name: str
+  mean: float
+  deviation: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +64,25 @@ class Encoded:
       x[:, self.is_number] = standardise(_filled(numbers, training), training)
     return x
 
+  def features(self, training: np.ndarray) -> tuple[Feature, ...]:
+    """Returns how the features become inputs; empty if they have no names.
+
+    Args:
+      training: See `to_inputs`.
+    """
+    if self.is_number is None:
+      return ()
+    means = np.zeros(len(self.feature_names))
+    deviations = np.ones(len(self.feature_names))
+    numbers = _filled(self.x[:, self.is_number], training)
+    means[self.is_number], deviations[self.is_number] = _scaling(
+      numbers[training]
+    )
+    rows = zip(
+      self.feature_names, means.tolist(), deviations.tolist(), strict=True
+    )
+    return tuple(Feature(*row) for row in rows)
+
   def of_first_clients(self, count: int) -> 'Encoded':
     """Returns the examples of the first clients, in the order of their names.
 
@@ -78,12 +115,12 @@ def standardise(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:
   Returns:
     float32 [n, d].
   """
-  known = numbers[training]
+  means, deviations = _scaling(numbers[training])
   standardised = np.divide(
-    numbers - known.mean(axis=0),
-    known.std(axis=0),
+    numbers - means,
+    deviations,
     out=np.zeros_like(numbers),
-    where=np.ptp(known, axis=0) > 0,
+    where=deviations > 0,
   )
   return standardised.astype(np.float32)
 
@@ -98,6 +135,12 @@ def positions_by_owner(owners: np.ndarray, count: int) -> list[np.ndarray]:
   order = np.argsort(owners, kind='stable')
   sizes = np.bincount(owners, minlength=count)
   return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def _scaling(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """The means and deviations of columns, exactly 0 for a constant one."""
+  deviations = np.where(np.ptp(known, axis=0) > 0, known.std(axis=0), 0.0)
+  return known.mean(axis=0), deviations
 
 
 def _filled(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:

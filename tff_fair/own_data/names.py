@@ -161,7 +161,8 @@ def _enumerate(what, column, required, remedy):
     )
   if kind == 'number':
     numbers = column.to_numpy(np.float64)
-    odd = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)))
+    # Beyond 2^53 not every whole number is a float.
+    odd = ~((np.abs(numbers) <= 2**53) & (numbers == np.floor(numbers)))
     if odd.any():
       raise ValueError(
         f'{what} must hold {required}, found the number'

@@ -30,14 +30,14 @@ class Arguments:
     client: The argument `client`.
     label: The argument `label`.
     features: The argument `features`.
-    missing: The argument `missing`, with an equals sign.
+    missing: The argument `missing` with a value, for `str.format`.
     table: The table.
   """
 
   client: str = 'client'
   label: str = 'label'
   features: str = 'features'
-  missing: str = 'missing='
+  missing: str = "missing='{}'"
   table: str = 'the table'
 
 
@@ -79,7 +79,7 @@ def encode(
     raise TypeError(
       f'The table must be a pandas DataFrame, found {type(table).__name__}.'
     )
-  checks.check_choice(called.missing.rstrip('='), missing, MISSING)
+  checks.check_choice(called.missing.partition('=')[0], missing, MISSING)
   features = _check_columns(table, client, label, features, called)
   keys = [label] if client is None else [client, label]
   table = table[[*keys, *features]].reset_index(drop=True)
@@ -236,12 +236,12 @@ def _without_missing(table, keys, missing, called):
     return table, []
   found = [f'{count:,} in {name!r}' for name, count in counts.items()]
   text = ', '.join(found[:8]) + (', ...' if len(found) > 8 else '')
-  drop = f'{called.missing}drop leaves these rows out'
+  drop = f'{called.missing.format("drop")} leaves these rows out'
   if missing == 'refuse':
     raise ValueError(
       f'{_upper(called.table)} must have no missing values, found {text} of'
-      f' {len(table):,} rows: {drop}, and {called.missing}fill gives them a'
-      ' category, or a feature, of their own.'
+      f' {len(table):,} rows: {drop}, and {called.missing.format("fill")} gives'
+      ' them a category, or a feature, of their own.'
     )
   if missing == 'fill':
     for key in keys:
