@@ -7,7 +7,6 @@ is what a new user gets today, not the pinned versions of this project.
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -33,7 +32,12 @@ _PROJECT, _ENVIRONMENT, _PIP = _blocks(_SECTION, 'sh')
 # Modules of the user, first on the path, which must not be taken for ours.
 _OTHERS = ('tasks', 'launchers', 'tests')
 # Variables of this process's own environment.
-_UNWANTED = ('VIRTUAL_ENV', 'PYTHONPATH', 'UV_PROJECT_ENVIRONMENT')
+_UNWANTED = (
+  'PYTHONDONTWRITEBYTECODE',
+  'PYTHONPATH',
+  'UV_PROJECT_ENVIRONMENT',
+  'VIRTUAL_ENV',
+)
 _TRY = """
 import tff_fair
 from tensorboard.backend.event_processing import event_accumulator
@@ -98,15 +102,15 @@ def only_folder(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(only_folder):
+def folder(only_folder, tmp_path):
   """An empty folder.
 
   It has the same path in all tests, so that they share the bytecode of
   TensorFlow and the rest: compiling it takes as long as everything else.
   """
-  shutil.rmtree(only_folder)
+  yield only_folder
+  only_folder.rename(tmp_path / 'used')
   only_folder.mkdir()
-  return only_folder
 
 
 def _activated(folder):

@@ -112,7 +112,6 @@ sys.meta_path.insert(0, Finder())
 @pytest.mark.full
 def test_ctrl_c_while_importing_is_one_line(tmp_path):
   """Python reads sitecustomize.py first, which sends the signal."""
-  (tmp_path / 'sitecustomize.py').write_text(_SIGNAL_AT_IMPORT)
   rows = (
     ('train', 'tff_fair.launchers.options', signal.SIGINT),
     ('train', 'tensorflow', signal.SIGTERM),
@@ -129,23 +128,40 @@ def test_ctrl_c_while_importing_is_one_line(tmp_path):
   for name in ('train', 'reproduce', 'covariate_shift', 'benchmark'):
     flags.setdefault(name, []).append(f'--output_dir={tmp_path / name}')
   for launcher, module, number in rows:
-    done = subprocess.run(
-      [sys.executable, '-m', f'launchers.{launcher}', *flags.get(launcher, [])],
-      cwd=_ROOT,
-      env=os.environ
-      | {
-        'AT_IMPORT': module,
-        'SIGNAL': str(int(number)),
-        'PYTHONPATH': str(tmp_path),
-      },
-      capture_output=True,
-      text=True,
-      timeout=120,
-      check=False,
-    )
-    found = (launcher, module, done.stderr)
-    assert re.fullmatch(r'Error: interrupted.*\.\n', done.stderr), found
-    assert done.returncode == 1, found
+    start = ['-m', f'launchers.{launcher}', *flags.get(launcher, [])]
+    _check_interrupted(start, module, number, tmp_path)
+
+
+def _check_interrupted(start, module, number, tmp_path):
+  (tmp_path / 'sitecustomize.py').write_text(_SIGNAL_AT_IMPORT)
+  done = subprocess.run(
+    [sys.executable, *start],
+    cwd=_ROOT,
+    env=os.environ
+    | {
+      'AT_IMPORT': module,
+      'SIGNAL': str(int(number)),
+      'PYTHONPATH': f'{tmp_path}{os.pathsep}{_ROOT}',
+    },
+    capture_output=True,
+    text=True,
+    timeout=120,
+    check=False,
+  )
+  found = (start, module, done.stderr)
+  assert re.fullmatch(r'Error: interrupted.*\.\n', done.stderr), found
+  assert done.returncode == 1, found
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+  'module', ['tff_fair.launchers.command_names', 'absl.flags']
+)
+def test_ctrl_c_while_the_command_starts_is_one_line(module, tmp_path):
+  script = tmp_path / 'tff-fair'
+  # What pip writes for the entry point.
+  script.write_text('from tff_fair.launchers.__main__ import main\nmain()\n')
+  _check_interrupted([script, 'train'], module, signal.SIGINT, tmp_path)
 
 
 @pytest.mark.parametrize(
