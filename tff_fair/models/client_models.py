@@ -278,8 +278,7 @@ def _check_corefed_images(input_shape) -> None:
 
 
 def _standardised(x) -> tf.Tensor:
-  # Keras's Normalization holds its mean as an eager tensor, which the graph of
-  # a TFF computation cannot capture.
+  # Keras's Normalization would divide, and so round otherwise.
   means, deviations = np.array([_CIFAR10_MEANS, _CIFAR10_DEVIATIONS])
   return _layers.Rescaling(1 / deviations, offset=-means / deviations)(x)
 
