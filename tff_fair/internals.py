@@ -184,6 +184,13 @@ def random_slots(layers: Iterable[Any]) -> list[list[Slot]]:
   ]
 
 
+def draws_always(layer: Any) -> bool:
+  """Whether a functional model calls a random layer with `training=True`."""
+  return hasattr(layer, _RANDOM_GENERATOR) and any(
+    node.call_kwargs.get('training') is True for node in layer.inbound_nodes
+  )
+
+
 def constant_slots(layers: Iterable[Any]) -> list[tuple[Slot, Any]]:
   """The slots of eager tensors, which a graph in a graph cannot capture.
 

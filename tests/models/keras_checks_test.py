@@ -50,6 +50,17 @@ class _HiddenVariable(_layers.Layer):
     return x * self.hidden['kernel']
 
 
+class _WithCondition(_layers.Layer):
+  def call(self, x):
+    return x if tf.reduce_sum(x) > 0 else -x
+
+
+def _random_in_evaluation():
+  x = tf.keras.Input([4])
+  dropped = _layers.Dropout(0.5)(x, training=True)
+  return tf.keras.Model(x, _layers.Dense(3)(dropped))
+
+
 def _built_subclassed():
   model = _Subclassed()
   model(tf.ones([1, 4]))
@@ -124,6 +135,10 @@ def test_models():
       'without a batch size',
     ),
     (
+      _random_in_evaluation,
+      "found Dropout 'dropout.*', which draws random numbers in evaluation",
+    ),
+    (
       lambda: _hidden(_layers.Dense(3, kernel_regularizer='l2')),
       'whose regularizer would have no effect',
     ),
@@ -196,6 +211,10 @@ def test_calls():
       'found Sigmoid in',
     ),
     (lambda: added, 'adds by add_loss'),
+    (
+      lambda: _hidden(_WithCondition()),
+      'found a Python condition .*type _WithCondition',
+    ),
     (lambda: _hidden(_WithLoss()), 'adds by add_loss .*with_loss'),
     (
       lambda: _hidden(_layers.Lambda(lambda x: tf.nn.dropout(x, 0.5))),

@@ -49,7 +49,7 @@ def test_a_model_of_the_papers(name):
     np.testing.assert_allclose(outputs[key], expected[key], atol=1e-6)
   assert stateless.has_batch_norm == (name == 'cnn_femnist')
   assert bool(weights.non_trainable) == stateless.has_batch_norm
-  # As in a TFF computation: an eager tensor in a layer would be refused.
+  # As in a TFF computation.
   with tf.Graph().as_default():
     outputs, _ = stateless(
       weights, _inputs(stateless), training=True, seed=[1, 2]

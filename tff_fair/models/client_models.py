@@ -278,8 +278,7 @@ def _check_corefed_images(input_shape) -> None:
 
 
 def _standardised(x) -> tf.Tensor:
-  # Keras's Normalization holds its mean as an eager tensor, which the graph of
-  # a TFF computation cannot capture.
+  # Keras's Normalization would divide, and so round otherwise.
   means, deviations = np.array([_CIFAR10_MEANS, _CIFAR10_DEVIATIONS])
   # Lists, as Keras loads no saved model whose layers hold arrays.
   scale, offset = (1 / deviations).tolist(), (-means / deviations).tolist()

@@ -65,8 +65,8 @@ def checked_call(model: tf.keras.Model) -> Iterator[None]:
 
   Raises:
     ValueError: If the model adds a loss, draws random numbers other than by the
-      generators of its layers, or reads eager tensors or variables that are not
-      its own, which TFF's graphs cannot.
+      generators of its layers, reads eager tensors or variables that are not
+      its own, which TFF's graphs cannot, or makes Python decide by a tensor.
   """
   if tf.executing_eagerly():
     yield
@@ -74,7 +74,14 @@ def checked_call(model: tf.keras.Model) -> Iterator[None]:
   graph = tf.compat.v1.get_default_graph()
   num_operations = len(graph.get_operations())
   num_captures = len(internals.captures(graph))
-  yield
+  try:
+    yield
+  except tf.errors.OperatorNotAllowedInGraphError as error:
+    where = str(error).splitlines()[0].rstrip('.')
+    raise ValueError(
+      'A layer must decide about tensors by tf.cond or tf.where, found a Python'
+      f' condition ({where}).'
+    ) from None
   if model.losses:
     raise ValueError(
       'The loss of the method must be the only one, found one that the model'
@@ -170,6 +177,8 @@ def _refusal(layer) -> str | None:
     'float64',
   ):
     return f'which computes in {layer.compute_dtype} (dtype="float32")'
+  if internals.draws_always(layer):
+    return 'which draws random numbers in evaluation, too (training=True)'
   for name, value in vars(layer).items():
     # Keras's own training loop alone reads these.
     if name.endswith('_regularizer') and value:

@@ -26,6 +26,11 @@ from tff_fair.models import outputs as outputs_lib
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
+_BATCH_NORMS = (
+  tf.keras.layers.BatchNormalization,
+  tf.keras.layers.experimental.SyncBatchNormalization,
+)
+
 
 class StatelessModel:
   """A Keras model as a pure function `(weights, x) -> (outputs, statistics)`.
@@ -89,8 +94,7 @@ class StatelessModel:
     if 'embedding' in outputs:
       self.embedding_size = outputs['embedding'].shape[-1]
     self.has_batch_norm = any(
-      isinstance(layer, tf.keras.layers.BatchNormalization)
-      for layer in self._layers
+      isinstance(layer, _BATCH_NORMS) for layer in self._layers
     )
 
   def __call__(
