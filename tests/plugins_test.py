@@ -234,7 +234,7 @@ def test_what_tasks_and_models_must_not_be():
       (dict(data_set='rings'), error, 'must be a tasks.DataSet, found str'),
       (dict(data_set=_rings(name='adult')), error, "new, found 'adult'"),
       (dict(data_set=_rings(build='x')), error, 'build of .* be a function'),
-      (dict(data_set=_rings(model='hiden')), error, 'Did you mean hidden'),
+      (dict(data_set=_rings(model='hiden')), error, "found 'hiden'"),
       (dict(data_set=_rings(partition='x')), error, "partition .* found 'x'"),
       (dict(data_set=_rings(num_clients=None)), error, 'num_clients of the'),
       (dict(data_set=_rings(dirichlet_alpha=None)), error, 'dirichlet_alpha'),
