@@ -95,6 +95,13 @@ def test_flags_of_other_names_than_their_arguments_reach_the_builder():
     training.RunError, match='^--strength must be small, found 3.0.$'
   ):
     training.build_process(settings, task)
+  plugins.register_method(
+    _method(name='other', flags=[]), lambda model_fn, **arguments: 'process'
+  )
+  with pytest.raises(
+    training.RunError, match='^The builder of other must .* found str.$'
+  ):
+    training.build_process(_resolve('--algorithm=other'), task)
 
 
 def test_what_methods_must_not_be():

@@ -34,7 +34,7 @@ def _built(monkeypatch):
     def record(*arguments, **keywords):
       # Refuses what the builder itself would refuse.
       calls.append((name, signature.bind(*arguments, **keywords).arguments))
-      return mock.Mock(spec=tff.learning.templates.LearningProcess)
+      return mock.Mock(spec=algorithms.FairLearningProcess)
 
     monkeypatch.setattr(algorithms, f'build_{name}', record)
 
