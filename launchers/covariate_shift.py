@@ -99,7 +99,10 @@ def _arguments(flag_values: flags.FlagValues) -> list[str]:
     {n: flag_values[n].value for n in ('partition', 'shift_method')}
   ):
     given = [name for name in given if name != 'pca_dim']
-  return [flag_values[name].serialize() for name in given]
+  # A flag that is repeated comes in lines.
+  return [
+    line for name in given for line in flag_values[name].serialize().split('\n')
+  ]
 
 
 def _draws_by_weights(settings: Mapping[str, Any]) -> bool:
@@ -111,6 +114,7 @@ def _draws_by_weights(settings: Mapping[str, Any]) -> bool:
 
 def _measure(task, settings, pca_dim) -> list[dict[str, Any]]:
   from tff_fair.launchers.runs import client_names
+  from tff_fair.launchers.runs import flag_sentences
   from tff_fair.launchers.runs import training
   from tff_fair.tasks import shift_divergences
 
@@ -129,7 +133,7 @@ def _measure(task, settings, pca_dim) -> list[dict[str, Any]]:
       **options,
     )
   except ValueError as error:
-    raise training.RunError(str(error)) from error
+    raise training.RunError(flag_sentences.of_task(str(error))) from error
   if not task.client_names:
     return rows
   return [

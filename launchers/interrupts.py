@@ -4,9 +4,15 @@ An import takes seconds. An exception in the midst of one prints a long
 traceback, or comes out as another one, or is lost in the code of an extension.
 """
 
+import _thread
+import functools
 import os
 import signal
+import sys
+import threading
 
+# Seconds; destructors are short.
+_MOMENT = 0.02
 _SENTENCE = b'Error: interrupted.\n'
 
 
@@ -22,10 +28,11 @@ def end_at_once(*numbers: int) -> None:
 
 
 def raise_again() -> None:
-  """Makes these signals raise KeyboardInterrupt."""
+  """Makes these signals raise KeyboardInterrupt, also out of a destructor."""
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) == _end:
       signal.signal(number, signal.default_int_handler)
+      sys.unraisablehook = functools.partial(_raise_later, sys.unraisablehook)
 
 
 def ignore() -> None:
@@ -36,6 +43,16 @@ def ignore() -> None:
   """
   for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
+
+
+def _raise_later(previous_hook, lost):
+  """Raises what is lost in a destructor again, when that has ended."""
+  if lost.exc_type is not KeyboardInterrupt:
+    previous_hook(lost)
+    return
+  timer = threading.Timer(_MOMENT, _thread.interrupt_main)
+  timer.daemon = True
+  timer.start()
 
 
 def _end(number, frame):

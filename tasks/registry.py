@@ -71,7 +71,10 @@ def get_data_set(name: str) -> rules.DataSet:
   Raises:
     ValueError: If there is no such data set.
   """
-  checks.check_choice('The name of a task', name, TASK_NAMES)
+  if name not in TASK_NAMES:
+    raise ValueError(
+      checks.unknown_name('The name of a task', name, TASK_NAMES)
+    )
   return _DATA_SETS[name]
 
 

@@ -95,6 +95,13 @@ def test_flags_of_other_names_than_their_arguments_reach_the_builder():
     training.RunError, match='^--strength must be small, found 3.0.$'
   ):
     training.build_process(settings, task)
+  plugins.register_method(
+    _method(name='other', flags=[]), lambda model_fn, **arguments: 'process'
+  )
+  with pytest.raises(
+    training.RunError, match='^The builder of other must .* found str.$'
+  ):
+    training.build_process(_resolve('--algorithm=other'), task)
 
 
 def test_what_methods_must_not_be():
@@ -234,7 +241,7 @@ def test_what_tasks_and_models_must_not_be():
       (dict(data_set='rings'), error, 'must be a tasks.DataSet, found str'),
       (dict(data_set=_rings(name='adult')), error, "new, found 'adult'"),
       (dict(data_set=_rings(build='x')), error, 'build of .* be a function'),
-      (dict(data_set=_rings(model='hiden')), error, 'Did you mean hidden'),
+      (dict(data_set=_rings(model='hiden')), error, "found 'hiden'"),
       (dict(data_set=_rings(partition='x')), error, "partition .* found 'x'"),
       (dict(data_set=_rings(num_clients=None)), error, 'num_clients of the'),
       (dict(data_set=_rings(dirichlet_alpha=None)), error, 'dirichlet_alpha'),

@@ -197,10 +197,7 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
   """
   if value not in choices:
     known = ', '.join(repr(choice) for choice in choices)
-    raise ValueError(
-      f'{name} must be one of {known}, found {value!r}.'
-      f'{did_you_mean(value, choices) if isinstance(value, str) else ""}'
-    )
+    raise ValueError(f'{name} must be one of {known}, found {value!r}.')
   return value
 
 

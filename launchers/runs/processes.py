@@ -111,9 +111,10 @@ def build_process(
   arguments = builder_arguments(settings, task, statistics, contributions)
   build = builders.get(settings['algorithm'])
   process = build(task.model_fn, **arguments)
-  if not isinstance(process, tff.learning.templates.LearningProcess):
+  if not isinstance(process, algorithms.FairLearningProcess):
     raise TypeError(
-      f'The builder of {settings["algorithm"]} must return a learning process,'
+      f'The builder of {settings["algorithm"]} must return what'
+      ' `SharedArguments.compose` does, an algorithms.FairLearningProcess,'
       f' found {type(process).__name__}.'
     )
   return process

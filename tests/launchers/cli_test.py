@@ -21,6 +21,7 @@ _WITHOUT_TENSORFLOW = (
   'tff_fair.launchers.report',
   'tff_fair.launchers.reproduce',
   'tff_fair.launchers.train',
+  'tff_fair.launchers.options.builders',
   'tff_fair.launchers.pages.shift_report',
   'tff_fair.launchers.plots.all_plots',
   'tff_fair.launchers.plots.embedding_plots',
@@ -130,6 +131,30 @@ def test_ctrl_c_while_importing_is_one_line(tmp_path):
   for launcher, module, number in rows:
     start = ['-m', f'launchers.{launcher}', *flags.get(launcher, [])]
     _check_interrupted(start, module, number, tmp_path)
+
+
+def test_a_signal_after_the_end_has_no_effect():
+  done = _python(
+    '-c',
+    'import atexit, os, sys; from tff_fair.launchers import cli\n'
+    f'atexit.register(os.kill, os.getpid(), {int(signal.SIGINT)})\n'
+    'cli.run(lambda argv: print("ended"), lambda flag_values: None)',
+  )
+  assert (done.returncode, done.stdout, done.stderr) == (0, 'ended\n', '')
+
+
+def test_ctrl_c_in_a_destructor_is_not_lost():
+  done = _python(
+    '-c',
+    'import os, signal, time; from tff_fair.launchers import cli\n'
+    'class Dying:\n'
+    '  def __del__(self): os.kill(os.getpid(), signal.SIGINT); time.sleep(9)\n'
+    'def main(argv):\n'
+    '  cli.prepare_for_tensorflow()\n'
+    '  with cli.one_sentence_errors(): Dying(); time.sleep(9)\n'
+    'cli.run(main, lambda flag_values: None)',
+  )
+  assert done.stderr == f'Error: {cli.RESUMABLE}\n'
 
 
 def _check_interrupted(start, module, number, tmp_path):

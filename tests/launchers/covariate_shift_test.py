@@ -107,8 +107,8 @@ x | every argument must be a flag, found 'x'\.$
 --shift=0 | .*shift must be .*, found 0\.0\.$
 --shift=1e300 | --shift must be above 0 and at most 1000000\.0, found 1e\+300\.$
 --data_dir=/no/such | --data_dir=/no/such must be a folder that can be read, found: no such folder\.$
---pca_dim=65 | pca_dim must be in 1\.\.64, found 65\.$
---partition=equal --pca_dim=65 | pca_dim must be in 1\.\.64, found 65\.$
+--pca_dim=65 | --pca_dim must be in 1\.\.64, found 65\.$
+--plugins=a --plugins=b --partition=equal --pca_dim=65 | --pca_dim must be in 1\.\.64, found 65\.$
 --task=adult | .*covariate_shift
 """  # noqa: E501
 

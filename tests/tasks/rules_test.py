@@ -80,7 +80,7 @@ class TestTaskOptions:
         {'split': 'server', 'validation_fraction': 0.0},
         {'validation_fraction': 0.0},
       ),
-      ({'dirichlet_alpha': 0.0}, {'dirichlet_alpha': 0.0}),
+      ({'dirichlet_alpha': 0.1}, {'dirichlet_alpha': 0.1}),
       (
         {'seed': 7, 'num_clients': 3, 'model': 'cnn_femnist'},
         {'seed': 7, 'num_clients': 3, 'model': 'cnn_femnist'},
@@ -250,8 +250,13 @@ class TestRegistry:
         (
           {'name': 'minst'},
           ValueError,
-          r"^The name of a task must be one of 'adult', .*, found 'minst'\.$",
-        )
+          r"must be a known name, found 'minst'\. Did you mean mnist\?$",
+        ),
+        (
+          {'name': 'x'},
+          ValueError,
+          r"^The name of a task must be one of adult, .*, found 'x'\.$",
+        ),
       ],
     )
 

@@ -1,6 +1,7 @@
 """From the settings of a run to the call of a builder."""
 
 import inspect
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ def _built(monkeypatch):
     def record(*arguments, **keywords):
       # Refuses what the builder itself would refuse.
       calls.append((name, signature.bind(*arguments, **keywords).arguments))
+      return mock.Mock(spec=algorithms.FairLearningProcess)
 
     monkeypatch.setattr(algorithms, f'build_{name}', record)
 
