@@ -1,13 +1,13 @@
 """The command `tff-fair`, which starts one of the launchers."""
 
 import ast
-import difflib
 import importlib.util
 import pathlib
 import runpy
 import sys
 
 import tff_fair
+from tff_fair import checks
 from tff_fair.launchers import command_names
 
 _MODULES = ('train', 'reproduce', 'report', 'benchmark', 'covariate_shift')
@@ -35,8 +35,7 @@ def main() -> None:
 def _complaint(name: str) -> str:
   if not name:
     return 'a command is required, found none.'
-  similar = difflib.get_close_matches(name, _COMMANDS, n=1)
-  guess = f' Did you mean {similar[0]!r}?' if similar else ''
+  guess = checks.did_you_mean(name, _COMMANDS)
   return f'the command must be one of those below, found {name!r}.{guess}'
 
 

@@ -133,6 +133,8 @@ def _description(task, model, statistics) -> dict[str, Any]:
     'output': 'score of class 1' if is_single else 'logits',
     'classes': list(task.class_names) or list(range(task.num_classes)),
   }
+  if task.features:
+    description['features'] = [part._asdict() for part in task.features]
   if statistics is not None:
     description['inputs_of_clients'] = {
       # A client without examples has none, null in JSON.

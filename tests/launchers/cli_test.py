@@ -242,7 +242,7 @@ def test_the_command_lists_the_launchers(monkeypatch, capsys):
     (
       ['trian', '--rounds=1'],
       "the command must be one of those below, found 'trian'. Did you mean"
-      " 'train'?",
+      ' train?',
     ),
     (['zzz'], "the command must be one of those below, found 'zzz'."),
   ],

@@ -1,5 +1,8 @@
 """Runs on data of one's own: from the file to the results of a run."""
 
+import pathlib
+import runpy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ from tests.launchers import digits_run
 pytestmark = pytest.mark.full
 
 _ROWS = 120
+_EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/predict.py'
 
 
 @pytest.fixture(name='flags', scope='module')
@@ -37,6 +41,9 @@ def test_a_run_on_a_table_and_its_resumption(flags, tmp_path):
   printed = digits_run.main(tmp_path / 'run', **flags)
   assert 'fedaboost on own.csv: 3 clients, 2 rounds' in printed
   assert digits_run.read(tmp_path / 'run', 'clients.csv')['accuracy'].mean() > 0
+  predict = runpy.run_path(str(_EXAMPLE))['predict']
+  found = predict(tmp_path / 'run', flags['data_file'])
+  assert len(found) == _ROWS and set(found) <= {'ill', 'well'}
   digits_run.main(
     tmp_path / 'cluster', **flags, runtime='cluster', num_workers=1
   )

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import re
+import runpy
 import sys
 from unittest import mock
 
@@ -19,6 +20,7 @@ from tff_fair.launchers.options import train_flags
 from tff_fair.tasks import sources
 
 _ROWS = 40
+_EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/predict.py'
 
 
 def _table(**columns):
@@ -515,6 +517,19 @@ class TestTable:
     built = tasks.build_task(**_task(tmp_path, table, **options))
     np.testing.assert_allclose(built.data.x[3, :2], [0, 1], atol=1e-6)
     assert not np.delete(built.data.x[:, 1], 3).any()
+
+  def test_the_example_encodes_new_rows_likewise(self, tmp_path):
+    table = _with('age', 3, None).astype({'age': float})
+    rows = np.arange(_ROWS)
+    table = table.assign(
+      sex=table['sex'].where(rows != 5), smoker=rows % 2 == 0, one=1
+    )
+    built = tasks.build_task(**_task(tmp_path, table, missing_values='fill'))
+    encode = runpy.run_path(str(_EXAMPLE))['encode']
+    features = [feature._asdict() for feature in built.features]
+    np.testing.assert_allclose(
+      encode(table, features), built.data.x, rtol=1e-5, atol=1e-6
+    )
 
   def test_the_first_clients_alone(self, tmp_path):
     built = tasks.build_task(**_task(tmp_path, _table(), num_clients=2))
