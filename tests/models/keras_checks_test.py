@@ -67,6 +67,11 @@ def _built_subclassed():
   return model
 
 
+def _of_any_length():
+  inputs = tf.keras.Input([None, 4])
+  return _model(_layers.GRU(3), _layers.Dense(3), inputs=inputs)
+
+
 def _two():
   a, b = tf.keras.Input([2]), tf.keras.Input([2])
   joined = _layers.Dense(3)(_layers.Concatenate()([a, b]))
@@ -104,6 +109,10 @@ def test_models():
       'found an input of type Ragged',
     ),
     (lambda: _model(_layers.Dense(3), inputs=batch), 'without a batch size'),
+    (
+      _of_any_length,
+      r'of shape \(None, None, 4\) .*pad examples of different sizes',
+    ),
     (_unnamed, r"found outputs named \['output'\]"),
     (_two_outputs, 'found 2 outputs'),
     (lambda: _model(_layers.Reshape([2, 2])), 'found output <KerasTensor'),

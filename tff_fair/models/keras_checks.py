@@ -130,10 +130,12 @@ def _check_input(model) -> None:
       f'{_REQUIREMENT}, found an input of type {spec} (turn it into numbers'
       ' before, in the data).'
     )
-  if tensor.shape[0] is not None:
+  batch, *sizes = tensor.shape
+  if batch is not None or None in sizes:
     raise TypeError(
-      f'{_REQUIREMENT}, found an input of shape {tensor.shape} (without a'
-      ' batch size: tf.keras.Input(shape)).'
+      f'{_REQUIREMENT}, found an input of shape {tensor.shape} (give the shape'
+      ' of one example to tf.keras.Input, without a batch size; pad examples of'
+      ' different sizes).'
     )
 
 
