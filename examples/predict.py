@@ -25,8 +25,12 @@ def predict(run: pathlib.Path, path: pathlib.Path) -> list[str]:
     x = encode(pd.read_csv(path), description['features'])
   else:
     x = np.load(path)
-  logits = model.predict(x, verbose=0)
-  return [description['classes'][i] for i in logits.argmax(axis=1)]
+  scores = model.predict(x, verbose=0)
+  if 'threshold' in description:  # The only score is that of class 1 of two.
+    found = (scores[:, 0] > description['threshold']).astype(int)
+  else:
+    found = scores.argmax(axis=1)
+  return [description['classes'][i] for i in found]
 
 
 def encode(table: pd.DataFrame, features: list[dict]) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_fair import algorithms
+from tff_fair import internals
 from tff_fair import tasks
 from tff_fair.launchers.runs import run_files
 
@@ -126,11 +127,10 @@ def _file(model) -> bytes:
 
 def _description(task, model, statistics) -> dict[str, Any]:
   """What goes into the models, and what comes out."""
-  is_single = model.output_shape[-1] == 1  # Of a model for two classes.
   description = {
     'task': task.name,
     'input_shape': model.input_shape,
-    'output': 'score of class 1' if is_single else 'logits',
+    **_description_of_output(model),
     'classes': list(task.class_names) or list(range(task.num_classes)),
   }
   if task.features:
@@ -142,6 +142,16 @@ def _description(task, model, statistics) -> dict[str, Any]:
       for name, values in statistics.items()
     }
   return description
+
+
+def _description_of_output(model) -> dict[str, Any]:
+  """What the output is; of a model with one, where class 1 begins."""
+  if model.output_shape[-1] > 1:
+    return {'output': 'logits'}
+  output = model(tf.zeros([1, *model.input_shape[1:]]))
+  if internals.noted_logits(output) is None:
+    return {'output': 'logit of class 1', 'threshold': 0.0}
+  return {'output': 'probability of class 1', 'threshold': 0.5}
 
 
 def _sentences(output_dir, models, others) -> list[str]:
