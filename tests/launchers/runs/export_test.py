@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import pathlib
+import runpy
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from tff_fair.tasks import splits
 
 pytestmark = pytest.mark.full
 
+_EXAMPLE = pathlib.Path(__file__).parents[3] / 'examples/predict.py'
 _NOTHING = np.empty(0, np.int64)
 _TASK = tasks.Task(
   name='tiny',
@@ -66,6 +69,32 @@ def test_the_description(tmp_path):
     'classes': ['a', 'b "c"', 'é'],
     'inputs_of_clients': {'mean': [[0.5], [None]], 'std': [[2], [None]]},
   }
+
+
+@pytest.mark.parametrize(
+  ('activation', 'output', 'threshold'),
+  [
+    (None, 'logit of class 1', 0.0),
+    ('sigmoid', 'probability of class 1', 0.5),
+  ],
+)
+def test_a_single_output_says_where_class_1_begins(
+  activation, output, threshold, tmp_path
+):
+  def model_fn():
+    return tf.keras.Sequential(
+      [tf.keras.Input([4]), tf.keras.layers.Dense(1, activation)]
+    )
+
+  process = _Process(model_fn)
+  task = dataclasses.replace(_TASK, num_classes=2, class_names=('no', 'yes'))
+  export.write(process, process.trained, task, tmp_path, clients=False)
+  found = json.loads((tmp_path / 'model.json').read_text())
+  assert (found['output'], found['threshold']) == (output, threshold)
+  x = np.float32([[5, 5, 5, 5], [-5, -5, -5, -5]])
+  np.save(tmp_path / 'x.npy', x * np.sign(process.trained.trainable[0].sum()))
+  predict = runpy.run_path(str(_EXAMPLE))['predict']
+  assert predict(tmp_path, tmp_path / 'x.npy') == ['yes', 'no']
 
 
 def test_an_untrained_global_model_is_left_out(tmp_path):
