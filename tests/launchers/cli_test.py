@@ -174,6 +174,9 @@ def test_ctrl_c_in_a_destructor_is_not_lost():
 def test_help_shows_the_flags_of_other_modules():
   shown = _python('-m', 'launchers.train', '--help').stdout
   assert '--[no]boosting' in shown and '--boost_rate' in shown
+  shown = _python('-m', 'launchers.train', '--help=q_fed_avg').stdout
+  assert shown.startswith('--algorithm=q_fed_avg: q-FedAvg, clients with high')
+  assert '--q (q): Exponent' in shown and len(shown.splitlines()) < 5
 
 
 def test_a_mistake_is_one_line_and_exit_code_1(tmp_path):
