@@ -21,7 +21,10 @@ class _HelpFlag(app.HelpFlag):
     self.allow_override = True
 
   def parse(self, arg: str | bool) -> None:
-    """Prints the text and exits."""
+    """Prints the text, or that of one method, and exits."""
+    if arg in methods.METHODS:
+      print('\n'.join(_of_one(methods.METHODS[arg])))
+      sys.exit(1)
     if self._parse(arg):
       print(sys.modules['__main__'].__doc__)
       print(help_text())
@@ -36,17 +39,22 @@ def define_help() -> None:
 
 def help_text() -> str:
   """All flags with their defaults and limits, grouped."""
-  lines = []
+  lines = ['--help=METHOD shows the flags of one method alone.', '']
   for title, group in run_flags.GROUPS.items():
     lines += [f'{title}:', *_describe(group), '']
   for method in methods.METHODS.values():
-    title = f'--algorithm={method.name}: {method.title}, {method.summary}.'
-    lines += [*_wrap(title, 0), *_describe(_of_method(method))]
-    ignored = [f'--{n}' for n, others in method.ignores.items() if not others]
-    if ignored:
-      lines += _wrap(f'Without effect: {", ".join(ignored)}.', 2)
-    lines.append('')
+    lines += [*_of_one(method), '']
   return '\n'.join(lines)
+
+
+def _of_one(method: entry.Method) -> list[str]:
+  """The lines about a method."""
+  title = f'--algorithm={method.name}: {method.title}, {method.summary}.'
+  lines = [*_wrap(title, 0), *_describe(_of_method(method))]
+  ignored = [f'--{n}' for n, others in method.ignores.items() if not others]
+  if ignored:
+    lines += _wrap(f'Without effect: {", ".join(ignored)}.', 2)
+  return lines
 
 
 def _of_method(method: entry.Method) -> Iterator[flag_types.Flag]:

@@ -205,6 +205,12 @@ def test_help_shows_flags_of_other_modules_and_how_it_was_started(
   assert f'\n  {command} --preset=fedaboost_digits\n' in shown
 
 
+def test_help_of_a_method_shows_its_flags_alone():
+  shown = _python('-m', 'launchers.train', '--help=q_fed_avg').stdout
+  assert shown.startswith('--algorithm=q_fed_avg: q-FedAvg, clients with high')
+  assert '--q (q): Exponent' in shown and len(shown.splitlines()) < 5
+
+
 @pytest.mark.parametrize(
   'start',
   [['launchers.covariate_shift'], ['tff_fair.launchers', 'covariate-shift']],

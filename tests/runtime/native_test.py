@@ -6,8 +6,12 @@ import signal
 import subprocess
 import sys
 
+import grpc
+import portpicker
 import psutil
 import pytest
+from tensorflow_federated.proto.v0 import executor_pb2
+from tensorflow_federated.proto.v0 import executor_pb2_grpc
 
 from tff_fair import runtime
 from tff_fair.runtime import native
@@ -106,3 +110,15 @@ def test_a_worker_that_does_not_start_is_an_error_of_the_runtime(monkeypatch):
   )
   with pytest.raises(runtime.WorkerError, match='must listen .* /bin/false'):
     native._Worker().stub()
+
+
+def test_values_are_given_back_to_a_worker_that_is_gone():
+  """As weak references do when Python ends, after the worker."""
+  address = f'localhost:{portpicker.pick_unused_port()}'
+  channel = grpc.intercept_channel(
+    grpc.insecure_channel(address), native._NamedErrors(address)
+  )
+  stub = executor_pb2_grpc.ExecutorGroupStub(channel)
+  stub.Dispose(executor_pb2.DisposeRequest())
+  with pytest.raises(runtime.WorkerError, match='found that it is gone'):
+    stub.Compute(executor_pb2.ComputeRequest())

@@ -133,6 +133,14 @@ def _connect(address) -> tff.framework.RemoteExecutorGrpcStub:
   return stub
 
 
+class _GivenBack:
+  """The answer of a worker that is gone: it holds no values."""
+
+  def result(self):
+    """The response, in which nobody is interested."""
+    return None
+
+
 class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
   """Adds to gRPC's errors which worker is gone."""
 
@@ -143,6 +151,9 @@ class _NamedErrors(grpc.UnaryUnaryClientInterceptor):
     """Sends the request; see `grpc.UnaryUnaryClientInterceptor`."""
     call = continuation(client_call_details, request)
     if call.code() == grpc.StatusCode.UNAVAILABLE:
+      # Values are given back at any time, also when Python ends.
+      if 'Dispose' in str(client_call_details.method):
+        return _GivenBack()
       raise worker_error.WorkerError(
         f'The worker at {self._address} must run until the computation ends,'
         f' found that it is gone ({call.details()}).'
