@@ -1,12 +1,15 @@
 """`--help` of `launchers.train`: the flags in groups, those of methods last."""
 
 from collections.abc import Iterable, Iterator
+import signal
 import sys
 import textwrap
+from typing import NoReturn
 
 from absl import app
 from absl import flags
 
+from tff_fair import checks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
@@ -23,18 +26,28 @@ class _HelpFlag(app.HelpFlag):
   def parse(self, arg: str | bool) -> None:
     """Prints the text, or that of one method, and exits."""
     if arg in methods.METHODS:
-      print('\n'.join(_of_one(methods.METHODS[arg])))
-      sys.exit(1)
-    if self._parse(arg):
-      print(sys.modules['__main__'].__doc__)
-      print(help_text())
-      sys.exit(1)  # As absl.
+      _show('\n'.join(_of_one(methods.METHODS[arg])))
+    try:
+      wanted = self._parse(arg)
+    except flags.IllegalFlagValueError:
+      raise flags.Error(
+        checks.unknown_name('--help', arg, methods.METHODS)
+      ) from None
+    if wanted:
+      _show(f'{sys.modules["__main__"].__doc__}\n{help_text()}')
 
 
 def define_help() -> None:
   """Defines `--help` and absl's other flags that print help."""
   app.define_help_flags()
   flags.DEFINE_flag(_HelpFlag())
+
+
+def _show(text: str) -> NoReturn:
+  # A pager that has been left, or `head`, is no error.
+  signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+  print(text)
+  sys.exit(1)  # As absl.
 
 
 def help_text() -> str:
