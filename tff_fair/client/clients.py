@@ -53,7 +53,7 @@ class Clients:
     holdout_fraction: float = 0.1,
     test_fraction: float = 0.2,
     seed: int = 0,
-  ):
+  ) -> None:
     """Initializes the clients; see `from_dataframe` and its kin.
 
     Args:
@@ -155,7 +155,7 @@ class Clients:
     return np.asarray(x, np.float32), np.asarray(y, np.int32)
 
   def tests(self) -> list[_Examples]:
-    """Returns the test examples of all clients, as `metrics.Evaluator` does."""
+    """Returns the test examples of all clients, for `metrics.Evaluator`."""
     return [self.test(i) for i in range(self.num_clients)]
 
   def source(self, *, seed: int = 0) -> data_source.ClientDataSource:
