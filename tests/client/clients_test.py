@@ -125,6 +125,7 @@ class TestFromDataFrame:
         ({'table': {'age': [1]}}, TypeError, 'pandas DataFrame, found dict'),
         ({'missing': 'keep'}, ValueError, "^missing must be one of 'refuse'"),
         ({'client': 'hopital'}, ValueError, 'Did you mean hospital'),
+        ({'client': None}, ValueError, 'say which client .* found None'),
         (
           {'table': _table(hospital=1e30)},
           ValueError,

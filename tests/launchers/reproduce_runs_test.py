@@ -149,7 +149,7 @@ class TestTable:
     # The last run: the state of the runs before it must not matter.
     row = _row(output_dir, cell='digits', method='cffl', metric='cf')
     command = row['commands'].split(' && ')[-1]
-    text = command.split('launchers.train ')[1].split('; done')[0]
+    text = command.split('tff-fair train ')[1].split('; done')[0]
     *arguments, last = text.replace('$seed', '1').split()
     reproduced = pathlib.Path(last.removeprefix('--output_dir='))
     assert reproduced == _run(output_dir, 'cffl', 1)

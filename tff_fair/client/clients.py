@@ -79,7 +79,7 @@ class Clients:
     self.input_shape = tuple(input_shape)
     self.notes = tuple(notes)
     self._ids = {name: i for i, name in enumerate(self.client_names)}
-    self._split_options = {
+    self._split_options: dict[str, Any] = {
       'holdout_fraction': checks.check_fraction(
         'holdout_fraction', holdout_fraction
       ),
@@ -353,6 +353,11 @@ def from_client_data(
 
 
 def _of_arrays(found: encoded_lib.Encoded, **options: Any) -> Clients:
+  if found.owners is None:
+    raise ValueError(
+      'The data must say which client an example belongs to, found None for'
+      ' the clients.'
+    )
   positions = encoded_lib.positions_by_owner(
     found.owners, len(found.client_names)
   )

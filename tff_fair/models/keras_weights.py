@@ -4,12 +4,14 @@ All but the statistics of preprocessing layers, such as an adapted
 `Normalization`: these are computed before the training, and stay as they are.
 """
 
+from typing import TypeAlias
+
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import internals
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 _Preprocessing = tf.keras.layers.experimental.preprocessing.PreprocessingLayer
 
