@@ -3,6 +3,7 @@
 import dataclasses
 
 from tff_fair import checks
+from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
 from tff_fair.tasks import rules
@@ -139,7 +140,7 @@ class TaskOptions:
       checks.check_integer('max_events', self.max_events, 1)
     if self.missing_values is not None:
       checks.check_choice(
-        'missing_values', self.missing_values, rules.MISSING_VALUES
+        'missing_values', self.missing_values, encoded.MISSING_VALUES
       )
     checks.check_count('free_riders', self.free_riders, 0, _MAX_FREE_RIDERS)
     checks.check_integer('seed', self.seed, 0)

@@ -28,8 +28,6 @@ POOL_PARTITIONS = (
 # The partition of own data that say which client an example belongs to.
 OWN_PARTITION = 'client'
 SPLIT_NAMES = ('client', 'server')
-# What is done with missing values of own data.
-MISSING_VALUES = ('refuse', 'drop', 'fill')
 # Kinds of inputs.
 INPUTS = ('images', 'numbers', 'records')
 # Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins

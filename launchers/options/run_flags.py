@@ -7,9 +7,9 @@ from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
 from tff_fair.launchers.options.methods import entry
+from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
-from tff_fair.tasks import rules
 
 # Runtimes are listed here, too, so that --help need not import TensorFlow.
 RUNTIMES = ('device', 'native', 'cluster')
@@ -195,7 +195,7 @@ DATA = (
     'Task table: rows with missing values end the program (refuse, the'
     ' default) or are left out (drop), or what is missing becomes a category,'
     ' or the mean and a feature, of its column (fill).',
-    choices=rules.MISSING_VALUES,
+    choices=encoded.MISSING_VALUES,
   ),
   flag_types.Integer(
     'num_clients',

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+# What is done with missing values.
+MISSING_VALUES = ('refuse', 'drop', 'fill')
+
 
 class Feature(NamedTuple):
   """How a feature of a table becomes an input of the model.

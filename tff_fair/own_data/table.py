@@ -11,8 +11,6 @@ from tff_fair import checks
 from tff_fair.own_data import encoded
 from tff_fair.own_data import names
 
-MISSING = ('refuse', 'drop', 'fill')
-
 # One feature each; a column with more is most often a name or an id.
 _MAX_CATEGORIES = 100
 # Below it, numbers that are all different are no sign of an id.
@@ -79,7 +77,9 @@ def encode(
     raise TypeError(
       f'The table must be a pandas DataFrame, found {type(table).__name__}.'
     )
-  checks.check_choice(called.missing.partition('=')[0], missing, MISSING)
+  checks.check_choice(
+    called.missing.partition('=')[0], missing, encoded.MISSING_VALUES
+  )
   features = _check_columns(table, client, label, features, called)
   keys = [label] if client is None else [client, label]
   table = table[[*keys, *features]].reset_index(drop=True)
