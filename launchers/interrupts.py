@@ -4,7 +4,6 @@ An import takes seconds. An exception in the midst of one prints a long
 traceback, or comes out as another one, or is lost in the code of an extension.
 """
 
-import _thread
 import functools
 import os
 import signal
@@ -50,7 +49,9 @@ def _raise_later(previous_hook, lost):
   if lost.exc_type is not KeyboardInterrupt:
     previous_hook(lost)
     return
-  timer = threading.Timer(_MOMENT, _thread.interrupt_main)
+  # A signal, which also ends a wait of the main thread.
+  main = threading.main_thread().ident
+  timer = threading.Timer(_MOMENT, signal.pthread_kill, [main, signal.SIGINT])
   timer.daemon = True
   timer.start()
 
