@@ -1,6 +1,10 @@
-"""Builds tasks of the user's own data, once these are arrays with names."""
+"""Tasks of the user's own data, which `--data_file` names."""
 
+from collections.abc import Callable, Sequence
 import dataclasses
+import functools
+import os
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +13,58 @@ from tff_fair.own_data import encoded
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import pooled
 from tff_fair.tasks import rules
+from tff_fair.tasks import sources
 from tff_fair.tasks import task
+
+
+def data_set(
+  name: str,
+  encode: Callable[[options_lib.TaskOptions], encoded.Encoded],
+  *,
+  endings: Sequence[str],
+  options: Sequence[str],
+  **facts: Any,
+) -> rules.DataSet:
+  """Returns the facts about a task of the user's own data.
+
+  Clients are in the order of their names; `num_clients` takes the first ones.
+
+  Args:
+    name: Name of the task.
+    encode: From the options on which the examples depend, with the absolute
+      path of the file, to the examples. Raises a ValueError if they are not fit
+      for classification, a DataDamagedError if the file is none of its kind.
+    endings: The legal ends of the file's name.
+    options: Options that other data sets do not have, among them 'data_file'.
+    **facts: Other attributes of the `DataSet`.
+  """
+
+  # A launcher checks the data before it imports TensorFlow, and then builds the
+  # task of them.
+  @functools.lru_cache(maxsize=1)
+  def encode_once(relevant, *version):
+    del version  # Only for the cache.
+    return encode(relevant)
+
+  def read(chosen):
+    path = sources.check_file(chosen.data_file, endings)
+    values = {option: getattr(chosen, option) for option in options}
+    relevant = options_lib.TaskOptions(
+      **{**values, 'data_file': path, 'partition': chosen.partition}
+    )
+    found = os.stat(path)
+    return encode_once(relevant, found.st_mtime_ns, found.st_size)
+
+  return rules.DataSet(
+    name=name,
+    build=lambda chosen: build(name, read(chosen), chosen),
+    check_data=lambda chosen: check(read(chosen), chosen),
+    partition=rules.OWN_PARTITION,
+    dirichlet_alpha=0.5,
+    model='mlp_fedaboost',
+    options=tuple(options),
+    **facts,
+  )
 
 
 def check(data: encoded.Encoded, options: options_lib.TaskOptions) -> None:
@@ -42,14 +97,14 @@ def check(data: encoded.Encoded, options: options_lib.TaskOptions) -> None:
 
 
 def build(
-  data_set: rules.DataSet,
+  name: str,
   data: encoded.Encoded,
   options: options_lib.TaskOptions,
 ) -> task.Task:
   """Returns a task of the user's own data.
 
   Args:
-    data_set: The facts about the task.
+    name: Name of the task.
     data: The data.
     options: Options with the defaults filled in.
 
@@ -66,18 +121,16 @@ def build(
   if x.ndim == 3:  # Images without a channel axis.
     x = x[..., np.newaxis]
   built = pooled.build(
-    data_set.name,
+    name,
     data=task.Examples(x, data.y),
     num_classes=len(data.class_names),
     options=options,
     owners=data.owners,
   )
   if data.is_number is not None:
-    training = built.training_positions()
+    x, features = data.to_inputs(built.training_positions())
     built = dataclasses.replace(
-      built,
-      data=task.Examples(data.to_inputs(training), data.y),
-      features=data.features(training),
+      built, data=task.Examples(x, data.y), features=features
     )
   return dataclasses.replace(
     built,

@@ -7,8 +7,6 @@ import pandas as pd
 
 from tff_fair.tasks import sources
 
-ENDINGS = ('.csv', '.csv.gz', '.parquet')
-
 _SEPARATORS = (';', '\t', '|')
 # What stands for a missing value besides what pandas takes for one.
 _MISSING = ['?']

@@ -363,14 +363,14 @@ def _of_arrays(found: encoded_lib.Encoded, **options: Any) -> Clients:
   )
   parts = splits.split_clients(positions, **options)
   training = np.concatenate([p for s in parts for p in (s.train, s.holdout)])
-  x, y = found.to_inputs(training), found.y
+  x, features = found.to_inputs(training)
   for note in found.notes:
     warnings.warn(note, stacklevel=3)
   return Clients(
-    lambda i: (x[positions[i]], y[positions[i]]),
+    lambda i: (x[positions[i]], found.y[positions[i]]),
     client_names=found.client_names,
     class_names=found.class_names,
-    features=found.features(training),
+    features=features,
     input_shape=x.shape[1:],
     notes=found.notes,
     **options,

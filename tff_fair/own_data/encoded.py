@@ -52,39 +52,34 @@ class Encoded:
   is_number: np.ndarray | None = None
   notes: tuple[str, ...] = ()
 
-  def to_inputs(self, training: np.ndarray) -> np.ndarray:
-    """Returns the inputs of a model, float32 [n, ...].
+  def to_inputs(
+    self, training: np.ndarray
+  ) -> tuple[np.ndarray, tuple[Feature, ...]]:
+    """Returns the inputs of a model, and how features became inputs.
 
     Numbers of a table are standardised, and a missing one becomes the mean.
 
     Args:
       training: int64 [m], positions of the examples outside test sets, whose
         mean and deviation are used.
+
+    Returns:
+      float32 [n, ...], and a `Feature` for each of the d features of a table;
+      none for other data.
     """
     x = self.x.astype(np.float32)
-    if self.is_number is not None and self.is_number.any():
-      numbers = self.x[:, self.is_number]
-      x[:, self.is_number] = standardise(_filled(numbers, training), training)
-    return x
-
-  def features(self, training: np.ndarray) -> tuple[Feature, ...]:
-    """Returns how the features become inputs; empty if they have no names.
-
-    Args:
-      training: See `to_inputs`.
-    """
     if self.is_number is None:
-      return ()
+      return x, ()
     means = np.zeros(len(self.feature_names))
     deviations = np.ones(len(self.feature_names))
     numbers = _filled(self.x[:, self.is_number], training)
-    means[self.is_number], deviations[self.is_number] = _scaling(
-      numbers[training]
-    )
+    scaling = _scaling(numbers[training])
+    x[:, self.is_number] = _scaled(numbers, *scaling)
+    means[self.is_number], deviations[self.is_number] = scaling
     rows = zip(
       self.feature_names, means.tolist(), deviations.tolist(), strict=True
     )
-    return tuple(Feature(*row) for row in rows)
+    return x, tuple(Feature(*row) for row in rows)
 
   def of_first_clients(self, count: int) -> 'Encoded':
     """Returns the examples of the first clients, in the order of their names.
@@ -118,14 +113,7 @@ def standardise(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:
   Returns:
     float32 [n, d].
   """
-  means, deviations = _scaling(numbers[training])
-  standardised = np.divide(
-    numbers - means,
-    deviations,
-    out=np.zeros_like(numbers),
-    where=deviations > 0,
-  )
-  return standardised.astype(np.float32)
+  return _scaled(numbers, *_scaling(numbers[training]))
 
 
 def positions_by_owner(owners: np.ndarray, count: int) -> list[np.ndarray]:
@@ -144,6 +132,18 @@ def _scaling(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   """The means and deviations of columns, exactly 0 for a constant one."""
   deviations = np.where(np.ptp(known, axis=0) > 0, known.std(axis=0), 0.0)
   return known.mean(axis=0), deviations
+
+
+def _scaled(
+  numbers: np.ndarray, means: np.ndarray, deviations: np.ndarray
+) -> np.ndarray:
+  scaled = np.divide(
+    numbers - means,
+    deviations,
+    out=np.zeros_like(numbers),
+    where=deviations > 0,
+  )
+  return scaled.astype(np.float32)
 
 
 def _filled(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:
