@@ -142,7 +142,10 @@ class Clients:
     return client_data_lib.build_client_data(client_id, *parts[:2])
 
   def all(self) -> list[collections.OrderedDict]:
-    """Returns the data of all clients, an argument of `process.next`."""
+    """Returns the data of all clients, an argument of `process.next`.
+
+    They are built anew at each call: for many rounds, keep the list.
+    """
     return [self.data(i) for i in range(self.num_clients)]
 
   def test(self, client: int | str) -> _Examples:
