@@ -91,12 +91,10 @@ def _options(method: entry.Method, defaults: Mapping[str, str]) -> str:
 
 
 def _option(method: entry.Method, name: str, default: str) -> tuple[str, ...]:
-  own = [flag.name for flag in method.flags]
   flags = [
     flag
-    for flag in run_flags.of_method(method).values()
-    if name == (flag.argument or (flag.name in own and flag.name))
-    and method.ignores.get(flag.name) != {}
+    for flag in builders.flags_of(method, name)
+    if method.ignores.get(flag.name) != {}
   ]
   described = [
     argument
