@@ -141,10 +141,10 @@ class StatelessModel:
     """A generator for each layer that may draw."""
     generators = []
     for i, ((layer, _),) in enumerate(self._random):
-      if not training and isinstance(layer, tf.keras.layers.RandomCrop):
-        # Its graph contains a draw that is not used.
-        seed = tf.zeros([2], tf.int32)
-      generators.append(internals.StatelessGenerator(seed, i))
+      # In evaluation, its graph contains a draw that is not used.
+      crops = isinstance(layer, tf.keras.layers.RandomCrop) and not training
+      own_seed = tf.zeros([2], tf.int32) if crops else seed
+      generators.append(internals.StatelessGenerator(own_seed, i))
     return generators
 
   def to_keras(self, weights: ModelWeights) -> tf.keras.Model:
