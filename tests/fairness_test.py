@@ -122,7 +122,15 @@ def test_interval_by_hand():
 
 def test_client_statistics():
   assert fairness.client_statistics([0.2, _NAN, 0.6, 1.0]) == pytest.approx(
-    {'mean': 0.6, 'median': 0.6, 'max': 1.0, 'variance': 0.32 / 3}
+    {
+      'mean': 0.6,
+      'median': 0.6,
+      'min': 0.2,
+      'worst10': 0.2,
+      'max': 1.0,
+      'variance': 0.32 / 3,
+      'jain': 1.8**2 / (3 * 1.4),
+    }
   )
   assert all(map(math.isnan, fairness.client_statistics([]).values()))
 

@@ -19,6 +19,8 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
 # Declared for another reason than an import of ours.
 _NOT_IMPORTED = {
+  'ipykernel': 'runs notebooks',
+  'nbclient': 'runs notebooks',
   'mypy': 'a command',
   'pytest-xdist': 'a plugin of pytest',
   'ruff': 'a command',
@@ -53,9 +55,12 @@ def _extra(name):
   return _pyproject()['project']['optional-dependencies'][name]
 
 
-def _development():
-  (group,) = _pyproject()['dependency-groups'].values()
-  return group
+def _group(name):
+  return _pyproject()['dependency-groups'][name]
+
+
+def _groups():
+  return [need for name in ('dev', 'docs') for need in _group(name)]
 
 
 def _for_this_python(parsed):
@@ -72,6 +77,11 @@ def _version(requirement):
   (specifier,) = requirement.specifier
   assert specifier.operator == '==', f'{requirement} is not pinned'
   return specifier.version
+
+
+def _pins(lines):
+  # Without markers: fewer hold for the part that the package itself needs.
+  return {(pin.name, _version(pin)) for pin in _parse(lines)}
 
 
 def _imported(*folders):
@@ -99,7 +109,7 @@ def _names(lines):
 
 def test_what_is_imported_is_declared_and_the_reverse():
   package, cluster = _names(_dependencies()), _names(_extra('cluster'))
-  parquet, development = _names(_extra('parquet')), _names(_development())
+  parquet, development = _names(_extra('parquet')), _names(_group('dev'))
   ours = _imported('tff_fair', 'launchers', 'tasks')
   assert package | cluster == ours
   assert not package & cluster
@@ -120,12 +130,12 @@ def test_pins_name_no_address_and_no_hash_and_pip_gets_a_part_of_them():
   for line in lines:
     assert not any(text in line for text in ('://', '@', '--', '#')), line
     assert _version(requirements.Requirement(line)), line
-  assert set(_parse(_requirements_lines())) < set(_parse(_constraint_lines()))
+  assert _pins(_requirements_lines()) < _pins(_constraint_lines())
 
 
 def test_each_declared_dependency_is_pinned_within_its_range():
   pins = _parse(_constraint_lines())
-  declared = _dependencies() + _extra('cluster') + _development()
+  declared = _dependencies() + _extra('cluster') + _groups()
   for need in _parse(declared):
     name = utils.canonicalize_name(need.name)
     own = [p for p in pins if utils.canonicalize_name(p.name) == name]
@@ -165,7 +175,7 @@ def test_the_environment_has_the_pinned_versions():
   ('declared', 'listed'),
   [
     (_dependencies, _requirements_lines),
-    (lambda: _dependencies() + _development(), _constraint_lines),
+    (lambda: _dependencies() + _groups(), _constraint_lines),
   ],
 )
 def test_a_list_is_what_the_declared_dependencies_need(declared, listed):

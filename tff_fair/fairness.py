@@ -248,26 +248,33 @@ def mean_with_interval(values: npt.ArrayLike) -> Interval:
 
 
 def client_statistics(scores: npt.ArrayLike) -> dict[str, float]:
-  """Median, maximum, mean and variance of the clients' scores.
+  """How the clients' scores are spread, the worst clients included.
 
   Args:
     scores: `float[k]`, a score for each client; NaN is left out.
 
   Returns:
-    A dictionary with keys `mean`, `median`, `max` and `variance`; NaN without
-    any score.
+    A dictionary with the keys `mean`, `median`, `min`, `worst10` (the mean of
+    the worst 10 % of the clients, see `worst_mean`), `max`, `variance` and
+    `jain` (see `jain_index`); NaN without any score.
 
   Raises:
     ValueError: If the scores are not a vector of numbers.
   """
   scores = defined('scores', scores)
-  if not scores.size:
-    return dict.fromkeys(('mean', 'median', 'max', 'variance'), math.nan)
+  mean, median, highest = (
+    [float(reduce(scores)) for reduce in (np.mean, np.median, np.max)]
+    if scores.size
+    else [math.nan] * 3
+  )
   return {
-    'mean': float(scores.mean()),
-    'median': float(np.median(scores)),
-    'max': float(scores.max()),
+    'mean': mean,
+    'median': median,
+    'min': minimum(scores),
+    'worst10': worst_mean(scores),
+    'max': highest,
     'variance': variance(scores),
+    'jain': jain_index(scores),
   }
 
 

@@ -29,7 +29,10 @@ def test_clients_without_data_do_not_count():
   )
   assert columns['global_loss'] == 0.3
   assert columns['client_accuracy_max'] == 0.4
+  assert columns['client_accuracy_min'] == 0.2
+  assert columns['client_accuracy_worst10'] == 0.2
   assert columns['client_accuracy_mean'] == pytest.approx(0.3)
+  assert columns['client_accuracy_jain'] == pytest.approx(0.9)
   assert columns['client_f1_median'] == pytest.approx(0.15)
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
 
