@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tff_fair import fairness
+from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
-from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import distances
@@ -28,12 +29,26 @@ _PRESET = '# Preset: '
 _KEYS = ('round', 'client_id')
 _COUNTS = ('num_train', 'num_examples')
 _SCORES = ('accuracy', 'f1', 'loss')
+# Characters of a client's name behind its id.
+_NAME_WIDTH = 32
+# How the accuracies of the honest clients are spread, by column.
+_SPREAD = {
+  'client_accuracy_min': fairness.minimum,
+  'client_accuracy_worst10': fairness.worst_mean,
+  'client_accuracy_jain': fairness.jain_index,
+  'client_accuracy_low': lambda scores: np.quantile(scores, 0.25),
+  'client_accuracy_high': lambda scores: np.quantile(scores, 0.75),
+}
 # Prefixes of the columns of an evaluation in metrics.csv.
 _EVALUATION = ('global_', 'personal_', 'client_')
 
 
 class ReportError(ValueError):
   """A directory does not hold a run; the message is one sentence."""
+
+
+class NotStartedError(ReportError):
+  """A run has not written its first round yet."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,9 +61,10 @@ class Run:
     settings: Flag name -> value, as in flags.txt.
     preset: The preset of these settings.
     finished: Whether it has a summary.
-    metrics: metrics.csv, joined with statistics from client_scores.csv over the
-      clients with training data: `client_accuracy_min`, and the quartiles
-      `client_accuracy_low` and `client_accuracy_high`.
+    metrics: metrics.csv. How the accuracies of the clients with training data
+      are spread is computed from client_scores.csv, since runs of older
+      versions lack these columns: `client_accuracy_min`, `..._worst10`,
+      `..._jain`, and the quartiles `..._low` and `..._high`.
     clients: A row per client with `client_id`, `num_train`, the last scores
       and, if clients have names, `client`: clients.csv, or the part of it that
       is known in an unfinished run; unknown numbers are NaN.
@@ -59,6 +75,7 @@ class Run:
       and `high`; empty in an unfinished run.
     seconds: The median time of a round; NaN if unknown.
     notes: Sentences about the data; none in an unfinished run.
+    version: The version of tff-fair that wrote it; empty if unknown.
   """
 
   directory: pathlib.Path
@@ -74,6 +91,7 @@ class Run:
   window: Mapping[str, float]
   seconds: float
   notes: Sequence[str]
+  version: str
 
   @property
   def algorithm(self) -> str:
@@ -106,6 +124,26 @@ class Run:
     values = self.honest[name].to_numpy(float)
     return values[np.isfinite(values)]
 
+  def clients_with(self, name: str, score: float) -> list[str]:
+    """The honest clients that have a score, as a reader knows them.
+
+    Args:
+      name: The score's name.
+      score: Its value.
+
+    Returns:
+      The id of each client, with its name if it has one.
+    """
+    clients = self.honest[self.honest[name] == score]
+    ids = clients['client_id'].astype(int).astype(str)
+    if client_names.COLUMN not in clients:
+      return ids.tolist()
+    names = clients[client_names.COLUMN]
+    return [
+      f'{i} {client_names.one_line(n, _NAME_WIDTH)}'.rstrip()
+      for i, n in zip(ids, names, strict=True)
+    ]
+
 
 def read_runs(directories: Sequence[str]) -> list[Run]:
   """Reads runs, and gives them unique labels.
@@ -114,23 +152,19 @@ def read_runs(directories: Sequence[str]) -> list[Run]:
     directories: The directories of the runs.
 
   Returns:
-    The runs. Their label is the algorithm; runs of the same algorithm also have
+    The runs. Their label is the method; runs of the same method also have
     their directory, without the part that all runs share.
 
   Raises:
+    NotStartedError: If a run has not written its first round yet.
     ReportError: If a directory does not hold a run, is given twice, or has a
       file that is not as `launchers.train` writes it.
   """
+  check_given_once(directories)
   paths = [pathlib.Path(directory) for directory in directories]
+  runs = [_read_run(path) for path in paths]
+  names = [run.label for run in runs]
   resolved = [path.resolve() for path in paths]
-  for path in paths:
-    if resolved.count(path.resolve()) > 1:
-      raise ReportError(f'Every run must be given once, found {path} again.')
-  try:
-    runs = [_read_run(path) for path in paths]
-  except (OSError, ValueError) as error:
-    raise ReportError(str(error)) from error
-  names = [run.algorithm for run in runs]
   shared = os.path.commonpath([path.parent for path in resolved])
   return [
     dataclasses.replace(run, label=f'{name} ({path.relative_to(shared)})')
@@ -140,23 +174,33 @@ def read_runs(directories: Sequence[str]) -> list[Run]:
   ]
 
 
-def data_differences(runs: Sequence[Run]) -> list[str]:
-  """The flags by which the clients of the runs have different data.
+def check_given_once(directories: Sequence[str]) -> None:
+  """Refuses a directory that is given twice.
 
   Args:
-    runs: The runs.
+    directories: The directories of the runs.
 
-  Returns:
-    Names of flags; none if all runs have the same clients.
+  Raises:
+    ReportError: If one is given again, perhaps by another path.
   """
-  return [
-    name
-    for name in train_flags.DATA_FLAG_NAMES
-    if name != 'data_dir' and len({run.settings.get(name) for run in runs}) > 1
-  ]
+  resolved = [pathlib.Path(directory).resolve() for directory in directories]
+  for directory, path in zip(directories, resolved, strict=True):
+    if resolved.count(path) > 1:
+      raise ReportError(
+        f'Every run must be given once, found {directory} again.'
+      )
 
 
 def _read_run(path: pathlib.Path) -> Run:
+  try:
+    return _read_files(path)
+  except ReportError:
+    raise
+  except (OSError, ValueError) as error:
+    raise ReportError(str(error)) from error
+
+
+def _read_files(path) -> Run:
   settings, preset = _read_flags(path)
   summary = _read_summary(path / 'summary.json')
 
@@ -172,11 +216,14 @@ def _read_run(path: pathlib.Path) -> Run:
       )
     return frame.sort_values(known, kind='stable')
 
+  if summary is None:
+    _check_started(path)
   metrics = read('metrics.csv', ['round'])
   reports = read('reports.csv', [*_KEYS, 'num_examples'])
   # A run that has not evaluated yet has no scores.
   scores = pd.DataFrame(columns=[*_KEYS, *_SCORES], dtype=float)
-  if (path / 'client_scores.csv').exists():
+  exists = _has_row if summary is None else pathlib.Path.exists
+  if exists(path / 'client_scores.csv'):
     scores = read('client_scores.csv', [*_KEYS, *_SCORES])
   if summary is None:
     clients = _clients_so_far(scores, reports)
@@ -187,7 +234,7 @@ def _read_run(path: pathlib.Path) -> Run:
     finished = True
   run = Run(
     directory=path,
-    label=settings['algorithm'],
+    label=_title(settings['algorithm']),
     settings=settings,
     preset=preset,
     finished=finished,
@@ -199,6 +246,29 @@ def _read_run(path: pathlib.Path) -> Run:
   return dataclasses.replace(run, metrics=_with_spread(run, scores))
 
 
+def _check_started(path) -> None:
+  for name in ('metrics.csv', 'reports.csv'):
+    if not _has_row(path / name):
+      raise NotStartedError(
+        f'{path} must be the directory of a run with at least one round, found'
+        f' no row in {name}.'
+      )
+
+
+def _has_row(file) -> bool:
+  """Whether a csv file has a whole row below its header."""
+  if not file.is_file():
+    return False
+  with open(file, 'rb') as lines:
+    return sum(line.endswith(b'\n') for line in lines) > 1
+
+
+def _title(algorithm) -> str:
+  """A method's name in papers; that of its flag if the method is unknown."""
+  method = methods.METHODS.get(algorithm)
+  return method.title if method else algorithm
+
+
 def _read_flags(path) -> tuple[dict[str, str], str]:
   """The settings, and the preset."""
   file = path / settings_lib.FLAGS_FILE
@@ -207,7 +277,7 @@ def _read_flags(path) -> tuple[dict[str, str], str]:
       f'{path} must be the directory of a run, found no such directory.'
     )
   if not file.is_file():
-    raise ReportError(
+    raise NotStartedError(
       f'{path} must be the directory of a run, found no {file.name} in it.'
     )
   text = file.read_text(errors='replace')
@@ -237,6 +307,7 @@ def _read_summary(file) -> dict[str, Any] | None:
       'window': {k: _number(v) for k, v in window.items()},
       'seconds': _number(summary['median_seconds_per_round']),
       'notes': [str(note) for note in summary.get('notes', [])],
+      'version': str(summary.get('version') or ''),
     }
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise ReportError(
@@ -263,6 +334,7 @@ def _summary_so_far(metrics) -> dict[str, Any]:
     'window': {},
     'seconds': math.nan,
     'notes': [],
+    'version': '',
   }
 
 
@@ -292,12 +364,9 @@ def _clients_so_far(scores, reports) -> pd.DataFrame:
 def _with_spread(run, scores) -> pd.DataFrame:
   """metrics.csv with the spread of the honest clients' accuracy."""
   honest = scores[scores['client_id'].isin(run.honest['client_id'])]
-  by_round = honest.groupby('round')['accuracy']
+  by_round = honest.dropna(subset='accuracy').groupby('round')['accuracy']
   spread = pd.DataFrame(
-    {
-      'client_accuracy_min': by_round.min(),
-      'client_accuracy_low': by_round.quantile(0.25),
-      'client_accuracy_high': by_round.quantile(0.75),
-    }
+    {name: by_round.agg(measure) for name, measure in _SPREAD.items()}
   )
-  return run.metrics.join(spread, on='round')
+  metrics = run.metrics.drop(columns=[*_SPREAD], errors='ignore')
+  return metrics.join(spread, on='round')
