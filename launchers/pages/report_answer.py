@@ -3,16 +3,12 @@
 Nothing here imports TensorFlow.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 import math
 
 from tff_fair import fairness
 from tff_fair.launchers.pages import report_differences
 from tff_fair.launchers.pages import report_runs
-
-# Clients that are named; of more, the number is told.
-_MAX_NAMED = 2
-_SHARE = 0.1
 
 
 def sentences(
@@ -29,105 +25,185 @@ def sentences(
   Returns:
     Sentences.
   """
-  scored = all(run.scores('accuracy').size for run in runs)
-  chance = ''
+  if not all(run.scores('accuracy').size for run in runs):
+    return [_numbers(run) for run in runs]
   if len(runs) == 1:
-    found = _of_one(runs[0])
-    chance = 'One run says nothing about chance.'
-  elif comparison.repeats and scored:
-    found = _of_repeats(runs)
-  elif comparison.ranked and scored:
-    found = _ranked(runs)
-    chance = 'One run of each says nothing about chance.'
-  else:
-    found = [_listed(run) for run in runs]
-  return [*found, chance] if chance and scored else found
+    return [*_of_one(runs[0]), 'One run says nothing about chance.']
+  if comparison.repeats:
+    return [_of_repeats(runs)]
+  if comparison.ranked:
+    return [*_ranking(runs), 'One run of each says nothing about chance.']
+  return [_numbers(run) for run in runs]
 
 
-def worst(run: report_runs.Run) -> tuple[str, str]:
-  """The accuracy of a run's worst client, and who that is.
+def _progress(run) -> str:
+  """After which round the scores of a run were measured."""
+  if not run.finished:
+    return (
+      f'after round {run.evaluated} of {run.settings["rounds"]}, unfinished'
+    )
+  rounds = 'round' if run.round == 1 else 'rounds'
+  return f'after {run.round} {rounds}'
+
+
+def worst_and_mean(run: report_runs.Run) -> str:
+  """The accuracies of a run's worst client and of the mean client.
 
   Args:
     run: A run with scores.
 
   Returns:
-    Both as text; no client if all are alike.
+    In words.
   """
-  scores = run.scores('accuracy')
-  lowest = scores.min()
-  if scores.size > 1 and lowest == scores.max():
-    return _number(lowest), ''
-  clients = run.clients_with('accuracy', lowest)
-  if len(clients) > _MAX_NAMED:
-    return _number(lowest), f'{len(clients)} clients'
-  plural = 's' if len(clients) > 1 else ''
-  return _number(lowest), f'client{plural} {" and ".join(clients)}'
+  return f'worst client {_worst(run)}, mean {_mean(run)}'
 
 
 def _of_one(run) -> list[str]:
-  if not run.scores('accuracy').size:
-    return [_listed(run)]
-  start = f'{_place(run)}{_progress(run)}'
-  value, who = worst(run)
-  who = f' ({who})' if who else ''
   found = [
-    f'{start} with {run.label} the mean accuracy of the clients is'
-    f' {_mean(run)}.',
-    f'The worst client has {value}{who}, the best'
-    f' {_number(run.scores("accuracy").max())}.',
+    f'{_place(run)}, {_progress(run)}, {run.label} gives the clients a mean'
+    f' accuracy of {_mean(run)}.',
+    f'The worst client has {_worst(run)}, the best'
+    f' {_shown(run.scores("accuracy").max())}.',
   ]
   if _num_worst(run) > 1:
-    found.append(f'The worst 10 % of the clients have {_worst10(run)}.')
-  found.append(f'Jain’s index, 1 if all clients are equal, is {_jain(run)}.')
-  return found
-
-
-def _of_repeats(runs) -> list[str]:
-  spans = {
-    'the mean accuracy of the clients': _span(map(_mean, runs)),
-    'the accuracy of the worst client': _span(worst(run)[0] for run in runs),
-    'Jain’s index': _span(map(_jain, runs)),
-  }
-  told = [f'{name} is {span}' for name, span in spans.items()]
-  # With one seed of the data the place is the same for all.
-  start = f'{_place(runs[0])}{_progress(runs[0])}'
-  return [
-    f'{start} in {len(runs)} runs with other seeds {", ".join(told[:-1])} and'
-    f' {told[-1]}.'
-  ]
-
-
-def _ranked(runs) -> list[str]:
-  start = f'{_place(runs[0])}{_progress(runs[0])}'
-  worsts = [worst(run) for run in runs]
-  found = [
-    f'{start} the mean accuracy of the clients is'
-    f' {_order(runs, map(_mean, runs))}.',
-    'The accuracy of the worst client is'
-    f' {_order(runs, *zip(*worsts, strict=True))}.',
-  ]
-  number = _num_worst(runs[0])
-  if number > 1:
     found.append(
-      f'The mean of the worst 10 % ({number} clients) is'
+      f'The worst 10 % ({_num_worst(run)} clients) have {_worst10(run)} in the'
+      ' mean.'
+    )
+  return [
+    *found,
+    f'Jain’s index, 1 if all clients have the same, is {_jain(run)}.',
+  ]
+
+
+def _of_repeats(runs) -> str:
+  told = [
+    f'{name} is {_span(map(measure, runs))}'
+    for name, measure in (
+      ('the mean accuracy of the clients', _mean),
+      ('the accuracy of the worst client', _lowest),
+      ('Jain’s index', _jain),
+    )
+  ]
+  return (
+    f'{_place(runs[0])}, {_progress(runs[0])}, in {len(runs)} runs with other'
+    f' seeds: {", ".join(told[:-1])}, and {told[-1]}.'
+  )
+
+
+def _ranking(runs) -> list[str]:
+  found = [
+    f'{_place(runs[0])}, {_progress(runs[0])}, the mean accuracy of the clients'
+    f' is {_order(runs, map(_mean, runs))}.',
+    'The accuracy of the worst client is'
+    f' {_order(runs, map(_lowest, runs), map(_who, runs))}.',
+  ]
+  if _num_worst(runs[0]) > 1:
+    found.append(
+      f'The mean of the worst 10 % ({_num_worst(runs[0])} clients) is'
       f' {_order(runs, map(_worst10, runs))}.'
     )
-  found.append(
-    'Jain’s index, 1 if all clients are equal, is'
-    f' {_order(runs, map(_jain, runs))}.'
-  )
-  return found
+  return [
+    *found,
+    'Jain’s index, 1 if all clients have the same, is'
+    f' {_order(runs, map(_jain, runs))}.',
+  ]
 
 
-def _order(runs, values, details=None) -> str:
+def _order(
+  runs: Sequence[report_runs.Run],
+  values: Iterable[str],
+  details: Iterable[str] = (),
+) -> str:
   """Which runs have the highest of some numbers, and what the others have.
 
   Args:
     runs: The runs, at least two.
-    values: Each run's number as it is shown, so that equal ones are equal.
+    values: Each run's number as it is shown, so that runs look equal only if
+      they are said to be.
     details: What to say behind each number.
+
+  Returns:
+    The end of a sentence.
   """
   values = list(values)
-  details = [f' ({detail})' if detail else '' for detail in details or values]
-  details = details if details != [f' ({v})' for v in values] else []
-  return ''
+  details = list(details) or [''] * len(values)
+  highest = max(values, key=float)
+  told = {True: [], False: []}  # Whether a run is among the highest.
+  for run, value, detail in zip(runs, values, details, strict=True):
+    shown = f'{value} ({detail})' if detail else value
+    told[value == highest].append((run.label, value, shown))
+  leaders, others = told[True], told[False]
+  if not others:
+    return (
+      f'{highest} in {"both" if len(runs) == 2 else f"all {len(runs)}"} runs'
+    )
+  degree = 'higher' if len(runs) == 2 else 'highest'
+  first = leaders[0][2] if len(leaders) == 1 else highest
+  if len(others) == 1:
+    rest = f'{others[0][2]} with {others[0][0]}'
+  else:
+    rest = f'{_span(value for _, value, _ in others)} with the others'
+  names = ' and '.join(label for label, _, _ in leaders)
+  return f'{degree} with {names}: {first}, against {rest}'
+
+
+def _numbers(run) -> str:
+  """A run's numbers, without a word on other runs."""
+  if not run.scores('accuracy').size:
+    if run.finished:
+      return f'{run.label}: no client has test data.'
+    return (
+      f'{run.label} has no scores yet; it is unfinished, after round'
+      f' {run.round} of {run.settings["rounds"]}.'
+    )
+  worst10 = f', worst 10 % {_worst10(run)}' if _num_worst(run) > 1 else ''
+  return (
+    f'{run.label} {_progress(run)}: mean accuracy of the clients {_mean(run)},'
+    f' worst client {_worst(run)}{worst10}, Jain’s index {_jain(run)}.'
+  )
+
+
+def _place(run) -> str:
+  clients = len(run.honest)
+  return f'On {run.data} with {clients} client{"s" if clients > 1 else ""}'
+
+
+def _num_worst(run) -> int:
+  return math.ceil(0.1 * run.scores('accuracy').size)
+
+
+def _mean(run) -> str:
+  return _shown(run.scores('accuracy').mean())
+
+
+def _lowest(run) -> str:
+  return _shown(run.scores('accuracy').min())
+
+
+def _who(run) -> str:
+  return run.who('accuracy', run.scores('accuracy').min())
+
+
+def _worst(run) -> str:
+  who = _who(run)
+  return f'{_lowest(run)} ({who})' if who else _lowest(run)
+
+
+def _worst10(run) -> str:
+  return _shown(fairness.worst_mean(run.scores('accuracy')))
+
+
+def _jain(run) -> str:
+  return _shown(fairness.jain_index(run.scores('accuracy')))
+
+
+def _shown(value: float) -> str:
+  return f'{value:.3f}'
+
+
+def _span(values: Iterable[str]) -> str:
+  """Numbers as they are shown, from the lowest to the highest."""
+  values = sorted(values, key=float)
+  low, high = values[0], values[-1]
+  return low if low == high else f'{low} to {high}'

@@ -109,9 +109,7 @@ def compare(runs: Sequence[report_runs.Run]) -> Comparison:
   seeds = _of_flags(runs, _SEEDS)
   others = [
     *data,
-    *_of_values(
-      'rounds', [str(run.evaluated or run.round) for run in runs]
-    ),
+    *_of_values('rounds', [str(run.evaluated or run.round) for run in runs]),
     *_of_flags(runs, _EPOCHS),
     *_of_flags(runs, _MODEL),
     *_of_values('version', [run.version for run in runs]),

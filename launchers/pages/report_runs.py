@@ -29,7 +29,8 @@ _PRESET = '# Preset: '
 _KEYS = ('round', 'client_id')
 _COUNTS = ('num_train', 'num_examples')
 _SCORES = ('accuracy', 'f1', 'loss')
-# Characters of a client's name behind its id.
+# Clients that are named together; characters of a name.
+_MAX_NAMED = 2
 _NAME_WIDTH = 32
 # How the accuracies of the honest clients are spread, by column.
 _SPREAD = {
@@ -124,25 +125,31 @@ class Run:
     values = self.honest[name].to_numpy(float)
     return values[np.isfinite(values)]
 
-  def clients_with(self, name: str, score: float) -> list[str]:
-    """The honest clients that have a score, as a reader knows them.
+  def who(self, name: str, score: float) -> str:
+    """The honest clients that have a score, in words.
 
     Args:
       name: The score's name.
       score: Its value.
 
     Returns:
-      The id of each client, with its name if it has one.
+      The id of each client, with its name if it has one; the number of clients
+      if they are more than two; empty if all clients, or none, have this
+      score.
     """
-    clients = self.honest[self.honest[name] == score]
-    ids = clients['client_id'].astype(int).astype(str)
-    if client_names.COLUMN not in clients:
-      return ids.tolist()
-    names = clients[client_names.COLUMN]
-    return [
-      f'{i} {client_names.one_line(n, _NAME_WIDTH)}'.rstrip()
-      for i, n in zip(ids, names, strict=True)
+    known = self.honest.dropna(subset=name)
+    clients = known[known[name] == score]
+    if clients.empty or 1 < len(clients) == len(known):
+      return ''
+    if len(clients) > _MAX_NAMED:
+      return f'{len(clients)} clients'
+    names = clients.get(client_names.COLUMN, pd.Series('', clients.index))
+    described = [
+      f'{client_id:.0f} {client_names.one_line(text, _NAME_WIDTH)}'.rstrip()
+      for client_id, text in zip(clients['client_id'], names, strict=True)
     ]
+    plural = 's' if len(clients) > 1 else ''
+    return f'client{plural} {" and ".join(described)}'
 
 
 def read_runs(directories: Sequence[str]) -> list[Run]:
@@ -160,11 +167,38 @@ def read_runs(directories: Sequence[str]) -> list[Run]:
     ReportError: If a directory does not hold a run, is given twice, or has a
       file that is not as `launchers.train` writes it.
   """
-  check_given_once(directories)
-  paths = [pathlib.Path(directory) for directory in directories]
-  runs = [_read_run(path) for path in paths]
+  return _labelled([_read_run(path) for path in _paths(directories)])
+
+
+def read_started(
+  directories: Sequence[str],
+) -> tuple[list[Run], list[pathlib.Path]]:
+  """Reads those runs that have a round.
+
+  Args:
+    directories: The directories of the runs.
+
+  Returns:
+    Runs as by `read_runs`, and the directories of the others.
+
+  Raises:
+    ReportError: As by `read_runs`.
+  """
+  runs, waiting = [], []
+  for path in _paths(directories):
+    try:
+      runs.append(_read_run(path))
+    except NotStartedError:
+      waiting.append(path)
+  return _labelled(runs), waiting
+
+
+def _labelled(runs) -> list[Run]:
+  """The runs, with a directory in the label where methods are the same."""
+  if not runs:
+    return []
   names = [run.label for run in runs]
-  resolved = [path.resolve() for path in paths]
+  resolved = [run.directory.resolve() for run in runs]
   shared = os.path.commonpath([path.parent for path in resolved])
   return [
     dataclasses.replace(run, label=f'{name} ({path.relative_to(shared)})')
@@ -174,21 +208,14 @@ def read_runs(directories: Sequence[str]) -> list[Run]:
   ]
 
 
-def check_given_once(directories: Sequence[str]) -> None:
-  """Refuses a directory that is given twice.
-
-  Args:
-    directories: The directories of the runs.
-
-  Raises:
-    ReportError: If one is given again, perhaps by another path.
-  """
-  resolved = [pathlib.Path(directory).resolve() for directory in directories]
-  for directory, path in zip(directories, resolved, strict=True):
-    if resolved.count(path) > 1:
-      raise ReportError(
-        f'Every run must be given once, found {directory} again.'
-      )
+def _paths(directories) -> list[pathlib.Path]:
+  """The directories, each of them once."""
+  paths = [pathlib.Path(directory) for directory in directories]
+  resolved = [path.resolve() for path in paths]
+  for path in paths:
+    if resolved.count(path.resolve()) > 1:
+      raise ReportError(f'Every run must be given once, found {path} again.')
+  return paths
 
 
 def _read_run(path: pathlib.Path) -> Run:

@@ -15,6 +15,7 @@ import pandas as pd
 from tff_fair import fairness
 from tff_fair.launchers import command_names
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.pages import report_differences
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import distances
@@ -59,6 +60,14 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Client:
+  """A row of the table of clients, and whether no client has less accuracy."""
+
+  cells: Sequence[str]
+  worst: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Setting:
   """A flag with its value in each run, and whether the values differ."""
 
@@ -67,23 +76,23 @@ class Setting:
   differs: bool
 
 
-def fairness_groups(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
+def fairness_groups(
+  runs: Sequence[report_runs.Run], comparison: report_differences.Comparison
+) -> dict[str, list[Row]]:
   """Compares the last evaluations of the runs.
-
-  The best value among finished runs is marked, if all runs have the same data.
 
   Args:
     runs: The runs.
+    comparison: Whether the best values are marked.
 
   Returns:
     Heading -> rows, except rows without any number.
   """
-  comparable = not report_runs.data_differences(runs)
-  eligible = [comparable and run.finished for run in runs]
+  ranked = comparison.ranked
   groups = {
-    title: _score_rows(runs, name, eligible) for name, title in _SCORES.items()
+    title: _score_rows(runs, name, ranked) for name, title in _SCORES.items()
   }
-  groups['Accuracy'] += _collaborative_fairness(runs, eligible)
+  groups['Accuracy'] += _collaborative_fairness(runs, ranked)
   groups['Macro-F1'].append(_window_row(runs))
   groups['Loss and distances'] = [
     _ranked(
@@ -91,9 +100,9 @@ def fairness_groups(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
       'Cross-entropy on all test data together, in nats.',
       _final(runs, 'global_loss'),
       _LOWER,
-      eligible,
+      ranked,
     ),
-    *_distance_rows(runs, eligible),
+    *_distance_rows(runs, ranked),
   ]
   groups[DROPPED] = _dropped_rows(runs)
   groups['Cost'] = [
@@ -111,21 +120,29 @@ def fairness_groups(runs: Sequence[report_runs.Run]) -> dict[str, list[Row]]:
   return {title: rows for title, rows in known.items() if rows}
 
 
-def client_table(run: report_runs.Run) -> tuple[list[str], list[list[str]]]:
-  """The table of the clients and their final scores.
+def client_table(run: report_runs.Run) -> tuple[list[str], list[Client]]:
+  """The table of the clients and their final scores, the worst client first.
 
   Args:
     run: The run.
 
   Returns:
-    The names of the columns, and the rows.
+    The names of the columns, and the rows; clients without a score, or without
+    training data, come last.
   """
-  clients = run.clients
+  scores = run.honest['accuracy']
+  first = scores.sort_values(kind='stable').index
+  clients = run.clients.reindex(
+    first.append(run.clients.index.difference(first))
+  )
   columns = [
     [_text(value) for value in clients[name].tolist()] for name in clients
   ]
   names = [name.replace('_', ' ') for name in clients]
-  return names, [list(row) for row in zip(*columns, strict=True)]
+  lowest = scores.index[scores == scores.min()] if scores.nunique() > 1 else ()
+  worst = clients.index.isin(lowest)
+  rows = zip(*columns, strict=True)
+  return names, [Client(*row) for row in zip(rows, worst, strict=True)]
 
 
 def settings(runs: Sequence[report_runs.Run]) -> list[Setting]:
@@ -177,20 +194,22 @@ def command(run: report_runs.Run) -> str:
   )
 
 
-def _score_rows(runs, name, eligible) -> list[Row]:
+def _score_rows(runs, name, ranked) -> list[Row]:
   """The rows of the accuracy, or of F1."""
   scores = [run.scores(name) for run in runs]
   variances = _final(runs, f'client_{name}_variance')
+  lowest = [fairness.minimum(score) for score in scores]
+  highest = [score.max(initial=-math.inf) for score in scores]
 
   def row(title, note, values, better, names=(), show='{:.4f}'.format):
-    ranked = _ranked(title, note, values, better, eligible, show)
+    plain = _ranked(title, note, values, better, ranked, show)
     cells = [
       dataclasses.replace(cell, detail=detail)
       for cell, detail in itertools.zip_longest(
-        ranked.cells, names, fillvalue=''
+        plain.cells, names, fillvalue=''
       )
     ]
-    return dataclasses.replace(ranked, cells=cells)
+    return dataclasses.replace(plain, cells=cells)
 
   return [
     row(
@@ -214,16 +233,22 @@ def _score_rows(runs, name, eligible) -> list[Row]:
     row(
       'Worst client',
       'The client with the lowest score.',
-      [fairness.minimum(score) for score in scores],
+      lowest,
       _HIGHER,
-      [_who(run, name, 'idxmin') for run in runs],
+      _who(runs, name, lowest),
+    ),
+    row(
+      'Worst 10 % of the clients',
+      'The mean of their scores; at least one client.',
+      [fairness.worst_mean(score) for score in scores],
+      _HIGHER,
     ),
     row(
       'Best client',
       'The client with the highest score.',
-      _final(runs, f'client_{name}_max'),
+      highest,
       _HIGHER,
-      [_who(run, name, 'idxmax') for run in runs],
+      _who(runs, name, highest),
     ),
     row(
       'Standard deviation',
@@ -247,19 +272,15 @@ def _score_rows(runs, name, eligible) -> list[Row]:
   ]
 
 
-def _who(run, name, extreme) -> str:
-  """The name of the client with the lowest or highest score, if it has one."""
-  scores = run.honest.dropna(subset=name)
-  if client_names.COLUMN not in scores or scores[name].nunique() < 2:
-    return ''
-  client = scores.loc[getattr(scores[name], extreme)()]
-  return client_names.one_line(client[client_names.COLUMN], _NAME_WIDTH)
+def _who(runs, name, scores) -> list[str]:
+  """Which clients of each run have a score."""
+  return [run.who(name, score) for run, score in zip(runs, scores, strict=True)]
 
 
-def _collaborative_fairness(runs, eligible) -> list[Row]:
+def _collaborative_fairness(runs, ranked) -> list[Row]:
   """CFFL's coefficient, if clients train alone in one of the runs."""
   alone = [run for run in runs if run.algorithm == 'standalone']
-  if len(alone) != 1 or not all(eligible):
+  if len(alone) != 1 or not ranked:
     return []
   # Undefined for the standalone run itself.
   values = [
@@ -273,7 +294,7 @@ def _collaborative_fairness(runs, eligible) -> list[Row]:
       ' alone: CFFL, equation 4.',
       values,
       _HIGHER,
-      eligible,
+      ranked,
       '{:.2f}'.format,
     )
   ]
@@ -304,14 +325,14 @@ def _window_row(runs) -> Row:
   )
 
 
-def _distance_rows(runs, eligible) -> list[Row]:
+def _distance_rows(runs, ranked) -> list[Row]:
   return [
     _ranked(
       f'{title} between {between}',
       f'CoRe-Fed’s distance, in {unit}.',
       _final(runs, f'{space}_{name}'),
       _LOWER,
-      eligible,
+      ranked,
       '{:.4g}'.format,
     )
     for space, between in distances.SPACES.items()
@@ -345,15 +366,12 @@ def _row(title, note, values, show='{:.4f}'.format) -> Row:
   return Row(title, note, cells)
 
 
-def _ranked(title, note, values, better, eligible, show='{:.4f}'.format) -> Row:
-  """A row with the best eligible run marked, unless all are equal."""
+def _ranked(title, note, values, better, ranked, show='{:.4f}'.format) -> Row:
+  """A row with the best run marked, if runs are ranked and not all equal."""
   row = _row(f'{title} {_ARROWS[better]}', note, values, show)
-  ranks = [
-    better * cell.value if may else math.nan
-    for cell, may in zip(row.cells, eligible, strict=True)
-  ]
+  ranks = [better * cell.value for cell in row.cells]
   known = [rank for rank in ranks if not math.isnan(rank)]
-  if not known or min(known) == max(known):
+  if not ranked or not known or min(known) == max(known):
     return row
   cells = [
     dataclasses.replace(cell, best=rank == max(known))
