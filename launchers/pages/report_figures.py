@@ -35,9 +35,6 @@ _MAX_LINES = 10
 _LABEL_WIDTH = 44
 _DASHES = {'-': 'none', '--': '7 3', ':': '2 2', '-.': '7 2 2 2'}
 
-_WORST_ACCURACY = run_plots.Panel(
-  'client_accuracy_min', 'Clients: worst accuracy ↑', 'Accuracy (fraction)'
-)
 _MORE_PANELS = (
   run_plots.Panel(
     'client_accuracy_variance',
@@ -125,9 +122,7 @@ def curves(runs: Sequence[report_runs.Run]) -> list[Figure]:
   Returns:
     A figure per metric that at least one run has.
   """
-  first, *others = run_plots.PANELS
-  panels = [first, run_plots.CLIENT_ACCURACY, _WORST_ACCURACY, *others]
-  panels += _MORE_PANELS
+  panels = [*run_plots.PANELS, *_MORE_PANELS]
   for space in distances.MODEL_SPACES:
     panels += distance_plots.panels(space)
   return [
