@@ -26,7 +26,7 @@ def sentences(
     Sentences.
   """
   if not all(run.scores('accuracy').size for run in runs):
-    return [_numbers(run) for run in runs]
+    return _each(runs)
   if len(runs) == 1:
     return [*_of_one(runs[0]), 'One run says nothing about chance.']
   if comparison.repeats:
@@ -148,8 +148,15 @@ def _order(
   return f'{degree} with {names}: {first}, against {rest}'
 
 
+def _each(runs) -> list[str]:
+  """Every run's numbers, without a word on other runs."""
+  places = list(dict.fromkeys(map(_place, runs)))
+  if len(places) == 1:
+    return [f'{places[0]}, accuracies of the clients:', *map(_numbers, runs)]
+  return [f'{_place(run)}: {_numbers(run)}' for run in runs]
+
+
 def _numbers(run) -> str:
-  """A run's numbers, without a word on other runs."""
   if not run.scores('accuracy').size:
     if run.finished:
       return f'{run.label}: no client has test data.'
@@ -157,10 +164,9 @@ def _numbers(run) -> str:
       f'{run.label} has no scores yet; it is unfinished, after round'
       f' {run.round} of {run.settings["rounds"]}.'
     )
-  worst10 = f', worst 10 % {_worst10(run)}' if _num_worst(run) > 1 else ''
   return (
-    f'{run.label} {_progress(run)}: mean accuracy of the clients {_mean(run)},'
-    f' worst client {_worst(run)}{worst10}, Jain’s index {_jain(run)}.'
+    f'{run.label}, {_progress(run)}: mean {_mean(run)}, worst client'
+    f' {_worst(run)}, Jain’s index {_jain(run)}.'
   )
 
 

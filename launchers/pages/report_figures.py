@@ -29,20 +29,6 @@ _LABEL_WIDTH = 44
 # Up to so many clients the worst 10 % are the worst client.
 _MAX_ONE_WORST = 10
 
-_CLIENT_PANELS = (
-  run_plots.CLIENT_ACCURACY,
-  run_plots.Panel(
-    'client_accuracy_min', 'Worst client: accuracy ↑', 'Accuracy (fraction)'
-  ),
-  run_plots.Panel(
-    'client_accuracy_worst10',
-    'Worst 10 % of the clients: mean accuracy ↑',
-    'Accuracy (fraction)',
-  ),
-  run_plots.Panel(
-    'client_accuracy_jain', 'Clients: Jain’s index of accuracy ↑', 'Index'
-  ),
-)
 _MORE_PANELS = (
   run_plots.Panel(
     'client_accuracy_variance',
@@ -52,8 +38,8 @@ _MORE_PANELS = (
   run_plots.Panel('train_loss', 'Clients: training loss ↓', 'Loss (nats)'),
 )
 _SCORES = {
-  'accuracy': ('Accuracy of the clients', 'Accuracy on test data (fraction)'),
-  'f1': ('Macro-F1 of the clients', 'Macro-F1 on test data (fraction)'),
+  'accuracy': ('Accuracy of the clients', 'Accuracy on test data'),
+  'f1': ('Macro-F1 of the clients', 'Macro-F1 on test data'),
 }
 
 
@@ -75,19 +61,17 @@ def overview(runs: Sequence[report_runs.Run]) -> list[report_svg.Figure]:
     for index, run in enumerate(scored):
       _draw_range(axes, index, run.scores('accuracy'), styles[run.label])
       _draw_label(axes, index - 0.32, run)
-    axes.set(
-      xlabel='Accuracy (fraction)', yticks=[], ylim=(len(scored) - 0.6, -0.75)
-    )
+    axes.set(xlabel='Accuracy', yticks=[], ylim=(len(scored) - 0.6, -0.75))
     plot_parts.tidy(axes)
     axes.spines['left'].set_visible(False)
 
   return [
     report_svg.draw_figure(
       'overview',
-      'Accuracy of the clients: worst, mean, best',
-      'Thin: from the worst client (bar) to the best; thick: the middle half;'
-      ' marker: the mean.',
-      '; '.join(map(_range_in_words, scored)),
+      'Accuracy of the clients',
+      'Bar: the worst client; marker: the mean of all; thick line: the middle'
+      ' half; its thin end: the best client.',
+      f'(worst, mean, best). {"; ".join(map(_range_in_words, scored))}',
       draw,
       height=_AXIS_HEIGHT + _SHORT_ROW_HEIGHT * len(scored),
     )
@@ -103,16 +87,16 @@ def curves(runs: Sequence[report_runs.Run]) -> list[report_svg.Figure]:
   Returns:
     A figure per metric that at least one run has.
   """
-  panels = [*_CLIENT_PANELS, *run_plots.PANELS, *_MORE_PANELS]
+  panels = [*run_plots.PANELS, *_MORE_PANELS]
   for space in distances.MODEL_SPACES:
     panels += distance_plots.panels(space)
   if all(run.scores('accuracy').size <= _MAX_ONE_WORST for run in runs):
     panels = [p for p in panels if p.column != 'client_accuracy_worst10']
-  # A column may be in two of these lists.
-  unique = {panel.column: panel for panel in reversed(panels)}
+  # What the clients have comes first.
+  panels.sort(key=lambda panel: not panel.column.startswith('client_accuracy'))
   return [
     _curve(runs, panel)
-    for panel in reversed(unique.values())
+    for panel in panels
     if any(_points(run, panel.column).size for run in runs)
   ]
 
@@ -275,7 +259,7 @@ def _by_amount(runs, amounts) -> report_svg.Figure:
       )
     axes.set(
       xlabel='Training examples of the client',
-      ylabel='Accuracy (fraction)',
+      ylabel='Accuracy',
     )
     plot_parts.tidy(axes)
     if amounts.max() > 10 * amounts.min():

@@ -149,7 +149,7 @@ class Run:
       for client_id, text in zip(clients['client_id'], names, strict=True)
     ]
     plural = 's' if len(clients) > 1 else ''
-    return f'client{plural} {" and ".join(described)}'
+    return f'client{plural}\u00a0{" and ".join(described)}'
 
 
 def read_runs(directories: Sequence[str]) -> list[Run]:

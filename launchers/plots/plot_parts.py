@@ -1,9 +1,13 @@
 """What the pictures share: colours, line styles, axes."""
 
+from collections.abc import Sequence
+import textwrap
 from typing import Any
 
 import matplotlib
+from matplotlib import artist as mpl_artist
 from matplotlib import axes as mpl_axes
+from matplotlib import figure as mpl_figure
 from matplotlib import ticker
 
 from tff_fair.launchers.plots import method_styles
@@ -14,6 +18,8 @@ DPI = 150
 COLORS = matplotlib.color_sequences['petroff10']
 # For runs beyond the number of colours.
 _LINE_STYLES = ('-', '--', ':', '-.')
+# Of texts of the usual size, in a legend.
+_CHARACTERS_PER_INCH, _LINE_HEIGHT = 10, 0.22
 # Longer curves are clearer without a marker at each round.
 _MAX_MARKERS = 30
 
@@ -21,6 +27,32 @@ _MAX_MARKERS = 30
 def marker(num_points: int) -> str | None:
   """The marker of a curve: none where there are too many points."""
   return 'o' if num_points <= _MAX_MARKERS else None
+
+
+def draw_legend(
+  figure: mpl_figure.Figure, lines: Sequence[mpl_artist.Artist], title: str
+) -> None:
+  """Draws the legend of runs above the panels.
+
+  Args:
+    figure: The figure, whose layout is constrained; it grows by the legend.
+    lines: What the legend explains, with labels.
+    title: The title, on top of the figure.
+  """
+  across = int(_CHARACTERS_PER_INCH * figure.get_figwidth())
+  labels = [textwrap.fill(line.get_label(), across - 4) for line in lines]
+  width = max(map(len, '\n'.join(labels).splitlines())) + 4
+  columns = max(1, min(len(labels), across // width))
+  legend_lines = '\n'.join(labels[::columns]).count('\n') + 1
+  figure.set_figheight(figure.get_figheight() + _LINE_HEIGHT * legend_lines)
+  figure.legend(
+    lines,
+    labels,
+    loc='outside upper center',
+    ncols=columns,
+    title=title,
+    frameon=False,
+  )
 
 
 def line(style: method_styles.Style) -> dict[str, Any]:

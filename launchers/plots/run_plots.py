@@ -7,6 +7,7 @@ label to directory. A run has the same colour in all plots.
 
 from collections.abc import Mapping
 import dataclasses
+import math
 import os
 import pathlib
 import textwrap
@@ -25,10 +26,9 @@ from tff_fair.launchers.runs import run_files
 Runs = Mapping[str, str | os.PathLike[str]]
 Styles = Mapping[str, method_styles.Style]
 
-# Characters that fit next to the axes, into a panel, and below the axes.
-_TICK_WIDTH, _PANEL_WIDTH, _LINE_WIDTH = 26, 38, 92
-# Lines of the usual font size that fit into a panel.
-_PANEL_LINES = 9
+# Characters that fit next to the axes, and below the axes.
+_TICK_WIDTH, _LINE_WIDTH = 26, 92
+_MAX_COLUMNS = 3
 
 
 class NoTestDataError(ValueError):
@@ -50,25 +50,36 @@ class Panel:
   unit: str
 
 
-PANELS = (
-  Panel('global_accuracy', 'Global model: accuracy ↑', 'Accuracy (fraction)'),
-  Panel('global_f1', 'Global model: macro-F1 ↑', 'Macro-F1 (fraction)'),
-  Panel('global_loss', 'Global model: loss ↓', 'Loss (nats)'),
-  Panel('client_f1_median', 'Clients: median F1 ↑', 'Macro-F1 (fraction)'),
+CLIENT_ACCURACY = Panel(
+  'client_accuracy_mean', 'Clients: mean accuracy ↑', 'Accuracy'
+)
+# Runs of older versions do not have these.
+_NEW_PANELS = (
+  Panel('client_accuracy_worst10', 'Clients: worst 10 % ↑', 'Accuracy'),
+  Panel('client_accuracy_min', 'Clients: worst client ↑', 'Accuracy'),
   Panel(
-    'client_f1_variance',
-    'Clients: variance of F1 ↓',
-    'Variance (fraction²)',
+    'client_accuracy_jain', 'Clients: fairness of accuracy ↑', "Jain's index"
+  ),
+)
+PANELS = (
+  Panel('global_accuracy', 'Global model: accuracy ↑', 'Accuracy'),
+  Panel('global_f1', 'Global model: macro-F1 ↑', 'Macro-F1'),
+  Panel('global_loss', 'Global model: loss ↓', 'Loss (nats)'),
+  CLIENT_ACCURACY,
+  *_NEW_PANELS,
+  Panel('client_f1_median', 'Clients: median F1 ↑', 'Macro-F1'),
+  Panel(
+    'client_f1_variance', 'Clients: variance of F1 ↓', 'Variance of macro-F1'
   ),
 )
 # What the plots read: file -> columns.
 _FILES = {
-  'metrics.csv': ['round', *(panel.column for panel in PANELS)],
+  'metrics.csv': [
+    'round',
+    *(panel.column for panel in PANELS if panel not in _NEW_PANELS),
+  ],
   'clients.csv': ['client_id', 'num_train', 'f1'],
 }
-CLIENT_ACCURACY = Panel(
-  'client_accuracy_mean', 'Clients: mean accuracy ↑', 'Accuracy (fraction)'
-)
 
 
 def check_files(run: str | os.PathLike[str]) -> None:
@@ -99,8 +110,7 @@ def learning_curves(
     path: The PNG file to write.
 
   Returns:
-    The figure that was written: axes per metric, with a line per run, and
-    separate axes with the legend.
+    The figure that was written: axes per metric, with a line per run.
 
   Raises:
     FileNotFoundError: If a run has no `metrics.csv`.
@@ -108,12 +118,20 @@ def learning_curves(
       writes it.
   """
   frames = _read_all(runs, 'metrics.csv')
-  figure = mpl_figure.Figure(figsize=(12, 6.6), layout='constrained')
-  *panel_axes, legend_axes = figure.subplots(2, 3).flat
-  for panel, axes in zip(PANELS, panel_axes, strict=True):
+  frames = {
+    label: frame.reindex(columns=['round', *(p.column for p in PANELS)])
+    for label, frame in frames.items()
+  }
+  rows = math.ceil(len(PANELS) / _MAX_COLUMNS)
+  figure = mpl_figure.Figure(figsize=(12, 3 * rows + 1), layout='constrained')
+  panels = figure.subplots(rows, _MAX_COLUMNS).flat
+  for panel, axes in zip(PANELS, panels, strict=True):
     draw_panel(axes, panel, frames, styles)
-  _draw_legend(legend_axes, panel_axes[0])
-  figure.suptitle('Learning curves (↑ higher is better, ↓ lower is better)')
+  plot_parts.draw_legend(
+    figure,
+    panels[0].lines,
+    'Learning curves (↑ higher is better, ↓ lower is better)',
+  )
   figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
   figure.savefig(path, dpi=plot_parts.DPI)
   return figure
@@ -282,7 +300,7 @@ def _read_all(runs: Runs, name: str) -> dict[str, pd.DataFrame]:
   if not runs:
     raise ValueError('At least one run is required, found none.')
   return {
-    label: run_files.read(pathlib.Path(directory) / name, _FILES[name])
+    label: run_files.read_whole(pathlib.Path(directory) / name, _FILES[name])
     for label, directory in runs.items()
   }
 
@@ -291,21 +309,6 @@ def _say_not_measured(axes: mpl_axes.Axes) -> None:
   axes.set(xticks=[], yticks=[])
   axes.text(
     0.5, 0.5, 'not measured', transform=axes.transAxes, ha='center', va='center'
-  )
-
-
-def _draw_legend(axes: mpl_axes.Axes, drawn: mpl_axes.Axes) -> None:
-  """Draws the legend of `drawn` into separate, empty axes."""
-  labels = [textwrap.fill(x.get_label(), _PANEL_WIDTH) for x in drawn.lines]
-  lines = '\n'.join(labels).count('\n') + 1
-  axes.set_axis_off()
-  axes.legend(
-    drawn.lines,
-    labels,
-    loc='center',
-    title='Run',
-    frameon=False,
-    fontsize=10 * min(1, _PANEL_LINES / lines),
   )
 
 
@@ -322,7 +325,7 @@ def _draw_distribution(
   axes.set(
     title='Macro-F1 of the clients at the last evaluation\n'
     '(dot: a client, bar: their median, shape: their density)',
-    xlabel='Macro-F1 on test data (fraction)',
+    xlabel='Macro-F1 on test data',
     yticks=range(len(scores)),
     yticklabels=[textwrap.fill(label, _TICK_WIDTH) for label in scores],
     ylim=(len(scores) - 0.5, -0.5),
