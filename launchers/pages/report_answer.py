@@ -33,17 +33,7 @@ def sentences(
     return [_of_repeats(runs)]
   if comparison.ranked:
     return [*_ranking(runs), 'One run of each says nothing about chance.']
-  return [_numbers(run) for run in runs]
-
-
-def _progress(run) -> str:
-  """After which round the scores of a run were measured."""
-  if not run.finished:
-    return (
-      f'after round {run.evaluated} of {run.settings["rounds"]}, unfinished'
-    )
-  rounds = 'round' if run.round == 1 else 'rounds'
-  return f'after {run.round} {rounds}'
+  return _each(runs)
 
 
 def worst_and_mean(run: report_runs.Run) -> str:
@@ -56,6 +46,16 @@ def worst_and_mean(run: report_runs.Run) -> str:
     In words.
   """
   return f'worst client {_worst(run)}, mean {_mean(run)}'
+
+
+def _progress(run) -> str:
+  """After which round the scores of a run were measured."""
+  if not run.finished:
+    return (
+      f'after round {run.evaluated} of {run.settings["rounds"]}, unfinished'
+    )
+  rounds = 'round' if run.round == 1 else 'rounds'
+  return f'after {run.round} {rounds}'
 
 
 def _of_one(run) -> list[str]:
@@ -87,7 +87,7 @@ def _of_repeats(runs) -> str:
   ]
   return (
     f'{_place(runs[0])}, {_progress(runs[0])}, in {len(runs)} runs with other'
-    f' seeds: {", ".join(told[:-1])}, and {told[-1]}.'
+    f' seeds: {_joined(told)}.'
   )
 
 
@@ -144,7 +144,7 @@ def _order(
     rest = f'{others[0][2]} with {others[0][0]}'
   else:
     rest = f'{_span(value for _, value, _ in others)} with the others'
-  names = ' and '.join(label for label, _, _ in leaders)
+  names = _joined([label for label, _, _ in leaders])
   return f'{degree} with {names}: {first}, against {rest}'
 
 
@@ -206,6 +206,11 @@ def _jain(run) -> str:
 
 def _shown(value: float) -> str:
   return f'{value:.3f}'
+
+
+def _joined(texts: Sequence[str]) -> str:
+  *first, last = texts
+  return f'{", ".join(first)} and {last}' if first else last
 
 
 def _span(values: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from tff_fair.launchers.runs import distances
 
 # In inches: what each run needs, and what the axis needs.
 _ROW_HEIGHT, _SHORT_ROW_HEIGHT, _AXIS_HEIGHT = 0.85, 0.55, 0.7
-# About so many markers of a curve; more are heavy and hide it.
+# About so many markers of a curve; more hide it.
 _MARKERS = 8
 # More bands would cover each other.
 _MAX_BANDS = 4
@@ -33,7 +33,7 @@ _MORE_PANELS = (
   run_plots.Panel(
     'client_accuracy_variance',
     'Clients: variance of accuracy ↓',
-    'Variance (fraction²)',
+    'Variance of accuracy',
   ),
   run_plots.Panel('train_loss', 'Clients: training loss ↓', 'Loss (nats)'),
 )
@@ -69,8 +69,8 @@ def overview(runs: Sequence[report_runs.Run]) -> list[report_svg.Figure]:
     report_svg.draw_figure(
       'overview',
       'Accuracy of the clients',
-      'Bar: the worst client; marker: the mean of all; thick line: the middle'
-      ' half; its thin end: the best client.',
+      'Bar: worst client; marker: mean; thick line: middle half; end of the'
+      ' thin line: best client.',
       f'(worst, mean, best). {"; ".join(map(_range_in_words, scored))}',
       draw,
       height=_AXIS_HEIGHT + _SHORT_ROW_HEIGHT * len(scored),
@@ -132,8 +132,7 @@ def _curve(runs, panel) -> report_svg.Figure:
 
   def draw(axes):
     run_plots.draw_panel(axes, panel, frames, styles)
-    for line in axes.lines:
-      line.set_markevery(max(1, len(line.get_xdata()) // _MARKERS))
+    _thin_markers(axes.lines)
     if banded:
       for run in runs:
         _draw_band(axes, run, styles[run.label])
@@ -146,6 +145,13 @@ def _curve(runs, panel) -> report_svg.Figure:
     f'over the rounds. {"; ".join(ends)}',
     draw,
   )
+
+
+def _thin_markers(lines) -> None:
+  """Leaves out markers, so that lines on each other show theirs in turn."""
+  for index, line in enumerate(lines):
+    step = max(1, len(line.get_xdata()) // _MARKERS)
+    line.set_markevery((index % step, step))
 
 
 def _draw_range(axes, height, scores, style) -> None:
