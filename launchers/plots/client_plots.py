@@ -1,32 +1,39 @@
 """Draws the scores of single clients over the rounds, from the files of runs.
 
-A client has the same colour in all panels and plots of its run.
+Up to `MAX_LINES` clients have a line each, in the same colour and with the same
+marker in all plots of the run. More clients are the rows of a heat map.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import os
 import pathlib
 
-import matplotlib
 from matplotlib import axes as mpl_axes
-from matplotlib import cm
-from matplotlib import colors
+from matplotlib import collections as mpl_collections
+from matplotlib import colors as mpl_colors
 from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import run_files
 
-# For more clients than colours. The lightest colours are hard to see.
-_COLOR_MAP = matplotlib.colormaps['viridis'].resampled(256)
-_LIGHTEST = 0.92
-# A longer legend would be higher than the figure.
-_MAX_LEGEND = 24
-# Characters of a client's name in a legend.
+# More lines than colours cannot be told apart.
+MAX_LINES = len(method_styles.COLORS)
+_MARKERS = tuple(method_styles.MARKERS)[:MAX_LINES]
+COLOR_MAP = 'viridis'
+# Rows of a heat map that all have a label, and labels of a higher one.
+_MAX_LABELS, _FEW_LABELS = 30, 12
+# Inches.
+_ROW_HEIGHT, _MAX_HEIGHT = 0.2, 6.5
+# Characters of a client's name.
 _NAME_WIDTH = 24
-_FREE_RIDER = {'color': 'black', 'linestyle': '--'}
+_FREE_RIDER = {'color': '#000000', 'marker': 'X', 'linestyle': '--'}
+_NO_VALUE = '#d9d9d9'
+_ACCURACY = 'Accuracy on test data'
+_REPUTATION = 'Reputation (share of all)'
 
 
 @plot_parts.plain_text()
@@ -48,16 +55,27 @@ def client_accuracy(
     ValueError: If a file is not as `launchers.train` writes it.
   """
   clients = max(map(read_clients, runs.values()), key=len)
-  figure, panels = _figure(len(runs))
-  for (title, run), axes in zip(runs.items(), panels, strict=True):
-    scores = run_files.read(
+  scores = {
+    title: run_files.read(
       pathlib.Path(run) / 'client_scores.csv',
       ['round', 'client_id', 'accuracy'],
     )
-    draw_lines(axes, clients, scores, 'accuracy')
-    axes.set(title=title, xlabel='Round (count)')
-  panels[0].set_ylabel('Accuracy on test data (fraction)')
-  draw_legend(figure, panels, clients)
+    for title, run in runs.items()
+  }
+  figure, panels = _figure(len(runs), clients)
+  if len(clients) <= MAX_LINES:
+    for axes, frame in zip(panels, scores.values(), strict=True):
+      draw_lines(axes, clients, frame, 'accuracy')
+    panels[0].set_ylabel(_ACCURACY)
+    _draw_legend(figure, panels)
+  else:
+    scale = _scale(pd.concat(scores.values())['accuracy'])
+    for axes, frame in zip(panels, scores.values(), strict=True):
+      cells = draw_heat_map(axes, clients, frame, 'accuracy', scale)
+    figure.colorbar(cells, ax=panels, label=_ACCURACY)
+    _label_rows(figure, panels, clients)
+  for axes, title in zip(panels, runs, strict=True):
+    axes.set(title=title, xlabel='Round')
   figure.savefig(path, dpi=plot_parts.DPI)
   return figure
 
@@ -82,22 +100,25 @@ def reputation(
   """
   run = pathlib.Path(run)
   clients = read_clients(run)
-  columns = ['round', 'client_id', 'reputation']
-  figure, (axes,) = _figure(1)
-  if not run_files.has_columns(run / 'reports.csv', ['reputable']):
-    reports = run_files.read(run / 'reports.csv', columns)
-    draw_lines(axes, clients, reports, 'reputation')
-  else:
-    reports = run_files.read(run / 'reports.csv', [*columns, 'reputable'])
-    metrics = run_files.read(
+  reports = run_files.read_whole(
+    run / 'reports.csv', ['round', 'client_id', 'reputation']
+  )
+  thresholds = None
+  if 'reputable' in reports:
+    thresholds = run_files.read(
       run / 'metrics.csv', ['round', 'aggregator_threshold']
     )
-    draw_isolation(axes, clients, reports, metrics)
-  axes.set(
-    title='Reputation of each client', xlabel='Round (count)', ylim=(0, None)
-  )
-  axes.set_ylabel('Reputation (fraction of all)')
-  draw_legend(figure, [axes], clients)
+  figure, (axes,) = _figure(1, clients)
+  if len(clients) <= MAX_LINES:
+    if thresholds is None:
+      draw_lines(axes, clients, reports, 'reputation')
+    else:
+      draw_isolation(axes, clients, reports, thresholds)
+    axes.set(ylim=(0, None), ylabel=_REPUTATION)
+    _draw_legend(figure, [axes])
+  else:
+    _draw_reputations(figure, axes, clients, reports, thresholds)
+  axes.set(title='Reputation of each client', xlabel='Round')
   figure.savefig(path, dpi=plot_parts.DPI)
   return figure
 
@@ -136,9 +157,10 @@ def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
     run: The run directory.
 
   Returns:
-    A frame with the columns `client_id`, `num_train`, `label` (with the
-    client's name, if it has one) and `style`, ordered by the number of
-    examples, then of classes.
+    A frame with the columns `client_id`, `num_train`, `num_classes`, `label`
+    (with the client's name, if it has one) and `style` (the arguments of a
+    `method_styles.Style`), ordered by the number of examples, then of classes;
+    free riders, which have no data, are last.
 
   Raises:
     FileNotFoundError: If the run lacks clients.csv.
@@ -163,19 +185,17 @@ def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
   clients = clients.reindex(
     columns=['client_id', 'num_train', 'num_classes', client_names.COLUMN]
   )
-  # Free riders, which have no data, come last.
   honest = clients[clients['num_train'] > 0]
   order = honest.sort_values(
     ['num_train', 'num_classes', 'client_id'], kind='stable'
   )
   clients = pd.concat([order, clients[clients['num_train'] == 0]])
-  clients['style'] = [_style(rank, len(honest)) for rank in range(len(clients))]
-  by_class = (
-    honest['num_train'].nunique() == 1 and honest['num_classes'].notna().all()
-  )
-  clients['label'] = [
-    _label(client, by_class) for client in clients.itertuples()
+  clients['style'] = [
+    _style(rank) if rank < len(honest) else _FREE_RIDER
+    for rank in range(len(clients))
   ]
+  amount = amount_column(clients)
+  clients['label'] = [_label(client, amount) for client in clients.itertuples()]
   return clients
 
 
@@ -189,26 +209,67 @@ def draw_lines(
 
   Args:
     axes: Where to draw.
-    clients: The result of `read_clients`.
+    clients: The result of `read_clients`, at most `MAX_LINES`.
     values: A frame with `round`, `client_id` and the column.
     column: The column to draw.
   """
   by_client = dict(list(values.groupby('client_id')))
-  for client in clients.itertuples():
-    if client.client_id not in by_client:
-      continue
-    line = by_client[client.client_id]
-    marker = 'o' if len(line) == 1 else None
-    axes.plot(
-      line['round'],
-      line[column],
-      label=client.label,
-      marker=marker,
-      linewidth=1.4,
-      **client.style,
-    )
+  for rank, client in enumerate(clients.itertuples()):
+    if client.client_id in by_client:
+      line = by_client[client.client_id]
+      plot_parts.draw_curve(
+        axes,
+        line['round'],
+        line[column],
+        client.label,
+        method_styles.Style(**client.style),
+        rank,
+        len(clients),
+      )
   axes.xaxis.set_major_locator(plot_parts.round_locator())
   plot_parts.tidy(axes)
+
+
+def draw_heat_map(
+  axes: mpl_axes.Axes,
+  clients: pd.DataFrame,
+  values: pd.DataFrame,
+  column: str,
+  scale: mpl_colors.Normalize,
+) -> mpl_collections.QuadMesh:
+  """Draws a row of cells per client over the rounds; the first row is on top.
+
+  Cells without a value are grey. A line is above the free riders.
+
+  Args:
+    axes: Where to draw.
+    clients: The result of `read_clients`.
+    values: A frame with `round`, `client_id` and the column.
+    column: The column to draw.
+    scale: The values of the first and the last colour.
+
+  Returns:
+    The cells, for a colour bar.
+  """
+  table = values.pivot(index='client_id', columns='round', values=column)
+  table = table.reindex(clients['client_id']).astype(float)
+  if table.isna().any(axis=None):
+    axes.set_facecolor(_NO_VALUE)
+    axes.fill([], [], color=_NO_VALUE, label='no value')
+  cells = axes.pcolormesh(
+    _edges(table.columns.to_numpy(float)),
+    np.arange(len(clients) + 1) - 0.5,
+    np.ma.masked_invalid(table),
+    cmap=COLOR_MAP,
+    norm=scale,
+    rasterized=True,
+  )
+  num_honest = int((clients['num_train'] != 0).sum())
+  if num_honest < len(clients):
+    axes.axhline(num_honest - 0.5, color='black', linewidth=1.5)
+  axes.set(ylim=(len(clients) - 0.5, -0.5))
+  axes.xaxis.set_major_locator(plot_parts.round_locator())
+  return cells
 
 
 def draw_isolation(
@@ -225,11 +286,8 @@ def draw_isolation(
     reports: A frame with `round`, `client_id`, `reputation` and `reputable`.
     metrics: A frame with `round` and `aggregator_threshold`.
   """
-  isolated = reports[reports['reputable'] == 0]
-  ends = isolated.groupby('client_id')['round'].min()
-  shown = reports[
-    reports['round'] <= reports['client_id'].map(ends).fillna(np.inf)
-  ]
+  ends = _isolations(reports)
+  shown = _until(reports, ends)
   draw_lines(axes, clients, shown, 'reputation')
   axes.plot(
     metrics['round'],
@@ -238,45 +296,81 @@ def draw_isolation(
     linestyle=':',
     label='threshold of isolation',
   )
-  _mark_isolated(axes, clients, ends)
+  for client in clients[clients['client_id'].isin(ends.index)].itertuples():
+    _mark_isolated(
+      axes, [ends[client.client_id]], [0], client.style['color'], zorder=3
+    )
 
 
-def draw_legend(
-  figure: mpl_figure.Figure,
-  panels: list[mpl_axes.Axes],
-  clients: pd.DataFrame,
-) -> None:
-  """Draws the legend of the clients next to the panels.
+def amount_column(clients: pd.DataFrame) -> str:
+  """The column that says how much data a client has.
 
   Args:
-    figure: The figure.
-    panels: Its axes, with labelled lines.
-    clients: The result of `read_clients`.
+    clients: A frame with `num_train` and `num_classes`.
+
+  Returns:
+    `num_train`; or `num_classes`, if it is known and all clients with data have
+    equally many examples.
   """
-  if len(clients) > _MAX_LEGEND:
-    scale = colors.Normalize(0, len(clients) - 1)
-    map_ = colors.ListedColormap(_COLOR_MAP(np.linspace(0, _LIGHTEST, 256)))
-    figure.colorbar(
-      cm.ScalarMappable(scale, map_),
-      ax=panels,
-      label='Client, from least to most data (rank)',
-    )
-    return
-  handles = {}
-  for axes in panels:
-    drawn, labels = axes.get_legend_handles_labels()
-    handles.update(zip(labels, drawn, strict=True))
-  figure.legend(
-    handles.values(),
-    handles,
-    loc='outside right upper',
-    title='Client',
-    frameon=False,
+  honest = clients[clients['num_train'] > 0]
+  equal = honest['num_train'].nunique() == 1
+  by_class = equal and honest['num_classes'].notna().all()
+  return 'num_classes' if by_class else 'num_train'
+
+
+def _draw_reputations(figure, axes, clients, reports, thresholds) -> None:
+  """The heat map; `thresholds` is None where nobody is isolated."""
+  ends = pd.Series(dtype=float)
+  if thresholds is not None:
+    ends = _isolations(reports)
+    reports = _until(reports, ends)
+  limits = [] if thresholds is None else thresholds['aggregator_threshold']
+  scale = _scale(pd.concat([reports['reputation'], pd.Series(limits)]))
+  cells = draw_heat_map(axes, clients, reports, 'reputation', scale)
+  bar = figure.colorbar(cells, ax=axes, label=_REPUTATION)
+  for value in set(limits):
+    bar.set_label(f'{_REPUTATION}, dotted: threshold of isolation')
+    bar.ax.axhline(value, color='white', linestyle=':')
+  row_of = pd.Series(range(len(clients)), index=clients['client_id'])
+  if len(ends):
+    _mark_isolated(axes, ends, row_of[ends.index], '#d80000')
+  _label_rows(figure, [axes], clients)
+
+
+def _isolations(reports) -> pd.Series:
+  """The round in which a client is isolated, by client, if it is."""
+  isolated = reports[reports['reputable'] == 0]
+  return isolated.groupby('client_id')['round'].min()
+
+
+def _until(reports, ends) -> pd.DataFrame:
+  """The reports until clients are isolated."""
+  last = reports['client_id'].map(ends).fillna(np.inf)
+  return reports[reports['round'] <= last]
+
+
+def _mark_isolated(axes, x, y, color, **style) -> None:
+  known = axes.get_legend_handles_labels()[1]
+  axes.plot(
+    x,
+    y,
+    marker='X',
+    markersize=10,
+    markeredgecolor='white',
+    linestyle='',
+    color=color,
+    clip_on=False,
+    # One legend entry for all of them.
+    label=None if 'isolated' in known else 'isolated',
+    **style,
   )
 
 
-def _figure(num_panels):
-  size = (3 + 4.2 * num_panels, 4.6)
+def _figure(num_panels, clients):
+  height = 4.6
+  if len(clients) > MAX_LINES:
+    height = min(_MAX_HEIGHT, 1.4 + _ROW_HEIGHT * len(clients))
+  size = (3.6 + 4 * num_panels, height)
   figure = mpl_figure.Figure(figsize=size, layout='constrained')
   panels = figure.subplots(
     1, num_panels, sharex=True, sharey=True, squeeze=False
@@ -284,41 +378,72 @@ def _figure(num_panels):
   return figure, list(panels[0])
 
 
-def _mark_isolated(axes, clients, ends):
-  label = 'isolated'
-  for client in clients.itertuples():
-    if client.client_id in ends:
-      axes.plot(
-        ends[client.client_id],
-        0,
-        marker='X',
-        markersize=10,
-        linestyle='',
-        color=client.style['color'],
-        clip_on=False,
-        zorder=3,
-        label=label,
-      )
-      label = None  # One legend entry for all of them.
+def _draw_legend(figure, panels) -> None:
+  """The legend of the clients, next to the panels."""
+  figure.legend(
+    **_entries(panels),
+    loc='outside right upper',
+    title='Client',
+    frameon=False,
+  )
 
 
-def _style(rank: int, num_honest: int) -> dict[str, object]:
-  if rank >= num_honest:
-    return _FREE_RIDER
-  if num_honest <= len(plot_parts.COLORS):
-    return plot_parts.style(rank)
-  return {'color': _COLOR_MAP(_LIGHTEST * rank / (num_honest - 1))}
+def _entries(panels) -> dict[str, list]:
+  """What is drawn in any of the panels, for a legend."""
+  entries = {}
+  for axes in panels:
+    handles, labels = axes.get_legend_handles_labels()
+    entries.update(zip(labels, handles, strict=True))
+  return {'handles': list(entries.values()), 'labels': list(entries)}
 
 
-def _label(client, by_class: bool) -> str:
+def _label_rows(figure, panels, clients) -> None:
+  """Names the rows of heat maps, or some of very many, and marks in them."""
+  rows = np.arange(len(clients))
+  if len(clients) > _MAX_LABELS:
+    rows = np.unique(np.linspace(0, rows[-1], _FEW_LABELS).round().astype(int))
+  panels[0].set_yticks(rows, clients['label'].iloc[rows], fontsize=8)
+  panels[0].set_ylabel('Client, from least to most data')
+  marks = _entries(panels)
+  if marks['labels']:
+    figure.legend(**marks, loc='outside lower center', ncols=2, frameon=False)
+
+
+def _edges(rounds: Sequence[float]) -> np.ndarray:
+  """The borders of cells in whose middle the rounds lie."""
+  between = (rounds[1:] + rounds[:-1]) / 2
+  first, last = (
+    (rounds[0] - 0.5, rounds[-1] + 0.5)
+    if len(rounds) == 1
+    else (2 * rounds[0] - between[0], 2 * rounds[-1] - between[-1])
+  )
+  return np.concatenate([[first], between, [last]])
+
+
+def _scale(values: pd.Series) -> mpl_colors.Normalize:
+  """From the lowest to the highest finite value."""
+  finite = values[np.isfinite(values)]
+  return mpl_colors.Normalize(finite.min(), finite.max())
+
+
+def _style(rank: int) -> dict[str, str]:
+  turn, index = divmod(rank, MAX_LINES)
+  return {
+    'color': method_styles.COLORS[index],
+    'marker': _MARKERS[index],
+    'linestyle': ('-', '--', ':', '-.')[turn % 4],
+  }
+
+
+def _label(client, amount: str) -> str:
   name = client.client if isinstance(client.client, str) else ''
   # Behind the id, as names may be alike in their first characters.
   who = f'{client.client_id} {client_names.one_line(name, _NAME_WIDTH)}'
   who = who.rstrip()
   if client.num_train == 0:
     return f'{who}: free rider'
-  count, unit = client.num_train, 'example'
-  if by_class:
-    count, unit = client.num_classes, 'class'
-  plural = {'example': 'examples', 'class': 'classes'}[unit]
-  return f'{who}: {count:,} {unit if count == 1 else plural}'
+  count = getattr(client, amount)
+  unit = {'num_train': 'examples', 'num_classes': 'classes'}[amount]
+  if count == 1:
+    unit = {'examples': 'example', 'classes': 'class'}[unit]
+  return f'{who}: {count:,} {unit}'

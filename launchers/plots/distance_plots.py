@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 import os
 import pathlib
-import textwrap
 
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
@@ -15,9 +14,6 @@ from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import run_files
 
 _Path = str | os.PathLike[str]
-
-# Characters that fit next to the panels.
-_LEGEND_WIDTH = 24
 
 
 @plot_parts.plain_text()
@@ -48,19 +44,25 @@ def distance_curves(
   shown = [run_plots.CLIENT_ACCURACY, *panels(space)]
   columns = _columns(space)
   curves = {label: _evaluations(of, columns) for label, of in runs.items()}
-  figure = mpl_figure.Figure(figsize=(14, 4.2), layout='constrained')
+  figure = mpl_figure.Figure(figsize=(14, 4), layout='constrained')
   all_axes = figure.subplots(1, len(shown))
   for panel, axes in zip(shown, all_axes, strict=True):
-    for label, frame in curves.items():
+    for rank, (label, frame) in enumerate(curves.items()):
       by_round = frame.groupby('round')[panel.column]
-      _draw_curve(axes, by_round, label, styles[label])
+      _draw_band(axes, by_round, styles[label].color)
+      mean = by_round.mean()
+      plot_parts.draw_curve(
+        axes, mean.index, mean, label, styles[label], rank, len(curves)
+      )
     axes.set_title(panel.title, fontsize=11)
     axes.set(xlabel='Round', ylabel=panel.unit)
     axes.xaxis.set_major_locator(plot_parts.round_locator())
     plot_parts.tidy(axes)
-  lines = all_axes[0].lines
-  labels = [textwrap.fill(line.get_label(), _LEGEND_WIDTH) for line in lines]
-  figure.legend(lines, labels, loc='outside right upper', frameon=False)
+  plot_parts.draw_legend(
+    figure,
+    all_axes[0].lines,
+    'Accuracy and distances (↑ higher is better, ↓ lower is better)',
+  )
   figure.get_layout_engine().set(wspace=0.05)
   figure.savefig(path, dpi=plot_parts.DPI)
   return figure
@@ -139,15 +141,9 @@ def _evaluations(directories, columns) -> pd.DataFrame:
   return pd.concat(run_files.read(file, columns) for file in files).dropna()
 
 
-def _draw_curve(axes: mpl_axes.Axes, by_round, label: str, style) -> None:
+def _draw_band(axes: mpl_axes.Axes, by_round, color: str) -> None:
   mean, sd = by_round.mean(), by_round.std()
-  axes.plot(mean.index, mean, label=label, **plot_parts.line(style))
   if sd.notna().any():  # With several runs.
     axes.fill_between(
-      mean.index,
-      mean - sd,
-      mean + sd,
-      color=style.color,
-      alpha=0.2,
-      linewidth=0,
+      mean.index, mean - sd, mean + sd, color=color, alpha=0.2, linewidth=0
     )

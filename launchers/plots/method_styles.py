@@ -16,7 +16,20 @@ from typing import NamedTuple
 _BLUE, _ORANGE, _GREEN, _RED = '#1860fc', '#d8780c', '#0c783c', '#d80000'
 _VIOLET, _MAGENTA, _SKY, _GRAY = '#8448c0', '#c01884', '#009ccc', '#909084'
 COLORS = (_BLUE, _ORANGE, _GREEN, _RED, _VIOLET, _MAGENTA, _SKY, _GRAY)
-MARKERS = ('o', 's', '^', 'v', 'D', 'P', 'X', '*', '<', '>', 'd')
+# Marker -> its size relative to others that look as large.
+MARKERS = {
+  'o': 1.0,
+  's': 0.9,
+  '^': 1.15,
+  'v': 1.15,
+  'D': 0.85,
+  'P': 1.2,
+  'X': 1.2,
+  '*': 1.6,
+  '<': 1.15,
+  '>': 1.15,
+  'd': 1.2,
+}
 
 PROVIDED = {
   # The papers' methods, and those that all are compared with.
@@ -85,6 +98,11 @@ class Style(NamedTuple):
   marker: str
   linestyle: str = '-'
   hollow: bool = False
+
+  @property
+  def scale(self) -> float:
+    """The size of the marker relative to others that look as large."""
+    return MARKERS[self.marker]
 
 
 def of_runs(methods: Sequence[str]) -> list[Style]:

@@ -1,6 +1,7 @@
 """What the pictures share: colours, line styles, axes."""
 
 from collections.abc import Sequence
+import math
 import textwrap
 from typing import Any
 
@@ -8,6 +9,7 @@ import matplotlib
 from matplotlib import artist as mpl_artist
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
+from matplotlib import font_manager
 from matplotlib import ticker
 
 from tff_fair.launchers.plots import method_styles
@@ -22,6 +24,25 @@ _LINE_STYLES = ('-', '--', ':', '-.')
 _CHARACTERS_PER_INCH, _LINE_HEIGHT = 10, 0.22
 # Longer curves are clearer without a marker at each round.
 _MAX_MARKERS = 30
+# Markers of a curve, of which longer ones have few.
+_MARKERS = 8
+# Points by which a line is wider than the next, and the first than the last.
+_GROWTH, _MAX_GROWTH = 0.9, 1.8
+# Those fonts with many scripts that this machine has.
+_INSTALLED = set(font_manager.get_font_names())
+_FALLBACKS = [
+  name
+  for name in (
+    'Noto Sans CJK JP',
+    'Noto Sans CJK SC',
+    'WenQuanYi Zen Hei',
+    'Droid Sans Fallback',
+    'Arial Unicode MS',
+    'Microsoft YaHei',
+    'Unifont',
+  )
+  if name in _INSTALLED
+]
 
 
 def marker(num_points: int) -> str | None:
@@ -55,24 +76,61 @@ def draw_legend(
   )
 
 
-def line(style: method_styles.Style) -> dict[str, Any]:
-  """How `Axes.plot` draws the curve of a run."""
-  return {
-    'color': style.color,
-    'linestyle': style.linestyle,
-    'marker': style.marker,
-    'markerfacecolor': 'none' if style.hollow else style.color,
-    'markersize': 5,
-  }
+def draw_curve(
+  axes: mpl_axes.Axes,
+  rounds: Sequence[float],
+  values: Sequence[float],
+  label: str,
+  style: method_styles.Style,
+  rank: int,
+  num_runs: int,
+) -> None:
+  """Draws the curve of a run so that it shows under curves that coincide.
+
+  The first run has the widest line and the largest markers, below all others,
+  and each run has its markers at other rounds.
+
+  Args:
+    axes: Where to draw.
+    rounds: The rounds of the values.
+    values: The values.
+    label: The label of the run.
+    style: The style of the run.
+    rank: The index of the run among those of the panel.
+    num_runs: The number of these runs.
+  """
+  # Points by which the line and the markers are larger than the last ones.
+  growth = min(_GROWTH * (num_runs - 1), _MAX_GROWTH)
+  growth *= 1 - rank / max(1, num_runs - 1)
+  # Few markers on short curves, too, so that those of many runs take turns.
+  step = max(len(rounds) / _MARKERS, min(num_runs, len(rounds) / 3), 1)
+  step = math.ceil(step)
+  axes.plot(
+    rounds,
+    values,
+    label=label,
+    color=style.color,
+    linestyle=style.linestyle,
+    linewidth=1.4 + growth,
+    marker=style.marker,
+    markersize=(5.5 + growth) * style.scale,
+    markerfacecolor='white' if style.hollow else style.color,
+    markeredgecolor=style.color if style.hollow else 'white',
+    markeredgewidth=1.2 if style.hollow else 0.5,
+    markevery=(rank * step // num_runs, step),
+  )
 
 
 def plain_text() -> Any:
-  """A context, or a decorator, in which dollar signs in texts are no markup.
+  """A context, or a decorator, for texts with names of clients or directories.
 
-  Labels may be names of directories. Not for logarithmic axes, whose numbers
-  are markup.
+  Dollar signs are no markup: the numbers of a logarithmic axis, which are, need
+  a formatter of their own. Scripts that the usual font lacks are drawn with
+  another font, if the machine has one.
   """
-  return matplotlib.rc_context({'text.parse_math': False})
+  return matplotlib.rc_context(
+    {'text.parse_math': False, 'font.family': ['sans-serif', *_FALLBACKS]}
+  )
 
 
 def round_locator() -> ticker.Locator:

@@ -223,13 +223,16 @@ def draw_panel(
     frames: For each label the columns `round` and that of the panel.
     styles: The style of each label.
   """
-  for label, frame in frames.items():
+  for rank, (label, frame) in enumerate(frames.items()):
     drawn = frame[np.isfinite(frame[panel.column])]
-    axes.plot(
+    plot_parts.draw_curve(
+      axes,
       drawn['round'],
       drawn[panel.column],
-      label=label,
-      **plot_parts.line(styles[label]),
+      label,
+      styles[label],
+      rank,
+      len(frames),
     )
   axes.set(title=panel.title, xlabel='Round', ylabel=panel.unit)
   axes.xaxis.set_major_locator(plot_parts.round_locator())
@@ -267,7 +270,7 @@ def draw_scores(
   return axes.scatter(
     score,
     index + jitter,
-    s=20,
+    s=22 * style.scale**2,
     marker=style.marker,
     facecolors='none' if style.hollow else style.color,
     edgecolors=style.color if style.hollow else 'white',
