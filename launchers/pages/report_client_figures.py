@@ -10,10 +10,8 @@ from tff_fair.launchers.pages import report_keys
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.pages import report_svg
 from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
-
-# More lines cannot be told apart.
-_MAX_LINES = 8
 
 # Columns of reports.csv about single clients: title and unit, if there is one.
 _OF_CLIENTS = {
@@ -60,14 +58,15 @@ def of_clients(
     if name in run.reports and np.isfinite(run.reports[name]).any()
   ]
   clients = _described(run)
-  as_lines = len(clients) <= _MAX_LINES
+  as_lines = len(clients) <= client_plots.MAX_LINES
   draw = _client_lines if as_lines else _client_bands
   figures = [
     draw(run, clients, name, f'{prefix}-{name.replace("_", "-")}')
     for name in names
   ]
   keys = [
-    report_keys.of_line(row.label, row.style) for row in clients.itertuples()
+    report_keys.of_style(row.label, method_styles.Style(**row.style))
+    for row in clients.itertuples()
   ]
   return figures, keys if figures and as_lines else []
 

@@ -20,8 +20,6 @@ from tff_fair.launchers.runs import distances
 
 # In inches: what each run needs, and what the axis needs.
 _ROW_HEIGHT, _SHORT_ROW_HEIGHT, _AXIS_HEIGHT = 0.85, 0.55, 0.7
-# About so many markers of a curve; more hide it.
-_MARKERS = 8
 # More bands would cover each other.
 _MAX_BANDS = 4
 # Characters of a label that fit above a row.
@@ -132,7 +130,6 @@ def _curve(runs, panel) -> report_svg.Figure:
 
   def draw(axes):
     run_plots.draw_panel(axes, panel, frames, styles)
-    _thin_markers(axes.lines)
     if banded:
       for run in runs:
         _draw_band(axes, run, styles[run.label])
@@ -145,13 +142,6 @@ def _curve(runs, panel) -> report_svg.Figure:
     f'over the rounds. {"; ".join(ends)}',
     draw,
   )
-
-
-def _thin_markers(lines) -> None:
-  """Leaves out markers, so that lines on each other show theirs in turn."""
-  for index, line in enumerate(lines):
-    step = max(1, len(line.get_xdata()) // _MARKERS)
-    line.set_markevery((index % step, step))
 
 
 def _draw_range(axes, height, scores, style) -> None:
@@ -170,7 +160,7 @@ def _draw_range(axes, height, scores, style) -> None:
     scores.mean(),
     height,
     marker=style.marker,
-    ms=9,
+    ms=9 * style.scale,
     color=style.color,
     markerfacecolor='white' if style.hollow else style.color,
   )

@@ -3,18 +3,17 @@
 Nothing here imports TensorFlow.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 
-from matplotlib import colors
 from matplotlib import markers
 
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.plots import method_styles
 
 _DASHES = {'-': 'none', '--': '7 3', ':': '2 2', '-.': '7 2 2 2'}
-# Half of the size of a marker, and its place in a swatch.
-_RADIUS, _X, _Y = 4, 15, 5
+# Of the marker in a swatch: its size, and its place.
+_SIZE, _X, _Y = 8, 15, 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,15 +24,15 @@ class Key:
     label: The run or the client.
     color: Its colour.
     dashes: The dashes of its line, as SVG has them.
-    marker: The outline of its marker, an SVG path; empty for none.
+    marker: The outline of its marker, an SVG path.
     hollow: Whether the marker is not filled.
   """
 
   label: str
   color: str
   dashes: str
-  marker: str = ''
-  hollow: bool = False
+  marker: str
+  hollow: bool
 
 
 def styles(
@@ -60,36 +59,31 @@ def of_runs(runs: Sequence[report_runs.Run]) -> list[Key]:
   Returns:
     A key per run.
   """
-  return [
-    Key(
-      label,
-      style.color,
-      _DASHES[style.linestyle],
-      _outline(style.marker),
-      style.hollow,
-    )
-    for label, style in styles(runs).items()
-  ]
+  return [of_style(*item) for item in styles(runs).items()]
 
 
-def of_line(label: str, style: Mapping[str, object]) -> Key:
-  """The key of a line.
+def of_style(label: str, style: method_styles.Style) -> Key:
+  """The key of a style.
 
   Args:
-    label: What it stands for.
-    style: Its style, as for `Axes.plot`.
+    label: What is drawn so.
+    style: The style.
   """
-  dashes = _DASHES[style.get('linestyle', '-')]
-  return Key(label, colors.to_hex(style['color']), dashes)
+  return Key(
+    label,
+    style.color,
+    _DASHES[style.linestyle],
+    _outline(style),
+    style.hollow,
+  )
 
 
-def _outline(marker: str) -> str:
-  """The outline of a marker of Matplotlib, in a swatch."""
-  style = markers.MarkerStyle(marker)
-  path = style.get_path().transformed(style.get_transform())
+def _outline(style: method_styles.Style) -> str:
+  """The outline of a marker in a swatch, an SVG path."""
+  shape = markers.MarkerStyle(style.marker)
+  path = shape.get_path().transformed(shape.get_transform())
   points, *_ = path.to_polygons()
-  # The unit of a marker is its size, and SVG's vertical axis points down.
-  corners = [
-    f'{_X + 2 * _RADIUS * x:.1f} {_Y - 2 * _RADIUS * y:.1f}' for x, y in points
-  ]
+  # SVG's vertical axis points down.
+  size = _SIZE * style.scale
+  corners = [f'{_X + size * x:.1f} {_Y - size * y:.1f}' for x, y in points]
   return f'M{"L".join(corners)}Z'
