@@ -55,7 +55,8 @@ def _progress(run) -> str:
       f'after round {run.evaluated} of {run.settings["rounds"]}, unfinished'
     )
   rounds = 'round' if run.round == 1 else 'rounds'
-  return f'after {run.round} {rounds}'
+  early = ' (stopped early)' if run.stopped_early else ''
+  return f'after {run.round} {rounds}{early}'
 
 
 def _of_one(run) -> list[str]:

@@ -105,6 +105,11 @@ class Run:
     return int(self.metrics['round'].max())
 
   @property
+  def stopped_early(self) -> bool:
+    """Whether it has finished before the last round that was allowed."""
+    return self.finished and self.round < int(self.settings['rounds'])
+
+  @property
   def evaluated(self) -> int | None:
     """The round of the last evaluation; None before the first."""
     rounds = _evaluations(self.metrics)['round']

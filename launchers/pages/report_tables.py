@@ -369,7 +369,11 @@ def _row(title, note, values, show='{:.4f}'.format) -> Row:
 def _ranked(title, note, values, better, ranked, show='{:.4f}'.format) -> Row:
   """A row with the best run marked, if runs are ranked and not all equal."""
   row = _row(f'{title} {_ARROWS[better]}', note, values, show)
-  ranks = [better * cell.value for cell in row.cells]
+  # Numbers that look equal are.
+  ranks = [
+    math.nan if math.isnan(cell.value) else better * float(cell.text)
+    for cell in row.cells
+  ]
   known = [rank for rank in ranks if not math.isnan(rank)]
   if not ranked or not known or min(known) == max(known):
     return row

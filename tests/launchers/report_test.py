@@ -12,104 +12,17 @@ import pandas as pd
 import pytest
 
 from tests.launchers import nasty_names
+from tests.launchers import report_run
 from tff_fair.launchers import report
+from tff_fair.launchers.pages import report_client_figures
+from tff_fair.launchers.pages import report_differences
 from tff_fair.launchers.pages import report_figures
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.pages import report_tables
 from tff_fair.launchers.runs import client_names
 
-_EVALUATED = ('global_accuracy', 'global_f1', 'global_loss')
 # What is never closed.
 _VOID = ('meta', 'link')
-
-
-def _write(
-  folder,
-  accuracy=(0.5, 0.7, 0.9),
-  *,
-  num_train=(10, 20, 200),
-  rounds=3,
-  finished=True,
-  eval_every=1,
-  reports=None,
-  dropped=0,
-  names=None,
-  notes=(),
-  **settings,
-):
-  """Writes a run; each client's accuracy grows evenly, F1 is half of it."""
-  folder.mkdir(parents=True)
-  settings = {
-    'algorithm': 'fed_avg',
-    'num_clients': len(accuracy),
-    'output_dir': folder,
-    'rounds': 3,
-    'task': 'digits',
-    **settings,
-  }
-  (folder / 'flags.txt').write_text(
-    '# Preset: fedaboost_digits.\n'
-    + ''.join(f'--{name}={value}\n' for name, value in settings.items())
-  )
-  ids = np.arange(len(accuracy))
-  num_train, accuracy = np.array(num_train), np.array(accuracy)
-  honest = num_train > 0
-  metrics, scores, rows = [], [], []
-  for number in range(1, rounds + 1):
-    share = number / 3
-    row = {'round': number, 'num_rejected_clients': dropped}
-    if number % eval_every == 0:
-      row.update({n: share / (i + 1) for i, n in enumerate(_EVALUATED)})
-      for name, factor in (('accuracy', share), ('f1', share / 2)):
-        values = pd.Series(factor * accuracy[honest])
-        row[f'client_{name}_mean'] = values.mean()
-        row[f'client_{name}_median'] = values.median()
-        row[f'client_{name}_max'] = values.max()
-        row[f'client_{name}_variance'] = values.var(ddof=0)
-      columns = {
-        'accuracy': share * accuracy,
-        'f1': share / 2 * accuracy,
-        'loss': 1.0,
-      }
-      scores.append(pd.DataFrame(dict(round=number, client_id=ids, **columns)))
-    metrics.append(row)
-    columns = {
-      'num_examples': num_train,
-      **(reports or {'alpha': number * accuracy}),
-    }
-    rows.append(pd.DataFrame(dict(round=number, client_id=ids, **columns)))
-  if names:
-    for frame in (*scores, *rows):
-      frame.insert(2, 'client', names)
-  pd.DataFrame(metrics).to_csv(folder / 'metrics.csv', index=False)
-  pd.concat(rows).to_csv(folder / 'reports.csv', index=False)
-  if scores:
-    pd.concat(scores).to_csv(folder / 'client_scores.csv', index=False)
-  if finished:
-    clients = pd.concat(scores)[-len(ids) :].drop(columns='round')
-    clients.insert(clients.columns.get_loc('accuracy'), 'num_train', num_train)
-    clients.insert(clients.columns.get_loc('accuracy'), 'num_classes', 10)
-    clients.to_csv(folder / 'clients.csv', index=False)
-    summary = {**_summary(metrics), 'notes': notes}
-    (folder / 'summary.json').write_text(json.dumps(summary))
-  return folder
-
-
-def _summary(metrics):
-  final = metrics[-1]
-  return {
-    'final': {n: v for n, v in final.items() if n[:6] in ('client', 'global')},
-    'client_f1_variance_window': {
-      'evaluations': 3,
-      'mean': 0.0123,
-      'low': 0.01,
-      'high': 0.0146,
-    },
-    'dropped': {
-      'num_rejected_clients': sum(m['num_rejected_clients'] for m in metrics)
-    },
-    'median_seconds_per_round': 0.25,
-  }
 
 
 def _main(*arguments):
@@ -168,19 +81,23 @@ def _render(*folders):
   return report.render(report_runs.read_runs([str(f) for f in folders]))
 
 
+def _groups(runs):
+  return report_tables.fairness_groups(runs, report_differences.compare(runs))
+
+
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
   """A run of FeDABoost and one of FedAvg with a client that was dropped."""
   root = tmp_path_factory.mktemp('runs')
-  boost = _write(
-    root / 'boost', algorithm='fedaboost', boost_rate=0.1, local_epochs=5
+  boost = report_run.write(
+    root / 'boost', algorithm='fedaboost', boost_rate=0.1, batch_size=5
   )
-  average = _write(
+  average = report_run.write(
     root / 'avg',
     (0.2, 0.7, 0.9),
     dropped=1,
     reports={'loss': 0.3},
-    local_epochs=1,
+    batch_size=1,
   )
   return boost, average
 
@@ -200,8 +117,9 @@ def _no_figures(monkeypatch):
   """For tests of the rest of the page: figures take most of the time."""
   monkeypatch.setattr(report_figures, 'curves', lambda runs: [])
   monkeypatch.setattr(report_figures, 'distributions', lambda runs: [])
+  monkeypatch.setattr(report_figures, 'overview', lambda runs: [])
   monkeypatch.setattr(
-    report_figures, 'of_clients', lambda run, prefix: ([], [])
+    report_client_figures, 'of_clients', lambda run, prefix: ([], [])
   )
 
 
@@ -249,7 +167,8 @@ class TestPage:
     )
     header, *rows = [[cell[0] for cell in row] for row in table]
     assert header == [name.replace('_', ' ') for name in clients]
-    found = np.array(rows, float)
+    assert rows[0][0] == '0worst'  # The client with the lowest accuracy.
+    found = np.array([['0', *rows[0][1:]], *rows[1:]], float)
     np.testing.assert_allclose(found, clients.to_numpy(), rtol=1e-3)
 
   def test_nothing_comes_from_outside(self, text, page):
@@ -271,10 +190,13 @@ class TestPage:
     figures = [a for tag, a in page.elements if tag == 'svg' and 'role' in a]
     titles = [a['aria-label'] for a in figures]
     assert len(figures) > 10 and len(set(titles)) == len(figures)
-    assert titles[0] == (
-      'Global model: accuracy ↑ over the rounds. fedaboost: 1 at the end;'
-      ' fed_avg: 1 at the end.'
-    )
+    assert titles[:2] == [
+      'Accuracy of the clients (worst, mean, best). FeDABoost: 0.500, 0.700,'
+      ' 0.900; FedAvg: 0.200, 0.600, 0.900.',
+      'Clients: mean accuracy ↑ over the rounds. FeDABoost: 0.7 at the end;'
+      ' FedAvg: 0.6 at the end.',
+    ]
+    assert any('Clients: worst client ↑' in title for title in titles)
     others = [a for tag, a in page.elements if tag == 'svg' and 'role' not in a]
     assert all(a['aria-hidden'] == 'true' for a in others)
 
@@ -287,7 +209,7 @@ class TestPage:
     # What only one of them reads comes last.
     assert list(differing.items()) == [
       ('algorithm', ['fedaboost', 'fed_avg']),
-      ('local_epochs', ['5', '1']),
+      ('batch_size', ['5', '1']),
       ('boost_rate', ['0.1', '–']),
     ]
     assert everything['rounds'] == ['3', '3']
@@ -306,14 +228,14 @@ class TestTextFromFiles:
     bad = '<script>alert(1)</script>'
     name = '<img src=x onerror=alert(2)> $\\frac$ "x'
     folders = [
-      _write(tmp_path / name, note=bad),
-      _write(tmp_path / 'b', algorithm='fed_avg'),
+      report_run.write(tmp_path / name, note=bad),
+      report_run.write(tmp_path / 'b', algorithm='fed_avg'),
     ]
     text = _render(*folders)
     page = _Page(text)
     assert not {'script', 'img'} & {tag for tag, _ in page.elements}
     assert bad in page.text
-    assert f'fed_avg ({name})' in page.text
+    assert f'FedAvg ({name})' in page.text
     (figure, *_) = (
       a
       for _, a in page.elements
@@ -325,7 +247,7 @@ class TestTextFromFiles:
   def test_clients_are_called_by_their_names(self, tmp_path, finished):
     names = list(nasty_names.NAMES)
     number = len(names)
-    folder = _write(
+    folder = report_run.write(
       tmp_path / 'x',
       np.arange(number) / 10,
       num_train=[10] * number,
@@ -352,7 +274,9 @@ class TestTextFromFiles:
 def _unfinished(tmp_path_factory):
   """Two rounds of three; the third is being written."""
   folder = tmp_path_factory.mktemp('x') / 'run'
-  _write(folder, num_train=(10, 20, 0), finished=False, rounds=2, dropped=1)
+  report_run.write(
+    folder, num_train=(10, 20, 0), finished=False, rounds=2, dropped=1
+  )
   for name in ('metrics.csv', 'client_scores.csv', 'reports.csv'):
     with open(folder / name, 'a') as file:
       file.write('3,0')
@@ -374,13 +298,17 @@ class TestUnfinishedRun:
     assert 'resumes the run' in page.text
 
   def test_is_not_among_the_best(self, unfinished, tmp_path):
-    other = _write(tmp_path / 'x', (0.1, 0.2, 0), num_train=(10, 20, 0))
+    other = report_run.write(
+      tmp_path / 'x', (0.1, 0.2, 0), num_train=(10, 20, 0)
+    )
     runs = report_runs.read_runs([str(unfinished), str(other)])
-    rows = sum(report_tables.fairness_groups(runs).values(), [])
+    rows = sum(_groups(runs).values(), [])
     assert not [cell for row in rows for cell in row.cells if cell.best]
 
   def test_before_the_first_evaluation(self, tmp_path):
-    folder = _write(tmp_path / 'x', finished=False, rounds=1, eval_every=2)
+    folder = report_run.write(
+      tmp_path / 'x', finished=False, rounds=1, eval_every=2
+    )
     page = _Page(_render(folder))
     assert 'unfinished after round 1 of 3; no scores yet' in page.text
     assert 'There is no evaluation yet.' in page.text
@@ -390,11 +318,11 @@ class TestUnfinishedRun:
 
 class TestFairness:
   def test_by_hand(self, tmp_path):
-    run = _write(tmp_path / 'x', (0.5, 0.7, 0.9, 0), num_train=(9, 9, 9, 0))
+    run = report_run.write(
+      tmp_path / 'x', (0.5, 0.7, 0.9, 0), num_train=(9, 9, 9, 0)
+    )
     (run,) = report_runs.read_runs([str(run)])
-    rows = {
-      r.title: r for r in report_tables.fairness_groups([run])['Accuracy']
-    }
+    rows = {r.title: r for r in _groups([run])['Accuracy']}
     assert rows['Worst client ↑'].cells[0].value == 0.5
     # (0.04 + 0 + 0.04) / 3, and 2.1^2 / (3 * 1.55).
     sd = rows['Standard deviation ↓'].cells[0].value
@@ -405,12 +333,12 @@ class TestFairness:
   def test_clients_that_trained_alone_give_a_cf_coefficient(self, tmp_path):
     alone, run, equal = (0.3, 0.4, 0.8), (0.5, 0.7, 0.6), (0.5, 0.5, 0.5)
     folders = [
-      _write(tmp_path / 'a', alone, algorithm='standalone'),
-      _write(tmp_path / 'b', run, algorithm='cffl'),
-      _write(tmp_path / 'c', equal),
+      report_run.write(tmp_path / 'a', alone, algorithm='standalone'),
+      report_run.write(tmp_path / 'b', run, algorithm='cffl'),
+      report_run.write(tmp_path / 'c', equal),
     ]
     runs = report_runs.read_runs([str(folder) for folder in folders])
-    row = report_tables.fairness_groups(runs)['Accuracy'][-1]
+    row = _groups(runs)['Accuracy'][-1]
     assert row.title == 'CF coefficient ↑'
     expected = 100 * np.corrcoef(alone, run)[0, 1]
     assert row.cells[1].value == pytest.approx(expected)
@@ -418,34 +346,32 @@ class TestFairness:
 
   @pytest.mark.usefixtures('no_figures')
   def test_runs_on_different_data_are_not_ranked(self, runs, tmp_path):
-    other = _write(tmp_path / 'x', (0.1, 0.2, 0.3), data_seed=1)
+    other = report_run.write(tmp_path / 'x', (0.1, 0.2, 0.3), task='mnist')
     both = report_runs.read_runs([str(runs[0]), str(other)])
-    rows = sum(report_tables.fairness_groups(both).values(), [])
+    rows = sum(_groups(both).values(), [])
     assert not [cell for row in rows for cell in row.cells if cell.best]
     page = _Page(_render(runs[0], other))
-    assert 'they differ in data_seed. No best value is marked.' in page.text
-    text = _Page(_render(runs[0], _write(tmp_path / 'y', task='mnist'))).text
-    assert 'fedaboost, fed_avg on digits, mnist' in text
-    assert 'These runs have different tasks' in text
+    assert 'FeDABoost, FedAvg on digits, mnist' in page.text
+    assert 'differ in task (digits, mnist)' in page.text
 
 
 class TestRuns:
   def test_runs_of_the_same_algorithm_are_labelled_by_directory(self, tmp_path):
     folders = [
-      _write(tmp_path / 'x' / 'seed_0'),
-      _write(tmp_path / 'x' / 'seed_1'),
-      _write(tmp_path / 'y', algorithm='cffl'),
+      report_run.write(tmp_path / 'x' / 'seed_0'),
+      report_run.write(tmp_path / 'x' / 'seed_1'),
+      report_run.write(tmp_path / 'y', algorithm='cffl'),
     ]
     found = report_runs.read_runs([str(folder) for folder in folders])
     assert [run.label for run in found] == [
-      'fed_avg (x/seed_0)',
-      'fed_avg (x/seed_1)',
-      'cffl',
+      'FedAvg (x/seed_0)',
+      'FedAvg (x/seed_1)',
+      'CFFL',
     ]
 
   def test_commands_repeat_or_resume_a_run(self, tmp_path):
-    done = _write(tmp_path / 'a b')
-    going = _write(tmp_path / 'c', finished=False)
+    done = report_run.write(tmp_path / 'a b')
+    going = report_run.write(tmp_path / 'c', finished=False)
     found = report_runs.read_runs([str(done), str(going)])
     first, second = (shlex.split(report_tables.command(run)) for run in found)
     assert first[:2] == ['tff-fair', 'train']
@@ -459,7 +385,7 @@ class TestRuns:
 class TestFiguresOfClients:
   def test_few_clients_have_a_line_each(self, runs):
     run, _ = report_runs.read_runs([str(run) for run in runs])
-    (alpha,), keys = report_figures.of_clients(run, 'x')
+    (alpha,), keys = report_client_figures.of_clients(run, 'x')
     assert alpha.title == 'Alpha, the weight of the upload'
     # In the order of their data, and in different colours.
     assert [key.label for key in keys] == [
@@ -471,29 +397,29 @@ class TestFiguresOfClients:
 
   def test_many_clients_have_bands(self, tmp_path):
     number = 11
-    folder = _write(
+    folder = report_run.write(
       tmp_path / 'x', np.arange(number) / 10, num_train=[5] * number
     )
     (run,) = report_runs.read_runs([str(folder)])
-    (alpha,), keys = report_figures.of_clients(run, 'x')
+    (alpha,), keys = report_client_figures.of_clients(run, 'x')
     assert not keys
     assert 'Bands: the middle half, and all.' in alpha.note
     # Alpha is the accuracy by the round.
     assert 'of 11 clients over the rounds; the median is 1.5 at' in alpha.svg
 
   def test_a_column_without_a_number_is_not_drawn(self, tmp_path):
-    folder = _write(tmp_path / 'x', reports={'alpha': np.nan})
+    folder = report_run.write(tmp_path / 'x', reports={'alpha': np.nan})
     (run,) = report_runs.read_runs([str(folder)])
-    assert report_figures.of_clients(run, 'x') == ([], [])
+    assert report_client_figures.of_clients(run, 'x') == ([], [])
 
   def test_isolated_clients_are_marked(self, tmp_path):
     reports = {'reputation': (0.4, 0.6, 0), 'reputable': (1, 1, 0)}
-    folder = _write(tmp_path / 'x', reports=reports)
+    folder = report_run.write(tmp_path / 'x', reports=reports)
     metrics = pd.read_csv(folder / 'metrics.csv')
     metrics['aggregator_threshold'] = 0.1
     metrics.to_csv(folder / 'metrics.csv', index=False)
     (run,) = report_runs.read_runs([str(folder)])
-    (figure,), _ = report_figures.of_clients(run, 'x')
+    (figure,), _ = report_client_figures.of_clients(run, 'x')
     assert 'a cross: the server isolates the client' in figure.note
 
 
@@ -501,7 +427,7 @@ class TestFiguresOfClients:
 def test_a_mistake_is_one_sentence(runs, tmp_path):
   empty = tmp_path / 'empty'
   empty.mkdir()
-  unstarted = _write(tmp_path / 'unstarted', finished=False)
+  unstarted = report_run.write(tmp_path / 'unstarted', finished=False)
   (unstarted / 'metrics.csv').unlink()
   for arguments, expected in (
     ([], 'at least one run directory is required'),
@@ -510,7 +436,7 @@ def test_a_mistake_is_one_sentence(runs, tmp_path):
       'x must be the directory of a run, found no such directory.',
     ),
     ([empty], 'found no flags.txt in it.'),
-    ([unstarted], 'must hold metrics.csv, found no file'),
+    ([unstarted], 'at least one round, found no row in metrics.csv.'),
     ([*runs, f'{runs[1]}/../boost'], 'must be given once'),
     (
       [runs[0], f'--output_file={runs[0] / "metrics.csv"}'],
@@ -542,7 +468,7 @@ def test_a_damaged_file_is_named(tmp_path):
       ('summary.json', '[]', 'summary.json must be as a training run'),
     )
   ):
-    folder = _write(tmp_path / str(number))
+    folder = report_run.write(tmp_path / str(number))
     (folder / name).write_bytes(text.encode(errors='surrogateescape'))
     assert expected in _message(folder), (name, text)
 
@@ -557,7 +483,7 @@ def _message(*arguments):
 
 @pytest.mark.usefixtures('no_figures')
 def test_an_earlier_report_is_replaced(tmp_path, capsys):
-  folder = _write(tmp_path / 'x')
+  folder = report_run.write(tmp_path / 'x')
   _main(folder)
   path = folder / 'report.html'
   assert capsys.readouterr().out == f'report: {path}\n'
