@@ -48,8 +48,8 @@ class TestAnswer:
       'On digits with 3 clients, after 3 rounds, the mean accuracy of the'
       ' clients is higher with FeDABoost: 0.700, against 0.600 with FedAvg.'
       ' The accuracy of the worst client is higher with FeDABoost: 0.500'
-      ' (client 0), against 0.200 (client 1 Nord) with FedAvg. Jain’s index, 1 if all'
-      ' clients have the same, is higher with FeDABoost: 0.948, against 0.806'
+      ' (client 0), against 0.200 (client 1 Nord) with FedAvg. Jain’s'
+      ' index, 1 if all clients have the same, is higher with FeDABoost: 0.948, against 0.806'
       ' with FedAvg. One run of each says nothing about chance.'
     )
 
