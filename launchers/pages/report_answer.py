@@ -135,10 +135,11 @@ def _order(
     shown = f'{value} ({detail})' if detail else value
     told[value == highest].append((run.label, value, shown))
   leaders, others = told[True], told[False]
+  # The same clients need no repetition.
+  who = '; '.join(dict.fromkeys(filter(None, details)))
   if not others:
-    return (
-      f'{highest} in {"both" if len(runs) == 2 else f"all {len(runs)}"} runs'
-    )
+    runs_in_words = 'both' if len(runs) == 2 else f'all {len(runs)}'
+    return f'{highest} in {runs_in_words} runs{f" ({who})" if who else ""}'
   degree = 'higher' if len(runs) == 2 else 'highest'
   first = leaders[0][2] if len(leaders) == 1 else highest
   if len(others) == 1:

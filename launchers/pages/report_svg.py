@@ -19,6 +19,8 @@ from tff_fair.launchers.plots import plot_parts
 _WIDTH, HEIGHT = 4.7, 3.1
 FONT_SIZE = 11
 
+# Black and white as the page has them, light or dark.
+_COLORS = {'#000000': 'currentColor', '#ffffff': 'var(--page)'}
 _REFERENCE = re.compile(r'(^|url\()#([^)]+)')
 _FONTS = re.compile(r'font-family: [^;]*;? ?')
 # Digits beyond a hundredth of a unit.
@@ -134,6 +136,9 @@ def _shortened(name: str, value: str, names) -> str:
   if name == 'id':
     return names[value]
   value = _REFERENCE.sub(lambda f: f'{f[1]}#{names[f[2]]}', value)
+  if name == 'style':
+    for color, here in _COLORS.items():
+      value = value.replace(color, here)
   if name in _COORDINATES:
     value = ' '.join(_DIGITS.sub(r'\1', value).split())
   # The page has its own fonts.
