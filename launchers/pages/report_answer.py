@@ -19,13 +19,13 @@ def sentences(
   Runs are ranked if they may be; otherwise each has a sentence of its own.
 
   Args:
-    runs: The runs.
+    runs: The runs; there may be none.
     comparison: How their numbers may be compared.
 
   Returns:
     Sentences.
   """
-  if not all(run.scores('accuracy').size for run in runs):
+  if not runs or not all(run.scores('accuracy').size for run in runs):
     return _each(runs)
   if len(runs) == 1:
     return [*_of_one(runs[0]), 'One run says nothing about chance.']

@@ -52,12 +52,13 @@ class Watch:
       wait: Waits for some seconds.
       now: The time, in seconds since 1970.
     """
-    self._directories = directories
+    self._directories = [str(pathlib.Path(path)) for path in directories]
     self._write = write
     self._every = every
     self._wait = wait
     self._now = now
     self._runs, self._waiting = [], []
+    self._written = {}  # Directory -> its stamps.
     # The first round that was seen of each run, and its time.
     self._first = {}
 
@@ -77,16 +78,17 @@ class Watch:
             self._directories
           )
           read, failed = stamps, None
+          self._written = dict(zip(self._directories, stamps, strict=True))
         except report_runs.ReportError:
-          # Once may be a file in the midst of a restart.
-          if failed == stamps:
+          # Later, it may be a file in the midst of a restart.
+          if read is None or failed == stamps:
             raise
           failed = stamps
-      if read and not self._waiting and all(r.finished for r in self._runs):
+      if not self._waiting and all(r.finished for r in self._runs):
         self._write(self._runs, None)
         return
       lines = self._lines()
-      if read and (read, lines) != shown:
+      if (read, lines) != shown:
         self._write(self._runs, Watched(self._every, lines))
         shown = read, lines
       self._wait(self._every)
@@ -105,7 +107,7 @@ class Watch:
 
   def _progress(self, run) -> str:
     """How far a run is, and how its clients are."""
-    written = (run.directory / 'metrics.csv').stat().st_mtime
+    written = self._last_round(run)
     rounds = int(run.settings['rounds'])
     first, began = self._first.setdefault(run.directory, (run.round, written))
     seconds = 0.0
@@ -123,6 +125,11 @@ class Watch:
     if run.scores('accuracy').size:
       said += f'; {report_answer.worst_and_mean(run)}'
     return f'{said}.'
+
+  def _last_round(self, run) -> float:
+    """When the last round of a run was written, in seconds since 1970."""
+    stamp = self._written[str(run.directory)][_FILES.index('metrics.csv')]
+    return stamp[0] / 1e9 if stamp else self._now()
 
 
 def _stamps(directory) -> list[tuple[int, int] | None]:

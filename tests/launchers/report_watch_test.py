@@ -14,6 +14,10 @@ from tff_fair.launchers.pages import report_watch
 _FILES = ('flags.txt', 'metrics.csv', 'reports.csv', 'client_scores.csv')
 
 
+class _EndedError(Exception):
+  """There is no further step."""
+
+
 class _Training:
   """Steps of a run that happen while the watch waits."""
 
@@ -26,7 +30,7 @@ class _Training:
   def wait(self, seconds):
     assert seconds == 7
     if not self._steps:
-      raise KeyboardInterrupt
+      raise _EndedError
     step = self._steps.pop(0)
     if step is not None:
       step(self)
@@ -109,7 +113,7 @@ def test_a_silent_run_is_said_to_be_silent(rounds, tmp_path):
     training.time += 61
 
   training = _Training(folder, [_round(rounds[0], 1000), silence, silence])
-  with pytest.raises(KeyboardInterrupt):
+  with pytest.raises(_EndedError):
     training.watch().follow()
   *_, before, (_, silent) = training.written
   assert 'training, round 1' in before[1].lines[0]
@@ -124,26 +128,27 @@ def test_a_file_in_the_midst_of_a_restart_is_read_again(rounds, tmp_path):
   text = (folder / 'client_scores.csv').read_text()
 
   def damage(training):
-    del training
+    training.time += 1
     (folder / 'client_scores.csv').write_text('round\n1\n')
-    os.utime(folder / 'metrics.csv', (0, 0))
+    os.utime(folder / 'metrics.csv', 2 * (training.time,))
 
   def mend(training):
     del training
     (folder / 'client_scores.csv').write_text(text)
 
   training = _Training(folder, [damage, mend])
-  with pytest.raises(KeyboardInterrupt):
+  with pytest.raises(_EndedError):
     training.watch().follow()
   assert len(training.written) >= 2
   training = _Training(folder, [damage, None])
+  training.time = 2000.0
   with pytest.raises(report_runs.ReportError, match='must have the columns'):
     training.watch().follow()
 
 
 def test_half_written_files_are_no_error(rounds, tmp_path):
   """Whatever a run has written of its first rounds, there is a page."""
-  (source,) = [rounds[1]]
+  source = rounds[1]
   folder = tmp_path / 'run'
   for name in _FILES:
     content = (source / name).read_bytes()
@@ -176,13 +181,9 @@ class TestPage:
       seen.append((seconds, page.read_text()))
       raise KeyboardInterrupt
 
-    monkeypatch.setattr(report_watch.Watch.__init__, '__kwdefaults__', {})
-    monkeypatch.setitem(
-      report_watch.Watch.__init__.__kwdefaults__, 'wait', interrupt
-    )
-    monkeypatch.setitem(
-      report_watch.Watch.__init__.__kwdefaults__, 'now', lambda: 0
-    )
+    # The default of an argument is bound when the module is imported.
+    defaults = {'wait': interrupt, 'now': lambda: 0}
+    monkeypatch.setattr(report_watch.Watch.__init__, '__kwdefaults__', defaults)
     _main(folder, '--watch', '--every=9')
     ((seconds, during),) = seen
     assert seconds == 9
