@@ -57,7 +57,7 @@ def scatter(
   for axes in panels[len(runs) :]:
     axes.set_axis_off()
   _draw_legend(figure, run)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 

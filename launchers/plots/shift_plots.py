@@ -59,5 +59,5 @@ def divergences(
   axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   plot_parts.tidy(axes)
   figure.legend(loc='outside lower center', frameon=False)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
