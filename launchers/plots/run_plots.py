@@ -272,7 +272,11 @@ def draw_scores(
   if score.size:
     _draw_density(axes, index, score, style.color)
     axes.plot(
-      [np.median(score)] * 2, [index - 0.3, index + 0.3], color='black', lw=2
+      [np.median(score)] * 2,
+      [index - 0.3, index + 0.3],
+      color='black',
+      linewidth=2,
+      zorder=4,  # Above the dots.
     )
   # Dots at equal heights would hide each other.
   jitter = np.random.default_rng(0).uniform(-0.14, 0.14, score.size)
