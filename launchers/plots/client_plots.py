@@ -67,7 +67,7 @@ def client_accuracy(
     for axes, frame in zip(panels, scores.values(), strict=True):
       draw_lines(axes, clients, frame, 'accuracy')
     panels[0].set_ylabel(_ACCURACY)
-    _draw_legend(figure, panels)
+    draw_legend(figure, panels)
   else:
     scale = _scale(pd.concat(scores.values())['accuracy'])
     for axes, frame in zip(panels, scores.values(), strict=True):
@@ -76,7 +76,7 @@ def client_accuracy(
     _label_rows(figure, panels, clients)
   for axes, title in zip(panels, runs, strict=True):
     axes.set(title=title, xlabel='Round')
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 
@@ -115,11 +115,11 @@ def reputation(
     else:
       draw_isolation(axes, clients, reports, thresholds)
     axes.set(ylim=(0, None), ylabel=_REPUTATION)
-    _draw_legend(figure, [axes])
+    draw_legend(figure, [axes])
   else:
     _draw_reputations(figure, axes, clients, reports, thresholds)
   axes.set(title='Reputation of each client', xlabel='Round')
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 
@@ -302,6 +302,23 @@ def draw_isolation(
     )
 
 
+def draw_legend(
+  figure: mpl_figure.Figure, panels: Sequence[mpl_axes.Axes]
+) -> None:
+  """Draws the legend of clients next to the panels.
+
+  Args:
+    figure: The figure.
+    panels: Its axes, with a labelled line, or point, per client.
+  """
+  figure.legend(
+    **_entries(panels),
+    loc='outside right upper',
+    title='Client',
+    frameon=False,
+  )
+
+
 def amount_column(clients: pd.DataFrame) -> str:
   """The column that says how much data a client has.
 
@@ -329,7 +346,7 @@ def _draw_reputations(figure, axes, clients, reports, thresholds) -> None:
   cells = draw_heat_map(axes, clients, reports, 'reputation', scale)
   bar = figure.colorbar(cells, ax=axes, label=_REPUTATION)
   for value in set(limits):
-    bar.set_label(f'{_REPUTATION}, dotted: threshold of isolation')
+    bar.set_label(f'{_REPUTATION}\ndotted: threshold of isolation')
     bar.ax.axhline(value, color='white', linestyle=':')
   row_of = pd.Series(range(len(clients)), index=clients['client_id'])
   if len(ends):
@@ -369,23 +386,13 @@ def _mark_isolated(axes, x, y, color, **style) -> None:
 def _figure(num_panels, clients):
   height = 4.6
   if len(clients) > MAX_LINES:
-    height = min(_MAX_HEIGHT, 1.4 + _ROW_HEIGHT * len(clients))
+    height = min(_MAX_HEIGHT, 1.6 + _ROW_HEIGHT * len(clients))
   size = (3.6 + 4 * num_panels, height)
   figure = mpl_figure.Figure(figsize=size, layout='constrained')
   panels = figure.subplots(
     1, num_panels, sharex=True, sharey=True, squeeze=False
   )
   return figure, list(panels[0])
-
-
-def _draw_legend(figure, panels) -> None:
-  """The legend of the clients, next to the panels."""
-  figure.legend(
-    **_entries(panels),
-    loc='outside right upper',
-    title='Client',
-    frameon=False,
-  )
 
 
 def _entries(panels) -> dict[str, list]:

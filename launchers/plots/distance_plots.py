@@ -46,25 +46,23 @@ def distance_curves(
   curves = {label: _evaluations(of, columns) for label, of in runs.items()}
   figure = mpl_figure.Figure(figsize=(14, 4), layout='constrained')
   all_axes = figure.subplots(1, len(shown))
+  means = {
+    label: frame.groupby('round').mean().reset_index()
+    for label, frame in curves.items()
+  }
   for panel, axes in zip(shown, all_axes, strict=True):
-    for rank, (label, frame) in enumerate(curves.items()):
+    run_plots.draw_panel(axes, panel, means, styles)
+    axes.set_title(panel.title, fontsize=11)
+    for label, frame in curves.items():
       by_round = frame.groupby('round')[panel.column]
       _draw_band(axes, by_round, styles[label].color)
-      mean = by_round.mean()
-      plot_parts.draw_curve(
-        axes, mean.index, mean, label, styles[label], rank, len(curves)
-      )
-    axes.set_title(panel.title, fontsize=11)
-    axes.set(xlabel='Round', ylabel=panel.unit)
-    axes.xaxis.set_major_locator(plot_parts.round_locator())
-    plot_parts.tidy(axes)
   plot_parts.draw_legend(
     figure,
     all_axes[0].lines,
     'Accuracy and distances (↑ higher is better, ↓ lower is better)',
   )
   figure.get_layout_engine().set(wspace=0.05)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 
@@ -93,7 +91,10 @@ def panels(space: str) -> list[run_plots.Panel]:
   between = distances.MODEL_SPACES[space]
   return [
     run_plots.Panel(
-      f'{space}_{name}', f'{title} between {between} ↓', f'{title} ({unit})'
+      f'{space}_{name}',
+      f'{title} between {between} ↓',
+      f'{title} ({unit})',
+      logarithmic=True,
     )
     for name, (title, unit) in distances.DISTANCES.items()
   ]

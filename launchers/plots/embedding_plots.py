@@ -12,6 +12,7 @@ import os
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
 from matplotlib import lines as mpl_lines
+from matplotlib import patheffects
 import numpy as np
 
 from tff_fair.launchers.plots import plot_parts
@@ -57,7 +58,7 @@ def scatter(
   for axes in panels[len(runs) :]:
     axes.set_axis_off()
   _draw_legend(figure, run)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 
@@ -99,15 +100,26 @@ def _draw_points(
     centre = {'ha': 'center', 'va': 'center', 'transform': axes.transAxes}
     axes.text(0.5, 0.5, problem, **centre)
     return
+  points = _layout(vectors)
   # All classes at once, in the random order of the examples: no class covers
   # the others.
   axes.scatter(
-    *_layout(vectors).T,
+    *points.T,
     s=np.clip(8000 / len(labels), 6, 24),
     linewidths=0,
     alpha=0.8,
     c=[plot_parts.COLORS[label] for label in labels],
   )
+  # Ten classes are too many to be told apart by colour alone.
+  for label in np.unique(labels):
+    axes.text(
+      *np.median(points[labels == label], axis=0),
+      str(label),
+      ha='center',
+      va='center',
+      weight='bold',
+      path_effects=[patheffects.withStroke(linewidth=3, foreground='white')],
+    )
 
 
 def _layout(vectors) -> np.ndarray:

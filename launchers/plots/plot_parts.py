@@ -1,7 +1,9 @@
 """What the pictures share: colours, line styles, axes."""
 
 from collections.abc import Sequence
+import io
 import math
+import os
 import textwrap
 from typing import Any
 
@@ -11,10 +13,11 @@ from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
 from matplotlib import font_manager
 from matplotlib import ticker
+from PIL import Image
 
 from tff_fair.launchers.plots import method_styles
 
-DPI = 150
+_DPI = 120
 
 # Distinguishable with every common kind of colour blindness.
 COLORS = matplotlib.color_sequences['petroff10']
@@ -145,6 +148,20 @@ def style(index: int) -> dict[str, str]:
   turn, color = divmod(index, len(COLORS))
   line_style = _LINE_STYLES[turn % len(_LINE_STYLES)]
   return {'color': COLORS[color], 'linestyle': line_style}
+
+
+def save(figure: mpl_figure.Figure, path: str | os.PathLike[str]) -> None:
+  """Writes a figure as a PNG file with a palette, a third of the usual size.
+
+  Args:
+    figure: The figure.
+    path: The file to write.
+  """
+  drawn = io.BytesIO()
+  figure.savefig(drawn, dpi=_DPI, format='png')
+  with Image.open(drawn) as image:
+    small = image.convert('RGB').quantize()
+  small.save(path, format='png', optimize=True)
 
 
 def tidy(axes: mpl_axes.Axes) -> None:

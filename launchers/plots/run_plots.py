@@ -16,6 +16,7 @@ from absl import logging
 from matplotlib import axes as mpl_axes
 from matplotlib import collections
 from matplotlib import figure as mpl_figure
+from matplotlib import ticker
 import numpy as np
 import pandas as pd
 
@@ -43,11 +44,13 @@ class Panel:
     column: Its column of metrics.csv.
     title: Its title.
     unit: The label of its vertical axis.
+    logarithmic: Whether its axis is, if values span more than a decade.
   """
 
   column: str
   title: str
   unit: str
+  logarithmic: bool = False
 
 
 CLIENT_ACCURACY = Panel(
@@ -133,7 +136,7 @@ def learning_curves(
     'Learning curves (↑ higher is better, ↓ lower is better)',
   )
   figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 
@@ -173,7 +176,7 @@ def client_f1_distribution(
       f' in clients.csv of {", ".join(map(str, runs.values()))}.'
     )
   figure = _draw_distribution(scores, styles)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure
 
 
@@ -237,8 +240,14 @@ def draw_panel(
   axes.set(title=panel.title, xlabel='Round', ylabel=panel.unit)
   axes.xaxis.set_major_locator(plot_parts.round_locator())
   plot_parts.tidy(axes)
-  if not any(line.get_xdata().size for line in axes.lines):
+  values = np.concatenate([line.get_ydata() for line in axes.lines])
+  if not values.size:
     _say_not_measured(axes)
+  elif panel.logarithmic and values.max() > 10 * values.min() > 0:
+    axes.set_yscale('log')
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.yaxis.set_major_formatter('{x:g}')
 
 
 def draw_scores(
@@ -263,7 +272,11 @@ def draw_scores(
   if score.size:
     _draw_density(axes, index, score, style.color)
     axes.plot(
-      [np.median(score)] * 2, [index - 0.3, index + 0.3], color='black', lw=2
+      [np.median(score)] * 2,
+      [index - 0.3, index + 0.3],
+      color='black',
+      linewidth=2,
+      zorder=4,  # Above the dots.
     )
   # Dots at equal heights would hide each other.
   jitter = np.random.default_rng(0).uniform(-0.14, 0.14, score.size)

@@ -7,6 +7,7 @@ from matplotlib import figure as mpl_figure
 from matplotlib import ticker
 import numpy as np
 
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import run_files
 
@@ -45,19 +46,19 @@ def divergences(
     axes.plot(
       frame['client_id'],
       np.where(values > 0, values, np.nan),
-      color=plot_parts.style(index)['color'],
+      color=method_styles.COLORS[index],
       marker=marker,
       linestyle='',
       label=label,
     )
   axes.set(
     title="Divergence of the clients' inputs from those of all",
-    xlabel='Client (id)',
+    xlabel='Client',
     ylabel='KL divergence (nats)',
     yscale='log',
   )
   axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   plot_parts.tidy(axes)
   figure.legend(loc='outside lower center', frameon=False)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  plot_parts.save(figure, path)
   return figure

@@ -23,6 +23,11 @@ from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
 
+# Column of `client_plots.read_clients` -> what it counts.
+_AMOUNTS = {
+  'num_train': 'Training examples of the client',
+  'num_classes': 'Classes of the client',
+}
 _MAX_COLUMNS = 3
 _SEED = 0
 
@@ -79,17 +84,11 @@ def scatter(
   """
   alone = _accuracies(standalone)
   clients = client_plots.read_clients(standalone)
+  few = len(clients) <= client_plots.MAX_LINES
+  draw = _draw_few if few else _draw_many
   figure, panels = _panels(len(runs))
   for (title, run), axes in zip(runs.items(), panels, strict=True):
-    together = _accuracies(run)
-    for client in clients.itertuples():
-      axes.scatter(
-        alone[client.client_id],
-        together[client.client_id],
-        color=client.style['color'],
-        label=client.label,
-        zorder=3,
-      )
+    points = draw(axes, clients, alone, _accuracies(run))
     axes.axline(
       (alone.max(),) * 2,
       slope=1,
@@ -100,11 +99,51 @@ def scatter(
     coefficient = table_metrics.cf(pathlib.Path(run), pathlib.Path(standalone))
     axes.set_title(f'{title}\nCF coefficient {_shown(coefficient)}')
     plot_parts.tidy(axes)
-  figure.supxlabel('Accuracy of the client alone (fraction)')
-  figure.supylabel('Accuracy in the end (fraction)')
-  client_plots.draw_legend(figure, panels, clients)
-  figure.savefig(path, dpi=plot_parts.DPI)
+  figure.supxlabel('Accuracy of the client alone')
+  figure.supylabel('Accuracy in the end')
+  if few:
+    client_plots.draw_legend(figure, panels)
+  else:
+    panels[0].legend(loc='lower right', frameon=False)
+    amount = client_plots.amount_column(clients)
+    figure.colorbar(
+      points, ax=panels, label=_AMOUNTS[amount], format='{x:,.0f}'
+    )
+  plot_parts.save(figure, path)
   return figure
+
+
+def _draw_few(axes, clients, alone, together):
+  """A point per client, each with its colour and its marker."""
+  for client in clients.itertuples():
+    style = method_styles.Style(**client.style)
+    points = axes.scatter(
+      alone[client.client_id],
+      together[client.client_id],
+      s=50 * style.scale**2,
+      color=style.color,
+      marker=style.marker,
+      edgecolors='white',
+      linewidths=0.5,
+      label=client.label,
+      zorder=3,
+    )
+  return points
+
+
+def _draw_many(axes, clients, alone, together):
+  """A point per client, coloured by its amount of data."""
+  honest = clients[clients['num_train'] > 0]
+  return axes.scatter(
+    alone[honest['client_id']],
+    together[honest['client_id']],
+    s=40,
+    c=honest[client_plots.amount_column(clients)],
+    cmap=client_plots.COLOR_MAP,
+    edgecolors='black',
+    linewidths=0.5,
+    zorder=3,
+  )
 
 
 def _draw_accuracy(planner, cell, methods, stem) -> list[pathlib.Path]:

@@ -11,6 +11,7 @@ from tff_fair.launchers.options import settings
 from tff_fair.launchers.plots import all_plots
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import run_plots
 
 
@@ -48,7 +49,9 @@ def test_runs_are_labelled_by_method_and_if_need_be_by_directory(
   drawn = []
   for module in (run_plots, distance_plots):
     monkeypatch.setattr(
-      module, 'write_plots', lambda runs, folder: drawn.append(runs) or []
+      module,
+      'write_plots',
+      lambda runs, styles, folder: drawn.append((runs, styles)) or [],
     )
   monkeypatch.setattr(client_plots, 'write_plots', lambda run, folder: [run])
   a, b, c = (
@@ -58,8 +61,10 @@ def test_runs_are_labelled_by_method_and_if_need_be_by_directory(
   # Clients are only those of the run itself.
   assert all_plots.write(a, [str(b), str(c)]) == [a]
   expected = {f'fed_avg ({a})': a, 'cffl': b, f'fed_avg ({c})': c}
-  assert drawn == [expected, expected]
-  assert list(drawn[0]) == list(expected)
+  looks = method_styles.of_runs(['fed_avg', 'cffl', 'fed_avg'])
+  styles = dict(zip(expected, looks, strict=True))
+  assert drawn == [(expected, styles)] * 2
+  assert list(drawn[0][0]) == list(expected)
 
 
 def test_runs_to_compare_with_are_read_at_once(tmp_path):
@@ -111,15 +116,16 @@ def test_names_are_drawn_as_they_are(tmp_path):
   runs = {
     name: _write(tmp_path / str(i), name) for i, name in enumerate(_NAMES)
   }
+  styles = dict(zip(runs, method_styles.of_runs(_NAMES), strict=True))
   path = tmp_path / 'x.png'
-  curves = run_plots.learning_curves(runs, path)
-  scores = run_plots.client_f1_distribution(runs, path)
+  curves = run_plots.learning_curves(runs, styles, path)
+  scores = run_plots.client_f1_distribution(runs, styles, path)
   distances = distance_plots.distance_curves(
-    {name: [run] for name, run in runs.items()}, 'parameters', path
+    {name: [run] for name, run in runs.items()}, styles, 'parameters', path
   )
   panels = client_plots.client_accuracy(runs, path)
   drawn = [
-    curves.axes[-1].get_legend().get_texts(),
+    curves.legends[0].get_texts(),
     scores.axes[0].get_yticklabels(),
     distances.legends[0].get_texts(),
     [axes.title for axes in panels.axes],

@@ -1,8 +1,11 @@
 """Tests of the clients' plots: the data drawn is the data in the files."""
 
-from matplotlib import colors
+from matplotlib import colors as mpl_colors
+from matplotlib import figure as mpl_figure
 from matplotlib import image
 import numpy as np
+import pandas as pd
+import pytest
 
 from tests.launchers import fake_run
 from tests.launchers import nasty_names
@@ -32,9 +35,10 @@ def test_accuracy_of_each_client_over_the_rounds(tmp_path):
   np.testing.assert_allclose(found['0: 1,000 examples'], [0.1, 0.2, 0.3])
   np.testing.assert_allclose(found['1: 1 example'], [0.2, 0.4, 0.6])
   assert axes.get_title() == 'Alone'
-  assert '(' in axes.get_xlabel() and '(' in axes.get_ylabel()
+  assert axes.get_xlabel() == 'Round'
+  assert axes.get_ylabel() == 'Accuracy on test data'
   assert _legend(figure) == list(found)
-  assert image.imread(path).shape[:2] == (690, 1080)
+  assert image.imread(path).shape[:2] == (552, 912)
 
 
 def test_two_runs_share_scales_and_colors(tmp_path):
@@ -47,6 +51,7 @@ def test_two_runs_share_scales_and_colors(tmp_path):
   assert first.get_ylim() == second.get_ylim()
   for left, right in zip(first.lines, second.lines, strict=False):
     assert left.get_color() == right.get_color()
+    assert left.get_marker() == right.get_marker()
   assert _legend(figure)[-1] == '2: free rider'
 
 
@@ -78,23 +83,80 @@ def test_names_stand_behind_the_ids(tmp_path):
   assert _legend(figure)[0] == '0 $\\frac$: 10 examples'
 
 
-def test_many_clients_go_from_dark_to_light(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5] * 20)
+def test_eight_clients_are_lines_that_differ_in_color_and_marker(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.5] * 8)
   figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
-  shades = [
-    np.dot(colors.to_rgb(line.get_color()), [0.2126, 0.7152, 0.0722])
-    for line in figure.axes[0].lines
-  ]
-  assert len(set(shades)) == 20 and shades == sorted(shades)
-  figure.draw_without_rendering()
-  box, whole = figure.legends[0].get_window_extent(), figure.bbox
-  assert whole.y0 <= box.y0 and box.y1 <= whole.y1
-  assert figure.axes[0].get_window_extent().x1 <= box.x0
-  # More clients have a colour scale in place of a legend.
-  run = fake_run.write(tmp_path / 'y', [0.5] * 30)
-  figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
-  assert not figure.legends
-  assert 'rank' in figure.axes[1].get_ylabel()
+  (axes,) = figure.axes
+  for looks in (
+    {line.get_color() for line in axes.lines},
+    {line.get_marker() for line in axes.lines},
+  ):
+    assert len(looks) == 8
+
+
+def test_more_clients_are_rows_of_a_heat_map(tmp_path):
+  accuracy = [0.9 - i / 20 for i in range(9)]
+  runs = {
+    # Most data first.
+    'a': fake_run.write(
+      tmp_path / 'a', accuracy, num_train=[90 - 10 * i for i in range(8)] + [0]
+    ),
+    'b': fake_run.write(tmp_path / 'b', accuracy[:5]),
+  }
+  scores = runs['a'] / 'client_scores.csv'
+  frame = pd.read_csv(scores)
+  frame.loc[frame['round'] == 2, 'accuracy'] = np.nan
+  frame[frame['round'] != 1].to_csv(scores, index=False)
+  figure = client_plots.client_accuracy(runs, tmp_path / 'x.png')
+  first, second, bar = figure.axes
+  (cells,) = first.collections
+  values = cells.get_array()
+  assert values.shape == (9, 2)  # Rounds 2 and 3.
+  # From least to most data, then the free rider.
+  expected = [*accuracy[7::-1], accuracy[8]]
+  np.testing.assert_allclose(values[:, 1], expected)
+  assert values.mask[:, 0].all() and not values.mask[:, 1].any()
+  labels = [text.get_text() for text in first.get_yticklabels()]
+  assert labels[0] == '7: 20 examples' and labels[-1] == '8: free rider'
+  assert first.get_ylim() == (8.5, -0.5)
+  (line,) = first.lines
+  assert set(line.get_ydata()) == {7.5}  # Above the free rider.
+  # Both runs have the same rows and the same colours.
+  (others,) = second.collections
+  assert others.get_array().mask[:, 0].sum() == 4
+  assert others.norm is cells.norm
+  assert (cells.norm.vmin, cells.norm.vmax) == (
+    pytest.approx(0.7 / 3),
+    pytest.approx(0.9),
+  )
+  assert bar.get_ylabel() == 'Accuracy on test data'
+  assert _legend(figure) == ['no value']
+
+
+def test_a_cell_is_around_its_round(tmp_path):
+  scale = mpl_colors.Normalize(0, 1)
+  clients = client_plots.read_clients(fake_run.write(tmp_path / 'x', [0.5] * 9))
+  for rounds, edges in (
+    ([7], [6.5, 7.5]),
+    ([1, 2, 3], [0.5, 1.5, 2.5, 3.5]),
+    ([10, 20, 25], [5, 15, 22.5, 27.5]),
+  ):
+    values = pd.DataFrame({'round': rounds, 'client_id': 0, 'share': 0.5})
+    axes = mpl_figure.Figure().subplots()
+    cells = client_plots.draw_heat_map(axes, clients, values, 'share', scale)
+    np.testing.assert_allclose(cells.get_coordinates()[0, :, 0], edges)
+
+
+def test_hundreds_of_clients_are_readable(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.5] * 299 + [0.9])
+  path = tmp_path / 'x.png'
+  figure = client_plots.client_accuracy({'x': run}, path)
+  labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+  assert 8 <= len(labels) <= 15
+  assert labels[0] == '0: 10 examples' and labels[-1] == '299: 3,000 examples'
+  assert path.stat().st_size < 250_000
+  height, width, _ = image.imread(path).shape
+  assert height < width
 
 
 def test_reputation_ends_where_a_client_is_isolated(tmp_path):
@@ -110,12 +172,34 @@ def test_reputation_ends_where_a_client_is_isolated(tmp_path):
     line for line in figure.axes[0].lines if line.get_label() == 'isolated'
   )
   assert (mark.get_xdata().item(), mark.get_ydata().item()) == (2, 0)
-  assert mark.get_color() == 'black'
+  assert mark.get_color() == '#000000'
   assert 'isolated' in _legend(figure)
   # Without isolation there is no mark.
   run = fake_run.write(tmp_path / 'y', [0.5, 0.6])
   figure = client_plots.reputation(run, tmp_path / 'y.png')
   assert 'isolated' not in _lines(figure.axes[0])
+
+
+def test_isolations_are_marked_in_a_heat_map(tmp_path):
+  num_train = [10 * (i + 1) for i in range(11)] + [0]
+  run = fake_run.write(
+    tmp_path / 'x',
+    [0.5] * 12,
+    num_train=num_train,
+    rounds=5,
+    isolated={11: 2, 3: 4},
+  )
+  figure = client_plots.reputation(run, tmp_path / 'x.png')
+  axes, bar = figure.axes
+  (marks,) = (line for line in axes.lines if line.get_label() == 'isolated')
+  assert sorted(marks.get_xydata().tolist()) == [[2, 11], [4, 3]]
+  values = axes.collections[0].get_array()
+  assert values.mask[11].tolist() == [False, False, True, True, True]
+  assert values.mask[3].tolist() == [False] * 4 + [True]
+  assert not values.mask[0].any()
+  assert _legend(figure) == ['no value', 'isolated']
+  assert 'threshold of isolation' in bar.get_ylabel()
+  assert 0.05 in {float(line.get_ydata()[0]) for line in bar.lines}
 
 
 def test_only_what_a_run_has_is_drawn(tmp_path):

@@ -10,6 +10,7 @@ from tests.launchers import digits_run
 from tff_fair import metrics
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import embeddings
 from tff_fair.launchers.runs import training
@@ -147,8 +148,10 @@ class TestWithoutCrossEntropy:
     final = json.loads((without_ce / 'summary.json').read_text())['final']
     assert {n for n, value in final.items() if value is None} == {'global_loss'}
     # It is drawn next to a run that has a loss.
+    runs = {'without': without_ce, 'with': fed_avg}
+    styles = method_styles.of_runs(['fedquad', 'fed_avg'])
     figure = run_plots.learning_curves(
-      {'without': without_ce, 'with': fed_avg}, tmp_path / 'x.png'
+      runs, dict(zip(runs, styles, strict=True)), tmp_path / 'x.png'
     )
     (axes,) = (a for a in figure.axes if a.get_title().endswith('loss ↓'))
     drawn = [np.isfinite(line.get_ydata()).sum() for line in axes.lines]

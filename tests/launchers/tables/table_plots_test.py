@@ -6,6 +6,7 @@ from tests.launchers import fake_run
 from tests.launchers import tiny_table
 from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import embedding_plots
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.runs import embeddings
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_plots
@@ -32,6 +33,7 @@ def test_scatter_draws_each_client_in_each_method(tmp_path):
     assert low < 0.6 and high > 0.8
   labels = [text.get_text() for text in figure.legends[0].get_texts()]
   assert labels[0] == '0: 10 examples' and 'as good as alone' in labels
+  assert [dot.get_label() for dot in fair.collections] == labels[:3]
   # Panels without a method are blank.
   for number, grid in ((3, 3), (5, 6)):
     runs = {str(i): alone for i in range(number)}
@@ -40,15 +42,37 @@ def test_scatter_draws_each_client_in_each_method(tmp_path):
     assert sum(axes.axison for axes in figure.axes) == number
 
 
+def test_more_than_eight_clients_are_colored_by_their_data(tmp_path):
+  accuracy = [0.5 + i / 100 for i in range(10)]
+  num_train = [10 * (i + 1) for i in range(9)] + [0]
+  alone = fake_run.write(tmp_path / 'alone', accuracy, num_train=num_train)
+  figure = table_plots.scatter(alone, {'x': alone}, tmp_path / 'x.png')
+  axes, bar = figure.axes
+  (points,) = axes.collections
+  np.testing.assert_allclose(points.get_offsets()[:, 0], accuracy[:9])
+  assert points.get_array().tolist() == num_train[:9]
+  assert bar.get_ylabel() == 'Training examples of the client'
+  # Where all have equally many examples, by classes.
+  equal = fake_run.write(
+    tmp_path / 'equal', accuracy, num_train=[5] * 10, num_classes=[*range(10)]
+  )
+  figure = table_plots.scatter(equal, {'x': equal}, tmp_path / 'x.png')
+  assert figure.axes[1].get_ylabel() == 'Classes of the client'
+
+
 def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
   table = definitions.TABLES['corefed_ablation']
   planner = tiny_table.planner(table, num_seeds=2, output_dir=tmp_path)
   for run in table_runs.distinct(planner.rows(table.cells)):
     fake_run.write(run.output_dir, [0.5, 0.6])
   drawn = {}
+  color, _ = method_styles.PROVIDED['corefed']
 
-  def draw(runs, space, path):
+  def draw(runs, styles, space, path):
     drawn[space] = runs
+    # Variants of one method have its colour.
+    assert list(styles) == list(runs)
+    assert {style.color for style in styles.values()} == {color}
     path.touch()
 
   monkeypatch.setattr(distance_plots, 'distance_curves', draw)
