@@ -38,16 +38,12 @@ class Stop(NamedTuple):
       rounds: The number of rounds that the run was to have.
     """
     if self.best_round is None:
-      best = f'{self.metric} has never been defined'
+      why = f'{self.metric} was never defined'
     else:
-      best = (
-        f'the best {self.metric}, {self.best:.4f}, is that of round'
-        f' {self.best_round}'
+      why = (
+        f'{self.metric} was best, {self.best:.4f}, in round {self.best_round}'
       )
-    return (
-      f'stopped early, after round {self.round} of {rounds}: {best}, and'
-      f' --stop_after={self.stop_after}.'
-    )
+    return f'stopped early after round {self.round} of {rounds}: {why}'
 
 
 def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
