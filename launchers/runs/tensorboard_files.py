@@ -29,7 +29,15 @@ FOLDER = 'tensorboard'
 # Columns that begin with one of these and `_` are in a group of that name.
 _GROUPS = ('client', 'global', 'personal', 'train', 'aggregator', 'finalizer')
 _GROUPED = re.compile(rf'({"|".join(_GROUPS)})_(.+)')
-# What the table of hyper-parameters shows of a run, and the heading.
+# TensorBoard's table of hyper-parameters shows five at first.
+_FIRST = (
+  'algorithm',
+  'task',
+  'num_clients',
+  'local_epochs',
+  'client_learning_rate',
+)
+# The results in that table: column of metrics.csv -> heading.
 _RESULTS = {
   'client_accuracy_mean': 'mean client accuracy',
   'client_accuracy_worst10': 'accuracy of the worst 10 %',
@@ -121,7 +129,9 @@ class TensorBoardFiles:
   def _flags(self) -> summary_pb2.Summary:
     """The flags as a text and as hyper-parameters."""
     relevant = settings_lib.relevant(self._flags_text)
-    hyper = {name: self._settings[name] for name in relevant}
+    names = [name for name in _FIRST if name in relevant]
+    names.extend(name for name in relevant if name not in _FIRST)
+    hyper = {name: self._settings[name] for name in names}
     summary = text_summary.text_pb('flags', f'```\n{self._flags_text}```')
     summary.MergeFrom(
       hparams_api.hparams_config_pb(

@@ -105,6 +105,15 @@ class Run:
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = build_process(settings, self._task, statistics, alone)
+    self._cohorts = build_cohorts(settings, self._task)
+    self._evaluator = evaluation.build_evaluator(self._task, statistics)
+    self._centroids = _build(
+      processes.build_class_centroids, settings, self._task
+    )
+    self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
+    self._has_data = np.greater(self._num_train, 0)
+    initial = self._process.initialize()
+    self._check_stop_metric(initial)
     run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
     contributions.keep(alone, output_dir)
     self._directory = run_directory.RunDirectory(
@@ -116,16 +125,8 @@ class Run:
     self._tensorboard = tensorboard_files.TensorBoardFiles(
       output_dir, settings, flags_text
     )
-    self._cohorts = build_cohorts(settings, self._task)
-    self._evaluator = evaluation.build_evaluator(self._task, statistics)
-    self._centroids = _build(
-      processes.build_class_centroids, settings, self._task
-    )
-    self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
-    self._has_data = np.greater(self._num_train, 0)
     self._seconds = []
     self._scores = None  # The result of the last evaluation.
-    initial = self._process.initialize()
     try:
       self._state, self.start = self._directory.resume(initial)
     except checkpoints.OtherStateError as error:
@@ -142,13 +143,12 @@ class Run:
 
     Raises:
       RunError: If it is interrupted, or a worker fails; the state is saved.
-        Also if the run diverges, or does not measure `--stop_metric`.
+        Also if the run diverges.
       OSError: If a file cannot be written; the last checkpoint is intact.
     """
     rounds = self._settings['rounds']
     if self.done == rounds or self.stop:
       return
-    self._check_stop_metric()
     self._directory.remove_summary()
     try:
       with graceful_stop.GracefulStop() as interruption:
@@ -273,7 +273,7 @@ class Run:
       return None
     return early_stopping.find(self._directory.read_metrics(), self._settings)
 
-  def _check_stop_metric(self):
+  def _check_stop_metric(self, initial):
     """Refuses a metric that is not defined, before anything is trained."""
     metric = self._settings['stop_metric']
     if self._settings['stop_after'] is None:
@@ -283,7 +283,7 @@ class Run:
       names = tff.structure.name_list(measured['client_work'])
       defined = metric.removeprefix('train_') in names
     else:
-      columns = self._metric_columns(self._evaluate(self._state))
+      columns = self._metric_columns(self._evaluate(initial))
       defined = not np.isnan(columns[metric])
     if not defined:
       raise RunError(
