@@ -5,6 +5,7 @@ import pytest
 from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.plugins.hparams import metadata
 from tensorboard.util import tensor_util
+import tensorflow as tf
 
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
@@ -107,8 +108,9 @@ def test_without_scores_there_is_no_histogram(tmp_path):
   assert 'client/accuracy' not in found.Tags()['tensors']
 
 
-def test_a_file_that_cannot_be_written_is_an_os_error(tmp_path):
-  (tmp_path / 'tensorboard').symlink_to('/dev/full')
+def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch):
+  writer = tf.io.TFRecordWriter
+  monkeypatch.setattr(tf.io, 'TFRecordWriter', lambda path: writer('/dev/full'))
   files = tensorboard_files.TensorBoardFiles(tmp_path, {}, '')
-  with pytest.raises(OSError):
+  with pytest.raises(OSError, match='No space left on device'):
     files.write_round(1, {'train_loss': 1.0})
