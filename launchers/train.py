@@ -10,6 +10,7 @@ the run needs.
 """
 
 from collections.abc import Mapping
+import math
 import pathlib
 from typing import Any
 
@@ -21,16 +22,30 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import run_claim
 
-# Shown while training, and after it.
-_HEADLINES = ('train_loss', 'global_accuracy', 'client_f1_median')
-_RESULTS = (
-  'global_accuracy',
-  'global_f1',
-  'client_accuracy_mean',
-  'client_accuracy_max',
-  'client_f1_median',
-  'client_f1_variance',
-)
+# Shown while training: column of metrics.csv -> name and digits.
+_HEADLINES = {
+  'train_loss': ('loss', 3),
+  'client_accuracy_mean': ('mean', 2),
+  'client_accuracy_min': ('worst', 2),
+}
+# Shown after training: heading -> column of metrics.csv -> name.
+_RESULTS = {
+  'accuracy of the clients': {
+    'client_accuracy_mean': 'mean',
+    'client_accuracy_min': 'worst client',
+    'client_accuracy_worst10': 'worst 10 %',
+    'client_accuracy_max': 'max',
+    'client_accuracy_jain': "Jain's index",
+  },
+  'F1 of the clients': {
+    'client_f1_median': 'median',
+    'client_f1_variance': 'variance',
+  },
+  'global model': {
+    'global_accuracy': 'accuracy',
+    'global_f1': 'F1',
+  },
+}
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -94,7 +109,10 @@ def _run(settings, output_dir, text) -> None:
   with cli.one_sentence_errors(*training.USER_ERRORS):
     run = training.Run(settings, output_dir, text)
     _train(run, settings, output_dir)
-    _print_summary(run.finish(), run.worst_client, output_dir)
+    summary = run.finish()
+    if run.stop:
+      print(run.stop.sentence(settings['rounds']))
+    _print_summary(summary, run.worst_client, output_dir)
     for path in all_plots.write(output_dir, settings['compare_with']):
       print(f'drawn: {path}')
     for sentence in run.export():
@@ -126,9 +144,12 @@ def _train(run, settings, output_dir) -> None:
   with tqdm.tqdm(
     initial=run.start, total=settings['rounds'], disable=None, unit='round'
   ) as progress:
+    headlines = {}  # Between evaluations, those of the last one.
 
     def show(row):
-      headlines = {k: f'{row[k]:.3f}' for k in _HEADLINES if k in row}
+      for column, (name, digits) in _HEADLINES.items():
+        if column in row:
+          headlines[name] = f'{row[column]:.{digits}f}'
       progress.set_postfix(headlines, refresh=False)
       progress.update()
 
@@ -138,14 +159,21 @@ def _train(run, settings, output_dir) -> None:
 def _print_summary(
   summary: Mapping[str, Any], worst_client: str, output_dir: pathlib.Path
 ) -> None:
+  """Prints the last evaluation, and what was dropped in all rounds."""
+  from tff_fair.launchers.runs import round_metrics
+
   print(f'after {summary["rounds"]} rounds:')
-  for name in _RESULTS:
-    print(f'  {name:22} {summary["final"][name]:.4f}')
-  if worst_client:
-    print(f'  worst client           {worst_client}')
+  for heading, columns in _RESULTS.items():
+    print(f'  {heading}')
+    for column, name in columns.items():
+      value = summary['final'][column]
+      text = 'not measured' if math.isnan(value) else f'{value:.4f}'
+      if column == 'client_accuracy_min' and worst_client:
+        text = worst_client
+      print(f'    {name:14}{text}')
   for name, count in summary['dropped'].items():
     if count:
-      print(f'  {name:22} {count} in all rounds')
+      print(f'  {round_metrics.DROPPED[name]}: {count} in all rounds')
   print(f'results: {output_dir}')
 
 

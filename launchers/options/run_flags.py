@@ -6,6 +6,7 @@ from tff_fair import tasks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import stop_metrics
 from tff_fair.launchers.options.methods import entry
 from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
@@ -115,6 +116,23 @@ RUN = (
   ),
   flag_types.Integer(
     'eval_every', 1, 'Number of rounds between evaluations.', minimum=1
+  ),
+  flag_types.Integer(
+    'stop_after',
+    None,
+    'Number of evaluations in a row without a better --stop_metric after which'
+    ' training ends; by default it goes on to the last round.',
+    minimum=1,
+  ),
+  flag_types.Choice(
+    'stop_metric',
+    'client_accuracy_mean',
+    'Column of metrics.csv that --stop_after looks at; of a loss or a variance'
+    ' the lower value is better, of all others the higher one. All except'
+    ' train_loss are measured on test data, so the scores of a run that they'
+    ' stop are optimistic.',
+    choices=stop_metrics.NAMES,
+    unless=({'stop_after': None},),
   ),
   flag_types.Switch(
     'distances',

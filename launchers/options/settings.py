@@ -16,6 +16,7 @@ from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import stop_metrics
 from tff_fair.launchers.options.methods import entry
 
 FLAGS_FILE = 'flags.txt'
@@ -36,6 +37,9 @@ _IRRELEVANT = (
   'cluster_address',
   'worker_timeout',
 )
+# Settings that say only how long a run goes on: a run with others has the same
+# rounds, more or fewer of them.
+_OF_THE_END = ('stop_after', 'stop_metric')
 
 
 class SettingsError(ValueError):
@@ -149,13 +153,14 @@ def parse_text(text: str) -> dict[str, str]:
 
 
 def relevant(text: str) -> dict[str, str]:
-  """The settings that the numbers of a run depend on.
+  """The settings that the numbers of a run's rounds depend on.
 
   Args:
     text: What `to_text` gives.
   """
   settings = parse_text(text)
-  return {n: v for n, v in settings.items() if n not in _IRRELEVANT}
+  others = (*_IRRELEVANT, *_OF_THE_END)
+  return {n: v for n, v in settings.items() if n not in others}
 
 
 def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
@@ -166,7 +171,8 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
     text: What `to_text` gives for the settings.
 
   Returns:
-    True if it holds this run, False if it holds none.
+    True if it holds this run; False if it holds none, or one that has the same
+    rounds and may end after another one.
 
   Raises:
     SettingsError: If it holds a run with other settings, or cannot be read.
@@ -175,7 +181,7 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
   try:
     if not path.exists():
       return False
-    there = relevant(path.read_text())
+    text_there = path.read_text()
   except (OSError, ValueError) as error:
     raise SettingsError(
       f'--output_dir={output_dir} must be a new directory or hold a run, found'
@@ -183,8 +189,8 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
     ) from error
   # As the user writes them.
   there, here = (
-    {f'--{name}': value for name, value in settings.items()}
-    for settings in (there, relevant(text))
+    {f'--{name}': value for name, value in relevant(flags_text).items()}
+    for flags_text in (text_there, text)
   )
   found = checks.differences(there, here)
   if found:
@@ -192,7 +198,9 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
       f'--output_dir={output_dir} must be a new directory or hold a run with'
       f' the same flags, found that {found}.'
     )
-  return True
+  ends = (parse_text(flags_text) for flags_text in (text_there, text))
+  there, here = ([end.get(name) for name in _OF_THE_END] for end in ends)
+  return there == here
 
 
 def check_data_dir(directory: str | None) -> None:
@@ -331,6 +339,12 @@ def _check_required(settings, method: entry.Method) -> None:
     raise SettingsError(
       f'--algorithm={method.name} must be given with'
       f' {_as_flags(method.required)}, found {_as_flags(found)}.'
+    )
+  metric = settings['stop_metric']
+  if method.rule == 'none' and metric in stop_metrics.OF_GLOBAL_MODEL:
+    raise SettingsError(
+      f'--stop_metric must be of the clients with --algorithm={method.name},'
+      f' which trains no global model, found {metric!r}.'
     )
 
 

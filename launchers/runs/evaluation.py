@@ -17,8 +17,9 @@ from tff_fair import metrics
 from tff_fair import tasks
 from tff_fair.launchers.runs import client_names
 
-# Characters of a client's name in a line.
-_NAME_WIDTH = 60
+# Characters of a client's name in a line; with what is before it, the line has
+# at most 80.
+_NAME_WIDTH = 30
 
 Scores = Mapping[str, metrics.ClientScores]
 
@@ -112,6 +113,16 @@ def metric_columns(
   return columns
 
 
+def honest_accuracies(scores: Scores, has_data: Sequence[bool]) -> np.ndarray:
+  """The accuracy of each client, `float64[k]`; NaN for one without data.
+
+  Args:
+    scores: The scores of an evaluation.
+    has_data: Which clients have training data; the others are excluded.
+  """
+  return np.where(has_data, of_clients(scores).accuracy, np.nan)
+
+
 def worst_client(
   scores: Scores, has_data: Sequence[bool], names: Sequence[str]
 ) -> str:
@@ -126,7 +137,7 @@ def worst_client(
     For example `0.4333, client 3 (North)`; empty if no client is worse than
     another.
   """
-  accuracy = np.where(has_data, of_clients(scores).accuracy, np.nan)
+  accuracy = honest_accuracies(scores, has_data)
   known = accuracy[~np.isnan(accuracy)]
   if not known.size or known.min() == known.max():
     return ''

@@ -6,12 +6,10 @@ in between, they have exactly the rows up to the checkpoint after a resume.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent import futures
 import contextlib
-import errno
 import json
-import os
 import pathlib
 from typing import Any
 import warnings
@@ -24,6 +22,7 @@ import tensorflow_federated as tff
 
 from tff_fair import checkpoints
 from tff_fair.launchers.runs import client_names
+from tff_fair.launchers.runs import file_errors
 from tff_fair.launchers.runs import run_files
 
 _CHECKPOINT_PREFIX = 'round_'
@@ -57,7 +56,6 @@ class RunDirectory:
     self._states = _states(
       path, keep_total=checkpoints_to_keep, settings=settings
     )
-    self._tensorboard = None
     self._metrics = None
     # TFF writes metrics.csv in threads of the event loop, here always in the
     # same one. `asyncio.run` would start new ones in every round. A new thread
@@ -100,12 +98,9 @@ class RunDirectory:
           warnings.warn('No checkpoint is left: starting over.', stacklevel=2)
     for name, content in tables.items():
       self._restore(name, content)
-    with _os_errors():
+    with file_errors.as_os_errors():
       self._metrics = tff.program.CSVFileReleaseManager(
         self.path / 'metrics.csv', key_fieldname='round'
-      )
-      self._tensorboard = tf.summary.create_file_writer(
-        str(self.path / 'tensorboard')
       )
     return state, start
 
@@ -117,22 +112,11 @@ class RunDirectory:
         self._states.save({'process': state, 'tables': tables}, round_number)
       )
 
-  def write_round(
-    self, round_number: int, metrics: Mapping[str, Any], seconds: float
-  ) -> None:
-    """Adds a round to metrics.csv and, with its time, to TensorBoard."""
+  def write_round(self, round_number: int, metrics: Mapping[str, Any]) -> None:
+    """Adds a round to metrics.csv."""
     row = self._metrics.release(metrics, round_number)
-    values = [
-      tf.compat.v1.Summary.Value(tag=name, simple_value=value)
-      for name, value in {**metrics, 'seconds': seconds}.items()
-    ]
-    summary = tf.compat.v1.Summary(value=values).SerializeToString()
-    with _os_errors(), self._tensorboard.as_default():
+    with file_errors.as_os_errors():
       self._loop.run_until_complete(row)
-      # One operation, as each loses some memory in TensorFlow 2.14 with Python
-      # 3.11 (tensorflow/tensorflow#62551). `tf.summary.scalar`, and so TFF's
-      # `TensorBoardReleaseManager`, runs ten operations for each value.
-      tf.summary.experimental.write_raw_pb(summary, step=round_number)
 
   def write_reports(self, round_number: int, reports: pd.DataFrame) -> None:
     """Adds a row to reports.csv for every client that took part."""
@@ -155,6 +139,10 @@ class RunDirectory:
     """Writes summary.json; NaN becomes null."""
     text = json.dumps(_without_nan(summary), indent=2)
     run_files.write_atomically(self.path / 'summary.json', text + '\n')
+
+  def remove_summary(self) -> None:
+    """Removes summary.json, as the run is not finished, or no longer."""
+    (self.path / 'summary.json').unlink(missing_ok=True)
 
   def read_metrics(self) -> pd.DataFrame:
     """Reads metrics.csv."""
@@ -270,19 +258,6 @@ def _check_like(structure, state, path):
       )
 
   tf.nest.map_structure(check, structure, state)
-
-
-@contextlib.contextmanager
-def _os_errors() -> Iterator[None]:
-  """Raises an error of TensorFlow's files as what it is, an `OSError`."""
-  try:
-    yield
-  except tf.errors.OpError as error:
-    full = isinstance(error, tf.errors.ResourceExhaustedError)
-    code = errno.ENOSPC if full else errno.EIO
-    # Some messages begin with the name of a graph's node, in braces.
-    path = error.message.partition(';')[0].rpartition('}} ')[2]
-    raise OSError(code, os.strerror(code), path) from error
 
 
 def _without_nan(value):

@@ -9,14 +9,17 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+import tff_fair
 from tff_fair import checkpoints
 from tff_fair import metrics
 from tff_fair import runtime
 from tff_fair import tasks
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import stop_metrics
 from tff_fair.launchers.runs import contributions
 from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import early_stopping
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import export
 from tff_fair.launchers.runs import failed_rounds
@@ -26,6 +29,7 @@ from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
 from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.runs import tensorboard_files
 
 # Keras warns about a function that its batch normalisation uses.
 tf.get_logger().setLevel('ERROR')
@@ -68,6 +72,8 @@ class Run:
     num_clients: Number of clients.
     notes: What the user should read about the data before training.
     start: The round of the checkpoint from which it resumes; 0 for none.
+    done: The number of rounds that are trained.
+    stop: Why the run has ended before its last round; None if it has not.
   """
 
   def __init__(
@@ -99,6 +105,15 @@ class Run:
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = build_process(settings, self._task, statistics, alone)
+    self._cohorts = build_cohorts(settings, self._task)
+    self._evaluator = evaluation.build_evaluator(self._task, statistics)
+    self._centroids = _build(
+      processes.build_class_centroids, settings, self._task
+    )
+    self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
+    self._has_data = np.greater(self._num_train, 0)
+    initial = self._process.initialize()
+    self._check_stop_metric(initial)
     run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
     contributions.keep(alone, output_dir)
     self._directory = run_directory.RunDirectory(
@@ -107,21 +122,18 @@ class Run:
       settings=_origin(settings, alone),
       names=self._task.client_names,
     )
-    self._cohorts = build_cohorts(settings, self._task)
-    self._evaluator = evaluation.build_evaluator(self._task, statistics)
-    self._centroids = _build(
-      processes.build_class_centroids, settings, self._task
+    self._tensorboard = tensorboard_files.TensorBoardFiles(
+      output_dir, settings, flags_text
     )
-    self._num_train = [self._task.num_train(i) for i in range(self.num_clients)]
-    self._has_data = np.greater(self._num_train, 0)
     self._seconds = []
     self._scores = None  # The result of the last evaluation.
-    initial = self._process.initialize()
     try:
       self._state, self.start = self._directory.resume(initial)
     except checkpoints.OtherStateError as error:
       raise RunError(str(error)) from error
     self._failed = failed_rounds.FailedRounds(self._directory.read_metrics())
+    self.done = self.start
+    self.stop = self._find_stop()
 
   def train(self, on_round: Callable[[Mapping[str, Any]], None]) -> None:
     """Trains the rounds after `start`.
@@ -135,24 +147,27 @@ class Run:
       OSError: If a file cannot be written; the last checkpoint is intact.
     """
     rounds = self._settings['rounds']
-    done = self.start
+    if self.done == rounds or self.stop:
+      return
+    self._directory.remove_summary()
     try:
-      with graceful_stop.GracefulStop() as stop:
-        for round_number in range(self.start + 1, rounds + 1):
-          self._state, row = self._round(round_number)
-          done = round_number
-          if self._is_due('checkpoint_every', done):
-            self._directory.save_checkpoint(self._state, done)
+      with graceful_stop.GracefulStop() as interruption:
+        while self.done < rounds and not self.stop:
+          self._state, row = self._round(self.done + 1)
+          self.done += 1
+          self.stop = self._find_stop()
+          if self._is_due('checkpoint_every', self.done) or self.stop:
+            self._directory.save_checkpoint(self._state, self.done)
           on_round(row)
-          self._check_converges(row, done)
-          if stop.is_requested:
+          self._check_converges(row, self.done)
+          if interruption.is_requested:
             raise KeyboardInterrupt
     except (KeyboardInterrupt, runtime.WorkerError) as error:
-      self._directory.save_checkpoint(self._state, done)
+      self._directory.save_checkpoint(self._state, self.done)
       reason = f'{error} The run has ' if str(error) else ''
       raise RunError(
-        f'{reason}stopped after round {done} of {rounds}; run the same command'
-        ' again to resume.'
+        f'{reason}stopped after round {self.done} of {rounds}; run the same'
+        ' command again to resume.'
       ) from None
 
   def finish(self) -> dict[str, Any]:
@@ -173,9 +188,10 @@ class Run:
     self._scores = scores = self._scores or self._evaluate(self._state)
     self._directory.write_clients(self._client_columns(scores))
     summary = {
+      'version': tff_fair.__version__,
       'algorithm': self._settings['algorithm'],
       'task': self._settings['task'],
-      'rounds': self._settings['rounds'],
+      'rounds': self.done,
       # From the file: the last round may have been before this start.
       'final': {**self._metric_columns(scores), **distances.last(evaluated)},
       **{
@@ -186,6 +202,8 @@ class Run:
       # Only rounds since the last start.
       'median_seconds_per_round': _median(self._seconds),
     }
+    if self.stop:
+      summary['stopped_early'] = self.stop._asdict()
     if self.notes:
       summary['notes'] = list(self.notes)
     self._directory.write_summary(summary)
@@ -232,17 +250,46 @@ class Run:
       calls.append(round_metrics.flatten(output.metrics))
     self._seconds.append(time.monotonic() - began)
     row, reports = round_metrics.merge(calls)
+    accuracies = ()
     if self._is_due('eval_every', round_number):
       self._scores = self._evaluate(state)
       row.update(self._metric_columns(self._scores))
+      accuracies = evaluation.honest_accuracies(self._scores, self._has_data)
       if self._settings['distances']:
         row.update(self._distances(self._state, state, data))
       self._directory.write_client_scores(
         round_number, evaluation.client_columns(self._scores)
       )
     self._directory.write_reports(round_number, reports)
-    self._directory.write_round(round_number, row, self._seconds[-1])
+    self._directory.write_round(round_number, row)
+    self._tensorboard.write_round(
+      round_number, {**row, 'seconds': self._seconds[-1]}, accuracies
+    )
     return state, row
+
+  def _find_stop(self):
+    """Why the run ends after the last round; only an evaluation ends it."""
+    if not self._is_due('eval_every', self.done):
+      return None
+    return early_stopping.find(self._directory.read_metrics(), self._settings)
+
+  def _check_stop_metric(self, initial):
+    """Refuses a metric that is not defined, before anything is trained."""
+    metric = self._settings['stop_metric']
+    if self._settings['stop_after'] is None:
+      return
+    if metric in stop_metrics.OF_TRAINING:
+      measured = self._process.next.type_signature.result.metrics.member
+      names = tff.structure.name_list(measured['client_work'])
+      defined = metric.removeprefix('train_') in names
+    else:
+      columns = self._metric_columns(self._evaluate(initial))
+      defined = not np.isnan(columns[metric])
+    if not defined:
+      raise RunError(
+        '--stop_metric must be a metric that this run measures, found'
+        f' {metric!r}, which is not defined for its method and data.'
+      )
 
   def _check_converges(self, row, round_number):
     failure = self._failed.add(row)

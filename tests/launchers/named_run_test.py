@@ -58,7 +58,7 @@ def test_names_are_in_all_files_and_models_predict_what_was_scored(
   for name in ('clients.csv', 'client_scores.csv', 'reports.csv'):
     frame = digits_run.read(run, name)
     assert frame['client'].tolist() == [_NAMES[i] for i in frame['client_id']]
-  worst = client_names.one_line(_NAMES[clients['accuracy'].idxmin()], 60)
+  worst = client_names.one_line(_NAMES[clients['accuracy'].idxmin()], 30)
   assert f'({worst})\n' in printed
   assert digits_run.plots(run) >= {'client_accuracy.png'}
   assert _NOTE in report.render(report_runs.read_runs([str(run)]))

@@ -39,7 +39,7 @@ class TestServerTestData:
     values = {**_CFFL, 'free_riders': 1, 'pretrain': True}
     values = {**values, 'rounds': 3, 'checkpoint_every': 1, 'export': 'all'}
     printed = digits_run.main(tmp_path, **values)
-    assert re.search(r'client_accuracy_max +0\.\d{4}', printed)
+    assert re.search(r'\n    max +0\.\d{4}\n', printed)
     clients = digits_run.read(tmp_path, 'clients.csv')
     assert clients['client_id'].tolist() == [0, 1, 2, 3, 4]
     assert clients['num_test'].tolist() == [359] * 5
@@ -71,7 +71,7 @@ class TestServerTestData:
     reports = digits_run.read(tmp_path, 'reports.csv')
     isolated = 4 - reports['reputable'][reports['round'] == 2].sum()
     assert isolated == 3
-    assert f'aggregator_num_isolated {isolated} in all rounds' in printed
+    assert f'  Clients that the server isolates: {isolated} in all' in printed
 
   @pytest.mark.parametrize(
     'algorithm', ['standalone', 'round_robin_fed_avg', 'dssgd', 'fed_avg']
@@ -176,7 +176,7 @@ def test_fed_rdn_starts_from_the_weights_of_the_others(tmp_path):
 def test_dropped_updates_are_shown(tmp_path):
   # Every update is longer than this.
   printed = digits_run.main(tmp_path, max_update_norm=1e-3)
-  assert re.search(r'num_clipped_clients +6 in all rounds', printed)
+  assert 'exceeds the norm bound: 6 in all rounds\n' in printed
   dropped = _summary(tmp_path)['dropped']
   assert dropped['num_clipped_clients'] == 6
   assert dropped['num_rejected_clients'] == 0

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.launchers import digits_run
+import tff_fair
 from tff_fair.launchers.options import train_flags
 
 
@@ -52,6 +53,8 @@ def test_writes_what_the_readme_promises(finished):
     assert scores[name].tolist()[6:] == clients[name].tolist()
   summary = json.loads((path / 'summary.json').read_text())
   assert summary['algorithm'] == 'fedaboost'
+  assert summary['rounds'] == 3 and 'stopped_early' not in summary
+  assert summary['version'] == tff_fair.__version__
   for name, value in summary['final'].items():
     assert value == pytest.approx(metrics[name].iloc[-1]), name
   assert summary['client_f1_variance_window']['mean'] == pytest.approx(
@@ -66,8 +69,15 @@ def test_writes_what_the_readme_promises(finished):
   assert 'fedaboost on digits: 6 clients, 3 rounds' in printed
   worst = clients.loc[clients['accuracy'].idxmin()]
   number, client_id = f'{worst["accuracy"]:.4f}', int(worst['client_id'])
-  assert f'  worst client           {number}, client {client_id}\n' in printed
-  assert re.search(r'after 3 rounds:\n  global_accuracy +0\.\d{4}\n', printed)
+  assert f'    worst client  {number}, client {client_id}\n' in printed
+  for column, name in (
+    ('client_accuracy_mean', 'mean'),
+    ('client_accuracy_worst10', 'worst 10 %'),
+    ('client_accuracy_jain', "Jain's index"),
+    ('global_f1', 'F1'),
+  ):
+    assert f'    {name:14}{summary["final"][column]:.4f}\n' in printed
+  assert max(map(len, printed.partition('after 3')[2].splitlines()[:-4])) <= 80
 
 
 def test_a_run_resumes_from_its_flags_file_to_the_same_files(
@@ -133,6 +143,34 @@ def test_a_finished_run_is_shown_again_whatever_happened_to_its_files(
     json.loads((path / 'summary.json').read_text()) for path in (run, whole)
   )
   assert summary['final'] == expected['final']
+
+
+@pytest.mark.full
+def test_a_run_that_stops_early(tmp_path):
+  # No score changes, and the first of equal ones is the best.
+  values = dict(client_learning_rate=1e-12, rounds=5, checkpoint_every=4)
+  stopping = {**values, 'stop_after': 2, 'stop_metric': 'client_f1_worst10'}
+  whole, run = tmp_path / 'whole', tmp_path / 'run'
+  digits_run.main(whole, **values)
+  printed = digits_run.main(run, **stopping)
+  sentence = 'stopped early after round 3 of 5: client_f1_worst10 was best, '
+  assert sentence in printed and '\nafter 3 rounds:\n' in printed
+  before = digits_run.tables(run)
+  summary = json.loads((run / 'summary.json').read_text())
+  assert summary['rounds'] == 3
+  stop = summary['stopped_early']
+  assert (stop['round'], stop['best_round']) == (3, 1)
+  assert stop['best'] == summary['final'][stop['metric']]
+  # The same command again trains nothing.
+  assert sentence in digits_run.main(run, **stopping)
+  assert digits_run.tables(run) == before
+  # It goes on, to where it had ended without the flag.
+  printed = digits_run.main(run, **values)
+  assert 'resuming after round 3' in printed and 'stopped' not in printed
+  assert digits_run.tables(run) == digits_run.tables(whole)
+  assert digits_run.models(run) == digits_run.models(whole)
+  summary = json.loads((run / 'summary.json').read_text())
+  assert summary['rounds'] == 5 and 'stopped_early' not in summary
 
 
 def test_what_a_directory_must_not_hold(finished, tmp_path):
@@ -264,6 +302,9 @@ initial_gamma=6.0 | --initial_gamma must be at most 5.0, found 6.0
 {quad} use_ce=False quadruplet_weight=0 | --quadruplet_weight must be positive with --use_ce=False
 {quad} algorithm=moon temperature=0 | --temperature must be above 0, found 0\.0\.$
 {quad} data_fraction=0.3 num_clients=3 partition=equal num_examples=432 | --num_examples must be in 1\.\.431, found 432\.$
+{quad} use_ce=False stop_after=1 stop_metric=global_loss | --stop_metric must be a metric that this run measures, found 'global_loss', which
+test_fraction=0 stop_after=1 | --stop_metric must be a metric .* found 'client_accuracy_mean'
+preset=fedakd_digits variant=single_dist stop_after=1 stop_metric=train_loss | --stop_metric must be a metric .* found 'train_loss'
 {quad} data_fraction=0.3 num_clients=300 | 300 clients .* found 431
 """  # noqa: E501
 

@@ -163,6 +163,7 @@ fedaboost: --runtime=cluster --client_threads=2 | runtime
 fedaboost: --num_workers=3 | runtime
 fedaboost: --runtime=native --worker_timeout=9 | runtime
 fedaboost: --cluster_address=a:1 | runtime
+fedaboost: --stop_metric=global_f1 | stop_after
 fedaboost: --noboosting --boost_rate=0.1 | boosting
 fedaboost: --partition=equal --dirichlet_alpha=0.1 | partition
 fedaboost: --partition=equal --balance_cap | partition
@@ -207,6 +208,9 @@ def test_flags_without_effect_are_refused():
 # Flags | the beginning of the message.
 _REFUSED = """
 --rounds=0 | --rounds must be at least 1, found 0.
+--stop_after=0 | --stop_after must be at least 1, found 0.
+--stop_after=-1 | --stop_after must be at least 1, found -1.
+--algorithm=standalone --stop_after=2 --stop_metric=global_f1 | --stop_metric must be of the clients with --algorithm=standalone, which
 --client_learning_rate=-1 | --client_learning_rate must be at least 0
 --client_learning_rate=nan | --client_learning_rate must be finite, f
 --max_update_norm=-1 | --max_update_norm must be at least 0 and at most 1000000000000000.0, found -1.0.
@@ -283,6 +287,10 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
   assert settings.check_same_run(tmp_path, text)
   moved = settings.to_text(_resolve('--rounds=3', '--data_dir=x'), None)
   assert settings.check_same_run(tmp_path, moved)
+  # The same rounds, and maybe fewer of them.
+  ends = settings.to_text(_resolve('--rounds=3', '--stop_after=2'), None)
+  assert settings.relevant(ends) == settings.relevant(text)
+  assert not settings.check_same_run(tmp_path, ends)
   few, many = (
     settings.relevant(
       settings.to_text(

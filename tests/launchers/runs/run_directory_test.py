@@ -133,7 +133,7 @@ class TestStateOfARound:
 class TestTables:
   def _write(self, directory, rounds):
     for number in rounds:
-      directory.write_round(number, {'loss': np.float32(number)}, 0.1)
+      directory.write_round(number, {'loss': np.float32(number)})
       reports = {'client_id': [7, 3], 'alpha': [0.7, number / 10]}
       directory.write_reports(number, pd.DataFrame(reports))
       scores = {'client_id': range(2), 'accuracy': [0.5, np.nan]}

@@ -144,6 +144,9 @@ def test_finished_is_the_same_run_with_its_summary(tmp_path, monkeypatch):
   assert not run.is_finished()
   (run.output_dir / 'summary.json').touch()
   assert run.is_finished()
+  # It may have fewer rounds.
+  (run.output_dir / 'flags.txt').write_text(run.flags_text + '--stop_after=3\n')
+  assert not run.is_finished()
   (run.output_dir / 'flags.txt').write_text('--rounds=7\n')
   with pytest.raises(
     settings.SettingsError, match='--rounds is 7 there and 20'

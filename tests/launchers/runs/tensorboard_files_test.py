@@ -1,0 +1,116 @@
+"""What TensorBoard reads of a run, by its own reader."""
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing import plugin_event_accumulator
+from tensorboard.plugins.hparams import metadata
+from tensorboard.util import tensor_util
+import tensorflow as tf
+
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import tensorboard_files
+
+
+def _write(run, rounds, *flags):
+  """A start of a run that trains these rounds, with an evaluation in each."""
+  flag_values = train_flags.parse(['--algorithm=fed_avg', *flags])
+  settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+  text = settings_lib.to_text(settings, None)
+  files = tensorboard_files.TensorBoardFiles(run, settings, text)
+  for number in rounds:
+    row = {'train_loss': np.float32(number), 'num_clients': np.int64(3)}
+    files.write_round(number, row, [0.5, np.nan, number / 100])
+
+
+def _read(run):
+  found = plugin_event_accumulator.EventAccumulator(str(run / 'tensorboard'))
+  return found.Reload()
+
+
+def _steps(found, tag):
+  return [event.step for event in found.Tensors(tag)]
+
+
+def _content(found, tag):
+  (first, *_) = found.Tensors(tag)
+  return tensor_util.make_ndarray(first.tensor_proto)
+
+
+def test_columns_are_in_groups():
+  for column, expected in (
+    ('client_accuracy_mean', 'client/accuracy_mean'),
+    ('client_f1_own_labels_jain', 'client/f1_own_labels_jain'),
+    ('global_loss', 'global/loss'),
+    ('personal_f1', 'personal/f1'),
+    ('train_up_loss', 'train/up_loss'),
+    ('aggregator_alpha_sum', 'aggregator/alpha_sum'),
+    ('finalizer_update_non_finite', 'finalizer/update_non_finite'),
+    ('num_clients', 'round/num_clients'),
+    ('seconds', 'round/seconds'),
+    ('accuracy_d_cosine', 'distance/accuracy_d_cosine'),
+    ('parameters_d_manhattan', 'distance/parameters_d_manhattan'),
+  ):
+    assert tensorboard_files.tag(column) == expected
+
+
+def test_curves_histogram_and_flags(tmp_path):
+  _write(tmp_path, [1, 2], '--rounds=7', '--robust', '--stop_after=3')
+  found = _read(tmp_path)
+  assert _steps(found, 'train/loss') == [1, 2]
+  assert float(_content(found, 'round/num_clients')) == 3
+  buckets = _content(found, 'client/accuracy')
+  # Without the client that has no score.
+  assert buckets[:, 2].sum() == 2
+  assert (buckets[0, 0], buckets[-1, 1]) == (0.01, 0.5)
+  (text,) = _content(found, 'flags').reshape(-1)
+  assert text.startswith(b'```\n# Preset: none.\n--algorithm=fed_avg\n')
+  assert b'\n--stop_after=3\n' in text and text.endswith(b'\n```')
+  content = found.PluginTagToContent('hparams')
+  hyper = metadata.parse_session_start_info_plugin_data(
+    content[metadata.SESSION_START_INFO_TAG]
+  ).hparams
+  assert hyper['algorithm'].string_value == 'fed_avg'
+  assert hyper['rounds'].number_value == 7
+  assert hyper['robust'].bool_value
+  # Of the run, not of where it is or when it ends.
+  assert not {'output_dir', 'client_threads', 'stop_after'} & {*hyper}
+  experiment = metadata.parse_experiment_plugin_data(
+    content[metadata.EXPERIMENT_TAG]
+  )
+  names = [info.name for info in experiment.hparam_infos]
+  assert names[:2] == ['algorithm', 'task'] and {*names} == {*hyper}
+  assert [info.name.tag for info in experiment.metric_infos] == [
+    'client/accuracy_mean',
+    'client/accuracy_worst10',
+    'client/accuracy_min',
+    'global/accuracy',
+  ]
+
+
+def test_a_resumed_run_has_each_round_once(tmp_path):
+  _write(tmp_path, [1, 2, 3])
+  _write(tmp_path, [3, 4])
+  _write(tmp_path, [])  # It was complete: it leaves no file.
+  assert len(list((tmp_path / 'tensorboard').iterdir())) == 2
+  found = _read(tmp_path)
+  for tag in ('train/loss', 'client/accuracy'):
+    assert _steps(found, tag) == [1, 2, 3, 4]
+  assert _steps(found, 'flags') == [1, 3]
+
+
+def test_without_scores_there_is_no_histogram(tmp_path):
+  files = tensorboard_files.TensorBoardFiles(tmp_path, {}, '')
+  files.write_round(1, {'train_loss': 1.0})
+  files.write_round(2, {'train_loss': np.nan}, [np.nan, np.nan])
+  found = _read(tmp_path)
+  assert _steps(found, 'train/loss') == [1, 2]
+  assert 'client/accuracy' not in found.Tags()['tensors']
+
+
+def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch):
+  writer = tf.io.TFRecordWriter
+  monkeypatch.setattr(tf.io, 'TFRecordWriter', lambda path: writer('/dev/full'))
+  files = tensorboard_files.TensorBoardFiles(tmp_path, {}, '')
+  with pytest.raises(OSError, match='No space left on device'):
+    files.write_round(1, {'train_loss': 1.0})
