@@ -13,13 +13,14 @@ import tempfile
 import threading
 
 _STDERR = 2
-_INFORMATION = re.compile(rb'^\S+ \S+: I tensorflow/core/grappler/')
+_GRAPPLER = re.compile(rb'^\S+ \S+: \w tensorflow/core/grappler/')
 _lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
-  """A context in which Grappler's informational lines are left out.
+  """A context in which Grappler's lines are left out: it logs each start, and each
+  graph that it leaves as it is.
 
   Other lines of the standard error output appear at its end. With
   TF_CPP_MIN_LOG_LEVEL=0 nothing is left out.
@@ -41,5 +42,5 @@ def left_out() -> Iterator[None]:
       os.close(stderr)
       log.seek(0)
       for line in log:
-        if not _INFORMATION.match(line):
+        if not _GRAPPLER.match(line):
           os.write(_STDERR, line)
