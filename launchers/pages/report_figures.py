@@ -19,6 +19,7 @@ import pandas as pd
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import distances
@@ -111,7 +112,7 @@ def legend(runs: Sequence[report_runs.Run]) -> list[Key]:
     A key per run.
   """
   return [
-    _key(run.label, plot_parts.style(index)) for index, run in enumerate(runs)
+    _key(label, style._asdict()) for label, style in _styles(runs).items()
   ]
 
 
@@ -186,7 +187,14 @@ def of_clients(
   return figures, keys if figures and as_lines else []
 
 
+def _styles(runs) -> dict[str, method_styles.Style]:
+  """The style of each run, by its label."""
+  styles = method_styles.of_runs([run.algorithm for run in runs])
+  return {run.label: style for run, style in zip(runs, styles, strict=True)}
+
+
 def _curve(runs, panel) -> Figure:
+  styles = _styles(runs)
   frames = {
     run.label: run.metrics.reindex(columns=['round', panel.column])
     for run in runs
@@ -194,10 +202,10 @@ def _curve(runs, panel) -> Figure:
   banded = panel is run_plots.CLIENT_ACCURACY and len(runs) <= _MAX_BANDS
 
   def draw(axes):
-    run_plots.draw_panel(axes, panel, frames)
+    run_plots.draw_panel(axes, panel, frames, styles)
     if banded:
-      for index, run in enumerate(runs):
-        _draw_band(axes, run, index)
+      for run in runs:
+        _draw_band(axes, run, styles[run.label])
 
   ends = [_end(run, panel.column) for run in runs]
   return _figure(
@@ -223,13 +231,13 @@ def _end(run, column) -> str:
   return f'{run.label}: {last}'
 
 
-def _draw_band(axes, run, index) -> None:
+def _draw_band(axes, run, style) -> None:
   drawn = run.metrics.dropna(subset=['client_accuracy_low'])
   axes.fill_between(
     drawn['round'],
     drawn['client_accuracy_low'],
     drawn['client_accuracy_high'],
-    color=plot_parts.style(index)['color'],
+    color=style.color,
     alpha=0.18,
     linewidth=0,
   )
@@ -237,10 +245,12 @@ def _draw_band(axes, run, index) -> None:
 
 def _distribution(runs, name) -> Figure:
   title, unit = _SCORES[name]
+  styles = _styles(runs)
 
   def draw(axes):
     for index, run in enumerate(runs):
-      run_plots.draw_scores(axes, index, run.label, run.scores(name))
+      score, style = run.scores(name), styles[run.label]
+      run_plots.draw_scores(axes, index, run.label, score, style)
       axes.text(
         0,
         index - 0.42,
@@ -272,13 +282,16 @@ def _shortened(label) -> str:
 
 
 def _by_amount(runs, amounts) -> Figure:
+  styles = _styles(runs)
+
   def draw(axes):
-    for index, run in enumerate(runs):
+    for run in runs:
       axes.scatter(
         run.honest['num_train'],
         run.honest['accuracy'],
         s=20,
-        color=plot_parts.style(index)['color'],
+        color=styles[run.label].color,
+        marker=styles[run.label].marker,
         edgecolors='white',
         linewidths=0.4,
         alpha=0.8,

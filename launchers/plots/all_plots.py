@@ -7,6 +7,7 @@ import pathlib
 
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import run_plots
 
 
@@ -26,11 +27,15 @@ def write(
     FileNotFoundError: If a run lacks one of its files.
     ValueError: If a file is not as `launchers.train` writes it.
   """
-  runs = _labelled([run, *map(pathlib.Path, compare_with)])
+  paths = [run, *map(pathlib.Path, compare_with)]
+  algorithms = [_algorithm(path) for path in paths]
+  labels = _labels(algorithms, paths)
+  runs = dict(zip(labels, paths, strict=True))
+  styles = dict(zip(labels, method_styles.of_runs(algorithms), strict=True))
   folder = run / 'plots'
   return [
-    *run_plots.write_plots(runs, folder),
-    *distance_plots.write_plots(runs, folder),
+    *run_plots.write_plots(runs, styles, folder),
+    *distance_plots.write_plots(runs, styles, folder),
     *client_plots.write_plots(run, folder),
   ]
 
@@ -66,10 +71,9 @@ def _algorithm(run) -> str:
   return algorithm
 
 
-def _labelled(paths) -> dict[str, pathlib.Path]:
-  """Label -> directory: the algorithm, with the directory if ambiguous."""
-  algorithms = [_algorithm(path) for path in paths]
-  return {
-    name if algorithms.count(name) == 1 else f'{name} ({path})': path
+def _labels(algorithms, paths) -> list[str]:
+  """The algorithms, with the directory if ambiguous."""
+  return [
+    name if algorithms.count(name) == 1 else f'{name} ({path})'
     for name, path in zip(algorithms, paths, strict=True)
-  }
+  ]

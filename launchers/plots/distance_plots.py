@@ -22,7 +22,10 @@ _LEGEND_WIDTH = 24
 
 @plot_parts.plain_text()
 def distance_curves(
-  runs: Mapping[str, Sequence[_Path]], space: str, path: _Path
+  runs: Mapping[str, Sequence[_Path]],
+  styles: run_plots.Styles,
+  space: str,
+  path: _Path,
 ) -> mpl_figure.Figure:
   """Draws the clients' mean accuracy and both distances over the rounds.
 
@@ -31,6 +34,7 @@ def distance_curves(
 
   Args:
     runs: The run directories of each label, which differ in their seeds.
+    styles: The style of each label.
     space: One of `distances.MODEL_SPACES`.
     path: The PNG file to write.
 
@@ -47,10 +51,11 @@ def distance_curves(
   figure = mpl_figure.Figure(figsize=(14, 4.2), layout='constrained')
   all_axes = figure.subplots(1, len(shown))
   for panel, axes in zip(shown, all_axes, strict=True):
-    for index, (label, frame) in enumerate(curves.items()):
-      _draw_curve(axes, frame.groupby('round')[panel.column], label, index)
+    for label, frame in curves.items():
+      by_round = frame.groupby('round')[panel.column]
+      _draw_curve(axes, by_round, label, styles[label])
     axes.set_title(panel.title, fontsize=11)
-    axes.set(xlabel='Round (count)', ylabel=panel.unit)
+    axes.set(xlabel='Round', ylabel=panel.unit)
     axes.xaxis.set_major_locator(plot_parts.round_locator())
     plot_parts.tidy(axes)
   lines = all_axes[0].lines
@@ -93,12 +98,13 @@ def panels(space: str) -> list[run_plots.Panel]:
 
 
 def write_plots(
-  runs: Mapping[str, _Path], plots_dir: _Path
+  runs: Mapping[str, _Path], styles: run_plots.Styles, plots_dir: _Path
 ) -> list[pathlib.Path]:
   """Draws every space in which a run has distances.
 
   Args:
     runs: The run directory of each label.
+    styles: The style of each label.
     plots_dir: The folder to write to, which exists.
 
   Returns:
@@ -114,7 +120,7 @@ def write_plots(
     if any(len(_evaluations([run], columns)) for run in runs.values()):
       written.append(pathlib.Path(plots_dir) / f'{space}_distances.png')
       seeds = {label: [run] for label, run in runs.items()}
-      distance_curves(seeds, space, written[-1])
+      distance_curves(seeds, styles, space, written[-1])
   return written
 
 
@@ -133,17 +139,15 @@ def _evaluations(directories, columns) -> pd.DataFrame:
   return pd.concat(run_files.read(file, columns) for file in files).dropna()
 
 
-def _draw_curve(axes: mpl_axes.Axes, by_round, label: str, index: int) -> None:
+def _draw_curve(axes: mpl_axes.Axes, by_round, label: str, style) -> None:
   mean, sd = by_round.mean(), by_round.std()
-  style = plot_parts.style(index)
-  marker = plot_parts.marker(len(mean))
-  axes.plot(mean.index, mean, label=label, marker=marker, markersize=4, **style)
+  axes.plot(mean.index, mean, label=label, **plot_parts.line(style))
   if sd.notna().any():  # With several runs.
     axes.fill_between(
       mean.index,
       mean - sd,
       mean + sd,
-      color=style['color'],
+      color=style.color,
       alpha=0.2,
       linewidth=0,
     )

@@ -6,6 +6,8 @@ import matplotlib
 from matplotlib import axes as mpl_axes
 from matplotlib import ticker
 
+from tff_fair.launchers.plots import method_styles
+
 DPI = 150
 
 # Distinguishable with every common kind of colour blindness.
@@ -19,6 +21,17 @@ _MAX_MARKERS = 30
 def marker(num_points: int) -> str | None:
   """The marker of a curve: none where there are too many points."""
   return 'o' if num_points <= _MAX_MARKERS else None
+
+
+def line(style: method_styles.Style) -> dict[str, Any]:
+  """How `Axes.plot` draws the curve of a run."""
+  return {
+    'color': style.color,
+    'linestyle': style.linestyle,
+    'marker': style.marker,
+    'markerfacecolor': 'none' if style.hollow else style.color,
+    'markersize': 5,
+  }
 
 
 def plain_text() -> Any:

@@ -18,10 +18,12 @@ from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import run_files
 
 Runs = Mapping[str, str | os.PathLike[str]]
+Styles = Mapping[str, method_styles.Style]
 
 # Characters that fit next to the axes, into a panel, and below the axes.
 _TICK_WIDTH, _PANEL_WIDTH, _LINE_WIDTH = 26, 38, 92
@@ -85,7 +87,7 @@ def check_files(run: str | os.PathLike[str]) -> None:
 
 @plot_parts.plain_text()
 def learning_curves(
-  runs: Runs, path: str | os.PathLike[str]
+  runs: Runs, styles: Styles, path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
   """Draws the scores of the global model and of the clients over the rounds.
 
@@ -93,6 +95,7 @@ def learning_curves(
 
   Args:
     runs: The run directory of each label.
+    styles: The style of each label.
     path: The PNG file to write.
 
   Returns:
@@ -108,7 +111,7 @@ def learning_curves(
   figure = mpl_figure.Figure(figsize=(12, 6.6), layout='constrained')
   *panel_axes, legend_axes = figure.subplots(2, 3).flat
   for panel, axes in zip(PANELS, panel_axes, strict=True):
-    draw_panel(axes, panel, frames)
+    draw_panel(axes, panel, frames, styles)
   _draw_legend(legend_axes, panel_axes[0])
   figure.suptitle('Learning curves (↑ higher is better, ↓ lower is better)')
   figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
@@ -118,7 +121,7 @@ def learning_curves(
 
 @plot_parts.plain_text()
 def client_f1_distribution(
-  runs: Runs, path: str | os.PathLike[str]
+  runs: Runs, styles: Styles, path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
   """Draws the distribution of the clients' F1 in the last evaluation.
 
@@ -129,6 +132,7 @@ def client_f1_distribution(
 
   Args:
     runs: The run directory of each label.
+    styles: The style of each label.
     path: The PNG file to write.
 
   Returns:
@@ -150,18 +154,19 @@ def client_f1_distribution(
       'The distribution of client F1 needs a client with test data, found none'
       f' in clients.csv of {", ".join(map(str, runs.values()))}.'
     )
-  figure = _draw_distribution(scores)
+  figure = _draw_distribution(scores, styles)
   figure.savefig(path, dpi=plot_parts.DPI)
   return figure
 
 
 def write_plots(
-  runs: Runs, plots_dir: str | os.PathLike[str]
+  runs: Runs, styles: Styles, plots_dir: str | os.PathLike[str]
 ) -> list[pathlib.Path]:
   """Writes all plots of this module into one folder.
 
   Args:
     runs: The run directory of each label.
+    styles: The style of each label.
     plots_dir: The folder to write to; made if it is missing.
 
   Returns:
@@ -176,9 +181,9 @@ def write_plots(
   folder = pathlib.Path(plots_dir)
   folder.mkdir(parents=True, exist_ok=True)
   curves, clients = folder / 'learning_curves.png', folder / 'client_f1.png'
-  learning_curves(runs, curves)
+  learning_curves(runs, styles, curves)
   try:
-    client_f1_distribution(runs, clients)
+    client_f1_distribution(runs, styles, clients)
   except NoTestDataError as error:
     # Training without test data is legitimate, and has curves.
     logging.warning('%s', error)
@@ -187,7 +192,10 @@ def write_plots(
 
 
 def draw_panel(
-  axes: mpl_axes.Axes, panel: Panel, frames: Mapping[str, pd.DataFrame]
+  axes: mpl_axes.Axes,
+  panel: Panel,
+  frames: Mapping[str, pd.DataFrame],
+  styles: Styles,
 ) -> None:
   """Draws one metric of all runs over the rounds.
 
@@ -195,18 +203,17 @@ def draw_panel(
     axes: Where to draw.
     panel: The metric.
     frames: For each label the columns `round` and that of the panel.
+    styles: The style of each label.
   """
-  for index, (label, frame) in enumerate(frames.items()):
+  for label, frame in frames.items():
     drawn = frame[np.isfinite(frame[panel.column])]
     axes.plot(
       drawn['round'],
       drawn[panel.column],
       label=label,
-      marker=plot_parts.marker(len(drawn)),
-      markersize=4,
-      **plot_parts.style(index),
+      **plot_parts.line(styles[label]),
     )
-  axes.set(title=panel.title, xlabel='Round (count)', ylabel=panel.unit)
+  axes.set(title=panel.title, xlabel='Round', ylabel=panel.unit)
   axes.xaxis.set_major_locator(plot_parts.round_locator())
   plot_parts.tidy(axes)
   if not any(line.get_xdata().size for line in axes.lines):
@@ -214,7 +221,11 @@ def draw_panel(
 
 
 def draw_scores(
-  axes: mpl_axes.Axes, index: int, label: str, score: np.ndarray
+  axes: mpl_axes.Axes,
+  index: int,
+  label: str,
+  score: np.ndarray,
+  style: method_styles.Style,
 ) -> collections.PathCollection:
   """Draws the clients of a run: density, dots and median.
 
@@ -223,13 +234,13 @@ def draw_scores(
     index: The index of the run.
     label: The label of the run.
     score: float64 [k], the score of each client, all finite.
+    style: The style of the run.
 
   Returns:
     The dots, whose label is for a legend.
   """
-  color = plot_parts.style(index)['color']
   if score.size:
-    _draw_density(axes, index, score, color)
+    _draw_density(axes, index, score, style.color)
     axes.plot(
       [np.median(score)] * 2, [index - 0.3, index + 0.3], color='black', lw=2
     )
@@ -239,9 +250,10 @@ def draw_scores(
     score,
     index + jitter,
     s=20,
-    color=color,
-    edgecolors='white',
-    linewidths=0.4,
+    marker=style.marker,
+    facecolors='none' if style.hollow else style.color,
+    edgecolors=style.color if style.hollow else 'white',
+    linewidths=1 if style.hollow else 0.4,
     zorder=3,
     label=textwrap.fill(describe_scores(label, score), _LINE_WIDTH),
   )
@@ -297,12 +309,14 @@ def _draw_legend(axes: mpl_axes.Axes, drawn: mpl_axes.Axes) -> None:
   )
 
 
-def _draw_distribution(scores: Mapping[str, np.ndarray]) -> mpl_figure.Figure:
+def _draw_distribution(
+  scores: Mapping[str, np.ndarray], styles: Styles
+) -> mpl_figure.Figure:
   height = 2.4 + 0.95 * len(scores)
   figure = mpl_figure.Figure(figsize=(8, height), layout='constrained')
   axes = figure.subplots()
   dots = [
-    draw_scores(axes, index, label, score)
+    draw_scores(axes, index, label, score, styles[label])
     for index, (label, score) in enumerate(scores.items())
   ]
   axes.set(

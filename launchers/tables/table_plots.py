@@ -15,6 +15,7 @@ import pandas as pd
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import embedding_plots
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import embeddings
@@ -147,9 +148,10 @@ def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
     for method in methods
   }
   written = []
+  styles = _styles(planner, methods)
   for space in distances.MODEL_SPACES:
     written.append(_file(stem, f'{space}_distances'))
-    distance_plots.distance_curves(runs, space, written[-1])
+    distance_plots.distance_curves(runs, styles, space, written[-1])
   return written
 
 
@@ -181,6 +183,12 @@ FIGURES = {
   'reputation': _draw_reputation,
   'distances': _draw_distances,
 }
+
+
+def _styles(planner, methods) -> dict[str, method_styles.Style]:
+  """The style of each method of the table."""
+  algorithms = [planner.table.methods[name]['algorithm'] for name in methods]
+  return dict(zip(methods, method_styles.of_runs(algorithms), strict=True))
 
 
 def _panels(number: int):
