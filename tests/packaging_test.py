@@ -20,7 +20,6 @@ _OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
 # Declared for another reason than an import of ours.
 _NOT_IMPORTED = {
   'ipykernel': 'runs notebooks',
-  'nbclient': 'runs notebooks',
   'mypy': 'a command',
   'pytest-xdist': 'a plugin of pytest',
   'ruff': 'a command',

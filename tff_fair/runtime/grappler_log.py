@@ -19,10 +19,10 @@ _lock = threading.Lock()
 
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
-  """A context in which Grappler's lines are left out: it logs each start, and each
-  graph that it leaves as it is.
+  """A context in which Grappler's lines are left out.
 
-  Other lines of the standard error output appear at its end. With
+  It writes one for each start, and for each graph that it leaves as it is. Other
+  lines of the standard error output appear at the end of the context. With
   TF_CPP_MIN_LOG_LEVEL=0 nothing is left out.
 
   Yields:
