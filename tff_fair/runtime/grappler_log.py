@@ -21,9 +21,9 @@ _lock = threading.Lock()
 def left_out() -> Iterator[None]:
   """A context in which Grappler's lines are left out.
 
-  It writes one for each start, and for each graph that it leaves as it is. Other
-  lines of the standard error output appear at the end of the context. With
-  TF_CPP_MIN_LOG_LEVEL=0 nothing is left out.
+  There is one for each start, and for each graph that it leaves as it is.
+  Other lines of the standard error output appear at the end of the context.
+  With TF_CPP_MIN_LOG_LEVEL=0 nothing is left out.
 
   Yields:
     Nothing.
