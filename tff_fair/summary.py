@@ -40,7 +40,7 @@ class Summary(NamedTuple):
       num_rows = min(map(len, self.columns.values()))
       if num_rows > _MOST_ROWS:
         parts.append(f'<div>... {num_rows - _MOST_ROWS} more</div>')
-    return f'<div>{"".join(parts)}</div>'
+    return f'<div style="overflow-x: auto">{"".join(parts)}</div>'
 
   def _rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     yield list(self.columns), []

@@ -79,18 +79,16 @@ class FairLearningProcess(
     method, arguments, rule = self.description or Description('Learning', {})
     weights = self.model.initial_weights
     size = shown.num_entries(weights.trainable)
-    title = f'{method} process: {size} parameters'
+    other = shown.num_entries(weights.non_trainable)
+    title = f'{method} process: {size + other} parameters'
     arguments = dict(arguments)
     num_clients = arguments.pop('num_clients', 'None')
     if num_clients != 'None':
       title += f', {num_clients} clients'
     inputs = self.model.input_spec.shape.as_list()[1:]
     facts = [
-      (
-        'model',
-        f'inputs {inputs}, {self.model.num_classes} classes'
-        f', {shown.num_entries(weights.non_trainable)} other weights',
-      ),
+      ('model', f'inputs {inputs}, {self.model.num_classes} classes'),
+      ('parameters', f'{size} trainable, {other} non-trainable'),
       *([('aggregation', rule)] if rule else []),
       *arguments.items(),
     ]
