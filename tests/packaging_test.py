@@ -20,7 +20,7 @@ _OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
 # Declared for another reason than an import of ours.
 _NOT_IMPORTED = {
   'ipykernel': 'runs notebooks',
-  'nbclient': 'runs notebooks',
+  'ipython': 'runs in ipykernel; only bounded',
   'mypy': 'a command',
   'pytest-xdist': 'a plugin of pytest',
   'ruff': 'a command',

@@ -1,7 +1,12 @@
-"""The models that a process gives away score what the run says."""
+"""What a process gives away, and what it says of itself."""
+
+import pickle
 
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+import tree
 
 from tests.algorithms import linear_task
 from tff_fair import algorithms
@@ -41,3 +46,67 @@ def test_keras_models_are_those_that_are_evaluated():
   for client_id, error in ((3, ValueError), (-1, ValueError), ('a', TypeError)):
     with pytest.raises(error, match='client_id must be'):
       process.to_keras(state, client_id)
+
+
+def _fedaboost():
+  return algorithms.build_fedaboost(
+    linear_task.batch_norm_model_fn,
+    num_clients=len(_SIZES),
+    client_optimizer=linear_task.sgd(0.25),
+    boost_rate=0.5,
+  )
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_processes_states_and_outputs_say_what_they_are():
+  process = _fedaboost()
+  title, *facts = repr(process).split('\n  ')
+  assert title.startswith('fedaboost process: ') and '3 clients' in title
+  assert {
+    "aggregation: SammeAlphaFactory(fallback='keep')",
+    'client_optimizer: SGD(learning_rate=0.25)',
+    'local_epochs: 1',
+    'boost_rate: 0.5',
+  } <= {*facts}
+  assert 'boost_rate' in process._repr_html_()
+  clients = linear_task.make_clients(_SIZES)
+  output = linear_task.run(process, clients, [[0, 1, 2]])
+  state = 'State after round 1: '
+  assert repr(output.state).startswith(state)
+  assert repr(output.state).endswith('; weight, gamma of 3 clients')
+  assert 'num_clients 3' in repr(output) and state in repr(output)
+  assert '<th style="text-align: left">alpha</th>' in output._repr_html_()
+  replaced = process.set_model_weights(
+    output.state, process.get_model_weights(output.state)
+  )
+  assert repr(replaced) == repr(output.state)
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_states_are_still_those_of_tff():
+  process = _fedaboost()
+  signature = process.next.type_signature.result
+  assert signature.python_container is (
+    tff.learning.templates.LearningProcessOutput
+  )
+  state = process.initialize()
+  plain = tff.learning.templates.LearningAlgorithmState(*state)
+  tf.nest.assert_same_structure(state, plain)
+  for changed in (
+    tf.nest.map_structure(tf.identity, state),
+    tree.map_structure(np.asarray, state),
+    pickle.loads(pickle.dumps(tree.map_structure(np.asarray, state))),
+    state._replace(finalizer=state.finalizer),
+  ):
+    assert isinstance(changed, tff.learning.templates.LearningAlgorithmState)
+    assert repr(changed) == repr(state)
+  # Leaves that are no numbers: TFF's text.
+  shapes = tree.map_structure(lambda leaf: str(np.shape(leaf)), state)
+  assert repr(shapes).startswith('LearningAlgorithmState(global_model_weights=')
+  assert shapes._repr_html_() is None
+
+  @tff.federated_computation
+  def in_another_computation():
+    return process.initialize()
+
+  assert type(in_another_computation()) is type(plain)

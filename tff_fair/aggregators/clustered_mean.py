@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import clustering
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
@@ -17,7 +18,9 @@ from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
 
-class ClusteredMeanFactory(tff.aggregators.WeightedAggregationFactory):
+class ClusteredMeanFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """Averages within clusters, and over all clients.
 
   Values are `v_i = w - s_i'`, the difference between the global model w and

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import sparse_rewards
 from tff_fair.aggregators import type_checks
@@ -74,7 +75,9 @@ def reward_shares(reputation: Any, altruism: float) -> tf.Tensor:
   return gathered.divide_by_max(tf.tanh(altruism * reputation))
 
 
-class CosineShapleyFactory(tff.aggregators.WeightedAggregationFactory):
+class CosineShapleyFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """The server side of CGSV.
 
   With `D_i` the update that client i would add to its weights:

@@ -9,12 +9,15 @@ import collections
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import summable
 
 
-class EntrywiseMeanFactory(tff.aggregators.WeightedAggregationFactory):
+class EntrywiseMeanFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """`sum_i m_i * v_i / sum_i m_i` for each entry, 0 where no client has it.
 
   The weight has the type of the value and must not be negative. This is

@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair import losses
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
@@ -99,7 +100,9 @@ def contributions(
   return tf.math.divide_no_nan(scores, tf.reduce_sum(scores))
 
 
-class GradientReuseFactory(tff.aggregators.WeightedAggregationFactory):
+class GradientReuseFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """The server side of CoRe-Fed.
 
   Values are updates, the received weights minus the trained ones: `lr_t g_i`.

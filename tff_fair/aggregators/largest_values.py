@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
@@ -108,7 +109,9 @@ def keep_largest_of_each(
   return tf.where(kept, vector, tf.zeros_like(vector))
 
 
-class LargestValuesFactory(tff.aggregators.WeightedAggregationFactory):
+class LargestValuesFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """Clients send only the largest entries of their values.
 
   A client's value is flattened to one vector of `d` entries (variables in their

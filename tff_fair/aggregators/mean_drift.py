@@ -11,13 +11,16 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import summable
 
 
-class MeanDriftFactory(tff.aggregators.WeightedAggregationFactory):
+class MeanDriftFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """`w <- mean_S y + mean_i h_i`, as an aggregate of updates.
 
   Values are updates with TFF's sign, `w - y`. The drift `h_i` of client i is

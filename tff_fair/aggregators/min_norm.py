@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
@@ -85,7 +86,9 @@ def min_norm(gram: Any, lower: Any, upper: Any, start: Any) -> tf.Tensor:
     return tf.where(finite, weights, np.nan)
 
 
-class MinNormFactory(tff.aggregators.WeightedAggregationFactory):
+class MinNormFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """The server side of FedMGDA+.
 
   Values are updates, old weights minus new; their weights n_i are numbers of

@@ -8,12 +8,15 @@ of these, receives only the trainable weights, exactly as in
 
 import tensorflow_federated as tff
 
+from tff_fair import summary
 from tff_fair.aggregators import type_checks
 
 ModelWeights = tff.learning.models.ModelWeights
 
 
-class ModelWeightsFactory(tff.aggregators.WeightedAggregationFactory):
+class ModelWeightsFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """Aggregates `ModelWeights` by one factory for each of its two parts.
 
   The created process has the states of both processes, as

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
@@ -62,7 +63,9 @@ def q_fair_weight(
   return tf.cast(1 / stretch, tf.float32), tf.cast(weight, tf.float32)
 
 
-class QFairFactory(tff.aggregators.WeightedAggregationFactory):
+class QFairFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """The server side of q-FedAvg: `sum_i Delta_i / sum_i h_i`.
 
   Values are updates, old weights minus new, `u_i`. Each client scales its

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import type_checks
@@ -179,7 +180,9 @@ def aggregation_weights(amounts: Any, active: Any, norm: _Norm) -> tf.Tensor:
   return gathered.divide_by_sum(tf.where(active, amounts, 0.0))
 
 
-class ReputationMaskedFactory(tff.aggregators.WeightedAggregationFactory):
+class ReputationMaskedFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """The server side of CFFL.
 
   Values are updates with TFF's sign, old weights minus new: the negative of the

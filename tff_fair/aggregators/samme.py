@@ -13,6 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import summable
 
@@ -56,7 +57,9 @@ def samme_alpha(
   return tf.cast(tf.where(others < 1, tf.zeros_like(alpha), alpha), tf.float32)
 
 
-class SammeAlphaFactory(tff.aggregators.WeightedAggregationFactory):
+class SammeAlphaFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """Mean over the clients whose alpha is positive (equation 7).
 
   `sum_P alpha_j * value_j / sum_P alpha_j` with `P = {j : alpha_j > 0}`.

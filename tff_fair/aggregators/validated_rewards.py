@@ -15,6 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
@@ -98,7 +99,9 @@ def download_fractions(
   return tf.clip_by_value(download_base + earned, 0.0, 1.0)
 
 
-class ValidatedRewardFactory(tff.aggregators.WeightedAggregationFactory):
+class ValidatedRewardFactory(
+  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
+):
   """The server side of FedAVE.
 
   With `m_i` the weights that client i received, and `D_i` its update:

@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
+from tff_fair import summary
 from tff_fair.aggregators import type_checks
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
@@ -28,6 +29,9 @@ from tff_fair.algorithms import processes
 # CIFAR-10, Adult and generated health records, their longest updates were of
 # length 11.2 (weights) and 555 (batch-norm statistics, whose bound is 1e8).
 MAX_UPDATE_NORM = 1e4
+
+_ALWAYS_SHOWN = frozenset({'num_clients', 'local_epochs', 'batch_size'})
+_SHOWN_AS_RULE = frozenset({'model_aggregator', 'robust'})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,7 @@ class SharedArguments:
   server_optimizer: tff.learning.optimizers.Optimizer | None = None
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None
   robust: bool = False
+  description: processes.Description | None = None
 
   def local_training(
     self,
@@ -145,6 +150,7 @@ class SharedArguments:
       server_optimizer=self.server_optimizer,
       model_aggregator=self.model_aggregator,
       robust=self.robust,
+      description=self.description,
       **options,
     )
 
@@ -201,7 +207,12 @@ def check_arguments(
   """
   names = {field.name for field in dataclasses.fields(SharedArguments)}
   parameters = inspect.signature(builder).parameters
-  shared = SharedArguments(**{n: values[n] for n in names & {*parameters}})
+  shared = SharedArguments(
+    **{n: values[n] for n in names & {*parameters}},
+    description=processes.Description(
+      builder.__name__.removeprefix('build_'), _described(parameters, values)
+    ),
+  )
   check_optimizer('client_optimizer', shared.client_optimizer)
   checks.check_count('local_epochs', shared.local_epochs, 1)
   checks.check_count('batch_size', shared.batch_size, 1)
@@ -232,6 +243,32 @@ def check_arguments(
       f" method's own rule, found {type(shared.model_aggregator).__name__}."
     )
   return shared
+
+
+def _described(parameters, values) -> dict[str, str]:
+  """The arguments that matter in a process' `repr`."""
+  return {
+    name: _text(values[name])
+    for name, parameter in parameters.items()
+    if name in _ALWAYS_SHOWN
+    or (
+      parameter.kind is inspect.Parameter.KEYWORD_ONLY
+      and name not in _SHOWN_AS_RULE
+      and summary.differs(values[name], parameter.default)
+    )
+  }
+
+
+def _text(value) -> str:
+  text = summary.value_text(value)
+  if not isinstance(value, tff.learning.optimizers.Optimizer):
+    return text
+  state = value.initialize(tf.TensorSpec([], tf.float32))
+  hparams = (
+    f'{name}={summary.number(found)}'
+    for name, found in value.get_hparams(state).items()
+  )
+  return f'{text}({", ".join(hparams)})'
 
 
 def check_optimizer(name: str, optimizer: Any) -> None:

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
+from tff_fair import summary
 from tff_fair.algorithms import divergence
 from tff_fair.algorithms import processes
 from tff_fair.models import stateless
@@ -29,6 +30,7 @@ def compose_process(
   robust: bool = False,
   split_statistics: bool = True,
   prepare_inputs: Callable[[Any, Any], Any] | None = None,
+  description: processes.Description | None = None,
 ) -> processes.FairLearningProcess:
   """Composes a learning process.
 
@@ -46,6 +48,7 @@ def compose_process(
     split_statistics: Whether `rule` aggregates trainable and non-trainable
       weights separately; False for a rule that takes `ModelWeights`.
     prepare_inputs: As for `divergence.build_divergence`.
+    description: How the process was built, without the rule; or None.
 
   Returns:
     A `FairLearningProcess`.
@@ -71,12 +74,17 @@ def compose_process(
     aggregator,
     _build_finalizer(server_optimizer, model.weights_type),
   )
+  if description is not None:
+    text = summary.value_text(model_aggregator or rule)
+    text = f'{text}, robust' if robust else text
+    description = description._replace(rule=text)
   return processes.FairLearningProcess(
     process,
     model,
     functools.partial(
       divergence.build_divergence, model, client_work, prepare_inputs
     ),
+    description=description,
   )
 
 

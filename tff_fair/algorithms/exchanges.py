@@ -60,7 +60,11 @@ def add_download(
 
   if not at_start:
     return processes.FairLearningProcess(
-      process, process.model, process.build_divergence, next_fn
+      process,
+      process.model,
+      process.build_divergence,
+      next_fn,
+      process.description,
     )
 
   @tff.federated_computation
@@ -82,7 +86,10 @@ def add_download(
     set_hparams_fn=process.set_hparams,
   )
   return processes.FairLearningProcess(
-    started, process.model, process.build_divergence
+    started,
+    process.model,
+    process.build_divergence,
+    description=process.description,
   )
 
 
@@ -135,7 +142,11 @@ def add_exchange(
     )
 
   return processes.FairLearningProcess(
-    process, process.model, process.build_divergence, next_fn
+    process,
+    process.model,
+    process.build_divergence,
+    next_fn,
+    process.description,
   )
 
 
@@ -174,6 +185,7 @@ def compose_two_exchanges(
   plan: Callable[[Any, Any, Any], Plan],
   answer: Callable[[Any, Any, Any], Any],
   decide: Callable[[Any, Plan, Any], Decision],
+  description: processes.Description | None = None,
 ) -> processes.FairLearningProcess:
   """Composes a process whose server asks the clients once more in every round.
 
@@ -196,6 +208,7 @@ def compose_two_exchanges(
       `OrderedDict(value, weight)`, the clients' updates and their weights.
     answer: `examples` is `OrderedDict(key, train, holdout)`.
     decide: Makes the new weights.
+    description: How the process was built, for `repr`; or None.
 
   Returns:
     A `FairLearningProcess` with the server's state in `state.aggregator` and
@@ -322,4 +335,5 @@ def compose_two_exchanges(
     ),
     model,
     functools.partial(divergence.build_divergence, model, client_work),
+    description=description,
   )

@@ -1,9 +1,9 @@
 """The learning processes that builders return."""
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import functools
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -11,19 +11,39 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair import models
+from tff_fair import summary
+from tff_fair.algorithms import shown
 from tff_fair.tensors import client_table
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
-class FairLearningProcess(tff.learning.templates.LearningProcess):
+class Description(NamedTuple):
+  """How a process was built.
+
+  Attributes:
+    method: Its name, what follows `build_` in the name of the builder.
+    arguments: Those that matter, by name, as texts.
+    rule: The aggregation rule; empty if the method has no single one.
+  """
+
+  method: str
+  arguments: Mapping[str, str]
+  rule: str = ''
+
+
+class FairLearningProcess(
+  summary.Summarized, tff.learning.templates.LearningProcess
+):
   """A learning process that knows its model.
 
   It gives the trained model as a Keras model, and measures how far apart the
-  clients' models are.
+  clients' models are. `repr` of it, and of the states and outputs that it
+  returns, says what they are.
 
   Attributes:
     model: The client model.
+    description: How it was built, or None.
   """
 
   def __init__(
@@ -32,6 +52,7 @@ class FairLearningProcess(tff.learning.templates.LearningProcess):
     model: models.StatelessModel,
     build_divergence: Callable[[], tff.Computation],
     next_fn: tff.Computation | None = None,
+    description: Description | None = None,
   ) -> None:
     """Adds `to_keras` and `divergence` to a process.
 
@@ -40,17 +61,38 @@ class FairLearningProcess(tff.learning.templates.LearningProcess):
       model: The client model.
       build_divergence: Builds what `divergence.build_divergence` returns.
       next_fn: Replaces `next` of the process, or None.
+      description: How it was built, for `repr`; or None.
     """
     super().__init__(
-      process.initialize,
-      next_fn or process.next,
+      shown.show_result(process.initialize),
+      shown.show_result(next_fn or process.next),
       process.get_model_weights,
-      process.set_model_weights,
+      shown.show_result(process.set_model_weights),
       get_hparams_fn=process.get_hparams,
-      set_hparams_fn=process.set_hparams,
+      set_hparams_fn=shown.show_result(process.set_hparams),
     )
     self.model = model
+    self.description = description
     self.build_divergence = functools.cache(build_divergence)
+
+  def _summary(self) -> summary.Summary:
+    method, arguments, rule = self.description or Description('Learning', {})
+    weights = self.model.initial_weights
+    size = shown.num_entries(weights.trainable)
+    other = shown.num_entries(weights.non_trainable)
+    title = f'{method} process: {size + other} parameters'
+    arguments = dict(arguments)
+    num_clients = arguments.pop('num_clients', 'None')
+    if num_clients != 'None':
+      title += f', {num_clients} clients'
+    inputs = self.model.input_spec.shape.as_list()[1:]
+    facts = [
+      ('model', f'inputs {inputs}, {self.model.num_classes} classes'),
+      ('parameters', f'{size} trainable, {other} non-trainable'),
+      *([('aggregation', rule)] if rule else []),
+      *arguments.items(),
+    ]
+    return summary.Summary(title, facts)
 
   def to_keras(self, state: Any) -> tf.keras.Model:
     """The global model, as a plain Keras model.
@@ -103,8 +145,17 @@ class PersonalizedLearningProcess(FairLearningProcess):
     get_client_model_weights: tff.Computation,
   ) -> None:
     """Adds `get_client_model_weights` to a composed process."""
-    super().__init__(process, process.model, process.build_divergence)
+    super().__init__(
+      process,
+      process.model,
+      process.build_divergence,
+      description=process.description,
+    )
     self.get_client_model_weights = get_client_model_weights
+
+  def _summary(self) -> summary.Summary:
+    found = super()._summary()
+    return found._replace(title=f'{found.title}, with a model for each client')
 
   def to_keras(
     self, state: Any, client_id: int | None = None

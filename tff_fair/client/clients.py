@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import summary
 from tff_fair.client import client_data as client_data_lib
 from tff_fair.client import data_source
 from tff_fair.own_data import encoded as encoded_lib
@@ -26,7 +27,7 @@ _BATCH = 1024
 _Examples = tuple[np.ndarray, np.ndarray]
 
 
-class Clients:
+class Clients(summary.Summarized):
   """Clients with names, each with a training, a holdout and a test part.
 
   A client is meant by its id, an integer 0..num_clients-1, or by its name, a
@@ -39,6 +40,8 @@ class Clients:
     features: How each column of a table became an input; else empty.
     input_shape: Shape of the inputs of one example.
     notes: Sentences about the data that the user should read.
+    num_examples: The number of examples of each client, in the order of ids;
+      empty if the clients are read only when they are needed.
   """
 
   def __init__(
@@ -50,6 +53,7 @@ class Clients:
     input_shape: Sequence[int],
     features: Sequence[encoded_lib.Feature] = (),
     notes: Sequence[str] = (),
+    num_examples: Sequence[int] = (),
     holdout_fraction: float = 0.1,
     test_fraction: float = 0.2,
     seed: int = 0,
@@ -64,6 +68,7 @@ class Clients:
       input_shape: Shape of the inputs of one example.
       features: How each feature of a table became an input.
       notes: Sentences about the data.
+      num_examples: The number of examples of each client, if it is known.
       holdout_fraction: Share of the examples outside the test part.
       test_fraction: Share of all examples.
       seed: Seed of the splits.
@@ -78,6 +83,7 @@ class Clients:
     self.features = tuple(features)
     self.input_shape = tuple(input_shape)
     self.notes = tuple(notes)
+    self.num_examples = tuple(map(int, num_examples))
     self._ids = {name: i for i, name in enumerate(self.client_names)}
     self._split_options: dict[str, Any] = {
       'holdout_fraction': checks.check_fraction(
@@ -87,11 +93,19 @@ class Clients:
       'seed': checks.check_integer('seed', seed, 0),
     }
 
-  def __repr__(self):
-    return (
-      f'Clients(num_clients={self.num_clients},'
-      f' num_classes={self.num_classes}, input_shape={self.input_shape})'
-    )
+  def _summary(self) -> summary.Summary:
+    title = f'{self.num_clients} clients, {self.num_classes} classes'
+    columns: dict[str, Sequence[Any]] = {'client': self.client_names}
+    if self.num_examples:
+      title += f', {sum(self.num_examples)} examples'
+      columns['examples'] = self.num_examples
+    facts = [
+      ('classes', summary.listed(self.class_names)),
+      ('inputs', str(list(self.input_shape))),
+    ]
+    if self.features:
+      facts.append(('features', summary.listed(self.feature_names)))
+    return summary.Summary(title, facts, columns)
 
   @property
   def num_clients(self) -> int:
@@ -376,6 +390,7 @@ def _of_arrays(found: encoded_lib.Encoded, **options: Any) -> Clients:
     features=features,
     input_shape=x.shape[1:],
     notes=found.notes,
+    num_examples=[len(p) for p in positions],
     **options,
   )
 

@@ -8,6 +8,7 @@ import portpicker
 import tensorflow_federated as tff
 
 from tff_fair.runtime import client_reference
+from tff_fair.runtime import grappler_log
 from tff_fair.runtime import keeping_executor
 from tff_fair.runtime import secure_sums
 from tff_fair.runtime import worker_error
@@ -79,9 +80,10 @@ class _NativeContext(tff.framework.SyncExecutionContext):
 
 
 def _compile(comp):
-  return tff.backends.native.desugar_and_transform_to_native(
-    secure_sums.replace_secure_sums(comp)
-  )
+  with grappler_log.left_out():
+    return tff.backends.native.desugar_and_transform_to_native(
+      secure_sums.replace_secure_sums(comp)
+    )
 
 
 class _Worker:

@@ -179,6 +179,7 @@ def build_fed_mdfg(
     plan=plan,
     answer=try_steps,
     decide=_finish,
+    description=shared.description,
   )
 
 

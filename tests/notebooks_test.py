@@ -1,0 +1,77 @@
+"""The notebooks run, and print what they have kept."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests import write_notebooks
+
+pytestmark = pytest.mark.full
+
+_NUMBER = re.compile(r'-?\d+\.?\d*(?:e[-+]?\d+)?')
+_NAMES = sorted(path.name for path in write_notebooks.FOLDER.glob('*.ipynb'))
+_MOST_BYTES = 300_000
+
+
+def _texts(notebook):
+  """What each cell shows as text, and the kind of each output."""
+  shown = []
+  for cell in notebook.cells:
+    for output in cell.get('outputs', ()):
+      # Pictures have no text: that of a figure says its size only.
+      text = output.get('text') or output['data']['text/plain']
+      shown.append((output.output_type, output.get('name'), text))
+  return shown
+
+
+@pytest.mark.parametrize('name', _NAMES)
+def test_notebook_shows_what_it_has_kept(name, monkeypatch):
+  """Numbers may differ in their last digits on other processors."""
+  # A kernel inherits what conftest.py sets; a user has nothing set.
+  monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
+  path = write_notebooks.FOLDER / name
+  kept = write_notebooks.nbformat.read(path, as_version=4)
+  assert path.stat().st_size <= _MOST_BYTES
+  found, expected = _texts(write_notebooks.execute(path)), _texts(kept)
+  assert len(found) == len(expected) > 5
+  for (*kind, text), (*kept_kind, kept_text) in zip(
+    found, expected, strict=True
+  ):
+    assert kind == kept_kind
+    assert 'stderr' not in kind, text
+    assert _words(text) == _words(kept_text)
+    np.testing.assert_allclose(
+      _numbers(text), _numbers(kept_text), atol=0.05, err_msg=text
+    )
+
+
+def _words(text):
+  return _NUMBER.sub('#', text).split()
+
+
+def _numbers(text):
+  return [float(number) for number in _NUMBER.findall(text)]
+
+
+def test_native_is_quiet_in_a_notebook(monkeypatch):
+  """Also if TensorFlow is imported first, as import sorters have it."""
+  monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
+  nbformat = write_notebooks.nbformat
+  cells = (
+    'import numpy as np, tensorflow as tf, tensorflow_federated as tff',
+    'from tff_fair import runtime\nruntime.set_execution_context("native")',
+    """
+    @tff.tensorflow.computation(np.int32)
+    def add_one(x):
+      return x + 1
+    add_one(3)
+    """,
+  )
+  notebook = nbformat.v4.new_notebook(
+    cells=[nbformat.v4.new_code_cell(text) for text in cells]
+  )
+  write_notebooks.run(notebook, write_notebooks.FOLDER)
+  assert _texts(notebook)[-1:] == [('execute_result', None, '4')]
+  assert notebook.cells[1].outputs == []
+  assert len(notebook.cells[2].outputs) == 1
