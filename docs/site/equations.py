@@ -1,8 +1,27 @@
 """Equations as MathML: browsers show it without a script or a font."""
 
+import re
 from typing import Any
 
 from latex2mathml import converter
+
+# Names of functions, and what stands on both sides.
+_FUNCTION = re.compile(
+  r'(</m\w+>)?<m([io])[^>]*>((?:arg&#x02009;)?(?:max|min)|ln|exp|cos|sinh|tanh)'
+  r'</m\2>(?=(<mo[^>]*>&#x00028;)?)'
+)
+# The space around signs, which depends on more than browsers look at.
+_SIGNS = (
+  # A minus that subtracts nothing.
+  (
+    r'(<mo[^>]*>&#x000(?:28|3D|2C);</mo>)<mo>&#x02212;',
+    r'\1<mo form="prefix">&#x02212;',
+  ),
+  # Bars around a set, and a fraction in a line.
+  (r'<mo[^>]*>&#x000(7C|2F);', r'<mo lspace="0" rspace="0">&#x000\1;'),
+  # "Such that".
+  (r'<mi>:</mi>', '<mo lspace=".2em" rspace=".2em">:</mo>'),
+)
 
 
 def format_math(
@@ -17,7 +36,31 @@ def format_math(
 
   Returns:
     The equation in a box of its own.
+
+  Raises:
+    ValueError: If the equation has a command that the converter does not know.
   """
   del language
-  equation = converter.convert(source.strip(), display='block')
+  equation = converter.convert(_in_its_terms(source.strip()), display='block')
+  if '\\' in equation:
+    raise ValueError(
+      f'Commands must be known to latex2mathml, found {source!r}.'
+    )
+  equation = _FUNCTION.sub(_space_function, equation)
+  for sign, spaced in _SIGNS:
+    equation = re.sub(sign, spaced, equation)
   return f'<div class="{css_class}">{equation}</div>'
+
+
+def _in_its_terms(source: str) -> str:
+  """What the converter would take for something else, in other words."""
+  source = re.sub(r'\\arg\\(max|min)', r'\\arg\1', source)
+  return re.sub(r'\\((?:arg)?(?:max|min))_', r'\\\1\\limits_', source)
+
+
+def _space_function(match: re.Match[str]) -> str:
+  """TeX's space around a function: none beside a parenthesis or a sign."""
+  before = '.17em' if match[1] and match[1] != '</mo>' else '0'
+  after = '0' if match[4] else '.17em'
+  name = f'<mo lspace="{before}" rspace="{after}">{match[3]}</mo>'
+  return f'{match[1] or ""}{name}'
