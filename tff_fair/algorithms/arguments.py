@@ -28,6 +28,7 @@ from tff_fair.algorithms import processes
 # CIFAR-10, Adult and generated health records, their longest updates were of
 # length 11.2 (weights) and 555 (batch-norm statistics, whose bound is 1e8).
 MAX_UPDATE_NORM = 1e4
+"""The default of `max_update_norm`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
