@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from latex2mathml import converter
+from pymdownx import superfences
 
 # Names of functions, and what stands on both sides.
 _FUNCTION = re.compile(
@@ -38,12 +39,13 @@ def format_math(
     The equation in a box of its own.
 
   Raises:
-    ValueError: If the equation has a command that the converter does not know.
+    SuperFencesException: If the converter does not know a command.
   """
   del language
   equation = converter.convert(_in_its_terms(source.strip()), display='block')
   if '\\' in equation:
-    raise ValueError(
+    # `pymdownx.superfences` shows the source in place of any other error.
+    raise superfences.SuperFencesException(
       f'Commands must be known to latex2mathml, found {source!r}.'
     )
   equation = _FUNCTION.sub(_space_function, equation)

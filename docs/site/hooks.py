@@ -1,7 +1,8 @@
 """What the site has beside the pages of docs/, as hooks of MkDocs.
 
 The start page is README.md; pages of the API reference are made of the `api/`
-entries of the navigation; source pages, of the links to files.
+entries of the navigation; others, of the notebooks in examples/, and of the
+files that pages link to.
 """
 
 import io
@@ -13,6 +14,7 @@ import equations
 from mkdocs.config import defaults
 from mkdocs.structure import files as site_files
 from mkdocs.structure import pages
+import notebook_pages
 from PIL import Image
 import repository_links
 import source_pages
@@ -26,11 +28,16 @@ _SENTENCE = re.compile(r'<td>(?=[^<]{30})')
 
 
 def on_config(config: defaults.MkDocsConfig) -> defaults.MkDocsConfig:
-  """Adds the fence of equations."""
+  """Adds the fence of equations, and the notebooks behind the start page."""
   fences = config.mdx_configs.setdefault('pymdownx.superfences', {})
   fences['custom_fences'] = [
     {'name': 'math', 'class': 'equation', 'format': equations.format_math}
   ]
+  notebooks = [
+    {notebook_pages.title(path): _notebook_uri(path)} for path in _notebooks()
+  ]
+  if notebooks:
+    config.nav.insert(1, {'Notebooks': notebooks})
   return config
 
 
@@ -42,10 +49,12 @@ def on_files(
   def add(uri: str, text: str) -> None:
     files.append(site_files.File.generated(config, uri, content=text))
 
+  add('index.md', (_ROOT / 'README.md').read_text())
+  for path in _notebooks():
+    add(_notebook_uri(path), notebook_pages.render(path))
   for image in files.media_files():
     if image.src_uri.endswith('.png'):
       image.content_bytes = _fewer_colors(image.content_bytes)
-  add('index.md', (_ROOT / 'README.md').read_text())
   names = _names(config)
   linked = {
     path
@@ -54,7 +63,8 @@ def on_files(
       page.src_uri, page.content_string, names.defined
     )
   }
-  for path in sorted(linked):
+  # MkDocs refuses links to what does not exist.
+  for path in sorted(path for path in linked if (_ROOT / path).is_file()):
     text = source_pages.render(_ROOT, path)
     add(f'{repository_links.SOURCES}{path}.md', text)
   for module, text in names.pages.items():
@@ -94,6 +104,14 @@ def on_page_content(
 
   html = _CODE.sub(link, html).replace('<img ', '<img loading="lazy" ')
   return _SENTENCE.sub('<td class="sentence">', html)
+
+
+def _notebooks() -> list[pathlib.Path]:
+  return sorted((_ROOT / 'examples').glob('*.ipynb'))
+
+
+def _notebook_uri(path: pathlib.Path) -> str:
+  return f'{notebook_pages.NOTEBOOKS}{path.stem}.md'
 
 
 def _names(config: defaults.MkDocsConfig) -> api_names.ApiNames:

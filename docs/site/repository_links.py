@@ -9,6 +9,8 @@ import posixpath
 import re
 from typing import NamedTuple
 
+import notebook_pages
+
 SOURCES = 'source/'
 _FENCE = re.compile(r'(^```.*?^```$)', re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r'(\[`(?P<name>\w+)`)?\]\((?P<target>[^)\s]+)\)')
@@ -41,7 +43,7 @@ def linked_sources(
   for part in _FENCE.split(markdown)[::2]:
     for match in _LINK.finditer(part):
       link = _read_link(uri, match)
-      if link and _leaves_docs(link) and _full_name(link) not in defined:
+      if link and not _has_page(link) and _full_name(link) not in defined:
         yield link.path
 
 
@@ -78,13 +80,20 @@ def _read_link(uri: str, match: re.Match[str]) -> _Link | None:
   target, mark, anchor = match['target'].partition('#')
   if not target or '://' in target:
     return None
-  folder = '' if uri == 'index.md' else f'docs/{posixpath.dirname(uri)}'
+  if uri == 'index.md':
+    folder = ''
+  elif uri.startswith(notebook_pages.NOTEBOOKS):
+    folder = 'examples'
+  else:
+    folder = f'docs/{posixpath.dirname(uri)}'
   path = posixpath.normpath(posixpath.join(folder, target))
   return _Link(match['name'], path, mark + anchor)
 
 
-def _leaves_docs(link: _Link) -> bool:
-  return not link.path.startswith('docs/') and link.path != 'README.md'
+def _has_page(link: _Link) -> bool:
+  """Whether the site shows the file, and not only its source."""
+  is_page = link.path.startswith('docs/') or link.path == 'README.md'
+  return is_page or link.path.endswith('.ipynb')
 
 
 def _full_name(link: _Link) -> str:
@@ -97,7 +106,10 @@ def _relative(uri: str, link: _Link) -> str:
   """A link from a page to the page of the site that has what it is about."""
   if link.path == 'README.md':
     target = f'index.md{link.anchor}'
-  elif not _leaves_docs(link):
+  elif link.path.endswith('.ipynb'):
+    target = f'{notebook_pages.NOTEBOOKS}{posixpath.basename(link.path)}'
+    target = target.removesuffix('.ipynb') + '.md'
+  elif _has_page(link):
     target = link.path.removeprefix('docs/') + link.anchor
   else:
     anchor = f'#{link.name}' if link.name else ''
