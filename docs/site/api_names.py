@@ -12,7 +12,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = 'api/'
 # Names that mean one thing, wherever they stand.
 _TELLING = re.compile(
-  r'(build|create|from|register|set)_\w+|[A-Z][a-z]+[A-Z]\w+'
+  r'(build|create|from|register|set)_\w+|[A-Z]+[a-z]+[A-Z]\w+'
 )
 
 

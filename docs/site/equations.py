@@ -6,10 +6,11 @@ from typing import Any
 from latex2mathml import converter
 from pymdownx import superfences
 
-# Names of functions, and what stands on both sides.
+# Names of functions, with a factor before them or a parenthesis behind.
 _FUNCTION = re.compile(
-  r'(</m\w+>)?<m([io])[^>]*>((?:arg&#x02009;)?(?:max|min)|ln|exp|cos|sinh|tanh)'
-  r'</m\2>(?=(<mo[^>]*>&#x00028;)?)'
+  r'(&#x00029;</mo>|</m(?:[inr]|sub|sup|subsup|frac|row)>)?'
+  r'<m([io])[^>]*>((?:arg&#x02009;)?(?:max|min)|ln|exp|cos|sinh|tanh)</m\2>'
+  r'(?=(<mo[^>]*>&#x00028;)?)'
 )
 # The space around signs, which depends on more than browsers look at.
 _SIGNS = (
@@ -19,9 +20,14 @@ _SIGNS = (
     r'\1<mo form="prefix">&#x02212;',
   ),
   # Bars around a set, and a fraction in a line.
-  (r'<mo[^>]*>&#x000(7C|2F);', r'<mo lspace="0" rspace="0">&#x000\1;'),
-  # "Such that".
-  (r'<mi>:</mi>', '<mo lspace=".2em" rspace=".2em">:</mo>'),
+  (
+    r'<mo[^>]*>&#x000(7C|2F);',
+    r'<mo stretchy="false" lspace="0" rspace="0">&#x000\1;',
+  ),
+  # "Such that" and "proportional to".
+  (r'<mi>(:|&#x0007E;)</mi>', r'<mo lspace=".2em" rspace=".2em">\1</mo>'),
+  (r'<mi>;</mi>', '<mo lspace="0" rspace=".2em">;</mo>'),
+  (r'<mo>&#x0005E;', '<mo stretchy="false">&#x0005E;'),
 )
 
 
@@ -61,8 +67,8 @@ def _in_its_terms(source: str) -> str:
 
 
 def _space_function(match: re.Match[str]) -> str:
-  """TeX's space around a function: none beside a parenthesis or a sign."""
-  before = '.17em' if match[1] and match[1] != '</mo>' else '0'
+  """TeX's space around a function: none before a parenthesis or at a sign."""
+  before = '.17em' if match[1] else '0'
   after = '0' if match[4] else '.17em'
   name = f'<mo lspace="{before}" rspace="{after}">{match[3]}</mo>'
   return f'{match[1] or ""}{name}'

@@ -23,8 +23,9 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _GENERATED = (api_names.FOLDER, repository_links.SOURCES)
 # Code in a line, and whether it is a link or heading already.
 _CODE = re.compile(r'(<(?:a|autoref|h\d)\b[^>]*>)?<code>([\w.]+)</code>')
-# A cell that starts with a sentence.
-_SENTENCE = re.compile(r'<td>(?=[^<]{30})')
+_FLAG = re.compile(r'<code>(?=--[^<\s]+</code>)')
+# A cell that starts with a sentence, or with one in code: an error message.
+_SENTENCE = re.compile(r'<td>(?=(<code>)?[^<]{30}[^<]* )')
 
 
 def on_config(config: defaults.MkDocsConfig) -> defaults.MkDocsConfig:
@@ -103,7 +104,11 @@ def on_page_content(
     return f'<autoref identifier="{written[name]}">{match[0]}</autoref>'
 
   html = _CODE.sub(link, html).replace('<img ', '<img loading="lazy" ')
-  return _SENTENCE.sub('<td class="sentence">', html)
+  # What the style sheet cannot know: which text may be broken where.
+  html = _FLAG.sub('<code class="flag">', html)
+  return _SENTENCE.sub(
+    lambda cell: f'<td class="{"message" if cell[1] else "sentence"}">', html
+  )
 
 
 def _notebooks() -> list[pathlib.Path]:
