@@ -7,6 +7,7 @@ import os
 import pathlib
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import zlib
@@ -22,21 +23,46 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _INTERNAL = {'tff_fair.internals'}
 
 
-@pytest.fixture(scope='module')
-def site(tmp_path_factory):
-  """Folder of the site; a warning, as of a dead link, ends the build."""
-  folder = tmp_path_factory.mktemp('site')
+def _build(repository, site):
+  """Builds the site of a clone; the exit status, and what was said."""
   command = [sys.executable, '-m', 'mkdocs', 'build', '--strict']
   done = subprocess.run(
-    [*command, f'--site-dir={folder}'],
-    cwd=_ROOT,
+    [*command, f'--site-dir={site}'],
+    cwd=repository,
     env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'},
-    capture_output=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
     text=True,
     check=False,
   )
-  assert not done.returncode, done.stdout + done.stderr
+  return done.returncode, done.stdout
+
+
+@pytest.fixture(scope='module')
+def site(tmp_path_factory):
+  """Folder of the site."""
+  folder = tmp_path_factory.mktemp('site')
+  status, said = _build(_ROOT, folder)
+  assert not status, said
   return folder
+
+
+def test_what_leads_nowhere_ends_the_build(tmp_path):
+  for path in _ROOT.iterdir():
+    if path.name != 'docs':
+      (tmp_path / path.name).symlink_to(path)
+  shutil.copytree(_ROOT / 'docs', tmp_path / 'docs')
+  with (tmp_path / 'docs' / 'models.md').open('a') as page:
+    page.write(
+      '\n[page](no_page.md) [file](../tff_fair/no_file.py)'
+      ' [heading](composing.md#no-heading)'
+      ' [`no_function`](../tff_fair/aggregators/samme.py)'
+      ' `tff_fair.client.no_name`\n'
+    )
+  status, said = _build(tmp_path, tmp_path / 'built')
+  assert status
+  for name in ('no_page', 'no_file', 'no-heading', 'no_function', 'no_name'):
+    assert re.search(f'WARNING .*models.md.*{name}', said), name
 
 
 def _public_names():

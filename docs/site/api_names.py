@@ -31,21 +31,21 @@ class ApiNames:
   written: dict[str, str]
 
 
-def modules(nav: list | dict | str) -> Iterator[str]:
+def of_navigation(nav: list | dict | str) -> Iterator[str]:
   """The modules of the reference, which name its pages in the navigation."""
   if isinstance(nav, str):
     if nav.startswith(FOLDER):
       yield nav.removeprefix(FOLDER).removesuffix('.md')
     return
   for item in nav.values() if isinstance(nav, dict) else nav:
-    yield from modules(item)
+    yield from of_navigation(item)
 
 
 @functools.cache
 def read(names: tuple[str, ...]) -> ApiNames:
   """Reads the public names of some modules, without importing them."""
-  found = griffe.load('tff_fair', search_paths=[_ROOT]).modules_collection
-  members = {name: list(_public_members(found[name])) for name in names}
+  modules = _read_modules()
+  members = {name: list(_public_members(modules[name])) for name in names}
   public = [member for of_module in members.values() for member in of_module]
   paths = [name for name in names if '.' in name] + [m.path for m in public]
   written = {path: path for path in paths}
@@ -60,6 +60,19 @@ def read(names: tuple[str, ...]) -> ApiNames:
     defined={member.canonical_path: member.path for member in public},
     written=written,
   )
+
+
+def exists(path: str) -> bool:
+  """Whether a dotted name, such as `tff_fair.client`, leads to something."""
+  try:
+    return bool(_read_modules()[path])
+  except KeyError:
+    return False
+
+
+@functools.cache
+def _read_modules() -> griffe.ModulesCollection:
+  return griffe.load('tff_fair', search_paths=[_ROOT]).modules_collection
 
 
 def _public_members(

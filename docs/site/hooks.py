@@ -11,6 +11,7 @@ import re
 
 import api_names
 import equations
+from mkdocs import plugins
 from mkdocs.config import defaults
 from mkdocs.structure import files as site_files
 from mkdocs.structure import pages
@@ -19,6 +20,7 @@ from PIL import Image
 import repository_links
 import source_pages
 
+_LOG = plugins.get_plugin_logger('site')
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _GENERATED = (api_names.FOLDER, repository_links.SOURCES)
 # Code in a line, and whether it is a link or heading already.
@@ -84,6 +86,8 @@ def on_page_markdown(
   uri = page.file.src_uri
   if uri.startswith(_GENERATED):
     return markdown
+  # Fences `text` hold error messages, which are sentences.
+  markdown = markdown.replace('\n```text\n', '\n```{.text .message}\n')
   return repository_links.rewrite(uri, markdown, _names(config).defined)
 
 
@@ -94,11 +98,13 @@ def on_page_content(
   files: site_files.Files,
 ) -> str:
   """Links names in code to the API reference, and prepares the looks."""
-  del page, files
+  del files
   written = _names(config).written
 
   def link(match: re.Match[str]) -> str:
     inside, name = match.groups()
+    if name.startswith('tff_fair.') and not api_names.exists(name):
+      _LOG.warning(f'{page.file.src_uri}: there is no {name}.')
     if inside or name not in written:
       return match[0]
     return f'<autoref identifier="{written[name]}">{match[0]}</autoref>'
@@ -120,7 +126,7 @@ def _notebook_uri(path: pathlib.Path) -> str:
 
 
 def _names(config: defaults.MkDocsConfig) -> api_names.ApiNames:
-  return api_names.read(tuple(api_names.modules(config.nav)))
+  return api_names.read(tuple(api_names.of_navigation(config.nav)))
 
 
 def _fewer_colors(png: bytes) -> bytes:
