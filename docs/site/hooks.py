@@ -109,7 +109,7 @@ def on_page_content(
       return match[0]
     return f'<autoref identifier="{written[name]}">{match[0]}</autoref>'
 
-  html = _CODE.sub(link, html).replace('<img ', '<img loading="lazy" ')
+  html = _CODE.sub(link, html)
   # What the style sheet cannot know: which text may be broken where.
   html = _FLAG.sub('<code class="flag">', html)
   return _SENTENCE.sub(
