@@ -34,9 +34,11 @@ _PARTITIONS = dict.fromkeys(
     *(name for found in _DATA_SETS.values() for name in found.partitions),
   ]
 )
-# Views, which have what plug-ins register, too.
 TASK_NAMES = _DATA_SETS.keys()
+"""The data sets: a view, which has those of plug-ins, too."""
+
 PARTITION_NAMES = _PARTITIONS.keys()
+"""The partitions of all data sets: a view, which has those of plug-ins, too."""
 
 
 def register(data_set: rules.DataSet) -> None:

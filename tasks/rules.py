@@ -28,6 +28,7 @@ POOL_PARTITIONS = (
 # The partition of own data that say which client an example belongs to.
 OWN_PARTITION = 'client'
 SPLIT_NAMES = ('client', 'server')
+"""Who splits off test examples: each client, or the server, before all."""
 # Kinds of inputs.
 INPUTS = ('images', 'numbers', 'records')
 # Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins
@@ -47,6 +48,7 @@ MODELS: dict[str, tuple[str, ...]] = {
   'gru_ehr': ('records',),
 }
 MODEL_NAMES = MODELS.keys()
+"""The models that tasks train: a view, which has those of plug-ins, too."""
 
 # Defaults of options that are the same for all data sets. An option without a
 # default here or in its `DataSet` stays None.

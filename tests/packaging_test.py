@@ -17,10 +17,13 @@ else:
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
+_OURS |= {path.stem for path in (_ROOT / 'docs' / 'site').glob('*.py')}
 # Declared for another reason than an import of ours.
 _NOT_IMPORTED = {
   'ipykernel': 'runs notebooks',
   'ipython': 'runs in ipykernel; only bounded',
+  'mkdocs-material': 'a theme of mkdocs',
+  'mkdocstrings-python': 'a plugin of mkdocs',
   'mypy': 'a command',
   'pytest-xdist': 'a plugin of pytest',
   'ruff': 'a command',
@@ -114,6 +117,7 @@ def test_what_is_imported_is_declared_and_the_reverse():
   assert package | cluster == ours
   assert not package & cluster
   assert development == (_imported('tests') | parquet) - package
+  assert _names(_group('docs')) == _imported('docs/site')
   assert _imported('examples') <= package
 
 

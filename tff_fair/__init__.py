@@ -13,3 +13,4 @@ Import the part you need, for example `from tff_fair import aggregators`:
 """
 
 __version__ = '0.1.0'
+"""Also the version of the distribution `tff-fair`."""

@@ -2,9 +2,9 @@
 
 A plug-in is a module that registers them when it is imported:
 
-  from tff_fair import plugins
+    from tff_fair import plugins
 
-  plugins.register_method(METHOD, build_tilted)
+    plugins.register_method(METHOD, build_tilted)
 
 The launchers import the modules that `--plugins` names, and those that
 installed packages name as entry points of the group `tff_fair.plugins`; then
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
   from tff_fair.tasks import rules
 
 GROUP = 'tff_fair.plugins'
+"""The group of entry points by which installed packages bring plug-ins."""
 
 # A module, or a function of a module, which is called.
 _NAME = re.compile(r'[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*)?')

@@ -29,6 +29,7 @@ from tff_fair.algorithms import processes
 # CIFAR-10, Adult and generated health records, their longest updates were of
 # length 11.2 (weights) and 555 (batch-norm statistics, whose bound is 1e8).
 MAX_UPDATE_NORM = 1e4
+"""The default of `max_update_norm`."""
 
 _ALWAYS_SHOWN = frozenset({'num_clients', 'local_epochs', 'batch_size'})
 _SHOWN_AS_RULE = frozenset({'model_aggregator', 'robust'})

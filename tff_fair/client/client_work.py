@@ -53,6 +53,7 @@ class ClientOutput(NamedTuple):
 
 
 ClientUpdate = Callable[..., ClientOutput]
+"""A method's part of a round on a client; `build_client_work` calls it."""
 
 
 def build_client_work(

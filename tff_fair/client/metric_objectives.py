@@ -21,6 +21,7 @@ from tff_fair.client import objectives
 from tff_fair.client import quadruplets
 
 RESAMPLE = ('epoch', 'once')
+"""How often a client draws its quadruplets: in every epoch, or in a round."""
 
 
 def quadruplet_objective(

@@ -18,6 +18,7 @@ _CONTEXTS: dict[str, Callable[..., tff.framework.SyncContext]] = {
 }
 
 RUNTIME_KINDS = tuple(_CONTEXTS)
+"""The kinds of runtimes: 'device', 'native', 'cluster'."""
 
 
 def set_execution_context(kind: Kind = 'device', **options: Any) -> None:

@@ -6,13 +6,17 @@ from typing import Any
 
 from tff_fair.launchers.options import flag_types
 
-# For `Method.ignores`. The server takes no step of which an optimiser could be
-# in charge, and a round does not lead from one global model to the next.
 NO_SERVER_STEP = {'server_optimizer': {}, 'server_learning_rate': {}}
+"""For `Method.ignores`: the server takes no step that optimisers make."""
+
 NO_GLOBAL_MODEL = {'distances': {}}
-# The builder has no such argument: its rule is bounded already, or it needs the
-# updates as they are.
+"""For `Method.ignores`: a round leads from no global model to the next."""
+
 NO_ROBUST_RULE = {'robust': {}}
+"""For `Method.ignores`: the builder has no such argument.
+
+Its rule is bounded already, or it needs the updates as they are.
+"""
 
 
 @dataclasses.dataclass(frozen=True)

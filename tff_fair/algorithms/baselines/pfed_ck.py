@@ -46,13 +46,11 @@ def build_pfed_ck(
 
   Client i has a personal model `p_i` and an interaction model `s_i`:
 
-  1. On every minibatch both make a step, from gradients taken before either:
-
-         L_s = CE(s) + a KL(P_p || P_s) + b MSE(f_s, f_p)
-         L_p = CE(p) + a KL(P_s || P_p) + b MSE(f_p, f_s)
-
-     `P = softmax(logits / T)`, f the embedding; in each loss the other model's
-     outputs are constants.
+  1. On every minibatch both make a step, from gradients taken before either, of
+     `L_s = CE(s) + a KL(P_p || P_s) + b MSE(f_s, f_p)` and
+     `L_p = CE(p) + a KL(P_s || P_p) + b MSE(f_p, f_s)`. There
+     `P = softmax(logits / T)` and f is the embedding; in each loss the other
+     model's outputs are constants.
   2. The server clusters the clients by their updates `s_i' - s_i` (see
      `aggregators.ClusteredMeanFactory`).
   3. `s_i <- sum_c n_j s_j' / sum_c n_j` over the cluster c of client i; a
