@@ -2,7 +2,7 @@
 
 A run directory is written by `launchers.train`. Its `metrics.csv` has a row per
 round and its `clients.csv` a row per client. Runs are an ordered mapping from
-label to directory. A run has the same colour in all plots.
+label to directory, and their styles from label to `method_styles.Style`.
 """
 
 from collections.abc import Mapping

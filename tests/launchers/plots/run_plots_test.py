@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tff_fair.launchers.plots import method_styles
+from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.plots import run_plots
 
 _CURVES = (
@@ -64,6 +65,12 @@ def _drawn_distribution(runs, tmp_path_factory):
   """The figure of the clients' F1, and its file."""
   path = tmp_path_factory.mktemp('clients') / 'x.png'
   return _distribution(runs, path), path
+
+
+@pytest.fixture(name='unsaved')
+def _unsaved(monkeypatch):
+  """Figures are not rendered, which takes most of the time."""
+  monkeypatch.setattr(plot_parts, 'save', lambda figure, path: None)
 
 
 def _styles(runs):
@@ -140,6 +147,7 @@ def test_a_run_has_the_color_of_its_method_in_both_plots(curves, distribution):
     assert [(x.get_color(), x.get_marker()) for x in axes.lines] == expected
 
 
+@pytest.mark.usefixtures('unsaved')
 def test_curves_that_coincide_are_all_seen(tmp_path):
   folder = _run(tmp_path / 'x', _metrics(30))
   runs = dict.fromkeys(('corefed', 'ditto', 'fed_avg', 'q_fed_avg'), folder)
@@ -155,6 +163,7 @@ def test_curves_that_coincide_are_all_seen(tmp_path):
   assert len(marked) == len(set(marked)) > 12
 
 
+@pytest.mark.usefixtures('unsaved')
 def test_labels_of_many_runs_fit_above_the_panels(runs, tmp_path):
   (folder, *_) = runs.values()
   many = {
@@ -180,6 +189,7 @@ def test_the_same_runs_give_the_same_bytes(
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.usefixtures('unsaved')
 def test_runs_of_older_versions_lack_the_worst_clients(tmp_path):
   new = ['client_accuracy_worst10', 'client_accuracy_min']
   new.append('client_accuracy_jain')
@@ -197,6 +207,7 @@ def test_runs_of_older_versions_lack_the_worst_clients(tmp_path):
     assert _curve(axes, 'fed_avg').get_xdata().size == 4
 
 
+@pytest.mark.usefixtures('unsaved')
 def test_rounds_without_evaluation_are_not_drawn(tmp_path):
   metrics = _metrics(4)
   metrics.loc[[0, 2], list(_CURVES)] = np.nan
