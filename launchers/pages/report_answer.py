@@ -10,6 +10,10 @@ from tff_fair import fairness
 from tff_fair.launchers.pages import report_differences
 from tff_fair.launchers.pages import report_runs
 
+# As in the tables, so that the same runs are the best there; and in lists of
+# numbers without an order.
+_DIGITS, _FEW_DIGITS = 4, 3
+
 
 def sentences(
   runs: Sequence[report_runs.Run], comparison: report_differences.Comparison
@@ -45,7 +49,8 @@ def worst_and_mean(run: report_runs.Run) -> str:
   Returns:
     In words.
   """
-  return f'worst client {_worst(run)}, mean {_mean(run)}'
+  worst, mean = _worst(run, _FEW_DIGITS), _mean(run, _FEW_DIGITS)
+  return f'worst client {worst}, mean {mean}'
 
 
 def _progress(run) -> str:
@@ -167,8 +172,9 @@ def _numbers(run) -> str:
       f' {run.round} of {run.settings["rounds"]}.'
     )
   return (
-    f'{run.label}, {_progress(run)}: mean {_mean(run)}, worst client'
-    f' {_worst(run)}, Jain’s index {_jain(run)}.'
+    f'{run.label}, {_progress(run)}: mean {_mean(run, _FEW_DIGITS)}, worst'
+    f' client {_worst(run, _FEW_DIGITS)}, Jain’s index'
+    f' {_jain(run, _FEW_DIGITS)}.'
   )
 
 
@@ -181,33 +187,34 @@ def _num_worst(run) -> int:
   return math.ceil(0.1 * run.scores('accuracy').size)
 
 
-def _mean(run) -> str:
-  return _shown(run.scores('accuracy').mean())
+def _mean(run, digits=_DIGITS) -> str:
+  return _shown(run.scores('accuracy').mean(), digits)
 
 
-def _lowest(run) -> str:
-  return _shown(run.scores('accuracy').min())
+def _lowest(run, digits=_DIGITS) -> str:
+  return _shown(run.scores('accuracy').min(), digits)
 
 
 def _who(run) -> str:
   return run.who('accuracy', run.scores('accuracy').min())
 
 
-def _worst(run) -> str:
+def _worst(run, digits=_DIGITS) -> str:
   who = _who(run)
-  return f'{_lowest(run)} ({who})' if who else _lowest(run)
+  lowest = _lowest(run, digits)
+  return f'{lowest} ({who})' if who else lowest
 
 
-def _worst10(run) -> str:
-  return _shown(fairness.worst_mean(run.scores('accuracy')))
+def _worst10(run, digits=_DIGITS) -> str:
+  return _shown(fairness.worst_mean(run.scores('accuracy')), digits)
 
 
-def _jain(run) -> str:
-  return _shown(fairness.jain_index(run.scores('accuracy')))
+def _jain(run, digits=_DIGITS) -> str:
+  return _shown(fairness.jain_index(run.scores('accuracy')), digits)
 
 
-def _shown(value: float) -> str:
-  return f'{value:.3f}'
+def _shown(value: float, digits: int = _DIGITS) -> str:
+  return f'{value:.{digits}f}'
 
 
 def _joined(texts: Sequence[str]) -> str:

@@ -33,9 +33,9 @@ class TestAnswer:
     # Jain: 2.1^2 / (3 * 1.55).
     assert _said(report_run.write(tmp_path / 'x')) == (
       'On digits with 3 clients, after 3 rounds, FedAvg gives the clients a'
-      ' mean accuracy of 0.700. The worst client has 0.500 (client 0), the best'
-      ' 0.900. Jain’s index, 1 if all clients have the same, is 0.948. One run'
-      ' says nothing about chance.'
+      ' mean accuracy of 0.7000. The worst client has 0.5000 (client 0), the'
+      ' best 0.9000. Jain’s index, 1 if all clients have the same, is 0.9484.'
+      ' One run says nothing about chance.'
     )
 
   def test_of_two_runs(self, tmp_path):
@@ -46,11 +46,11 @@ class TestAnswer:
     )
     assert report_answer.sentences(*_read(boost, average)) == [
       'On digits with 3 clients, after 3 rounds, the mean accuracy of the'
-      ' clients is higher with FeDABoost: 0.700, against 0.600 with FedAvg.',
-      'The accuracy of the worst client is higher with FeDABoost: 0.500'
-      ' (client\u00a00), against 0.200 (client\u00a01 Nord) with FedAvg.',
+      ' clients is higher with FeDABoost: 0.7000, against 0.6000 with FedAvg.',
+      'The accuracy of the worst client is higher with FeDABoost: 0.5000'
+      ' (client\u00a00), against 0.2000 (client\u00a01 Nord) with FedAvg.',
       'Jain’s index, 1 if all clients have the same, is higher with FeDABoost:'
-      ' 0.948, against 0.806 with FedAvg.',
+      ' 0.9484, against 0.8060 with FedAvg.',
       'One run of each says nothing about chance.',
     ]
 
@@ -60,8 +60,8 @@ class TestAnswer:
       for name in ('fed_avg', 'ditto')
     ]
     said = _said(*equal)
-    assert 'the mean accuracy of the clients is 0.700 in both runs.' in said
-    assert 'worst client is 0.500 in both runs (client 0).' in said
+    assert 'the mean accuracy of the clients is 0.7000 in both runs.' in said
+    assert 'worst client is 0.5000 in both runs (client 0).' in said
     assert 'higher' not in said
     low = [
       report_run.write(tmp_path / name, (0.5, 0.6, a), algorithm=name)
@@ -69,14 +69,14 @@ class TestAnswer:
     ]
     said = _said(*equal, low[0])
     assert (
-      'highest with FedAvg and Ditto: 0.700, against 0.600 with MOON.' in said
+      'highest with FedAvg and Ditto: 0.7000, against 0.6000 with MOON.' in said
     )
-    assert 'against 0.500 to 0.600 with the others.' in _said(equal[0], *low)
+    assert 'against 0.5000 to 0.6000 with the others.' in _said(equal[0], *low)
 
   def test_of_more_than_ten_clients_has_the_worst_tenth(self, tmp_path):
     accuracy = [0.2, 0.4] + 9 * [1.0]
     run = report_run.write(tmp_path / 'x', accuracy, num_train=11 * [5])
-    assert 'The worst 10 % (2 clients) have 0.300 in the mean.' in _said(run)
+    assert 'The worst 10 % (2 clients) have 0.3000 in the mean.' in _said(run)
 
   def test_of_repeats_is_a_range(self, tmp_path):
     folders = [
@@ -92,8 +92,8 @@ class TestAnswer:
     # Jain: 1.8^2 / (3 * 1.1).
     assert _said(*folders) == (
       'On digits with 3 clients, after 3 rounds, in 2 runs with other seeds:'
-      ' the mean accuracy of the clients is 0.600 to 0.700, the accuracy of the'
-      ' worst client is 0.500 and Jain’s index is 0.948 to 0.982.'
+      ' the mean accuracy of the clients is 0.6000 to 0.7000, the accuracy of'
+      ' the worst client is 0.5000 and Jain’s index is 0.9484 to 0.9818.'
     )
 
   def test_of_an_unfinished_run_ranks_nothing(self, tmp_path):
@@ -130,7 +130,7 @@ class TestAnswer:
   )
   def test_names_up_to_two_worst_clients(self, tmp_path, accuracy, who):
     run = report_run.write(tmp_path / 'x', accuracy, num_train=4 * [5])
-    assert f'The worst client has 0.500{who}, the best' in _said(run)
+    assert f'The worst client has 0.5000{who}, the best' in _said(run)
 
 
 # A flag with the values of two runs, and the warning, if there is one.
