@@ -114,7 +114,6 @@ class Run:
     self._has_data = np.greater(self._num_train, 0)
     initial = self._process.initialize()
     self._check_stop_metric(initial)
-    run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
     contributions.keep(alone, output_dir)
     self._directory = run_directory.RunDirectory(
       output_dir,
@@ -134,6 +133,10 @@ class Run:
     self._failed = failed_rounds.FailedRounds(self._directory.read_metrics())
     self.done = self.start
     self.stop = self._find_stop()
+    # In this order: a run that goes on after an early stop is not finished.
+    if not self._is_over():
+      self._directory.remove_summary()
+    run_files.write_atomically(output_dir / settings_lib.FLAGS_FILE, flags_text)
 
   def train(self, on_round: Callable[[Mapping[str, Any]], None]) -> None:
     """Trains the rounds after `start`.
@@ -147,12 +150,9 @@ class Run:
       OSError: If a file cannot be written; the last checkpoint is intact.
     """
     rounds = self._settings['rounds']
-    if self.done == rounds or self.stop:
-      return
-    self._directory.remove_summary()
     try:
       with graceful_stop.GracefulStop() as interruption:
-        while self.done < rounds and not self.stop:
+        while not self._is_over():
           self._state, row = self._round(self.done + 1)
           self.done += 1
           self.stop = self._find_stop()
@@ -266,6 +266,9 @@ class Run:
       round_number, {**row, 'seconds': self._seconds[-1]}, accuracies
     )
     return state, row
+
+  def _is_over(self) -> bool:
+    return self.done == self._settings['rounds'] or self.stop is not None
 
   def _find_stop(self):
     """Why the run ends after the last round; only an evaluation ends it."""
