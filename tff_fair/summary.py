@@ -67,6 +67,8 @@ class Summarized:
 class ShowsArguments:
   """Shows the arguments that an object was made with."""
 
+  _shown: dict[str, Any]
+
   def __new__(cls, *args: Any, **kwargs: Any) -> Any:
     """Notes the arguments; `__init__` checks them."""
     made = super().__new__(cls)

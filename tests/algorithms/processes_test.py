@@ -100,10 +100,12 @@ def test_states_are_still_those_of_tff():
   ):
     assert isinstance(changed, tff.learning.templates.LearningAlgorithmState)
     assert repr(changed) == repr(state)
-  # Leaves that are no numbers: TFF's text.
-  shapes = tree.map_structure(lambda leaf: str(np.shape(leaf)), state)
-  assert repr(shapes).startswith('LearningAlgorithmState(global_model_weights=')
-  assert shapes._repr_html_() is None
+  # What somebody has made of it: TFF's text.
+  for make in (lambda leaf: str(np.shape(leaf)), lambda leaf: np.stack([leaf])):
+    made = tree.map_structure(make, state)
+    assert repr(made).startswith('LearningAlgorithmState(global_model_weights=')
+    assert made._repr_html_() is None
+  assert repr(tree.map_structure(np.sum, state)).startswith('State after')
 
   @tff.federated_computation
   def in_another_computation():

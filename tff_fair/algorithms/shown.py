@@ -11,20 +11,18 @@ import tree
 
 from tff_fair import summary
 
-_templates = tff.learning.templates
-
 
 # The names of these two classes are those of their base classes: to `tf.nest`,
 # named tuples of the same name and fields have the same type.
 class LearningAlgorithmState(
-  summary.Summarized, _templates.LearningAlgorithmState
+  summary.Summarized, tff.learning.templates.LearningAlgorithmState
 ):
   """TFF's state; `repr` says round, size, and what it remembers of clients."""
 
   def _summary(self) -> summary.Summary | None:
     work = self.client_work
     known = isinstance(work, Mapping) and {'round', 'table'} <= {*work}
-    if not (known and _has_values(self)):
+    if not (known and _has_values(self)) or np.ndim(work['round']):
       return None
     weights = self.global_model_weights
     parts = [
@@ -32,14 +30,14 @@ class LearningAlgorithmState(
     ]
     table = work['table']
     leaves = tree.flatten(table)
-    if leaves:
-      parts.append(f'{", ".join(table)} of {len(leaves[0])} clients')
+    if leaves and np.ndim(leaves[0]):
+      parts.append(f'{", ".join(table)} of {leaves[0].shape[0]} clients')
     title = f'State after round {int(work["round"])}: {"; ".join(parts)}'
     return summary.Summary(title)
 
 
 class LearningProcessOutput(
-  summary.Summarized, _templates.LearningProcessOutput
+  summary.Summarized, tff.learning.templates.LearningProcessOutput
 ):
   """TFF's output; `repr` says what a round measured, not the weights."""
 
@@ -88,13 +86,13 @@ def show_result(computation: tff.Computation) -> ShownComputation:
 
 def num_entries(weights: Any) -> int:
   """The number of entries of all tensors in a structure."""
-  return sum(int(np.prod(leaf.shape)) for leaf in tree.flatten(weights))
+  return sum(int(np.prod(np.shape(leaf))) for leaf in tree.flatten(weights))
 
 
 def _shown(value: Any) -> Any:
-  if type(value) is _templates.LearningProcessOutput:
+  if type(value) is tff.learning.templates.LearningProcessOutput:
     return LearningProcessOutput(_shown(value.state), value.metrics)
-  if type(value) is _templates.LearningAlgorithmState:
+  if type(value) is tff.learning.templates.LearningAlgorithmState:
     return LearningAlgorithmState(*value)
   return value
 

@@ -83,6 +83,9 @@ class ClientDataSource(tff.program.FederatedDataSource):
       'ClientDataIterator', (_ClientDataIterator,), {'source': self}
     )
 
+  def __repr__(self) -> str:
+    return f'ClientDataSource of {len(self._client_ids)} clients'
+
   @property
   def federated_type(self) -> tff.FederatedType:
     """The type of a round's data, `{D}@CLIENTS`."""
