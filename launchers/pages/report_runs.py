@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import json
 import math
-import os
 import pathlib
 from typing import Any
 
@@ -200,16 +199,12 @@ def read_started(
 
 def _labelled(runs) -> list[Run]:
   """The runs, with a directory in the label where methods are the same."""
-  if not runs:
-    return []
-  names = [run.label for run in runs]
-  resolved = [run.directory.resolve() for run in runs]
-  shared = os.path.commonpath([path.parent for path in resolved])
+  labels = run_files.labels(
+    [run.label for run in runs], [run.directory for run in runs]
+  )
   return [
-    dataclasses.replace(run, label=f'{name} ({path.relative_to(shared)})')
-    if names.count(name) > 1
-    else run
-    for run, name, path in zip(runs, names, resolved, strict=True)
+    dataclasses.replace(run, label=label)
+    for run, label in zip(runs, labels, strict=True)
   ]
 
 

@@ -9,6 +9,7 @@ from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import run_plots
+from tff_fair.launchers.runs import run_files
 
 
 def write(
@@ -29,7 +30,7 @@ def write(
   """
   paths = [run, *map(pathlib.Path, compare_with)]
   algorithms = [_algorithm(path) for path in paths]
-  labels = _labels(algorithms, paths)
+  labels = run_files.labels(algorithms, paths)
   runs = dict(zip(labels, paths, strict=True))
   styles = dict(zip(labels, method_styles.of_runs(algorithms), strict=True))
   folder = run / 'plots'
@@ -69,11 +70,3 @@ def _algorithm(run) -> str:
       f' {path}.'
     )
   return algorithm
-
-
-def _labels(algorithms, paths) -> list[str]:
-  """The algorithms, with the directory if ambiguous."""
-  return [
-    name if algorithms.count(name) == 1 else f'{name} ({path})'
-    for name, path in zip(algorithms, paths, strict=True)
-  ]

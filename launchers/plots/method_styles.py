@@ -133,4 +133,4 @@ def _look(method: str) -> tuple[str, str]:
   if method in PROVIDED:
     return PROVIDED[method]
   digest = hashlib.sha256(method.encode(errors='replace')).digest()
-  return _FREE[int.from_bytes(digest) % len(_FREE)]
+  return _FREE[int.from_bytes(digest, 'big') % len(_FREE)]

@@ -21,12 +21,8 @@ _DPI = 120
 
 # Distinguishable with every common kind of colour blindness.
 COLORS = matplotlib.color_sequences['petroff10']
-# For runs beyond the number of colours.
-_LINE_STYLES = ('-', '--', ':', '-.')
 # Of texts of the usual size, in a legend.
 _CHARACTERS_PER_INCH, _LINE_HEIGHT = 10, 0.22
-# Longer curves are clearer without a marker at each round.
-_MAX_MARKERS = 30
 # Markers of a curve, of which longer ones have few.
 _MARKERS = 8
 # Points by which a line is wider than the next, and the first than the last.
@@ -46,11 +42,6 @@ _FALLBACKS = [
   )
   if name in _INSTALLED
 ]
-
-
-def marker(num_points: int) -> str | None:
-  """The marker of a curve: none where there are too many points."""
-  return 'o' if num_points <= _MAX_MARKERS else None
 
 
 def draw_legend(
@@ -141,13 +132,6 @@ def round_locator() -> ticker.Locator:
   return ticker.MaxNLocator(
     nbins=6, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1
   )
-
-
-def style(index: int) -> dict[str, str]:
-  """The colour and the line style of a run, or client, by its index."""
-  turn, color = divmod(index, len(COLORS))
-  line_style = _LINE_STYLES[turn % len(_LINE_STYLES)]
-  return {'color': COLORS[color], 'linestyle': line_style}
 
 
 def save(figure: mpl_figure.Figure, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,6 @@
 """Reads and writes the text files of a run. Nothing here imports TensorFlow."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import io
 import os
 import pathlib
@@ -50,6 +50,27 @@ def read_whole(
 def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
   """Whether a csv file, which exists, has all of these columns."""
   return set(columns) <= set(pd.read_csv(path, nrows=0))
+
+
+def labels(
+  names: Sequence[str], runs: Sequence[str | os.PathLike[str]]
+) -> list[str]:
+  """What to call the runs that a picture or a page shows together.
+
+  Args:
+    names: The name of each run, such as its algorithm.
+    runs: The run directories.
+
+  Returns:
+    The names; where several runs have the same, also their directory, without
+    the part that all runs share.
+  """
+  paths = [pathlib.Path(run).resolve() for run in runs]
+  shared = os.path.commonpath([path.parent for path in paths]) if paths else ''
+  return [
+    name if names.count(name) == 1 else f'{name} ({path.relative_to(shared)})'
+    for name, path in zip(names, paths, strict=True)
+  ]
 
 
 def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
