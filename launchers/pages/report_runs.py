@@ -261,7 +261,7 @@ def _read_files(path) -> Run:
     finished = True
   run = Run(
     directory=path,
-    label=_title(settings['algorithm']),
+    label=methods.title(settings['algorithm']),
     settings=settings,
     preset=preset,
     finished=finished,
@@ -288,12 +288,6 @@ def _has_row(file) -> bool:
     return False
   with open(file, 'rb') as lines:
     return sum(line.endswith(b'\n') for line in lines) > 1
-
-
-def _title(algorithm) -> str:
-  """A method's name in papers; that of its flag if the method is unknown."""
-  method = methods.METHODS.get(algorithm)
-  return method.title if method else algorithm
 
 
 def _read_flags(path) -> tuple[dict[str, str], str]:

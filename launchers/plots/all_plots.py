@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 
+from tff_fair.launchers.options import methods
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import method_styles
@@ -30,7 +31,7 @@ def write(
   """
   paths = [run, *map(pathlib.Path, compare_with)]
   algorithms = [_algorithm(path) for path in paths]
-  labels = run_files.labels(algorithms, paths)
+  labels = run_files.labels([*map(methods.title, algorithms)], paths)
   runs = dict(zip(labels, paths, strict=True))
   styles = dict(zip(labels, method_styles.of_runs(algorithms), strict=True))
   folder = run / 'plots'

@@ -24,3 +24,8 @@ def _read_entries(package, path) -> dict[str, entry.Method]:
 PAPERS = _read_entries(__name__, __path__)
 BASELINES = _read_entries(baselines.__name__, baselines.__path__)
 METHODS = {**PAPERS, **BASELINES}
+
+
+def title(name: str) -> str:
+  """A method's name in papers; the name itself if there is no such method."""
+  return METHODS[name].title if name in METHODS else name

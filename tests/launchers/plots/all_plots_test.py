@@ -60,7 +60,7 @@ def test_runs_are_labelled_by_method_and_if_need_be_by_directory(
   )
   # Clients are only those of the run itself.
   assert all_plots.write(a, [str(b), str(c)]) == [a]
-  expected = {f'fed_avg ({a})': a, 'cffl': b, f'fed_avg ({c})': c}
+  expected = {'FedAvg (a)': a, 'CFFL': b, 'FedAvg (c)': c}
   looks = method_styles.of_runs(['fed_avg', 'cffl', 'fed_avg'])
   styles = dict(zip(expected, looks, strict=True))
   assert drawn == [(expected, styles)] * 2
