@@ -3,6 +3,8 @@
 Nothing here imports TensorFlow.
 """
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -12,6 +14,9 @@ from tff_fair.launchers.pages import report_svg
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
+
+# More points of the bands cannot be told apart, and make a page heavy.
+_MAX_POINTS = 80
 
 # Columns of reports.csv about single clients: title and unit, if there is one.
 _OF_CLIENTS = {
@@ -106,8 +111,11 @@ def _client_lines(run, clients, name, figure_id) -> report_svg.Figure:
 
 def _client_bands(run, clients, name, figure_id) -> report_svg.Figure:
   title, unit = _OF_CLIENTS[name]
-  by_round = run.reports.groupby('round')[name]
-  levels = [by_round.quantile(q) for q in (0, 0.25, 0.5, 0.75, 1)]
+  rounds, values = run.reports['round'], run.reports[name]
+  width = math.ceil(rounds.nunique() / _MAX_POINTS)
+  by_point = values.groupby(rounds - (rounds - 1) % width)
+  levels = [by_point.quantile(q) for q in (0, 0.25, 0.5, 0.75, 1)]
+  end = values[rounds == rounds.max()].median()
   color = report_keys.styles([run])[run.label].color
 
   def draw(axes):
@@ -128,8 +136,9 @@ def _client_bands(run, clients, name, figure_id) -> report_svg.Figure:
   return report_svg.draw_figure(
     figure_id,
     title,
-    'Line: the median client. Bands: the middle half, and all.',
-    f'of {len(clients)} clients over the rounds; the median is'
-    f' {levels[2].iloc[-1]:.4g} at the end',
+    'Line: the median client. Bands: the middle half, and all.'
+    + (f' A point holds {width} rounds.' if width > 1 else ''),
+    f'of {len(clients)} clients over the rounds; the median is {end:.4g} at the'
+    ' end',
     draw,
   )

@@ -8,6 +8,7 @@ import dataclasses
 import io
 import re
 from xml.etree import ElementTree
+import zlib
 
 import matplotlib
 from matplotlib import axes as mpl_axes
@@ -23,8 +24,10 @@ FONT_SIZE = 11
 _COLORS = {'#000000': 'currentColor', '#ffffff': 'var(--page)'}
 _REFERENCE = re.compile(r'(^|url\()#([^)]+)')
 _FONTS = re.compile(r'font-family: [^;]*;? ?')
-# Digits beyond a hundredth of a unit.
-_DIGITS = re.compile(r'(\.\d\d)\d+')
+# Digits beyond a tenth of a unit.
+_DIGITS = re.compile(r'(\.\d)\d+')
+# Lines of a path behind its start or another line, which need no letter.
+_LINES = re.compile(r'[ML](?: -?[\d.]+){2}(?: L(?: -?[\d.]+){2})+')
 _COORDINATES = ('d', 'x', 'y', 'width', 'height', 'transform')
 
 
@@ -55,7 +58,7 @@ def draw_figure(
   """Draws a figure with a single axes; the page shows the title.
 
   Args:
-    figure_id: The start of its ids.
+    figure_id: Its name, unique in the page, of which its ids are made.
     title: Its title.
     note: How to read it.
     words: The text alternative after the title.
@@ -107,7 +110,7 @@ def _inline(svg: str, figure_id: str, label: str) -> str:
     'role': 'img',
     'aria-label': label,
   }
-  return ElementTree.tostring(root, encoding='unicode')
+  return ElementTree.tostring(root, encoding='unicode').replace(' />', '/>')
 
 
 def _local(name: str) -> str:
@@ -123,7 +126,9 @@ def _new_ids(root, figure_id) -> dict[str, str]:
     for value in element.attrib.values()
     for _, name in _REFERENCE.findall(value)
   )
-  return {name: f'{figure_id}-{i}' for i, name in enumerate(used)}
+  # Short, since every dot of a figure refers to its shape.
+  start = f'f{zlib.crc32(figure_id.encode()):x}'
+  return {name: f'{start}-{i}' for i, name in enumerate(used)}
 
 
 def _is_needed(name: str, value: str, names) -> bool:
@@ -141,6 +146,9 @@ def _shortened(name: str, value: str, names) -> str:
       value = value.replace(color, here)
   if name in _COORDINATES:
     value = ' '.join(_DIGITS.sub(r'\1', value).split())
+  if name == 'd':
+    value = _LINES.sub(lambda lines: lines[0].replace(' L', ''), value)
+    value = value.replace(' -', '-')
   # The page has its own fonts.
   return _FONTS.sub('', value)
 
