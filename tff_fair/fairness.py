@@ -153,12 +153,29 @@ def worst_mean(scores: npt.ArrayLike, share: float = 0.1) -> float:
     ValueError: If the scores are not a vector of numbers, or `share` is out of
       range.
   """
-  checks.check_positive('share', share, 1)
   scores = np.sort(defined('scores', scores))
-  # 0.07 * 100 is 7.000000000000001, of which the ceiling is 8.
-  lowest = scores[: math.ceil(round(share * scores.size, 9))]
+  lowest = scores[: worst_count(scores.size, share)]
   with np.errstate(invalid='ignore'):  # inf - inf is NaN.
     return float(lowest.mean()) if lowest.size else math.nan
+
+
+def worst_count(num_clients: int, share: float = 0.1) -> int:
+  """The number of clients in a share of all, rounded up.
+
+  Args:
+    num_clients: The number of all clients.
+    share: Their share, in (0, 1].
+
+  Returns:
+    `ceil(share * num_clients)`.
+
+  Raises:
+    TypeError: If `share` is not a number.
+    ValueError: If `share` is out of range.
+  """
+  checks.check_positive('share', share, 1)
+  # 0.07 * 100 is 7.000000000000001, of which the ceiling is 8.
+  return math.ceil(round(share * num_clients, 9))
 
 
 def variance(scores: npt.ArrayLike) -> float:

@@ -5,7 +5,6 @@ entries of the navigation; others, of the notebooks in examples/, and of the
 files that pages link to.
 """
 
-import io
 import pathlib
 import re
 
@@ -16,7 +15,6 @@ from mkdocs.config import defaults
 from mkdocs.structure import files as site_files
 from mkdocs.structure import pages
 import notebook_pages
-from PIL import Image
 import repository_links
 import source_pages
 
@@ -55,9 +53,6 @@ def on_files(
   add('index.md', (_ROOT / 'README.md').read_text())
   for path in _notebooks():
     add(_notebook_uri(path), notebook_pages.render(path))
-  for image in files.media_files():
-    if image.src_uri.endswith('.png'):
-      image.content_bytes = _fewer_colors(image.content_bytes)
   names = _names(config)
   linked = {
     path
@@ -127,11 +122,3 @@ def _notebook_uri(path: pathlib.Path) -> str:
 
 def _names(config: defaults.MkDocsConfig) -> api_names.ApiNames:
   return api_names.read(tuple(api_names.of_navigation(config.nav)))
-
-
-def _fewer_colors(png: bytes) -> bytes:
-  """A picture of curves in a third of the bytes: 256 colours are plenty."""
-  smaller = io.BytesIO()
-  picture = Image.open(io.BytesIO(png)).convert('RGB')
-  picture.quantize(256).save(smaller, 'PNG', optimize=True)
-  return smaller.getvalue()

@@ -4,7 +4,6 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Iterable, Sequence
-import math
 
 from tff_fair import fairness
 from tff_fair.launchers.pages import report_differences
@@ -184,7 +183,7 @@ def _place(run) -> str:
 
 
 def _num_worst(run) -> int:
-  return math.ceil(0.1 * run.scores('accuracy').size)
+  return fairness.worst_count(run.scores('accuracy').size)
 
 
 def _mean(run, digits=_DIGITS) -> str:

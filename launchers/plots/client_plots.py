@@ -9,12 +9,11 @@ import os
 import pathlib
 
 from matplotlib import axes as mpl_axes
-from matplotlib import collections as mpl_collections
-from matplotlib import colors as mpl_colors
 from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers.plots import heat_maps
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import client_names
@@ -23,15 +22,11 @@ from tff_fair.launchers.runs import run_files
 # More lines than colours cannot be told apart.
 MAX_LINES = len(method_styles.COLORS)
 _MARKERS = tuple(method_styles.MARKERS)[:MAX_LINES]
-COLOR_MAP = 'viridis'
-# Rows of a heat map that all have a label, and labels of a higher one.
-_MAX_LABELS, _FEW_LABELS = 30, 12
 # Inches.
 _ROW_HEIGHT, _MAX_HEIGHT = 0.2, 6.5
 # Characters of a client's name.
 _NAME_WIDTH = 24
 _FREE_RIDER = {'color': '#000000', 'marker': 'X', 'linestyle': '--'}
-_NO_VALUE = '#d9d9d9'
 _ACCURACY = 'Accuracy on test data'
 _REPUTATION = 'Reputation (share of all)'
 
@@ -69,11 +64,12 @@ def client_accuracy(
     panels[0].set_ylabel(_ACCURACY)
     draw_legend(figure, panels)
   else:
-    scale = _scale(pd.concat(scores.values())['accuracy'])
+    scale = heat_maps.scale(pd.concat(scores.values())['accuracy'])
     for axes, frame in zip(panels, scores.values(), strict=True):
-      cells = draw_heat_map(axes, clients, frame, 'accuracy', scale)
+      cells = heat_maps.draw(axes, clients, frame, 'accuracy', scale)
     figure.colorbar(cells, ax=panels, label=_ACCURACY)
-    _label_rows(figure, panels, clients)
+    heat_maps.label_rows(panels[0], clients)
+    _draw_marks(figure, panels)
   for axes, title in zip(panels, runs, strict=True):
     axes.set(title=title, xlabel='Round')
   plot_parts.save(figure, path)
@@ -230,48 +226,6 @@ def draw_lines(
   plot_parts.tidy(axes)
 
 
-def draw_heat_map(
-  axes: mpl_axes.Axes,
-  clients: pd.DataFrame,
-  values: pd.DataFrame,
-  column: str,
-  scale: mpl_colors.Normalize,
-) -> mpl_collections.QuadMesh:
-  """Draws a row of cells per client over the rounds; the first row is on top.
-
-  Cells without a value are grey. A line is above the free riders.
-
-  Args:
-    axes: Where to draw.
-    clients: The result of `read_clients`.
-    values: A frame with `round`, `client_id` and the column.
-    column: The column to draw.
-    scale: The values of the first and the last colour.
-
-  Returns:
-    The cells, for a colour bar.
-  """
-  table = values.pivot(index='client_id', columns='round', values=column)
-  table = table.reindex(clients['client_id']).astype(float)
-  if table.isna().any(axis=None):
-    axes.set_facecolor(_NO_VALUE)
-    axes.fill([], [], color=_NO_VALUE, label='no value')
-  cells = axes.pcolormesh(
-    _edges(table.columns.to_numpy(float)),
-    np.arange(len(clients) + 1) - 0.5,
-    np.ma.masked_invalid(table),
-    cmap=COLOR_MAP,
-    norm=scale,
-    rasterized=True,
-  )
-  num_honest = int((clients['num_train'] != 0).sum())
-  if num_honest < len(clients):
-    axes.axhline(num_honest - 0.5, color='black', linewidth=1.5)
-  axes.set(ylim=(len(clients) - 0.5, -0.5))
-  axes.xaxis.set_major_locator(plot_parts.round_locator())
-  return cells
-
-
 def draw_isolation(
   axes: mpl_axes.Axes,
   clients: pd.DataFrame,
@@ -342,8 +296,8 @@ def _draw_reputations(figure, axes, clients, reports, thresholds) -> None:
     ends = _isolations(reports)
     reports = _until(reports, ends)
   limits = [] if thresholds is None else thresholds['aggregator_threshold']
-  scale = _scale(pd.concat([reports['reputation'], pd.Series(limits)]))
-  cells = draw_heat_map(axes, clients, reports, 'reputation', scale)
+  scale = heat_maps.scale(pd.concat([reports['reputation'], pd.Series(limits)]))
+  cells = heat_maps.draw(axes, clients, reports, 'reputation', scale)
   bar = figure.colorbar(cells, ax=axes, label=_REPUTATION)
   for value in set(limits):
     bar.set_label(f'{_REPUTATION}\ndotted: threshold of isolation')
@@ -351,7 +305,8 @@ def _draw_reputations(figure, axes, clients, reports, thresholds) -> None:
   row_of = pd.Series(range(len(clients)), index=clients['client_id'])
   if len(ends):
     _mark_isolated(axes, ends, row_of[ends.index], '#d80000')
-  _label_rows(figure, [axes], clients)
+  heat_maps.label_rows(axes, clients)
+  _draw_marks(figure, [axes])
 
 
 def _isolations(reports) -> pd.Series:
@@ -404,41 +359,19 @@ def _entries(panels) -> dict[str, list]:
   return {'handles': list(entries.values()), 'labels': list(entries)}
 
 
-def _label_rows(figure, panels, clients) -> None:
-  """Names the rows of heat maps, or some of very many, and marks in them."""
-  rows = np.arange(len(clients))
-  if len(clients) > _MAX_LABELS:
-    rows = np.unique(np.linspace(0, rows[-1], _FEW_LABELS).round().astype(int))
-  panels[0].set_yticks(rows, clients['label'].iloc[rows], fontsize=8)
-  panels[0].set_ylabel('Client, from least to most data')
+def _draw_marks(figure, panels) -> None:
+  """Explains the marks in heat maps, if there are any."""
   marks = _entries(panels)
   if marks['labels']:
     figure.legend(**marks, loc='outside lower center', ncols=2, frameon=False)
 
 
-def _edges(rounds: Sequence[float]) -> np.ndarray:
-  """The borders of cells in whose middle the rounds lie."""
-  between = (rounds[1:] + rounds[:-1]) / 2
-  first, last = (
-    (rounds[0] - 0.5, rounds[-1] + 0.5)
-    if len(rounds) == 1
-    else (2 * rounds[0] - between[0], 2 * rounds[-1] - between[-1])
-  )
-  return np.concatenate([[first], between, [last]])
-
-
-def _scale(values: pd.Series) -> mpl_colors.Normalize:
-  """From the lowest to the highest finite value."""
-  finite = values[np.isfinite(values)]
-  return mpl_colors.Normalize(finite.min(), finite.max())
-
-
 def _style(rank: int) -> dict[str, str]:
-  turn, index = divmod(rank, MAX_LINES)
+  index = rank % MAX_LINES  # More clients are not drawn as lines.
   return {
     'color': method_styles.COLORS[index],
     'marker': _MARKERS[index],
-    'linestyle': ('-', '--', ':', '-.')[turn % 4],
+    'linestyle': '-',
   }
 
 

@@ -54,13 +54,13 @@ def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
 
   Args:
     rounds: metrics.csv.
-    settings: The flag values of the run.
+    settings: The flag values of the run, with a `stop_after`.
 
   Returns:
     Why it ends here; None if it goes on, or has had all its rounds.
   """
   patience, metric = settings['stop_after'], settings['stop_metric']
-  if patience is None or rounds.empty:
+  if rounds.empty:
     return None
   last = int(rounds['round'].iloc[-1])
   if last >= settings['rounds']:

@@ -272,7 +272,8 @@ class Run:
 
   def _find_stop(self):
     """Why the run ends after the last round; only an evaluation ends it."""
-    if not self._is_due('eval_every', self.done):
+    wanted = self._settings['stop_after'] is not None
+    if not (wanted and self._is_due('eval_every', self.done)):
       return None
     return early_stopping.find(self._directory.read_metrics(), self._settings)
 

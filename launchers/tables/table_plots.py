@@ -15,6 +15,7 @@ import pandas as pd
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import embedding_plots
+from tff_fair.launchers.plots import heat_maps
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import distances
@@ -139,7 +140,7 @@ def _draw_many(axes, clients, alone, together):
     together[honest['client_id']],
     s=40,
     c=honest[client_plots.amount_column(clients)],
-    cmap=client_plots.COLOR_MAP,
+    cmap=heat_maps.COLOR_MAP,
     edgecolors='black',
     linewidths=0.5,
     zorder=3,

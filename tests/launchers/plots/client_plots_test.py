@@ -10,6 +10,7 @@ import pytest
 from tests.launchers import fake_run
 from tests.launchers import nasty_names
 from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import heat_maps
 
 
 def _lines(axes):
@@ -143,7 +144,7 @@ def test_a_cell_is_around_its_round(tmp_path):
   ):
     values = pd.DataFrame({'round': rounds, 'client_id': 0, 'share': 0.5})
     axes = mpl_figure.Figure().subplots()
-    cells = client_plots.draw_heat_map(axes, clients, values, 'share', scale)
+    cells = heat_maps.draw(axes, clients, values, 'share', scale)
     np.testing.assert_allclose(cells.get_coordinates()[0, :, 0], edges)
 
 

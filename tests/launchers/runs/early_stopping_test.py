@@ -65,7 +65,6 @@ def test_only_evaluations_count():
 def test_a_run_that_had_all_its_rounds_has_not_stopped():
   assert _find([0.5, 0.4, 0.4], rounds=3) is None
   assert _find([0.5, 0.4, 0.4], rounds=4).round == 3
-  assert _find([0.5] * 9, stop_after=None) is None
 
 
 def test_what_the_user_reads():
