@@ -4,12 +4,11 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from matplotlib import ticker
 import numpy as np
 import pandas as pd
 
+from tff_fair import fairness
 from tff_fair.launchers.pages import report_keys
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.pages import report_svg
@@ -24,8 +23,7 @@ _ROW_HEIGHT, _SHORT_ROW_HEIGHT, _AXIS_HEIGHT = 0.85, 0.55, 0.7
 _MAX_BANDS = 4
 # Characters of a label that fit above a row.
 _LABEL_WIDTH = 44
-# Up to so many clients the worst 10 % are the worst client.
-_MAX_ONE_WORST = 10
+_COUNT = '{x:,.0f}'
 
 _MORE_PANELS = (
   run_plots.Panel(
@@ -88,7 +86,9 @@ def curves(runs: Sequence[report_runs.Run]) -> list[report_svg.Figure]:
   panels = [*run_plots.PANELS, *_MORE_PANELS]
   for space in distances.MODEL_SPACES:
     panels += distance_plots.panels(space)
-  if all(run.scores('accuracy').size <= _MAX_ONE_WORST for run in runs):
+  # Of few clients the worst 10 % are the worst client.
+  sizes = [run.scores('accuracy').size for run in runs]
+  if max(map(fairness.worst_count, sizes)) <= 1:
     panels = [p for p in panels if p.column != 'client_accuracy_worst10']
   # What the clients have comes first.
   panels.sort(key=lambda panel: not panel.column.startswith('client_accuracy'))
@@ -251,7 +251,7 @@ def _by_amount(runs, amounts) -> report_svg.Figure:
         run.honest['accuracy'],
         s=20,
         alpha=0.8,
-        **_dots(styles[run.label]),
+        **plot_parts.dots(styles[run.label]),
       )
     axes.set(
       xlabel='Training examples of the client',
@@ -260,9 +260,8 @@ def _by_amount(runs, amounts) -> report_svg.Figure:
     plot_parts.tidy(axes)
     if amounts.max() > 10 * amounts.min():
       axes.set_xscale('log')
-      axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-      axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.xaxis.set_major_formatter('{x:,.0f}')
+      plot_parts.set_log_ticks(axes.xaxis, _COUNT)
+    axes.xaxis.set_major_formatter(_COUNT)
 
   return report_svg.draw_figure(
     'clients-amount',
@@ -271,13 +270,3 @@ def _by_amount(runs, amounts) -> report_svg.Figure:
     f'after the last evaluation, of {", ".join(run.label for run in runs)}',
     draw,
   )
-
-
-def _dots(style) -> dict[str, Any]:
-  """How `Axes.scatter` draws the clients of a run."""
-  return {
-    'marker': style.marker,
-    'facecolors': 'none' if style.hollow else style.color,
-    'edgecolors': style.color if style.hollow else 'white',
-    'linewidths': 1 if style.hollow else 0.4,
-  }

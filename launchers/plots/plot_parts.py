@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib
 from matplotlib import artist as mpl_artist
 from matplotlib import axes as mpl_axes
+from matplotlib import axis as mpl_axis
 from matplotlib import figure as mpl_figure
 from matplotlib import font_manager
 from matplotlib import ticker
@@ -113,6 +114,35 @@ def draw_curve(
     markeredgewidth=1.2 if style.hollow else 0.5,
     markevery=(rank * step // num_runs, step),
   )
+
+
+def dots(style: method_styles.Style) -> dict[str, Any]:
+  """The arguments of `Axes.scatter` for the clients of a run.
+
+  Args:
+    style: The style of the run.
+
+  Returns:
+    Marker, colours and width of the edge.
+  """
+  return {
+    'marker': style.marker,
+    'facecolors': 'none' if style.hollow else style.color,
+    'edgecolors': style.color if style.hollow else 'white',
+    'linewidths': 1 if style.hollow else 0.4,
+  }
+
+
+def set_log_ticks(axis: mpl_axis.Axis, text: str) -> None:
+  """Puts ticks of a logarithmic axis at 1, 2 and 5 times a power of ten.
+
+  Args:
+    axis: The axis, which is logarithmic.
+    text: How numbers are written, as `str.format` has it for `x`.
+  """
+  axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+  axis.set_minor_formatter(ticker.NullFormatter())
+  axis.set_major_formatter(text)
 
 
 def plain_text() -> Any:

@@ -16,7 +16,6 @@ from absl import logging
 from matplotlib import axes as mpl_axes
 from matplotlib import collections
 from matplotlib import figure as mpl_figure
-from matplotlib import ticker
 import numpy as np
 import pandas as pd
 
@@ -245,9 +244,7 @@ def draw_panel(
     _say_not_measured(axes)
   elif panel.logarithmic and values.max() > 10 * values.min() > 0:
     axes.set_yscale('log')
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.yaxis.set_major_formatter('{x:g}')
+    plot_parts.set_log_ticks(axes.yaxis, '{x:g}')
 
 
 def draw_scores(
@@ -284,12 +281,9 @@ def draw_scores(
     score,
     index + jitter,
     s=22 * style.scale**2,
-    marker=style.marker,
-    facecolors='none' if style.hollow else style.color,
-    edgecolors=style.color if style.hollow else 'white',
-    linewidths=1 if style.hollow else 0.4,
     zorder=3,
     label=textwrap.fill(describe_scores(label, score), _LINE_WIDTH),
+    **plot_parts.dots(style),
   )
 
 
