@@ -197,6 +197,14 @@ def read_started(
   return _labelled(runs), waiting
 
 
+def check_directory(path: pathlib.Path) -> None:
+  """Raises ReportError unless there is such a directory."""
+  if not path.is_dir():
+    raise ReportError(
+      f'{path} must be the directory of a run, found no such directory.'
+    )
+
+
 def _labelled(runs) -> list[Run]:
   """The runs, with a directory in the label where methods are the same."""
   labels = run_files.labels(
@@ -292,11 +300,8 @@ def _has_row(file) -> bool:
 
 def _read_flags(path) -> tuple[dict[str, str], str]:
   """The settings, and the preset."""
+  check_directory(path)
   file = path / settings_lib.FLAGS_FILE
-  if not path.is_dir():
-    raise ReportError(
-      f'{path} must be the directory of a run, found no such directory.'
-    )
   if not file.is_file():
     raise NotStartedError(
       f'{path} must be the directory of a run, found no {file.name} in it.'

@@ -45,13 +45,18 @@ class Watch:
     """Starts to watch.
 
     Args:
-      directories: The directories of the runs, which exist.
+      directories: The directories of the runs.
       write: Writes the page of the runs that have a round; with None, the last
         one.
       every: Seconds between two looks at the files.
       wait: Waits for some seconds.
       now: The time, in seconds since 1970.
+
+    Raises:
+      report_runs.ReportError: If there is no such directory.
     """
+    for directory in directories:
+      report_runs.check_directory(pathlib.Path(directory))
     self._directories = [str(pathlib.Path(path)) for path in directories]
     self._write = write
     self._every = every
