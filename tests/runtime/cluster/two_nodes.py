@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import contextlib
+import os
 import tempfile
 
 _LOOPBACK = '127.0.0.1'
@@ -20,7 +21,11 @@ def start(num_cpus: int = 1) -> Iterator['ray.cluster_utils.Cluster']:  # noqa: 
     its nodes, `remove_node(node)` ends one.
   """
   from ray import cluster_utils
+  from ray._common import utils
 
+  # `Cluster` leaves the address there, also if its nodes are elsewhere, and Ray
+  # makes the folder only for nodes in it.
+  os.makedirs(utils.get_ray_temp_dir(), exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='ray_', dir='/tmp') as folder:
     node = {
       'num_cpus': num_cpus,
