@@ -2,6 +2,7 @@
 
 import re
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -31,7 +32,7 @@ def test_notebook_shows_what_it_has_kept(name, monkeypatch):
   # A kernel inherits what conftest.py sets; a user has nothing set.
   monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
   path = write_notebooks.FOLDER / name
-  kept = write_notebooks.nbformat.read(path, as_version=4)
+  kept = nbformat.read(path, as_version=4)
   assert path.stat().st_size <= _MOST_BYTES
   found, expected = _texts(write_notebooks.execute(path)), _texts(kept)
   assert len(found) == len(expected) > 5
@@ -57,7 +58,6 @@ def _numbers(text):
 def test_native_is_quiet_in_a_notebook(monkeypatch):
   """Also if TensorFlow is imported first, as import sorters have it."""
   monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
-  nbformat = write_notebooks.nbformat
   cells = (
     'import numpy as np, tensorflow as tf, tensorflow_federated as tff',
     'from tff_fair import runtime\nruntime.set_execution_context("native")',

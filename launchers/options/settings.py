@@ -121,6 +121,7 @@ def _resolve(flag_values, names):
       )
     settings[name] = defaults[name]  # Not the preset's.
   _check_required(settings, method)
+  _check_stop_metric(settings, method)
   dropped = {
     name: (value, ineffective.get(name, {'algorithm': algorithm}))
     for name, value in preset.items()
@@ -340,6 +341,9 @@ def _check_required(settings, method: entry.Method) -> None:
       f'--algorithm={method.name} must be given with'
       f' {_as_flags(method.required)}, found {_as_flags(found)}.'
     )
+
+
+def _check_stop_metric(settings, method: entry.Method) -> None:
   metric = settings['stop_metric']
   if method.rule == 'none' and metric in stop_metrics.OF_GLOBAL_MODEL:
     raise SettingsError(

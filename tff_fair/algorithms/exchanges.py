@@ -59,13 +59,7 @@ def add_download(
     )
 
   if not at_start:
-    return processes.FairLearningProcess(
-      process,
-      process.model,
-      process.build_divergence,
-      next_fn,
-      process.description,
-    )
+    return process.derive(next_fn=next_fn)
 
   @tff.federated_computation
   def init_fn():
@@ -85,12 +79,7 @@ def add_download(
     get_hparams_fn=process.get_hparams,
     set_hparams_fn=process.set_hparams,
   )
-  return processes.FairLearningProcess(
-    started,
-    process.model,
-    process.build_divergence,
-    description=process.description,
-  )
+  return process.derive(started)
 
 
 def add_exchange(
@@ -141,13 +130,7 @@ def add_exchange(
       tff.federated_zip(new_state), tff.federated_zip(metrics)
     )
 
-  return processes.FairLearningProcess(
-    process,
-    process.model,
-    process.build_divergence,
-    next_fn,
-    process.description,
-  )
+  return process.derive(next_fn=next_fn)
 
 
 class Plan(NamedTuple):

@@ -75,6 +75,28 @@ class FairLearningProcess(
     self.description = description
     self.build_divergence = functools.cache(build_divergence)
 
+  def derive(
+    self,
+    process: tff.learning.templates.LearningProcess | None = None,
+    next_fn: tff.Computation | None = None,
+  ) -> 'FairLearningProcess':
+    """The process of the same method with other computations.
+
+    Args:
+      process: It has them; None for those of this process.
+      next_fn: Replaces `next`, or None.
+
+    Returns:
+      A process with the model, the divergence and the description of this one.
+    """
+    return FairLearningProcess(
+      process or self,
+      self.model,
+      self.build_divergence,
+      next_fn,
+      self.description,
+    )
+
   def _summary(self) -> summary.Summary:
     method, arguments, rule = self.description or Description('Learning', {})
     weights = self.model.initial_weights
