@@ -10,7 +10,14 @@ import tff_fair
 from tff_fair import checks
 from tff_fair.launchers import command_names
 
-_MODULES = ('train', 'reproduce', 'report', 'benchmark', 'covariate_shift')
+_MODULES = (
+  'train',
+  'compare',
+  'reproduce',
+  'report',
+  'benchmark',
+  'covariate_shift',
+)
 # What the user types -> the launcher's module.
 _COMMANDS = {module.replace('_', '-'): module for module in _MODULES}
 _HELP = ('help', '-h', '--help')

@@ -130,6 +130,7 @@ def check_entry(method: entry.Method) -> None:
   parts = {
     'defaults': method.defaults,
     'required': method.required,
+    'tuned': method.tuned,
     'ignores': method.ignores,
     **{f'ignores[{n!r}]': others for n, others in method.ignores.items()},
     **{
@@ -145,15 +146,22 @@ def check_entry(method: entry.Method) -> None:
           f'{part} of the method {method.name!r} must name flags of the method,'
           f' found {name!r}.'
         )
-  values = {name: known[name].default for name in own}
-  for found in (values, method.defaults, method.required):
-    for name, value in found.items():
-      limits = '' if value is None else known[name].violated(value)
-      if limits:
-        raise ValueError(
-          f'--{name} of the method {method.name!r} must be {limits}, found'
-          f' {value!r}.'
-        )
+  values = [(name, known[name].default) for name in own]
+  values += [*method.defaults.items(), *method.required.items()]
+  values += [(name, v) for name, tried in method.tuned.items() for v in tried]
+  for name, value in values:
+    limits = '' if value is None else known[name].violated(value)
+    if limits:
+      raise ValueError(
+        f'--{name} of the method {method.name!r} must be {limits}, found'
+        f' {value!r}.'
+      )
+  unknown = set(method.groups) - set(entry.GROUPS)
+  if unknown:
+    raise ValueError(
+      f'groups of the method {method.name!r} must be of'
+      f' {", ".join(entry.GROUPS)}, found {min(unknown)!r}.'
+    )
 
 
 def check_builder(method: entry.Method, builder: Callable[..., Any]) -> None:

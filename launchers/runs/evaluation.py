@@ -43,12 +43,37 @@ def build_evaluator(
       task.model_fn(), task.global_test, task.num_clients
     )
   parts = [task.examples(i).test for i in range(task.num_clients)]
-  if statistics is not None:
-    parts = [
-      (algorithms.normalize_for_client(x, statistics, i), y)
-      for i, (x, y) in enumerate(parts)
-    ]
-  return metrics.Evaluator(task.model_fn(), parts)
+  return _of_parts(task, parts, statistics)
+
+
+def build_holdout_evaluator(
+  task: tasks.Task, statistics: Mapping[str, Any] | None
+) -> metrics.Evaluator | metrics.ServerEvaluator:
+  """Builds an evaluator on what is held out for choosing between runs.
+
+  Args:
+    task: The task.
+    statistics: See `build_evaluator`.
+
+  Returns:
+    The evaluator, on the server's validation part if it has the test set, else
+    on the clients' holdout parts.
+
+  Raises:
+    ValueError: If there are no such examples.
+  """
+  flag = 'validation' if task.has_server_test else 'holdout'
+  if not len(task.validation.y):
+    raise ValueError(
+      f'{flag}_fraction must be above 0 to choose between runs, found no such'
+      ' examples.'
+    )
+  if task.has_server_test:
+    return metrics.ServerEvaluator(
+      task.model_fn(), task.validation, task.num_clients
+    )
+  parts = [task.examples(i).holdout for i in range(task.num_clients)]
+  return _of_parts(task, parts, statistics)
 
 
 def evaluate(
@@ -157,3 +182,13 @@ def client_columns(scores: Scores) -> dict[str, Any]:
     'f1': client_scores.f1,
     'loss': client_scores.loss,
   }
+
+
+def _of_parts(task, parts, statistics) -> metrics.Evaluator:
+  """An evaluator on one part of each client's examples."""
+  if statistics is not None:
+    parts = [
+      (algorithms.normalize_for_client(x, statistics, i), y)
+      for i, (x, y) in enumerate(parts)
+    ]
+  return metrics.Evaluator(task.model_fn(), parts)

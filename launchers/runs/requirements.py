@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.launchers.runs import messages as messages_lib
 from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import training
-from tff_fair.runtime import secure_sums
 
 # Examples that pass through the model for each example of a batch.
 _TUPLE_SIZES = {'fedquad': 4, 'quadruplet_fl': 4, 'triplet_fl': 3}
@@ -31,29 +31,6 @@ _CLIENT_OPTIMIZERS = ('client_optimizer', 'personal_optimizer')
 # Clients whose sum is accumulated in one piece.
 _GROUP_SIZE = 8
 _FLOAT_BYTES = 4
-
-
-@dataclasses.dataclass(frozen=True)
-class Messages:
-  """The bytes that a round sends.
-
-  Attributes:
-    broadcast: From the server, the same for all clients: once to each worker.
-    row: From the server to each client: its row of the client table.
-    gathered: From each client to the server, which keeps all clients' values:
-      new rows, reports, and the updates if the rule compares them.
-    summed: The sums over clients; a worker sends one for eight clients.
-  """
-
-  broadcast: int
-  row: int
-  gathered: int
-  summed: int
-
-  @property
-  def upload(self) -> int:
-    """What one client makes for the server."""
-    return self.gathered + self.summed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +94,7 @@ class Requirements:
   num_clients: int
   cohort_size: int
   num_calls: int
-  messages: Messages
+  messages: messages_lib.Messages
   data: int
   validation: int
   training: Training
@@ -188,7 +165,7 @@ def of_run(settings: Mapping[str, Any]) -> Requirements:
   cohort_size = max(map(len, calls))
   state_type = process.initialize.type_signature.result.member
   state, table = _state_bytes(state_type)
-  messages = count_messages(process.next, cohort_size)
+  messages = messages_lib.count_messages(process.next, cohort_size)
   example = task.data.x[:0].itemsize * math.prod(task.data.x.shape[1:])
   example += task.data.y.itemsize
   sizes = [len(s.train) + len(s.holdout) for s in task.splits]
@@ -219,51 +196,6 @@ def of_run(settings: Mapping[str, Any]) -> Requirements:
   )
 
 
-def count_messages(computation: tff.Computation, cohort_size: int) -> Messages:
-  """The messages of one call of a computation.
-
-  Args:
-    computation: `next` of a process.
-    cohort_size: Number of clients; the length of axes of unknown size, which
-      hold a row for each client.
-
-  Returns:
-    The bytes of its broadcasts, selections and aggregations.
-  """
-  tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-    secure_sums.replace_secure_sums(computation).to_building_block()
-  )
-  counts = dict.fromkeys(('broadcast', 'row', 'gathered', 'summed'), 0)
-
-  def add(block):
-    if isinstance(block, tff.framework.Intrinsic):
-      found = _message(block.uri, block.type_signature, cohort_size)
-      for name, number in found.items():
-        counts[name] += number
-    return block, False
-
-  tff.framework.transform_postorder(tff.framework.to_call_dominant(tree), add)
-  return Messages(**counts)
-
-
-def _message(uri, operator_type, cohort_size) -> dict[str, int]:
-  """What an operator of TFF sends."""
-  match uri:
-    case 'federated_broadcast':
-      return {'broadcast': _bytes(operator_type.parameter, cohort_size)}
-    case 'federated_select':
-      keys, _, _, select = operator_type.parameter
-      number = math.prod(keys.member.shape)
-      return {'row': number * _bytes(select.result, cohort_size)}
-    case 'federated_aggregate':
-      accumulator = operator_type.parameter[2].result
-      kept = {True: 0, False: 0}
-      for tensor in _tensors(accumulator):
-        kept[None in tensor.shape] += _tensor_bytes(tensor, 1)
-      return {'gathered': kept[True], 'summed': kept[False]}
-  return {}
-
-
 def _stand_ins(settings, task):
   """Statistics and contributions of the right shapes, with other numbers."""
   statistics = contributions = None
@@ -279,10 +211,12 @@ def _stand_ins(settings, task):
 def _state_bytes(state_type) -> tuple[dict[str, int], int]:
   """The parts of the state, and the table."""
   names = tff.structure.name_list(state_type)
-  parts = {name: _bytes(getattr(state_type, name)) for name in names}
+  parts = {
+    name: messages_lib.count_bytes(getattr(state_type, name)) for name in names
+  }
   work, table = state_type.client_work, 0
   if 'table' in tff.structure.name_list(work):
-    table = _bytes(work.table)
+    table = messages_lib.count_bytes(work.table)
   parts['client_work'] -= table
   return parts, table
 
@@ -337,24 +271,3 @@ def _count(variables) -> int:
 
 def _variable_bytes(variables) -> int:
   return sum(v.shape.num_elements() * v.dtype.size for v in variables)
-
-
-def _bytes(value_type, unknown: int = 1) -> int:
-  """Bytes of a value; `unknown` is the length of axes of unknown size."""
-  return sum(_tensor_bytes(tensor, unknown) for tensor in _tensors(value_type))
-
-
-def _tensor_bytes(tensor_type, unknown) -> int:
-  sizes = (unknown if size is None else size for size in tensor_type.shape)
-  return np.dtype(tensor_type.dtype).itemsize * math.prod(sizes)
-
-
-def _tensors(value_type) -> Iterator[tff.TensorType]:
-  match value_type:
-    case tff.FederatedType():
-      yield from _tensors(value_type.member)
-    case tff.StructType():
-      for part in value_type:
-        yield from _tensors(part)
-    case tff.TensorType():
-      yield value_type

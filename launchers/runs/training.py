@@ -25,6 +25,7 @@ from tff_fair.launchers.runs import export
 from tff_fair.launchers.runs import failed_rounds
 from tff_fair.launchers.runs import flag_sentences
 from tff_fair.launchers.runs import graceful_stop
+from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
@@ -55,6 +56,10 @@ class RunError(RuntimeError):
   """The run cannot start or continue; the message is one sentence."""
 
 
+class DivergedError(RunError):
+  """The run has trained nothing, or nothing finite any more."""
+
+
 # Errors that the user can fix; each message is one sentence.
 USER_ERRORS = (
   RunError,
@@ -81,6 +86,7 @@ class Run:
     settings: Mapping[str, Any],
     output_dir: pathlib.Path,
     flags_text: str,
+    task: tasks.Task | None = None,
   ):
     """Builds the process, and loads the last checkpoint if there is one.
 
@@ -88,6 +94,7 @@ class Run:
       settings: The result of `launchers.options.settings.resolve`.
       output_dir: An existing directory.
       flags_text: The content of the flags file.
+      task: What `build_task` gives for the settings, if it is built already.
 
     Raises:
       RunError: If a setting does not fit the data.
@@ -96,7 +103,7 @@ class Run:
     """
     set_runtime(settings)
     self._settings = settings
-    self._task = build_task(settings)
+    self._task = task or build_task(settings)
     self.num_clients = self._task.num_clients
     self.notes = self._task.notes
     # Before the seed is set: the seed is that of the initial weights.
@@ -146,7 +153,7 @@ class Run:
 
     Raises:
       RunError: If it is interrupted, or a worker fails; the state is saved.
-        Also if the run diverges.
+      DivergedError: If the run diverges.
       OSError: If a file cannot be written; the last checkpoint is intact.
     """
     rounds = self._settings['rounds']
@@ -174,12 +181,12 @@ class Run:
     """Writes clients.csv and summary.json, and returns the latter.
 
     Raises:
-      RunError: If the run has trained nothing.
+      DivergedError: If the run has trained nothing.
       OSError: If a file cannot be written.
     """
     evaluated = self._directory.read_metrics()
     if not failed_rounds.any_aggregated(evaluated):
-      raise RunError(
+      raise DivergedError(
         "no round has aggregated any client's update, so the model is as it was"
         f' at the start; {self._directory.path / "metrics.csv"} has the'
         ' numbers of clients.'
@@ -208,6 +215,34 @@ class Run:
       summary['notes'] = list(self.notes)
     self._directory.write_summary(summary)
     return summary
+
+  def holdout_accuracy(self) -> float:
+    """The mean accuracy of the clients on their own holdout parts.
+
+    With the split `server`, where clients have none, on the server's validation
+    part. Clients without training data, and without a holdout, are excluded.
+
+    Raises:
+      RunError: If there are no such examples.
+    """
+    try:
+      evaluator = evaluation.build_holdout_evaluator(
+        self._task, self._statistics
+      )
+    except ValueError as error:
+      raise RunError(flag_sentences.of_task(str(error))) from error
+    scores = evaluation.evaluate(
+      evaluator, self._process, self._state, self._centroids
+    )
+    return self._metric_columns(scores)['client_accuracy_mean']
+
+  def bytes_per_round(self) -> tuple[int, int]:
+    """The bytes of a round from the server to all clients, and back."""
+    calls = self._cohorts(1)
+    size = max(map(len, calls))
+    sent = messages.count_messages(self._process.next, size)
+    number = size * len(calls)
+    return number * (sent.broadcast + sent.row), number * sent.upload
 
   @property
   def worst_client(self) -> str:
@@ -298,7 +333,7 @@ class Run:
   def _check_converges(self, row, round_number):
     failure = self._failed.add(row)
     if failure:
-      raise RunError(
+      raise DivergedError(
         f'the run has diverged: {failure}, up to round {round_number}; a lower'
         ' learning rate may help, in a new --output_dir.'
       )

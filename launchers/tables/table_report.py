@@ -14,6 +14,7 @@ import pandas as pd
 
 from tff_fair.launchers import command_names
 from tff_fair.launchers.runs import data_description
+from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
@@ -142,7 +143,7 @@ def _train(run) -> str:
     [
       command_names.command('train'),
       *map(shlex.quote, run.arguments),
-      *(f'--{name}=$seed' for name in table_runs.SEED_FLAGS),
+      *(f'--{name}=$seed' for name in planned_run.SEED_FLAGS),
       f'--output_dir={folder}/seed_$seed',
     ]
   )

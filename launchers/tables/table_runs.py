@@ -1,56 +1,19 @@
 """Plans the runs that a table needs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 import pathlib
-from typing import Any
 
 from tff_fair.launchers.options import presets
-from tff_fair.launchers.options import settings as settings_lib
-from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.tasks import ehr_synthetic
 
-SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
-
 # The role of the run that a metric is of, next to its references.
 _OWN = 'run'
 # Flags that do not belong to the name of a run.
-_UNNAMED = ('output_dir', 'data_dir', *SEED_FLAGS)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
-  """A command of `launchers.train`.
-
-  Attributes:
-    preset: The preset.
-    arguments: All flags except the seeds and the output directory.
-    seed: The value of all seeds.
-    output_dir: The directory of the results, a function of the flags.
-    settings: The resolved flags.
-  """
-
-  preset: str
-  arguments: tuple[str, ...]
-  seed: int
-  output_dir: pathlib.Path
-  settings: Mapping[str, Any] = dataclasses.field(compare=False)
-
-  @property
-  def flags_text(self) -> str:
-    """The content of the run's flags file."""
-    return settings_lib.to_text(self.settings, self.preset)
-
-  def is_finished(self) -> bool:
-    """Whether the directory holds this run, finished.
-
-    Raises:
-      launchers.options.settings.SettingsError: If it holds another run.
-    """
-    same = settings_lib.check_same_run(self.output_dir, self.flags_text)
-    return same and (self.output_dir / 'summary.json').is_file()
+_UNNAMED = ('output_dir', 'data_dir', *planned_run.SEED_FLAGS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +30,7 @@ class Row:
   cell: str
   method: str
   metric: str
-  runs: tuple[tuple[Run, ...], ...]
+  runs: tuple[tuple[planned_run.PlannedRun, ...], ...]
 
 
 class Planner:
@@ -115,7 +78,9 @@ class Planner:
     # A run is used in many rows, and its flags take a while to resolve.
     self._runs = {}
 
-  def run(self, cell: str, method: str, seed: int, role: str = _OWN) -> Run:
+  def run(
+    self, cell: str, method: str, seed: int, role: str = _OWN
+  ) -> planned_run.PlannedRun:
     """The run of a method in a cell, or a reference of this run.
 
     Args:
@@ -135,35 +100,22 @@ class Planner:
       self._runs[key] = self._resolved(*key)
     return self._runs[key]
 
-  def _resolved(self, cell, method, seed, role) -> Run:
+  def _resolved(self, cell, method, seed, role) -> planned_run.PlannedRun:
     preset = self.table.cells[cell].preset
     flags = self.table.methods[method]
     if role != _OWN:
       reference = self.table.references[role]
       preset = reference.preset or preset
       flags = flags if reference.flags is None else reference.flags
-    arguments = _arguments(
-      {
-        'preset': preset,
-        **flags,
-        'task': self._stand_in(cell),
-        **self._share(preset),
-        **self._overrides,
-      }
-    )
-    folder = self._folder / preset / _name(preset, arguments)
-    output_dir = folder / f'seed_{seed}'
-    seeds = {name: seed for name in SEED_FLAGS}
-    settings = _resolve(
-      *arguments, *_arguments({**seeds, 'output_dir': output_dir})
-    )
-    return Run(
-      preset=preset,
-      arguments=arguments,
-      seed=seed,
-      output_dir=output_dir,
-      settings=settings,
-    )
+    command = {
+      'preset': preset,
+      **flags,
+      'task': self._stand_in(cell),
+      **self._share(preset),
+      **self._overrides,
+    }
+    folder = self._folder / preset / _name(preset, command)
+    return planned_run.plan(command, seed, folder / f'seed_{seed}')
 
   def rows(self, cells: Iterable[str]) -> list[Row]:
     """The rows of the table, except those that compare a run with itself.
@@ -193,7 +145,7 @@ class Planner:
   def paper_rounds(self, cell: str, method: str) -> int:
     """The number of rounds in the paper."""
     preset, flags = self.table.cells[cell].preset, self.table.methods[method]
-    return _resolve(*_arguments({'preset': preset, **flags}))['rounds']
+    return planned_run.resolve({'preset': preset, **flags})['rounds']
 
   def _share(self, preset) -> dict[str, float]:
     """The flag that reduces the data of a run."""
@@ -213,7 +165,7 @@ class Planner:
     return tuple(self.run(cell, method, seed, role) for role in roles)
 
 
-def distinct(rows: Sequence[Row]) -> list[Run]:
+def distinct(rows: Sequence[Row]) -> list[planned_run.PlannedRun]:
   """All runs of the rows without repetitions, ordered by seed."""
   runs = [
     run for row in rows for compared in row.runs for run in reversed(compared)
@@ -226,20 +178,11 @@ def _differ(runs) -> bool:
   return len({run.output_dir for run in runs}) == len(runs)
 
 
-def _arguments(flags) -> tuple[str, ...]:
-  return tuple(f'--{n}={v}' for n, v in flags.items() if v is not None)
-
-
-def _resolve(*arguments) -> dict[str, Any]:
-  flag_values = train_flags.parse(list(arguments))
-  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
-
-
-def _name(preset, arguments) -> str:
+def _name(preset, command) -> str:
   """The method, and the settings that differ from the preset."""
-  settings = _resolve(*arguments)
+  settings = planned_run.resolve(command)
   algorithm = settings['algorithm']
-  usual = _resolve(f'--preset={preset}', f'--algorithm={algorithm}')
+  usual = planned_run.resolve({'preset': preset, 'algorithm': algorithm})
   others = [
     f'{name}={value}'
     for name, value in sorted(settings.items())

@@ -150,4 +150,6 @@ METHOD = entry.Method(
     **entry.NO_GLOBAL_MODEL,
     **entry.NO_ROBUST_RULE,
   },
+  groups=('fair', 'personal'),
+  tuned={'clip_value': (0.01, 0.1, 1.0), 'upload_rate': (1.0, 0.1)},
 )

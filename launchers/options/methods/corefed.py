@@ -98,4 +98,6 @@ METHOD = entry.Method(
       unless=_NO_CLIENT_LOSS,
     ),
   ),
+  groups=('fair',),
+  tuned={'fairness_exponent': (0.5, 0.0, 1.0), 'sharpness': (2.0, 5.0)},
 )

@@ -6,6 +6,9 @@ from typing import Any
 
 from tff_fair.launchers.options import flag_types
 
+GROUPS = ('fair', 'personal')
+"""For `Method.groups`: made to be fair to clients; a model for each client."""
+
 NO_SERVER_STEP = {'server_optimizer': {}, 'server_learning_rate': {}}
 """For `Method.ignores`: the server takes no step that optimisers make."""
 
@@ -60,6 +63,9 @@ class Method:
       flags under which this is so; with no values it is always so.
     takes_turns: Whether clients take turns: a round calls `next` once for each
       client.
+    groups: Which questions it answers, of `GROUPS`.
+    tuned: The one or two flags that decide how well it does, each with the
+      values that `launchers.compare` tries, for any task.
   """
 
   name: str
@@ -75,3 +81,5 @@ class Method:
     default_factory=dict
   )
   takes_turns: bool = False
+  groups: Sequence[str] = ()
+  tuned: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)

@@ -106,4 +106,6 @@ METHOD = entry.Method(
   ),
   # It has a focal loss of its own.
   ignores={'focal_gamma': {}},
+  groups=('fair',),
+  tuned={'boost_rate': (0.01, 0.1, 1.0), 'error_threshold': (0.3, 0.1)},
 )

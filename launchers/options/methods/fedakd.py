@@ -66,4 +66,6 @@ METHOD = entry.Method(
     ),
   ),
   ignores={'local_epochs': _SINGLE_STEP, 'batch_size': _SINGLE_STEP},
+  groups=('fair', 'personal'),
+  tuned={'down_weight': (1.0, 0.3, 0.1), 'up_weight': (1.0, 0.3)},
 )

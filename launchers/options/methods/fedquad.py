@@ -58,4 +58,6 @@ METHOD = entry.Method(
     ),
   ),
   defaults={'local_epochs': 5, 'batch_size': 128},
+  groups=('fair',),
+  tuned={'quadruplet_weight': (0.5, 0.1, 0.9), 'margin_1': (1.0, 0.5)},
 )

@@ -16,6 +16,7 @@ from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import requirements
 from tff_fair.launchers.runs import requirements_table
 from tff_fair.launchers.runs import training
@@ -85,7 +86,7 @@ def test_the_numbers_of_fed_avg_by_hand():
   # Two of the three clients with data.
   assert (needed.cohort_size, needed.num_calls, needed.num_clients) == (2, 1, 4)
   assert needed.data == 8 * 12 and needed.validation == 0
-  assert needed.messages == requirements.Messages(
+  assert needed.messages == messages.Messages(
     broadcast=(29 + 1) * 4,  # And the round.
     row=0,
     gathered=5 * 4,  # Id, examples, rejected, clipped, loss.
@@ -151,8 +152,8 @@ def test_messages_are_those_of_the_operators():
     again = tff.federated_broadcast(gathered)
     return gathered, tff.federated_sum(rows), sent, again
 
-  found = requirements.count_messages(next_round, cohort_size=5)
-  assert found == requirements.Messages(
+  found = messages.count_messages(next_round, cohort_size=5)
+  assert found == messages.Messages(
     broadcast=7 * 8 + 4 + 5 * 3 * 4,  # The second has a row for each client.
     row=2 * 3 * 4,  # Two rows.
     gathered=3 * 4,

@@ -51,4 +51,9 @@ METHOD = entry.Method(
       ' `--learning_rate_decay`.',
     ),
   ),
+  groups=('fair', 'personal'),
+  tuned={
+    'personal_learning_rate': (0.01, 0.05, 0.2),
+    'proximal_weight': (0.1, 1.0),
+  },
 )

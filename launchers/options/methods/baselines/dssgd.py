@@ -31,4 +31,6 @@ METHOD = entry.Method(
     'client_fraction': {},
   },
   takes_turns=True,
+  groups=('personal',),
+  tuned={'clip_value': (0.01, 0.1, 1.0), 'upload_rate': (1.0, 0.1)},
 )

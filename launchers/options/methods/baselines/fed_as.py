@@ -22,4 +22,6 @@ METHOD = entry.Method(
       minimum=1,
     ),
   ),
+  groups=('personal',),
+  tuned={'alignment_learning_rate': (0.01, 0.1, 0.001)},
 )

@@ -74,4 +74,6 @@ METHOD = entry.Method(
     **entry.NO_GLOBAL_MODEL,
     **entry.NO_ROBUST_RULE,
   },
+  groups=('fair', 'personal'),
+  tuned={'update_length': (0.5, 1.0, 2.0), 'altruism': (1.0, 2.0)},
 )

@@ -32,4 +32,5 @@ METHOD = entry.Method(
     ),
   ),
   ignores=entry.NO_ROBUST_RULE,
+  tuned={'drift_weight': (1.0, 0.1, 0.01)},
 )

@@ -38,4 +38,6 @@ METHOD = entry.Method(
     **entry.NO_SERVER_STEP,
     **entry.NO_ROBUST_RULE,
   },
+  groups=('fair',),
+  tuned={'angle': (math.pi / 180, math.pi / 18, math.pi / 4)},
 )

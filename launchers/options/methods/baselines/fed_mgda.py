@@ -21,4 +21,6 @@ METHOD = entry.Method(
     ),
   ),
   ignores=entry.NO_ROBUST_RULE,
+  groups=('fair',),
+  tuned={'deviation': (1.0, 0.5, 0.1)},
 )

@@ -25,4 +25,5 @@ METHOD = entry.Method(
       minimum=1,
     ),
   ),
+  tuned={'prune_fraction': (0.1, 0.3, 0.5)},
 )

@@ -19,4 +19,5 @@ METHOD = entry.Method(
     ),
     flag_types.Switch('uniform', False, 'All clients have the same weight.'),
   ),
+  tuned={'proximal_weight': (0.01, 0.1, 1.0)},
 )

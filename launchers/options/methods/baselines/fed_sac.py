@@ -55,4 +55,6 @@ METHOD = entry.Method(
     ),
   ),
   ignores={**entry.NO_GLOBAL_MODEL, **entry.NO_ROBUST_RULE},
+  groups=('fair', 'personal'),
+  tuned={'contribution_sharpness': (2.0, 0.5, 5.0)},
 )

@@ -27,4 +27,5 @@ METHOD = entry.Method(
     ),
   ),
   defaults={'local_epochs': 5, 'batch_size': 128},
+  tuned={'contrastive_weight': (5.0, 1.0, 0.1), 'temperature': (0.5, 0.1)},
 )

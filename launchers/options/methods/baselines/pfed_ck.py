@@ -42,4 +42,6 @@ METHOD = entry.Method(
     **entry.NO_GLOBAL_MODEL,
     **entry.NO_ROBUST_RULE,
   },
+  groups=('personal',),
+  tuned={'knowledge_weight': (1.0, 0.3, 0.1), 'num_clusters': (3, 2)},
 )

@@ -19,4 +19,6 @@ METHOD = entry.Method(
       minimum=0,
     ),
   ),
+  groups=('fair',),
+  tuned={'q': (0.1, 1.0, 5.0)},
 )

@@ -51,4 +51,5 @@ METHOD = entry.Method(
     ),
   ),
   defaults={'local_epochs': 5, 'batch_size': 128},
+  tuned={'metric_weight': (0.5, 0.1, 0.9), 'margin_1': (1.0, 0.5)},
 )

@@ -21,4 +21,5 @@ METHOD = entry.Method(
     'client_fraction': {},
   },
   takes_turns=True,
+  groups=('personal',),
 )

@@ -26,4 +26,5 @@ METHOD = entry.Method(
   ),
   # The server's step has the learning rate above.
   ignores={**entry.NO_ROBUST_RULE, 'server_optimizer': {}},
+  tuned={'server_learning_rate': (1.0, 0.5)},
 )

@@ -15,4 +15,5 @@ METHOD = entry.Method(
     **entry.NO_ROBUST_RULE,
     'max_update_norm': {},
   },
+  groups=('personal',),
 )

@@ -31,4 +31,5 @@ METHOD = entry.Method(
     ),
   ),
   defaults={'local_epochs': 5, 'batch_size': 128},
+  tuned={'metric_weight': (0.5, 0.1, 0.9), 'temperature': (0.07, 0.2)},
 )

@@ -1,0 +1,118 @@
+"""Plans the runs of a comparison: which methods, which trials, which seeds."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import pathlib
+from typing import Any
+
+from tff_fair import checks
+from tff_fair.launchers.comparison import trials
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options.methods import entry
+from tff_fair.launchers.runs import planned_run
+
+BASELINE = 'fed_avg'
+ALONE = 'standalone'
+ALL = 'all'
+# A curve of more points is not read better, and evaluation takes time.
+_EVALUATIONS = 25
+_CHECKPOINTS, _SHORTEST_CHECKPOINT = 10, 25
+
+
+def choose_methods(names: Sequence[str]) -> list[str]:
+  """The methods that `--methods` names.
+
+  Args:
+    names: Methods, groups of `entry.GROUPS`, or 'all'.
+
+  Returns:
+    The baseline and Standalone, with which all others are compared, then the
+    others in the order of the registry.
+
+  Raises:
+    SettingsError: If there is no such method or group.
+  """
+  chosen = {BASELINE, ALONE}
+  known = [ALL, *entry.GROUPS, *methods.METHODS]
+  for name in names or ['']:
+    if name not in known:
+      raise settings_lib.SettingsError(
+        checks.unknown_name('Each of --methods', name, known)
+      )
+    chosen.update(
+      m.name
+      for m in methods.METHODS.values()
+      if name in (ALL, m.name, *m.groups)
+    )
+  others = [name for name in methods.METHODS if name in chosen]
+  return sorted(others, key=lambda name: name not in (BASELINE, ALONE))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Planner:
+  """Plans the runs of the methods of a comparison.
+
+  Attributes:
+    shared: Flags of `launchers.train` that all methods share, as far as they
+      know them, and their values.
+    rounds: Rounds of each run.
+    tune: Number of trials; 0 for none.
+    output_dir: The folder that contains the directories of all runs.
+  """
+
+  shared: Mapping[str, Any]
+  rounds: int
+  tune: int
+  output_dir: pathlib.Path
+
+  def trials(self, method: str) -> list[dict[str, Any]]:
+    """The values that a method tries, see `trials.of_method`."""
+    optimizer = self._value('client_optimizer')
+    return trials.of_method(methods.METHODS[method], optimizer, self.tune)
+
+  def run(self, method: str, trial: int, seed: int) -> planned_run.PlannedRun:
+    """A run of a method.
+
+    Args:
+      method: The method.
+      trial: The number of its trial.
+      seed: The value of all seeds.
+
+    Returns:
+      The run.
+
+    Raises:
+      SettingsError: If the method cannot have these flags.
+    """
+    tried = self.trials(method)[trial]
+    name = '-'.join(f'{flag}={value}' for flag, value in tried.items())
+    folder = self.output_dir / 'runs' / method / (name or 'default')
+    flags = {**self._flags(methods.METHODS[method]), **tried}
+    return planned_run.plan(flags, seed, folder / f'seed_{seed}')
+
+  def _flags(self, method: entry.Method) -> dict[str, Any]:
+    """The flags of all runs of a method.
+
+    A method's own defaults of shared flags, such as five epochs, would not be
+    the same footing.
+    """
+    shared = {**{n: self._value(n) for n in method.defaults}, **self.shared}
+    return {
+      'algorithm': method.name,
+      **{n: v for n, v in shared.items() if method.ignores.get(n) != {}},
+      'rounds': self.rounds,
+      'eval_every': shared.get('eval_every', self._eval_every()),
+      'checkpoint_every': max(
+        self.rounds // _CHECKPOINTS, _SHORTEST_CHECKPOINT
+      ),
+      'checkpoints_to_keep': 1,
+      'export': 'none',
+    }
+
+  def _eval_every(self) -> int:
+    return max(1, self.rounds // _EVALUATIONS)
+
+  def _value(self, flag) -> Any:
+    return self.shared.get(flag, run_flags.FLAGS[flag].default)

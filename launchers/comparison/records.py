@@ -1,0 +1,227 @@
+"""Collects the runs of a comparison in compare.csv: a row a run.
+
+The columns, and what each is:
+
+  method, seed, trial       the run; trials count from 0
+  chosen                    whether the row is a result; the other trials have
+                            no scores on test data
+  status                    finished or diverged
+  learning_rate, parameters what the trial has set
+  rounds                    rounds of the run
+  holdout_accuracy          mean over the clients' holdout parts
+  client_*, global_accuracy scores on test data after the last round
+  cf                        CF coefficient against Standalone of the same seed
+  better_off                share of the clients above Standalone's accuracy
+  target, rounds_to_target  an accuracy, and the first evaluation that has it
+  bytes_down, bytes_up      of a round, all clients together
+  seconds_per_round         the median
+  client_accuracies         JSON, a number or null for each client
+  curve                     JSON: rounds, mean and worst10 of the evaluations
+  command                   the command of `launchers.train`
+"""
+
+from collections.abc import Iterable, Mapping
+import json
+import math
+import pathlib
+import shlex
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tff_fair import fairness
+from tff_fair.launchers.comparison import outcomes
+from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.runs import planned_run
+from tff_fair.launchers.runs import run_files
+
+TARGET_SHARE = 0.95
+_SCORES = (
+  'client_accuracy_mean',
+  'client_accuracy_worst10',
+  'client_accuracy_min',
+  'client_accuracy_variance',
+  'client_accuracy_jain',
+  'client_f1_mean',
+)
+_CURVE = {'mean': 'client_accuracy_mean', 'worst10': 'client_accuracy_worst10'}
+_DIGITS = 4  # Of curves, which are drawn.
+COLUMNS = (
+  'method',
+  'seed',
+  'trial',
+  'chosen',
+  'status',
+  'learning_rate',
+  'parameters',
+  'rounds',
+  'holdout_accuracy',
+  *_SCORES,
+  'global_accuracy',
+  'cf',
+  'better_off',
+  'target',
+  'rounds_to_target',
+  'bytes_down',
+  'bytes_up',
+  'seconds_per_round',
+  'client_accuracies',
+  'curve',
+  'command',
+)
+
+
+class Ended(NamedTuple):
+  """A run that has ended.
+
+  Attributes:
+    method: Its method.
+    trial: The number of its trial.
+    tried: The flags that the trial sets.
+    chosen: Whether the trial is the method's best.
+    run: The run.
+    outcome: How it ended.
+  """
+
+  method: str
+  trial: int
+  tried: Mapping[str, Any]
+  chosen: bool
+  run: planned_run.PlannedRun
+  outcome: outcomes.Outcome
+
+  @property
+  def is_result(self) -> bool:
+    """Whether its scores on test data are reported."""
+    return self.chosen and self.outcome.status == outcomes.FINISHED
+
+
+def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
+  """Makes compare.csv.
+
+  Args:
+    ended: The runs that have ended.
+    target: The accuracy of `rounds_to_target`; None for `TARGET_SHARE` of the
+      baseline's last mean accuracy with the same seed.
+
+  Returns:
+    A row for each run, with the columns `COLUMNS`, by method, seed and trial in
+    the order of the runs.
+
+  Raises:
+    ValueError: If a file of a run is damaged.
+  """
+  runs = list(ended)
+  results = {(e.method, e.run.seed): e for e in runs if e.is_result}
+  accuracies = {key: _accuracies(e.run) for key, e in results.items()}
+  rows = []
+  for e in runs:
+    row = _row(e)
+    if e.is_result:
+      alone = accuracies.get((plan.ALONE, e.run.seed))
+      baseline = accuracies.get((plan.BASELINE, e.run.seed))
+      row |= _scores(e, accuracies[e.method, e.run.seed], alone)
+      row |= _speed(e, target or _target(baseline))
+    rows.append(row)
+  return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _row(e) -> dict[str, Any]:
+  """What is known of any run, without scores on test data."""
+  settings = e.run.settings
+  own = {n: v for n, v in e.tried.items() if n != 'client_learning_rate'}
+  return {
+    'method': e.method,
+    'seed': e.run.seed,
+    'trial': e.trial,
+    'chosen': e.chosen,
+    'status': e.outcome.status,
+    'learning_rate': settings['client_learning_rate'],
+    'parameters': ' '.join(f'{n}={v:g}' for n, v in own.items()),
+    'rounds': settings['rounds'],
+    'holdout_accuracy': e.outcome.holdout_accuracy,
+    'bytes_down': e.outcome.bytes_down,
+    'bytes_up': e.outcome.bytes_up,
+    'seconds_per_round': e.outcome.seconds_per_round,
+    'command': _command(e.run),
+  }
+
+
+def _scores(e, accuracy, alone) -> dict[str, Any]:
+  final = json.loads((e.run.output_dir / 'summary.json').read_text())['final']
+  found = {name: final[name] for name in _SCORES}
+  if _has_global_model(e.method):
+    found['global_accuracy'] = final['global_accuracy']
+  if alone is not None and e.method != plan.ALONE:
+    found['cf'] = fairness.cf_coefficient(alone, accuracy)
+    known = ~np.isnan(alone) & ~np.isnan(accuracy)
+    found['better_off'] = float((accuracy > alone)[known].mean())
+  values = [None if math.isnan(a) else a for a in accuracy]
+  return {**found, 'client_accuracies': json.dumps(values)}
+
+
+def _speed(e, target) -> dict[str, Any]:
+  """The learning curve, and when it reaches the target."""
+  metrics = run_files.read(
+    e.run.output_dir / 'metrics.csv', ['round', *_CURVE.values()]
+  )
+  metrics = metrics.dropna(subset=[_CURVE['mean']])
+  reached = metrics['round'][metrics[_CURVE['mean']] >= target]
+  curve = {
+    'rounds': metrics['round'].tolist(),
+    **{n: metrics[c].round(_DIGITS).tolist() for n, c in _CURVE.items()},
+  }
+  return {
+    'target': target,
+    'rounds_to_target': reached.min() if len(reached) else math.nan,
+    'curve': json.dumps(curve),
+  }
+
+
+def _target(baseline) -> float:
+  """A share of the baseline's accuracy; NaN, never reached, without one."""
+  return math.nan if baseline is None else TARGET_SHARE * np.nanmean(baseline)
+
+
+def _accuracies(run) -> np.ndarray:
+  """The accuracy of each client; NaN without training or test data."""
+  frame = run_files.read(
+    run.output_dir / 'clients.csv', ['num_train', 'accuracy']
+  )
+  trained = (frame['num_train'] > 0) | (run.settings['split'] == 'server')
+  return frame['accuracy'].where(trained).to_numpy()
+
+
+def _has_global_model(name) -> bool:
+  return methods.METHODS[name].ignores.get('distances') != {}
+
+
+def _command(run) -> str:
+  """The command that trains the run alone."""
+  seeds = planned_run.as_arguments(
+    dict.fromkeys(planned_run.SEED_FLAGS, run.seed)
+  )
+  usual = (
+    'checkpoint_every',
+    'checkpoints_to_keep',
+    'client_threads',
+    'export',
+  )
+  arguments = [
+    argument
+    for argument in run.arguments
+    if argument.partition('=')[0].removeprefix('--') not in usual
+  ]
+  return shlex.join(['python', '-m', 'launchers.train', *arguments, *seeds])
+
+
+def write(frame: pd.DataFrame, path: pathlib.Path) -> None:
+  """Writes compare.csv.
+
+  Args:
+    frame: The result of `table`.
+    path: The file.
+  """
+  run_files.write_atomically(path, frame.to_csv(index=False))

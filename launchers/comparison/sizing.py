@@ -1,0 +1,65 @@
+"""Measures what the runs of a comparison take, to fit them into a budget."""
+
+from collections.abc import Sequence
+import dataclasses
+import json
+import shutil
+
+from tff_fair.launchers.comparison import budget as budget_lib
+from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import pool as pool_lib
+from tff_fair.launchers.comparison import schedule as schedule_lib
+from tff_fair.launchers.runs import run_files
+
+_FILE = 'budget.json'
+
+
+def fit(
+  pool: pool_lib.Pool,
+  planner: plan.Planner,
+  methods: Sequence[str],
+  asked: budget_lib.Size,
+  budget: float,
+  workers: int,
+) -> budget_lib.Size:
+  """The size of a comparison within a budget, measured once.
+
+  The same command decides the same again, from a file: a time measured anew
+  would be another one.
+
+  Args:
+    pool: Times a few rounds of each method.
+    planner: Plans the runs.
+    methods: The methods.
+    asked: The size without a budget.
+    budget: In seconds.
+    workers: Number of processes.
+
+  Returns:
+    The size.
+
+  Raises:
+    BudgetError: If one round of each method does not fit.
+    PoolError: If a run fails.
+  """
+  path = planner.output_dir / _FILE
+  key = {'asked': list(asked), 'budget': budget, 'methods': list(methods)}
+  try:
+    decided = json.loads(path.read_text())
+    if decided['key'] == key:
+      return budget_lib.Size(*decided['used'])
+  except (FileNotFoundError, KeyError, TypeError, ValueError):
+    pass
+  scratch = planner.output_dir / 'budget'
+  trial = dataclasses.replace(planner, output_dir=scratch)
+  runs = schedule_lib.Schedule(trial, methods, [0]).first_runs
+  print(f'Timing a few rounds of {len(runs)} methods.', flush=True)
+  try:
+    costs = pool.time(runs)
+  finally:
+    shutil.rmtree(scratch, ignore_errors=True)
+  used = budget_lib.fit(asked, costs, workers, budget)
+  run_files.write_atomically(
+    path, json.dumps({'key': key, 'used': list(used)}) + '\n'
+  )
+  return used

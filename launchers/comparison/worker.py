@@ -1,0 +1,228 @@
+"""Trains runs of a comparison, in a process of its own."""
+
+from collections.abc import Sequence
+import contextlib
+import itertools
+import multiprocessing
+import os
+import threading
+import time
+from typing import Any, NamedTuple
+
+from tff_fair import plugins
+from tff_fair.launchers.comparison import budget
+from tff_fair.launchers.comparison import outcomes
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.runs import planned_run
+from tff_fair.launchers.runs import run_claim
+
+TRAINED, CANNOT, FAILED, INTERRUPTED = 'trained', 'cannot', 'failed', 'stopped'
+
+_TIMED_ROUNDS = 4
+# Each holds a copy of its clients' data.
+_MOST_TASKS = 2
+
+
+class Report(NamedTuple):
+  """What a worker says of the runs that it was given.
+
+  Attributes:
+    kind: `TRAINED`; `CANNOT` if the method does not fit the task; `FAILED` if
+      the whole comparison has to end; `INTERRUPTED`.
+    sentence: Why; empty if they are trained.
+  """
+
+  kind: str
+  sentence: str = ''
+
+
+class Signals(NamedTuple):
+  """What the workers share with the program.
+
+  Attributes:
+    rounds: The number of rounds that all workers have done, shared memory.
+    stop: Set when workers have to stop after their current round.
+  """
+
+  rounds: Any
+  stop: Any
+
+
+def start(signals: Signals, plugin_names: Sequence[str]) -> None:
+  """Prepares this process for runs.
+
+  Args:
+    signals: What is shared.
+    plugin_names: `--plugins`.
+  """
+  global _signals
+  _signals = signals
+  # Ctrl-C is for the program, which tells its workers. If the program is
+  # killed, nobody does.
+  os.setpgrp()
+  threading.Thread(target=_end_with_parent, daemon=True).start()
+  plugins.load_installed()
+  plugins.load(plugin_names)
+
+
+def describe(runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any] | Report:
+  """Builds the tasks of some runs, so that mistakes show before any training.
+
+  Args:
+    runs: A run for each seed.
+
+  Returns:
+    `num_clients`, `cohort_size`, `client_names` and `notes` of the first one,
+    or why a task cannot be built.
+  """
+  from tff_fair.launchers.runs import training
+
+  try:
+    tasks = [_task(run.settings) for run in runs]
+  except training.USER_ERRORS as error:
+    return Report(FAILED, str(error))
+  calls = training.build_cohorts(runs[0].settings, tasks[0])(1)
+  return {
+    'num_clients': tasks[0].num_clients,
+    'cohort_size': sum(map(len, calls)),
+    'client_names': list(tasks[0].client_names),
+    'notes': list(tasks[0].notes),
+  }
+
+
+def train(runs: Sequence[planned_run.PlannedRun]) -> Report:
+  """Trains runs of one method that differ in their seeds.
+
+  Args:
+    runs: The runs; those that have ended are left out.
+
+  Returns:
+    What became of them. The outcome of each run is in its directory.
+  """
+  from tff_fair.launchers.runs import training
+
+  for run in runs:
+    try:
+      report = _train(run)
+    except (settings_lib.SettingsError, *training.USER_ERRORS) as error:
+      return Report(FAILED, str(error))
+    except OSError as error:
+      where = error.filename or run.output_dir
+      return Report(FAILED, f'{where}: {error.strerror or error}.')
+    if report.kind != TRAINED:
+      return report
+  return Report(TRAINED)
+
+
+def time_rounds(run: planned_run.PlannedRun) -> budget.Cost | Report:
+  """Times a few rounds of a run, and keeps nothing.
+
+  Args:
+    run: The run, in a directory of its own.
+
+  Returns:
+    Its seconds; or why it cannot run.
+  """
+  from tff_fair.launchers.runs import training
+
+  began = time.perf_counter()
+  run.output_dir.mkdir(parents=True)
+  moments = []
+
+  def on_round(row):
+    del row  # Unused.
+    moments.append(time.perf_counter())
+    if len(moments) == _TIMED_ROUNDS or _signals.stop.is_set():
+      raise KeyboardInterrupt
+
+  try:
+    started = training.Run(
+      run.settings, run.output_dir, run.flags_text, _task(run.settings)
+    )
+    with contextlib.suppress(training.RunError):  # What ends it on purpose.
+      started.train(on_round)
+    started.holdout_accuracy()
+  except training.RunError as error:
+    return Report(CANNOT, str(error))
+  except training.USER_ERRORS as error:
+    return Report(FAILED, str(error))
+  last = time.perf_counter()
+  # The first round compiles.
+  laps = [b - a for a, b in itertools.pairwise(moments)]
+  lap = min(laps) if laps else moments[0] - began
+  return budget.Cost(max(0.0, last - began - len(moments) * lap), lap)
+
+
+def _train(run) -> Report:
+  import tensorflow as tf
+
+  from tff_fair.launchers.runs import training
+
+  tf.keras.backend.clear_session()  # Frees the previous run.
+  with run_claim.claim(run.output_dir):
+    if outcomes.read(run.output_dir):
+      return Report(TRAINED)
+    try:
+      started = training.Run(
+        run.settings, run.output_dir, run.flags_text, _task(run.settings)
+      )
+    except training.RunError as error:
+      return Report(CANNOT, str(error))
+    _add_rounds(started.start)
+    try:
+      started.train(_count_round)
+      summary = started.finish()
+    except training.DivergedError as error:
+      outcome = outcomes.Outcome(outcomes.DIVERGED, reason=str(error))
+    except training.RunError as error:
+      if not _signals.stop.is_set():
+        raise
+      return Report(INTERRUPTED, str(error))
+    else:
+      outcome = _measured(started, summary)
+    outcomes.write(outcome, run.output_dir)
+  return Report(TRAINED)
+
+
+def _measured(started, summary) -> outcomes.Outcome:
+  down, up = started.bytes_per_round()
+  return outcomes.Outcome(
+    outcomes.FINISHED,
+    holdout_accuracy=started.holdout_accuracy(),
+    bytes_down=down,
+    bytes_up=up,
+    seconds_per_round=summary['median_seconds_per_round'],
+  )
+
+
+def _count_round(row) -> None:
+  del row  # Unused.
+  _add_rounds(1)
+  if _signals.stop.is_set():
+    raise KeyboardInterrupt
+
+
+def _add_rounds(count) -> None:
+  with _signals.rounds.get_lock():
+    _signals.rounds.value += count
+
+
+def _task(settings):
+  """The task of a run, kept for the next run with the same seed."""
+  key = repr(sorted(settings_lib.task_options(settings).items()))
+  if key not in _tasks:
+    from tff_fair.launchers.runs import training
+
+    while len(_tasks) >= _MOST_TASKS:
+      _tasks.pop(next(iter(_tasks)))
+    _tasks[key] = training.build_task(settings)
+  return _tasks[key]
+
+
+def _end_with_parent() -> None:
+  multiprocessing.parent_process().join()
+  os._exit(1)
+
+
+_signals: Signals
+_tasks: dict[str, Any] = {}

@@ -1,0 +1,101 @@
+"""Runs that programs plan: commands of `launchers.train`, not yet started."""
+
+from collections.abc import Mapping
+import dataclasses
+import pathlib
+from typing import Any
+
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+
+SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+  """A command of `launchers.train`.
+
+  Attributes:
+    preset: The preset; None for none.
+    arguments: All flags except the seeds and the output directory.
+    seed: The value of all seeds.
+    output_dir: The directory of the results, a function of the flags.
+    settings: The resolved flags.
+  """
+
+  preset: str | None
+  arguments: tuple[str, ...]
+  seed: int
+  output_dir: pathlib.Path
+  settings: Mapping[str, Any] = dataclasses.field(compare=False)
+
+  @property
+  def flags_text(self) -> str:
+    """The content of the run's flags file."""
+    return settings_lib.to_text(self.settings, self.preset)
+
+  def is_finished(self) -> bool:
+    """Whether the directory holds this run, finished.
+
+    Raises:
+      launchers.options.settings.SettingsError: If it holds another run.
+    """
+    same = settings_lib.check_same_run(self.output_dir, self.flags_text)
+    return same and (self.output_dir / 'summary.json').is_file()
+
+
+def plan(
+  flags: Mapping[str, Any], seed: int, output_dir: pathlib.Path
+) -> PlannedRun:
+  """Plans a run.
+
+  Args:
+    flags: Flags of `launchers.train` and their values, without the seeds and
+      the output directory; None is a flag that is not given.
+    seed: The value of all seeds.
+    output_dir: The directory of the results.
+
+  Returns:
+    The run.
+
+  Raises:
+    SettingsError: If the flags do not describe a run.
+  """
+  seeds = dict.fromkeys(SEED_FLAGS, seed)
+  return PlannedRun(
+    preset=flags.get('preset'),
+    arguments=as_arguments(flags),
+    seed=seed,
+    output_dir=output_dir,
+    settings=resolve({**flags, **seeds, 'output_dir': output_dir}),
+  )
+
+
+def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
+  """The flags as on a command line, without those that are None.
+
+  Args:
+    flags: Flag name -> value; of a flag that is repeated, a list.
+  """
+  return tuple(
+    f'--{name}={item}'
+    for name, value in flags.items()
+    for item in (value if isinstance(value, list) else [value])
+    if item is not None
+  )
+
+
+def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
+  """The settings of a run.
+
+  Args:
+    flags: Flags of `launchers.train` and their values.
+
+  Returns:
+    What `launchers.options.settings.resolve` gives.
+
+  Raises:
+    SettingsError: If the flags do not describe a run.
+  """
+  flag_values = train_flags.parse(list(as_arguments(flags)))
+  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
