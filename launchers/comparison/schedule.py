@@ -92,8 +92,10 @@ class Schedule:
     # Trial by trial: what cannot run shows early, and the time that is left is
     # not that of the fastest methods.
     for trial in range(max(map(len, self._trials.values()))):
-      for method, runs in self._trials.items():
-        pending |= self._queue(pool, method, trial, runs[trial : trial + 1])
+      for method in self._trials:
+        pending |= self._queue(
+          pool, method, trial, self._first_job(method, trial)
+        )
     for method in self._trials:
       pending |= self._choose(pool, progress, method)
     self._skip(progress)
@@ -121,12 +123,19 @@ class Schedule:
           )
     return found
 
+  def _first_job(self, method, trial) -> list[planned_run.PlannedRun]:
+    """The run of a trial; with all seeds, where there is nothing to choose."""
+    runs = self._trials[method][trial : trial + 1]
+    return runs if self._planner.tune else runs + self._others(method, trial)
+
+  def _others(self, method, trial) -> list[planned_run.PlannedRun]:
+    return [self._planner.run(method, trial, s) for s in self._seeds[1:]]
+
   def _of_method(self, method, runs, chosen):
     """The trials, then the other seeds of the best one."""
     yield from enumerate(runs)
     if chosen is not None:
-      for seed in self._seeds[1:]:
-        yield chosen, self._planner.run(method, chosen, seed)
+      yield from ((chosen, run) for run in self._others(method, chosen))
 
   def _queue(self, pool, method, trial, runs) -> set[futures.Future]:
     """Queues the runs that have not ended."""
@@ -139,9 +148,10 @@ class Schedule:
 
   def _skip(self, progress) -> None:
     """Counts the rounds of runs that had ended before."""
-    queued = sum(len(job.runs) for job in self._jobs.values())
-    undecided = [m for m in self._trials if m not in self._chosen]
-    open_runs = queued + len(undecided) * (len(self._seeds) - 1)
+    open_runs = sum(len(job.runs) for job in self._jobs.values())
+    if self._planner.tune:
+      undecided = [m for m in self._trials if m not in self._chosen]
+      open_runs += len(undecided) * (len(self._seeds) - 1)
     progress.skip_but(open_runs * self._planner.rounds)
 
   def _end(self, pool, progress, future, report) -> set[futures.Future]:
@@ -186,7 +196,4 @@ class Schedule:
     progress.say_chosen(
       method, self._planner.trials(method)[best], finished[best], found
     )
-    runs = [self._planner.run(method, best, s) for s in self._seeds[1:]]
-    return set().union(
-      *(self._queue(pool, method, best, [run]) for run in runs)
-    )
+    return self._queue(pool, method, best, self._others(method, best))

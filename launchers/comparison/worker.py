@@ -101,9 +101,10 @@ def train(runs: Sequence[planned_run.PlannedRun]) -> Report:
   """
   from tff_fair.launchers.runs import training
 
+  compiled = []  # The last run, whose rounds the next one takes.
   for run in runs:
     try:
-      report = _train(run)
+      report = _train(run, compiled)
     except (settings_lib.SettingsError, *training.USER_ERRORS) as error:
       return Report(FAILED, str(error))
     except OSError as error:
@@ -153,7 +154,7 @@ def time_rounds(run: planned_run.PlannedRun) -> budget.Cost | Report:
   return budget.Cost(max(0.0, last - began - len(moments) * lap), lap)
 
 
-def _train(run) -> Report:
+def _train(run, compiled) -> Report:
   import tensorflow as tf
 
   from tff_fair.launchers.runs import training
@@ -164,10 +165,15 @@ def _train(run) -> Report:
       return Report(TRAINED)
     try:
       started = training.Run(
-        run.settings, run.output_dir, run.flags_text, _task(run.settings)
+        run.settings,
+        run.output_dir,
+        run.flags_text,
+        task=_task(run.settings),
+        like=compiled.pop() if compiled else None,
       )
     except training.RunError as error:
       return Report(CANNOT, str(error))
+    compiled.append(started)
     _add_rounds(started.start)
     try:
       started.train(_count_round)

@@ -116,6 +116,15 @@ def get(name: str) -> Callable[..., Any]:
   return builder
 
 
+def is_provided(name: str) -> bool:
+  """Whether a method is ours, not a plug-in's.
+
+  Args:
+    name: The method.
+  """
+  return name not in _REGISTERED
+
+
 def check_entry(method: entry.Method) -> None:
   """Checks that what an entry says of flags fits them.
 

@@ -40,6 +40,21 @@ def needs(settings: Mapping[str, Any], argument: str) -> bool:
   return argument in {argument.name for argument in method.arguments}
 
 
+def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
+  """Whether runs that differ in their seeds alone have the same `next`.
+
+  The seed and the initial weights are in the state. But some servers validate,
+  or rate clients, by data that are constants of the computation; and what a
+  plug-in does with its seed is not known.
+
+  Args:
+    settings: The flag values of the run.
+  """
+  return builders.is_provided(settings['algorithm']) and not any(
+    needs(settings, argument) for argument in _OF_THE_DATA
+  )
+
+
 def gather_statistics(
   settings: Mapping[str, Any], task: tasks.Task
 ) -> Mapping[str, Any] | None:
@@ -229,6 +244,16 @@ def _free_riders(run):
     client_ids=run.task.free_riders, kind=run.settings['free_rider_kind']
   )
 
+
+# Arguments that are made of the task.
+_OF_THE_DATA = (
+  'amounts',
+  'contributions',
+  'free_riders',
+  'statistics',
+  'total_examples',
+  'validation',
+)
 
 _OPTIMIZERS = {
   'sgd': tff.learning.optimizers.build_sgdm,

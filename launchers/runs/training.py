@@ -48,6 +48,9 @@ _RUNTIME_ARGUMENTS = {
   },
 }
 
+# The runtime that the last run has set: kind, options and context.
+_runtime: tuple[str, Mapping[str, Any], Any] | None = None
+
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
 
@@ -87,6 +90,7 @@ class Run:
     output_dir: pathlib.Path,
     flags_text: str,
     task: tasks.Task | None = None,
+    like: 'Run | None' = None,
   ):
     """Builds the process, and loads the last checkpoint if there is one.
 
@@ -95,6 +99,8 @@ class Run:
       output_dir: An existing directory.
       flags_text: The content of the flags file.
       task: What `build_task` gives for the settings, if it is built already.
+      like: A run that differs in its seeds alone. Its compiled rounds are used
+        again, unless they depend on the data.
 
     Raises:
       RunError: If a setting does not fit the data.
@@ -112,6 +118,9 @@ class Run:
     alone = _build(contributions.of_clients, settings, self._task, output_dir)
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self._process = build_process(settings, self._task, statistics, alone)
+    self._next = self._process.next
+    if like is not None and processes.same_for_all_seeds(settings):
+      self._next = like._next
     self._cohorts = build_cohorts(settings, self._task)
     self._evaluator = evaluation.build_evaluator(self._task, statistics)
     self._centroids = _build(
@@ -280,7 +289,7 @@ class Run:
     state, calls = self._state, []
     for cohort in self._cohorts(round_number):
       data = [self._task.client_reference(i) for i in cohort]
-      output = self._process.next(state, data)
+      output = self._next(state, data)
       state = output.state
       calls.append(round_metrics.flatten(output.metrics))
     self._seconds.append(time.monotonic() - began)
@@ -385,7 +394,9 @@ class Run:
 
 
 def set_runtime(settings: Mapping[str, Any]) -> None:
-  """Sets the runtime of a run in place of the current one.
+  """Sets the runtime of a run in place of the current one, if that differs.
+
+  A new runtime would compile again what the last one has compiled.
 
   Args:
     settings: The result of `launchers.options.settings.resolve`.
@@ -394,19 +405,23 @@ def set_runtime(settings: Mapping[str, Any]) -> None:
     RunError: If there is no such device, or Ray is not installed.
     runtime.WorkerError: If no worker can be had.
   """
+  global _runtime
   kind = settings['runtime']
   flags = _RUNTIME_ARGUMENTS[kind]
+  options = {argument: settings[flag] for argument, flag in flags.items()}
+  contexts = tff.framework.get_context_stack()
+  if _runtime and _runtime == (kind, options, contexts.current):
+    return
   # First, even if the other fails: TFF's default context, if it is never used,
   # prints an exception when Python exits.
   runtime.set_execution_context('native')
   try:
-    runtime.set_execution_context(
-      kind, **{argument: settings[flag] for argument, flag in flags.items()}
-    )
+    runtime.set_execution_context(kind, **options)
   except ValueError as error:
     raise RunError(flag_sentences.with_flags(str(error), flags)) from error
   except ImportError as error:
     raise RunError(str(error)) from error
+  _runtime = kind, options, contexts.current
 
 
 def build_task(settings: Mapping[str, Any]) -> tasks.Task:

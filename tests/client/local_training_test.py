@@ -206,8 +206,18 @@ def test_vectorises_over_clients():
 
 def test_client_seed_differs_by_each_of_its_parts():
   seeds = {
-    tuple(local_training.client_seed(*parts).numpy())
-    for parts in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2**40, 0, 0)]
+    tuple(
+      local_training.client_seed(
+        local_training.seed_words(seed), number, key
+      ).numpy()
+    )
+    for seed, number, key in [
+      (0, 0, 0),
+      (1, 0, 0),
+      (0, 1, 0),
+      (0, 0, 1),
+      (2**40, 0, 0),
+    ]
   }
   assert len(seeds) == 5
 
@@ -513,7 +523,7 @@ def test_numbers_that_are_refused():
     batch_size=1,
   )
   refusals.check(
-    lambda seed: local_training.client_seed(seed, 0, 0),
+    local_training.seed_words,
     [
       ({'seed': bad}, wrong, '^seed must be .* found')
       for bad in (-1, 2**62, 1.5, '1', None, True)

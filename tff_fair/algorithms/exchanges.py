@@ -102,7 +102,7 @@ def add_exchange(
 
   @tff.tensorflow.computation(work_state_type, work_state_type)
   def with_round_of(before, after):
-    return collections.OrderedDict(round=before['round'], table=after['table'])
+    return collections.OrderedDict(before, table=after['table'])
 
   @tff.federated_computation(state_type, data_type)
   def next_fn(state, data):

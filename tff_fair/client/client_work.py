@@ -92,7 +92,9 @@ def build_client_work(
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess` whose state is
-    `OrderedDict(round=int32, table=<rows [num_clients, ...]>)`. A client is
+    `OrderedDict(round=int32, seed=int32[2], table=<rows [num_clients, ...]>)`.
+    The seed is in the state, and nowhere else, so that `next` is the same
+    computation for all seeds. A client is
     dropped if it is not active (by default: if it has no training data), or if
     its update, weight or row is not finite: it sends an update of zeros with
     weight 0, and its row is unchanged. Measurements: the metrics,
@@ -112,7 +114,9 @@ def build_client_work(
   @tff.tensorflow.computation
   def initial_state():
     table = client_table.build_table(initial_row, num_clients)
-    return collections.OrderedDict(round=tf.constant(0), table=table)
+    return collections.OrderedDict(
+      round=tf.constant(0), seed=local_training.seed_words(seed), table=table
+    )
 
   state_type = initial_state.type_signature.result
 
@@ -121,7 +125,7 @@ def build_client_work(
     @tff.tensorflow.computation(state_type, np.int32)
     def start(state, cohort_size):
       table = start_round(state['table'], state['round'], cohort_size)
-      return collections.OrderedDict(round=state['round'], table=table)
+      return collections.OrderedDict(state, table=table)
 
   @tff.tensorflow.computation(state_type)
   def share(state):
@@ -138,10 +142,11 @@ def build_client_work(
     share.type_signature.result,
     examples_type,
     np.int32,
+    state_type['seed'],
   )
   @tf.function(autograph=False)
-  def work(weights, row, shared, examples, round_number):
-    key_seed = local_training.client_seed(seed, round_number, examples['key'])
+  def work(weights, row, shared, examples, round_number, words):
+    key_seed = local_training.client_seed(words, round_number, examples['key'])
     rate = None if learning_rate_fn is None else learning_rate_fn(round_number)
     extra = {} if share_fn is None else {'shared': shared}
     output = client_update(weights, row, examples, key_seed, rate, **extra)
@@ -159,7 +164,7 @@ def build_client_work(
     with tf.control_dependencies(client_table.check_distinct(ids)):
       round_number = state['round'] + 1
     table = client_table.write_rows(state['table'], ids, gathered['row'])
-    return collections.OrderedDict(round=round_number, table=table)
+    return collections.OrderedDict(state, round=round_number, table=table)
 
   @tff.tensorflow.computation(state_type)
   def finish_without_ids(state):
@@ -195,8 +200,9 @@ def build_client_work(
       shared = tff.federated_value((), tff.CLIENTS)
     else:
       shared = tff.federated_broadcast(tff.federated_map(share, state))
+    words = tff.federated_broadcast(state.seed)
     result = tff.federated_map(
-      work, (weights, row, shared, examples, round_number)
+      work, (weights, row, shared, examples, round_number, words)
     )
     measurements = tff.federated_map(measure, tff.federated_sum(result.totals))
     if num_clients is None:

@@ -268,7 +268,9 @@ def _trained(weights, data, client_optimizer, **options):
     x=tf.constant(data.x), y=tf.constant(data.y, tf.int32)
   )
   return train(
-    model.initial_weights, examples, local_training.client_seed(0, 0, 1)
+    model.initial_weights,
+    examples,
+    local_training.client_seed(local_training.seed_words(0), 0, 1),
   ).weights.trainable
 
 
