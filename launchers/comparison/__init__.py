@@ -1,1 +1,1 @@
-"""All methods on one footing: what `launchers.compare` plans and concludes."""
+"""All methods on one footing: what `launchers.compare` runs and concludes."""
