@@ -1,6 +1,7 @@
 """Fits a comparison into a wall time, by fewer trials, seeds and rounds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+import math
 from typing import NamedTuple
 
 import pandas as pd
@@ -112,10 +113,11 @@ def fit(
   for size in _smaller(asked):
     if seconds(size, costs, workers) <= budget:
       return size
-  needed = seconds(Size(1, 1, 0), costs, workers)
+  # Rounded so that the time that is named is enough.
+  needed = in_words(seconds(Size(1, 1, 0), costs, workers), math.ceil)
   raise BudgetError(
-    f'--budget must be at least {in_words(needed)} for one round of each of'
-    f' {len(costs)} methods, found {in_words(budget)}.'
+    f'--budget must be at least {needed} for one round of each of {len(costs)}'
+    f' methods, found {in_words(budget, math.floor)}.'
   )
 
 
@@ -135,15 +137,16 @@ def cuts(asked: Size, used: Size) -> list[str]:
   return [f'To keep to --budget, cut are {", ".join(found)}.'] if found else []
 
 
-def in_words(duration: float) -> str:
+def in_words(duration: float, rounded: Callable[[float], int] = round) -> str:
   """A time with one or two units.
 
   Args:
     duration: In seconds.
+    rounded: To the last of its units.
   """
-  if duration < 60:
-    return f'{duration:.0f} s'
-  minutes = round(duration / 60)
+  if rounded(duration) < 60:
+    return f'{rounded(duration)} s'
+  minutes = rounded(duration / 60)
   if minutes < 60:
     return f'{minutes} min'
   return f'{minutes // 60} h {minutes % 60} min'

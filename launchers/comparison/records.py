@@ -123,7 +123,7 @@ def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
       alone = accuracies.get((plan.ALONE, e.run.seed))
       baseline = accuracies.get((plan.BASELINE, e.run.seed))
       row |= _scores(e, accuracies[e.method, e.run.seed], alone)
-      row |= _speed(e, target or _target(baseline))
+      row |= _speed(e, _target(baseline) if target is None else target)
     rows.append(row)
   return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -1,0 +1,121 @@
+"""The launcher of comparisons: bad input, before anything is trained."""
+
+import re
+
+from absl import flags
+import numpy as np
+import pytest
+
+from tff_fair.launchers import cli
+from tff_fair.launchers import compare
+from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import pool as pool_lib
+from tff_fair.launchers.runs import run_claim
+
+# Arguments | the message.
+_REFUSED = r"""
+ditto | every argument must be a flag, found 'ditto'.
+--methods=dito | Each of --methods must be a known name, found 'dito'. Did you mean ditto?
+--methods=fair,fedaboots | Each of --methods must be a known name, found 'fedaboots'. Did you mean fedaboost?
+--methods= | Each of --methods must be a known name, found ''.
+--methods=fed_avg, | Each of --methods must be a known name, found ''.
+--rounds=0 | --rounds must be a positive integer, found '0'.
+--seeds=0 | --seeds must be a positive integer, found '0'.
+--seeds=two | --seeds must be an integer, found 'two'.
+--tune=-1 | --tune must be a non-negative integer, found '-1'.
+--tune=1 | --tune must be 0 or at least 2, found 1, which chooses nothing.
+--parallel=0 | --parallel must be a positive integer, found '0'.
+--budget=2 | --budget must be a time with its unit, such as 2h, found '2'.
+--budget= | --budget must be a positive time, such as 2h or 90min, found ''.
+--budget=soon | --budget must be a positive time, such as 2h or 90min, found 'soon'.
+--target=2 | --target must be in the range \[0.0, 1.0\], found '2'.
+--target=nan | --target must be in the range \[0.0, 1.0\], found 'nan'.
+--target=high | --target must be a number, found 'high'.
+--client_learning_rate=0.1 | --client_learning_rate must be given with --tune=0, found --tune=8, which tries learning rates of its own.
+--data_dir=/no/such | --data_dir=/no/such must be a folder that can be read, found: no such folder.
+--task=mnits | --task must be a known name, found 'mnits'. Did you mean mnist?
+--task=table | --task=table must be given with --data_file and --client_column and --label_column, found no --data_file.
+--pca_dim=3 | --pca_dim must not be given with --partition=None, which leaves it without effect.
+--proximal_weight=1 | --proximal_weight is not a flag of this program.
+--algorithm=ditto | --algorithm is not a flag of this program.
+--client_seed=3 | --client_seed is not a flag of this program.
+--holdout_fraction=0 | --holdout_fraction must be above 0 with --tune, which chooses by that part, found 0.
+"""  # noqa: E501
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(monkeypatch):
+  def fail(*_):
+    raise AssertionError('No worker may be started.')
+
+  monkeypatch.setattr(pool_lib, 'Pool', fail)
+
+
+def _main(*arguments):
+  flag_values = flags.FlagValues()
+  compare.define_flags(flag_values)
+  argv = cli.parse_flags(['compare', *arguments], flag_values)
+  compare.main(argv, flag_values)
+
+
+def _assert_fails(message, *arguments):
+  with pytest.raises(SystemExit) as error:
+    _main(*arguments)
+  found = str(error.value)
+  assert re.match(f'Error: .*{message}', found), (arguments, found)
+  assert '\n' not in found
+
+
+def _rows():
+  for row in _REFUSED.strip('\n').splitlines():
+    arguments, message = row.split(' | ')
+    yield pytest.param(arguments, message, id=arguments)
+
+
+@pytest.mark.parametrize(('arguments', 'message'), _rows())
+def test_bad_input_is_one_sentence(arguments, message, tmp_path):
+  output_dir = tmp_path / 'out'
+  message = message.replace('?', r'\?').rstrip('.') + r'\.?$'
+  _assert_fails(message, f'--output_dir={output_dir}', *arguments.split())
+  assert not output_dir.exists()
+
+
+def test_own_data_are_read_before_training(tmp_path):
+  path = tmp_path / 'own.npz'
+  np.savez(path, x=np.zeros([4, 2], np.float32), y=[0, 1, 0], client=[0] * 4)
+  _assert_fails(
+    'own.npz', '--task=arrays', f'--data_file={path}',
+    f'--output_dir={tmp_path}/out',
+  )  # fmt: skip
+
+
+def test_directories_that_cannot_be_used(tmp_path):
+  (tmp_path / 'file').touch()
+  for name in ('file', 'file/x'):
+    _assert_fails(
+      'must be a directory that can be written',
+      f'--output_dir={tmp_path / name}',
+    )
+  held = tmp_path / 'held'
+  with run_claim.claim(held):
+    _assert_fails(
+      'must be written by one launcher at a time', f'--output_dir={held}'
+    )
+  other = tmp_path / 'other'
+  planner = plan.Planner(
+    shared={'task': 'digits'}, rounds=60, tune=8, output_dir=other
+  )
+  run = planner.run('ditto', 0, 0)
+  run.output_dir.mkdir(parents=True)
+  (run.output_dir / 'flags.txt').write_text('--rounds=7\n')
+  arguments = (f'--output_dir={other}', '--methods=ditto')
+  _assert_fails('must be a new directory or hold a run with', *arguments)
+
+
+def test_the_flags_of_single_runs_are_not_those_of_a_comparison():
+  flag_values = flags.FlagValues()
+  compare.define_flags(flag_values)
+  for name in ('algorithm', 'preset', 'dry_run', 'client_seed', 'data_seed'):
+    assert name not in flag_values, name
+  for name in ('num_clients', 'partition', 'data_file', 'local_epochs'):
+    assert name in flag_values, name

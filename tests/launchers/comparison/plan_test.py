@@ -1,0 +1,161 @@
+"""The runs of a comparison: which methods, and with which flags."""
+
+import pathlib
+
+import pytest
+
+from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options.methods import entry
+
+_FIRST = ['fed_avg', 'standalone']
+
+
+def _planner(tune=0, rounds=60, **shared):
+  return plan.Planner(
+    shared={'task': 'digits', **shared},
+    rounds=rounds,
+    tune=tune,
+    output_dir=pathlib.Path('out'),
+  )
+
+
+def _names(arguments):
+  return {a.partition('=')[0].removeprefix('--') for a in arguments}
+
+
+def test_all_and_groups_are_those_of_the_entries():
+  everything = plan.choose_methods(['all'])
+  assert sorted(everything) == sorted(methods.METHODS)
+  for group in entry.GROUPS:
+    chosen = plan.choose_methods([group])
+    assert set(chosen) - set(_FIRST) == {
+      name
+      for name, method in methods.METHODS.items()
+      if group in method.groups and name not in _FIRST
+    }
+    assert 5 < len(chosen) < len(everything)
+  # The papers' own methods are made to be fair, the personalised are not all.
+  assert set(methods.PAPERS) <= set(plan.choose_methods(['fair']))
+  assert 'ditto' in plan.choose_methods(['personal'])
+  assert 'q_fed_avg' not in plan.choose_methods(['personal'])
+
+
+def test_the_baseline_and_standalone_come_first_always():
+  for names in (['all'], ['fair'], ['personal'], ['ditto'], ['standalone']):
+    chosen = plan.choose_methods(names)
+    assert chosen[:2] == _FIRST, names
+    assert len(set(chosen)) == len(chosen), names
+
+
+def test_names_and_groups_together_are_in_the_order_of_the_registry():
+  assert plan.choose_methods(['scaffold', 'ditto', 'ditto']) == [
+    *_FIRST,
+    'ditto',
+    'scaffold',
+  ]
+  both = plan.choose_methods(['scaffold', 'fair'])
+  assert set(both) == {*plan.choose_methods(['fair']), 'scaffold'}
+
+
+@pytest.mark.parametrize(
+  ('names', 'message'),
+  [
+    (['fedaboots'], "known name, found 'fedaboots'. Did you mean fedaboost?"),
+    (['ditto', 'fairs'], "known name, found 'fairs'. Did you mean fair?"),
+    ([''], "found ''"),
+    ([], "found ''"),
+  ],
+)
+def test_other_names_are_refused(names, message):
+  with pytest.raises(settings_lib.SettingsError) as error:
+    plan.choose_methods(names)
+  assert str(error.value).startswith('Each of --methods must be')
+  assert message in str(error.value)
+
+
+def test_own_defaults_of_shared_flags_give_way_to_the_shared_values():
+  """Five epochs for some and one for others would not be one footing."""
+  special = [m for m in methods.METHODS.values() if m.defaults]
+  assert any(m.defaults.get('local_epochs') == 5 for m in special)
+  for given in ({}, {'local_epochs': 2, 'batch_size': 7}):
+    planner = _planner(**given)
+    expected = planner.run('fed_avg', 0, 0).settings
+    for method in special:
+      found = planner.run(method.name, 0, 0).settings
+      for name in method.defaults:
+        assert found[name] == expected[name], (method.name, name)
+        assert found[name] == given.get(name, run_flags.FLAGS[name].default)
+
+
+def test_shared_flags_reach_every_run_of_a_method_that_has_them():
+  shared = {
+    'num_clients': 4,
+    'local_epochs': 3,
+    'batch_size': 7,
+    'client_optimizer': 'adam',
+    'holdout_fraction': 0.25,
+    'partition': 'dirichlet',
+    'dirichlet_alpha': 0.5,
+    'client_threads': 1,
+  }
+  planner = _planner(tune=2, **shared)
+  ignored = {}
+  for method in methods.METHODS.values():
+    run = planner.run(method.name, 1, 3)
+    given = _names(run.arguments)
+    without = {n for n in shared if n not in given}
+    assert without == {n for n in shared if method.ignores.get(n) == {}}
+    if without:
+      ignored[method.name] = without
+    for name in set(shared) - without:
+      assert run.settings[name] == shared[name], (method.name, name)
+    seeds = [run.settings[f'{n}_seed'] for n in ('model', 'client', 'data')]
+    assert seeds == [3, 3, 3]
+  # One step of gradient descent on all examples.
+  assert 'local_epochs' in ignored['fed_mdfg']
+  assert 'fed_avg' not in ignored
+
+
+def test_rounds_set_evaluations_and_checkpoints():
+  for rounds, evaluations, checkpoints in (
+    (1, 1, 25),
+    (60, 2, 25),
+    (500, 20, 50),
+  ):
+    settings = _planner(rounds=rounds).run('ditto', 0, 0).settings
+    assert settings['rounds'] == rounds
+    assert settings['eval_every'] == evaluations
+    assert settings['checkpoint_every'] == checkpoints
+    assert settings['export'] == 'none'
+  settings = _planner(eval_every=7).run('ditto', 0, 0).settings
+  assert settings['eval_every'] == 7
+
+
+def test_a_trial_has_its_directory_however_many_there_are():
+  four, eight = _planner(tune=4), _planner(tune=8)
+  for name in ('fed_avg', 'cffl', 'fed_prox'):
+    for trial in range(4):
+      found, expected = (p.run(name, trial, 1) for p in (four, eight))
+      assert found == expected
+  run = eight.run('fed_prox', 1, 2)
+  assert run.output_dir == pathlib.Path(
+    'out/runs/fed_prox/client_learning_rate=0.14-proximal_weight=0.1/seed_2'
+  )
+  default = _planner().run('fed_prox', 0, 2).output_dir
+  assert default == pathlib.Path('out/runs/fed_prox/default/seed_2')
+
+
+def test_the_rates_are_those_of_the_optimizer():
+  planner = _planner(tune=2, client_optimizer='adam')
+  rates = [t['client_learning_rate'] for t in planner.trials('fed_avg')]
+  assert rates == [1e-4, 1.4e-3]
+
+
+def test_a_method_that_cannot_have_the_flags_is_refused_alone():
+  planner = _planner(split='server')
+  planner.run('fed_avg', 0, 0)
+  with pytest.raises(settings_lib.SettingsError, match='fed_rdn must be given'):
+    planner.run('fed_rdn', 0, 0)
