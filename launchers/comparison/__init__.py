@@ -1,0 +1,1 @@
+"""All methods on one footing: what `launchers.compare` runs and concludes."""

@@ -1,0 +1,377 @@
+"""What the runs of a comparison say, as numbers: estimates, ranks, fronts.
+
+Everything follows from compare.csv and compare.json. Nothing here imports
+TensorFlow.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tff_fair.launchers.comparison import estimates as estimates_lib
+from tff_fair.launchers.comparison import measures
+from tff_fair.launchers.comparison import ranking as ranking_lib
+from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.options import methods as methods_lib
+
+read = reading.read
+"""See `tff_fair.launchers.comparison.reading.read`."""
+
+# For a band in a picture fewer resamples do.
+_CURVE_RESAMPLES = 999
+
+
+class Tuned(NamedTuple):
+  """The chosen values of a method.
+
+  Attributes:
+    learning_rate: The chosen one; NaN if no trial was.
+    parameters: The method's own ones, `name=value` each; may be empty.
+    holdout_accuracy: What they were chosen by; NaN if unknown.
+    num_trials: The number of trials.
+    num_diverged: How many of them diverged.
+  """
+
+  learning_rate: float
+  parameters: str
+  holdout_accuracy: float
+  num_trials: int
+  num_diverged: int
+
+
+class Curve(NamedTuple):
+  """The mean accuracy of the clients over the rounds.
+
+  Attributes:
+    rounds: The rounds that all seeds have, `float64[n]`.
+    mean: The mean over the seeds, `float64[n]`.
+    low: The lower end of its 95 % interval; NaN with one seed.
+    high: The upper end.
+  """
+
+  rounds: np.ndarray
+  mean: np.ndarray
+  low: np.ndarray
+  high: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Analysis:
+  """What the runs of a comparison say.
+
+  Attributes:
+    facts: The facts of compare.json.
+    methods: The methods that have a result for every seed, best mean accuracy
+      first.
+    incomplete: Every other method, and those that were excluded -> a sentence
+      why.
+    estimates: `(method, column)` -> its estimate, for `methods` and the columns
+      of `measures.MEASURES`.
+    differences: `(method, column)` -> the estimate of the paired difference
+      `method - baseline` over the seeds; of NaN if the baseline is incomplete.
+    ranking: The ranks of `methods` by accuracy over clients and seeds; None for
+      fewer than two methods or two clients with test data.
+    tuned: Every method with a run -> its chosen values.
+    runs: Method -> the curves of its seeds, for `curve`.
+  """
+
+  facts: Mapping[str, Any]
+  methods: tuple[str, ...]
+  incomplete: Mapping[str, str]
+  estimates: Mapping[tuple[str, str], estimates_lib.Estimate]
+  differences: Mapping[tuple[str, str], estimates_lib.Estimate]
+  ranking: ranking_lib.Ranking | None
+  tuned: Mapping[str, Tuned]
+  runs: Mapping[str, tuple[Mapping[str, list[float]], ...]]
+
+  @property
+  def baseline(self) -> str:
+    """The method that all are compared with."""
+    return self.facts['baseline']
+
+  def separable(self, method: str, column: str) -> bool:
+    """Whether a method can be told from the baseline.
+
+    Args:
+      method: One of `methods`.
+      column: A measure's.
+
+    Returns:
+      Whether the interval of the paired difference excludes 0; never for the
+      baseline itself, or with one seed.
+    """
+    return self.differences[method, column].sign != 0
+
+  def verdict(self, method: str, column: str) -> int:
+    """Whether a method is separably better than the baseline, or worse.
+
+    Args:
+      method: One of `methods`.
+      column: A measure's.
+
+    Returns:
+      1 for better, -1 for worse, 0 if they are not separable or the measure is
+      a cost.
+    """
+    return self.differences[method, column].sign * _direction(column)
+
+  def difference(
+    self, method: str, other: str, column: str
+  ) -> estimates_lib.Estimate:
+    """The paired difference of two methods over the seeds.
+
+    Args:
+      method: One of `methods`.
+      other: Another.
+      column: A measure's.
+
+    Returns:
+      The estimate of `method - other`.
+    """
+    return estimates_lib.difference(
+      self.estimates[method, column].values,
+      self.estimates[other, column].values,
+    )
+
+  def order(self, column: str) -> tuple[str, ...]:
+    """The methods with a value, best first.
+
+    Those that have it for more seeds come first: a method that rarely reaches
+    the target is not better for its one fast run.
+
+    Args:
+      column: A measure's.
+
+    Returns:
+      The methods; none for a cost.
+    """
+    found = [m for m in self.methods if self.estimates[m, column].reached]
+    if not _direction(column):
+      return ()
+    return tuple(sorted(found, key=functools.partial(self._key, column)))
+
+  def leaders(self, column: str) -> tuple[str, ...]:
+    """The methods with the best mean: several if they tie.
+
+    Args:
+      column: A measure's.
+
+    Returns:
+      The methods; none if no method has a value, and for a cost.
+    """
+    order = self.order(column)
+    return tuple(m for m in order if self._ties(m, order[0], column))
+
+  def best(self, column: str) -> str | None:
+    """The method with the best mean.
+
+    Args:
+      column: A measure's.
+
+    Returns:
+      The method, of several that tie the first of `methods`; None if no method
+      has a value, and for a cost.
+    """
+    return next(iter(self.leaders(column)), None)
+
+  def front(self, x_column: str, y_column: str) -> tuple[str, ...]:
+    """The Pareto front of the means of two measures.
+
+    Args:
+      x_column: A measure's, of which higher is better.
+      y_column: Another.
+
+    Returns:
+      The methods than which no other is as good in both and better in one, by
+      descending x.
+    """
+    points = {
+      m: (self.estimates[m, x_column].mean, self.estimates[m, y_column].mean)
+      for m in self.methods
+    }
+    known = {m: p for m, p in points.items() if not np.isnan(p).any()}
+    front = [m for m in known if not _dominated(known[m], known.values())]
+    return tuple(sorted(front, key=lambda m: -known[m][0]))
+
+  def curve(self, method: str) -> Curve:
+    """The learning curve of a method.
+
+    Args:
+      method: One of `methods`.
+
+    Returns:
+      The mean over the seeds with its interval; empty without an evaluation
+      that all seeds have.
+    """
+    seeds = [
+      pd.Series(run['mean'], run['rounds'], float) for run in self.runs[method]
+    ]
+    table = pd.concat(seeds, axis=1, join='inner').sort_index()
+    values = table.to_numpy(float)
+    low, high = estimates_lib.intervals(values, _CURVE_RESAMPLES)
+    return Curve(table.index.to_numpy(float), values.mean(axis=1), low, high)
+
+  def _key(self, column, method) -> tuple[int, float]:
+    found = self.estimates[method, column]
+    # Rounded, so that methods that tie keep their order.
+    return -found.reached, -_direction(column) * float(f'{found.mean:.12g}')
+
+  def _ties(self, method, other, column) -> bool:
+    return self._key(column, method) == self._key(column, other)
+
+
+def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
+  """Analyses a comparison.
+
+  Args:
+    frame: The table of `read`.
+    facts: Its facts.
+
+  Returns:
+    The analysis, the same for the same arguments.
+  """
+  found = _with_seconds_ratio(reading.results(frame), frame, facts)
+  seeds = facts['seeds']
+  complete = [
+    name
+    for name, rows in found.groupby('method', sort=True)
+    if set(rows['seed']) == set(seeds)
+  ]
+  estimates, differences = _estimates(found, complete, facts)
+  mean = measures.MEASURES[0].column
+  ordered = tuple(
+    sorted(complete, key=lambda m: _last_if_nan(-estimates[m, mean].mean))
+  )
+  by_seed = found.set_index(['method', 'seed'])
+  return Analysis(
+    facts=facts,
+    methods=ordered,
+    incomplete=_incomplete(frame, complete, facts),
+    estimates=estimates,
+    differences=differences,
+    ranking=_rank(by_seed['client_accuracies'], ordered, seeds),
+    tuned={
+      name: _tuned(rows, seeds[0])
+      for name, rows in frame.groupby('method', sort=True)
+    },
+    runs={
+      name: tuple(by_seed.loc[(name, seed), 'curve'] for seed in seeds)
+      for name in ordered
+    },
+  )
+
+
+def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
+  of_baseline = frame['method'] == facts['baseline']
+  median = frame.loc[of_baseline, 'seconds_per_round'].median()
+  # A clock that stood still says nothing.
+  return found.assign(
+    seconds_ratio=found['seconds_per_round'] / (median or math.nan)
+  )
+
+
+def _estimates(found, complete, facts) -> tuple[dict, dict]:
+  """The estimates of all methods and measures, and of the differences."""
+  columns = [measure.column for measure in measures.MEASURES]
+  keys = [(method, column) for column in columns for method in complete]
+  seeds = facts['seeds']
+  values = {}
+  for column in columns:
+    table = found.pivot(index='method', columns='seed', values=column)
+    for method in complete:
+      values[method, column] = table.loc[method, seeds].to_numpy(float)
+  unknown = np.full(len(seeds), np.nan)
+  gaps = [
+    values[key] - values.get((facts['baseline'], key[1]), unknown)
+    for key in keys
+  ]
+  if not keys:
+    return {}, {}
+  # One call, so that all share the resamples.
+  both = estimates_lib.estimate([*(values[key] for key in keys), *gaps])
+  return (
+    dict(zip(keys, both[: len(keys)], strict=True)),
+    dict(zip(keys, both[len(keys) :], strict=True)),
+  )
+
+
+def _rank(accuracies, methods, seeds) -> ranking_lib.Ranking | None:
+  """Ranks methods over the clients of all seeds that have test data."""
+  if not methods:
+    return None
+  num_clients = max((len(a) for a in accuracies if a is not None), default=0)
+  unknown = num_clients * (math.nan,)
+  scores = np.array(
+    [
+      np.concatenate([accuracies[name, seed] or unknown for seed in seeds])
+      for name in methods
+    ]
+  ).T
+  return ranking_lib.rank(methods, scores[~np.isnan(scores).any(axis=1)])
+
+
+def _tuned(rows, first_seed) -> Tuned:
+  trials = rows[rows['seed'] == first_seed]
+  diverged = int((trials['status'] == 'diverged').sum())
+  chosen = trials[trials['chosen']]
+  if chosen.empty:
+    return Tuned(math.nan, '', math.nan, len(trials), diverged)
+  row = chosen.iloc[0]
+  return Tuned(
+    float(row['learning_rate']),
+    row['parameters'],
+    float(row['holdout_accuracy']),
+    len(trials),
+    diverged,
+  )
+
+
+def _incomplete(frame, complete, facts) -> dict[str, str]:
+  sentences = {
+    name: _why(name, rows, facts['seeds'])
+    for name, rows in frame.groupby('method', sort=True)
+    if name not in complete
+  }
+  return {**sentences, **facts['excluded']}
+
+
+def _why(name, rows, seeds) -> str:
+  """Why a method has no result for every seed."""
+  title = methods_lib.title(name)
+  done = set(reading.results(rows)['seed'])
+  diverged = rows[rows['status'] == 'diverged']
+  if not done and len(diverged) == len(rows):
+    runs = f'all {len(rows)} runs' if len(rows) > 1 else 'its only run'
+    return f'{title} diverged in {runs}.'
+  missing = [seed for seed in seeds if seed not in done]
+  lost = [seed for seed in missing if seed in set(diverged['seed'])]
+  if lost:
+    return f'{title} diverged with {_seeds(lost)}.'
+  return f'{title} has no result for {_seeds(missing)}.'
+
+
+def _seeds(seeds) -> str:
+  plural = 's' if len(seeds) > 1 else ''
+  return f'seed{plural} {", ".join(map(str, seeds))}'
+
+
+def _direction(column) -> int:
+  """1 where higher is better, -1 where lower is, 0 for a cost."""
+  return {True: 1, False: -1, None: 0}[measures.BY_COLUMN[column].higher]
+
+
+def _dominated(point, others) -> bool:
+  (x, y) = point
+  return any(
+    other_x >= x and other_y >= y and (other_x, other_y) != point
+    for other_x, other_y in others
+  )
+
+
+def _last_if_nan(value) -> float:
+  return math.inf if math.isnan(value) else value

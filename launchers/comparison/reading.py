@@ -1,0 +1,242 @@
+"""Reads the two files of a comparison, and refuses damaged ones."""
+
+from collections.abc import Mapping
+import json
+import math
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+_TEXTS = ('method', 'status', 'parameters', 'command')
+_WHOLE = ('seed', 'trial')
+_NUMBERS = (
+  'learning_rate',
+  'rounds',
+  'holdout_accuracy',
+  'client_accuracy_mean',
+  'client_accuracy_worst10',
+  'client_accuracy_min',
+  'client_accuracy_variance',
+  'client_accuracy_jain',
+  'client_f1_mean',
+  'global_accuracy',
+  'cf',
+  'better_off',
+  'target',
+  'rounds_to_target',
+  'bytes_down',
+  'bytes_up',
+  'seconds_per_round',
+)
+_COLUMNS = (
+  *_TEXTS,
+  *_WHOLE,
+  *_NUMBERS,
+  'chosen',
+  'client_accuracies',
+  'curve',
+)
+_CURVE = ('rounds', 'mean', 'worst10')
+# Keys of compare.json, with the type of each.
+_FACTS = {
+  'version': str,
+  'task': str,
+  'data': str,
+  'num_clients': int,
+  'cohort_size': int,
+  'client_names': list,
+  'rounds': int,
+  'seeds': list,
+  'tune': int,
+  'baseline': str,
+  'target_rule': str,
+  'options': dict,
+  'notes': list,
+  'excluded': dict,
+}
+_STATUSES = ('finished', 'diverged')
+
+
+class ComparisonError(ValueError):
+  """A file is not one of a comparison; the message is one sentence."""
+
+
+def read(
+  csv_path: str | os.PathLike[str], json_path: str | os.PathLike[str]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+  """Reads a comparison.
+
+  Args:
+    csv_path: compare.csv.
+    json_path: compare.json.
+
+  Returns:
+    The table, in which `chosen` is a bool, an empty number is NaN,
+    `client_accuracies` is a tuple of floats (NaN for a client without test
+    data) and `curve` is a dictionary of lists, both None where they are empty;
+    and the facts of compare.json.
+
+  Raises:
+    ComparisonError: If a file is missing or damaged, or they do not belong
+      together.
+  """
+  facts = _read_facts(pathlib.Path(json_path))
+  frame = _read_frame(pathlib.Path(csv_path))
+  _check_together(frame, facts, pathlib.Path(csv_path))
+  return frame, facts
+
+
+def results(frame: pd.DataFrame) -> pd.DataFrame:
+  """The rows that are results: finished runs with the chosen values.
+
+  Args:
+    frame: The table of `read`.
+
+  Returns:
+    Those rows.
+  """
+  return frame[frame['chosen'] & (frame['status'] == 'finished')]
+
+
+def _read_facts(path) -> dict[str, Any]:
+  try:
+    facts = json.loads(_text(path))
+  except json.JSONDecodeError as error:
+    raise ComparisonError(f'{path} must be JSON, found: {error}.') from error
+  if not isinstance(facts, dict):
+    raise ComparisonError(
+      f'{path} must be a JSON object, found {type(facts).__name__}.'
+    )
+  for name, kind in _FACTS.items():
+    if not isinstance(facts.get(name), kind):
+      raise ComparisonError(
+        f'{path}: {name} must be of type {kind.__name__}, found'
+        f' {facts.get(name, "nothing")!r}.'
+      )
+  if not facts['seeds']:
+    raise ComparisonError(f'{path}: seeds must not be empty.')
+  return facts
+
+
+def _text(path) -> str:
+  try:
+    return path.read_text(encoding='utf-8')
+  except (OSError, UnicodeDecodeError) as error:
+    reason = getattr(error, 'strerror', None) or 'other bytes than UTF-8'
+    raise ComparisonError(
+      f'{path} must be a file of launchers.compare, found: {reason}.'
+    ) from error
+
+
+def _read_frame(path) -> pd.DataFrame:
+  _text(path)  # Its errors are those of the other file.
+  try:
+    # Without `index_col`, cells too many in a row would become an index.
+    cells = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+  except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    raise ComparisonError(
+      f'{path} must be a table of comma-separated values, found: {error}.'
+    ) from error
+  missing = [name for name in _COLUMNS if name not in cells]
+  if missing:
+    raise ComparisonError(
+      f'{path} must have the column {missing[0]}, found none.'
+    )
+  if cells.empty:
+    raise ComparisonError(f'{path} must have a row for each run, found none.')
+  return pd.DataFrame(
+    {name: _column(path, name, cells[name]) for name in cells}
+  )
+
+
+def _column(path, name, cells) -> pd.Series:
+  parsers = {
+    'status': _status,
+    'chosen': _chosen,
+    'client_accuracies': _accuracies,
+    'curve': _curve,
+    **dict.fromkeys(_WHOLE, int),
+    **dict.fromkeys(_NUMBERS, _number),
+  }
+  parse = parsers.get(name, str)
+  values = []
+  for i, cell in enumerate(cells):
+    try:
+      values.append(parse(cell))
+    except (ValueError, TypeError, KeyError) as error:
+      raise ComparisonError(
+        f'{path}: {name} in row {i + 1} cannot be read, found {cell[:40]!r}.'
+      ) from error
+  whole = {'chosen': bool, **dict.fromkeys(_WHOLE, int)}
+  numbers = dict.fromkeys(_NUMBERS, float)
+  return pd.Series(values, dtype={**whole, **numbers}.get(name, object))
+
+
+def _status(cell) -> str:
+  if cell not in _STATUSES:
+    raise ValueError
+  return cell
+
+
+def _chosen(cell) -> bool:
+  return {'True': True, 'False': False}[cell]
+
+
+def _number(cell) -> float:
+  value = float(cell or 'nan')
+  if math.isinf(value):
+    raise ValueError
+  return value
+
+
+def _accuracies(cell) -> tuple[float, ...] | None:
+  values = json.loads(cell or 'null')
+  if values is None:
+    return None
+  return tuple(math.nan if v is None else _number(str(v)) for v in values)
+
+
+def _curve(cell) -> Mapping[str, list[float]] | None:
+  curve = json.loads(cell or 'null')
+  if curve is None:
+    return None
+  columns = [np.asarray(curve[name], float) for name in _CURVE]
+  if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
+    raise ValueError
+  return curve
+
+
+def _check_together(frame, facts, path) -> None:
+  baseline, found = facts['baseline'], results(frame)
+  if baseline not in set(frame['method']):
+    raise ComparisonError(
+      f'{path} must have rows of the baseline {baseline}, found none.'
+    )
+  twice = found[found.duplicated(['method', 'seed'])]
+  if len(twice):
+    row = twice.iloc[0]
+    raise ComparisonError(
+      f'{path} must have one result of {row["method"]} with seed'
+      f' {row["seed"]}, found more.'
+    )
+  strange = set(found['seed']) - set(facts['seeds'])
+  if strange:
+    raise ComparisonError(
+      f'{path} must have the seeds {facts["seeds"]} of its facts, found'
+      f' {min(strange)}.'
+    )
+  _check_clients(found, facts, path)
+
+
+def _check_clients(found, facts, path) -> None:
+  for method, scores in zip(
+    found['method'], found['client_accuracies'], strict=True
+  ):
+    if scores is not None and len(scores) != facts['num_clients']:
+      raise ComparisonError(
+        f'{path} must have the accuracies of {facts["num_clients"]} clients,'
+        f' found {len(scores)} in a row of {method}.'
+      )
