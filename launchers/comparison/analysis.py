@@ -268,7 +268,8 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
   of_baseline = frame['method'] == facts['baseline']
-  median = frame.loc[of_baseline, 'seconds_per_round'].median()
+  seconds = frame.loc[of_baseline, 'seconds_per_round'].dropna()
+  median = seconds.median() if len(seconds) else math.nan
   # A clock that stood still says nothing.
   return found.assign(
     seconds_ratio=found['seconds_per_round'] / (median or math.nan)

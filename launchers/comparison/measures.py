@@ -38,7 +38,7 @@ MEASURES = (
   Measure(
     'better_off',
     'Better off than alone',
-    'share of clients better off than alone',
+    'share of better-off clients',
     True,
     2,
   ),
