@@ -49,9 +49,7 @@ def ranks(analysis: analysis_lib.Analysis) -> list[report_svg.Figure]:
     return []
   told = [
     f'{methods_lib.title(method)} {rank:.1f}'
-    for method, rank in zip(
-      ranking.methods, ranking.average_ranks, strict=True
-    )
+    for method, rank in zip(ranking.methods, ranking.average_ranks, strict=True)
   ]
   groups = [
     ', '.join(map(methods_lib.title, group)) for group in ranking.groups
@@ -109,7 +107,9 @@ def legend(
     A key per method.
   """
   styles = compare_plots.styles(analysis)
-  return [report_keys.of_style(methods_lib.title(m), styles[m]) for m in methods]
+  return [
+    report_keys.of_style(methods_lib.title(m), styles[m]) for m in methods
+  ]
 
 
 def _front(analysis, columns) -> report_svg.Figure:
@@ -155,9 +155,7 @@ def _curve_note(analysis, methods) -> str:
   seeds = len(analysis.facts['seeds'])
   notes = []
   if seeds > 1:
-    notes.append(
-      f'Mean over {seeds} seeds; the band is its 95 % interval.'
-    )
+    notes.append(f'Mean over {seeds} seeds; the band is its 95 % interval.')
   absent = len(analysis.methods) - len(methods)
   if absent:
     notes.append(

@@ -37,7 +37,7 @@ class Cell:
     text: The number, or a dash.
     detail: Its interval, and of how many seeds it is if not of all; may be
       empty.
-    best: Whether no other method has a better one.
+    best: Whether no other method's looks better, and some look worse.
     verdict: 1 if it is separably better than the baseline's, -1 if worse,
       otherwise 0.
   """
@@ -90,7 +90,7 @@ def heading(measure: measures.Measure) -> str:
 
 def rows(
   analysis: analysis_lib.Analysis,
-  columns: Iterable[measures.Measure],
+  columns: Sequence[measures.Measure],
   methods: Iterable[str] | None = None,
 ) -> list[Row]:
   """The rows of a table of measures.
@@ -103,14 +103,15 @@ def rows(
   Returns:
     A row per method.
   """
-  leaders = {m.column: analysis.leaders(m.column) for m in columns}
+  shown = analysis.methods if methods is None else methods
+  best = {m.column: _best_looking(analysis, m) for m in columns}
   return [
     Row(
       methods_lib.title(method),
       method == analysis.baseline,
-      [_cell(analysis, method, m, leaders[m.column]) for m in columns],
+      [_cell(analysis, method, m, best[m.column]) for m in columns],
     )
-    for method in (analysis.methods if methods is None else methods)
+    for method in shown
   ]
 
 
@@ -161,7 +162,10 @@ def explanations(analysis: analysis_lib.Analysis) -> list[str]:
   Returns:
     Sentences.
   """
-  baseline, seeds = methods_lib.title(analysis.baseline), analysis.facts['seeds']
+  baseline, seeds = (
+    methods_lib.title(analysis.baseline),
+    analysis.facts['seeds'],
+  )
   if analysis.facts['tune'] > 1:
     found = [
       f'The trials are runs with seed {seeds[0]}. The trial with the highest'
@@ -237,14 +241,28 @@ def command(analysis: analysis_lib.Analysis) -> str:
   )
 
 
-def _cell(analysis, method, measure, leaders) -> Cell:
+def _best_looking(analysis, measure) -> set[str]:
+  """The methods whose number looks as good as the best one."""
+  order = analysis.order(measure.column)
+  looks = {
+    m: _look(measure, analysis.estimates[m, measure.column]) for m in order
+  }
+  found = {m for m in order if looks[m] == looks[order[0]]}
+  return found if len(found) < len(order) else set()
+
+
+def _look(measure, estimate) -> tuple[int, str]:
+  return estimate.reached, _shown(measure, estimate.mean)
+
+
+def _cell(analysis, method, measure, best) -> Cell:
   estimate = analysis.estimates[method, measure.column]
   if not estimate.reached:
     return Cell(MISSING)
   return Cell(
     _shown(measure, estimate.mean),
     _detail(measure, estimate),
-    method in leaders and len(leaders) < len(analysis.methods),
+    method in best,
     analysis.verdict(method, measure.column),
   )
 
