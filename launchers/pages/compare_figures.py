@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import measures
-from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import report_keys
 from tff_fair.launchers.pages import report_svg
 from tff_fair.launchers.plots import compare_plots
@@ -48,11 +47,11 @@ def ranks(analysis: analysis_lib.Analysis) -> list[report_svg.Figure]:
   if ranking is None:
     return []
   told = [
-    f'{methods_lib.title(method)} {rank:.1f}'
+    f'{compare_plots.title(method)} {rank:.1f}'
     for method, rank in zip(ranking.methods, ranking.average_ranks, strict=True)
   ]
   groups = [
-    ', '.join(map(methods_lib.title, group)) for group in ranking.groups
+    ', '.join(map(compare_plots.title, group)) for group in ranking.groups
   ]
   return [
     report_svg.draw_figure(
@@ -80,7 +79,7 @@ def curves(analysis: analysis_lib.Analysis) -> list[report_svg.Figure]:
   if not methods:
     return []
   ends = [
-    f'{methods_lib.title(method)}: {analysis.curve(method).mean[-1]:.3f}'
+    f'{compare_plots.title(method)}: {analysis.curve(method).mean[-1]:.3f}'
     for method in methods
   ]
   return [
@@ -108,7 +107,7 @@ def legend(
   """
   styles = compare_plots.styles(analysis)
   return [
-    report_keys.of_style(methods_lib.title(m), styles[m]) for m in methods
+    report_keys.of_style(compare_plots.title(m), styles[m]) for m in methods
   ]
 
 
@@ -138,7 +137,7 @@ def _front_note(analysis, shown) -> str:
   )
   if len(analysis.facts['seeds']) > 1:
     note += ' Thin crosses: 95 % intervals over the seeds.'
-  absent = [methods_lib.title(m) for m in analysis.methods if m not in shown]
+  absent = [compare_plots.title(m) for m in analysis.methods if m not in shown]
   if absent:
     note += f' Not defined for {", ".join(absent)}.'
   return note
@@ -148,7 +147,7 @@ def _point(analysis, method, columns) -> str:
   values = [
     f'{analysis.estimates[method, column].mean:.3g}' for column in columns
   ]
-  return f'{methods_lib.title(method)} {", ".join(values)}'
+  return f'{compare_plots.title(method)} {", ".join(values)}'
 
 
 def _curve_note(analysis, methods) -> str:

@@ -12,6 +12,7 @@ from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import compare_tables
+from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.runs import client_names
 
 MARK = '<!-- Written by launchers.compare. -->\n'
@@ -91,7 +92,7 @@ def answer_list(analysis: analysis_lib.Analysis) -> str:
 
 def _legend(analysis) -> str:
   better, worse = compare_tables.MARKS[1], compare_tables.MARKS[-1]
-  baseline = _text(methods_lib.title(analysis.baseline))
+  baseline = _text(compare_plots.title(analysis.baseline))
   if len(analysis.facts['seeds']) == 1:
     return 'Of one seed. Bold: the best of a column.'
   return (

@@ -5,7 +5,6 @@ Nothing here imports TensorFlow.
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import answer
-from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import compare_figures
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.pages import page_parts
@@ -31,7 +30,7 @@ def render(analysis: analysis_lib.Analysis) -> str:
     _TEMPLATE,
     MARK,
     facts=analysis.facts,
-    baseline=methods_lib.title(analysis.baseline),
+    baseline=compare_plots.title(analysis.baseline),
     num_methods=len(methods),
     sentences=answer.sentences(analysis),
     fronts=compare_figures.fronts(analysis),

@@ -14,8 +14,8 @@ from tff_fair.launchers import command_names
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import estimates
 from tff_fair.launchers.comparison import measures
-from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import report_tables
+from tff_fair.launchers.plots import compare_plots
 
 MISSING = report_tables.MISSING
 SCORES = tuple(m for m in measures.MEASURES if m.higher is not None)
@@ -107,7 +107,7 @@ def rows(
   best = {m.column: _best_looking(analysis, m) for m in columns}
   return [
     Row(
-      methods_lib.title(method),
+      compare_plots.title(method),
       method == analysis.baseline,
       [_cell(analysis, method, m, best[m.column]) for m in columns],
     )
@@ -147,7 +147,7 @@ def settings(analysis: analysis_lib.Analysis) -> list[tuple[str, str]]:
     ('Rounds', str(facts['rounds'])),
     ('Seeds', ', '.join(map(str, facts['seeds']))),
     ('Trials of each method', str(facts['tune'])),
-    ('Baseline', methods_lib.title(analysis.baseline)),
+    ('Baseline', compare_plots.title(analysis.baseline)),
     ('Target', facts['target_rule']),
     ('Version of tff-fair', facts['version']),
   ]
@@ -163,7 +163,7 @@ def explanations(analysis: analysis_lib.Analysis) -> list[str]:
     Sentences.
   """
   baseline, seeds = (
-    methods_lib.title(analysis.baseline),
+    compare_plots.title(analysis.baseline),
     analysis.facts['seeds'],
   )
   if analysis.facts['tune'] > 1:
@@ -210,8 +210,8 @@ def left_out(analysis: analysis_lib.Analysis) -> list[str]:
   """
   methods = [
     reason
-    if reason.startswith(methods_lib.title(name))
-    else f'{methods_lib.title(name)}: {reason}'
+    if reason.startswith(compare_plots.title(name))
+    else f'{compare_plots.title(name)}: {reason}'
     for name, reason in analysis.incomplete.items()
   ]
   return [*methods, *analysis.facts['notes']]
@@ -287,7 +287,7 @@ def _shown(measure, value: float) -> str:
 
 def _tuned(method, values: analysis_lib.Tuned) -> Tuned:
   return Tuned(
-    methods_lib.title(method),
+    compare_plots.title(method),
     _number(values.learning_rate, 'g'),
     values.parameters or MISSING,
     _number(values.holdout_accuracy, '.3f'),

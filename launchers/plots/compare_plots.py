@@ -20,6 +20,7 @@ from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.plots import label_places
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import client_names
 
 MEAN, WORST10, CF = 'client_accuracy_mean', 'client_accuracy_worst10', 'cf'
 FRONTS = ((MEAN, WORST10), (MEAN, CF))
@@ -31,6 +32,8 @@ MAX_CURVES = 8
 # In points of 1/72 inch: half of a marker, of which some have long corners.
 _SIZE, _RADIUS = 6.5, 4.2
 _GRAY = '#808080'
+# Characters of a name, and of one at a side of the picture of ranks.
+_NAME_WIDTH, _SIDE_WIDTH = 30, 18
 # Rows of the picture of ranks: where the bars begin, and their distance; and
 # what the critical difference needs below the labels.
 _FIRST_BAR, _BAR_STEP, _DIFFERENCE_ROWS = 0.9, 0.45, 2.2
@@ -75,6 +78,18 @@ def styles(analysis: analysis_lib.Analysis) -> dict[str, method_styles.Style]:
   """
   found = method_styles.of_runs(analysis.methods)
   return dict(zip(analysis.methods, found, strict=True))
+
+
+def title(method: str) -> str:
+  """A method's name as pictures and tables have it; a plug-in's may be long.
+
+  Args:
+    method: The method.
+
+  Returns:
+    Its name in papers, on one line.
+  """
+  return client_names.one_line(methods_lib.title(method), _NAME_WIDTH)
 
 
 def on_front(
@@ -137,7 +152,7 @@ def draw_front(
   first = dict.fromkeys((analysis.baseline, ALONE, *front))
   labels = [
     label_places.Label(
-      methods_lib.title(method),
+      title(method),
       shown.index(method),
       all_labels or method in first,
       method == analysis.baseline,
@@ -185,9 +200,9 @@ def draw_ranks(
       clip_on=False,
     )
     axes.plot(rank, 0, clip_on=False, zorder=5, **_marker(looks[method]))
-    title = methods_lib.title(method)
+    name = client_names.one_line(title(method), _SIDE_WIDTH)
     axes.annotate(
-      f'{title} {rank:.1f}' if is_left else f'{rank:.1f} {title}',
+      f'{name} {rank:.1f}' if is_left else f'{rank:.1f} {name}',
       (edge, row),
       (-3 if is_left else 3, 0),
       textcoords='offset points',
@@ -248,9 +263,14 @@ def draw_curves(
       alpha=0.15,
       linewidth=0,
     )
-    title = methods_lib.title(method)
     plot_parts.draw_curve(
-      axes, curve.rounds, curve.mean, title, style, rank, len(methods)
+      axes,
+      curve.rounds,
+      curve.mean,
+      title(method),
+      style,
+      rank,
+      len(methods),
     )
   axes.set(xlabel='Round', ylabel=measures.BY_COLUMN[MEAN].title)
   axes.xaxis.set_major_locator(plot_parts.round_locator())
