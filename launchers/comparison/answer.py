@@ -190,30 +190,28 @@ def _cost(analysis, method) -> str:
 
 
 def _target(analysis) -> str:
-  """Who reaches the target first."""
+  """Who reaches the target with most seeds, and of these first."""
   rule = analysis.facts['target_rule']
   leaders, baseline = analysis.leaders(_TARGET), analysis.baseline
   if not leaders:
     return f'No method reaches the target ({rule}).'
-  verb = 'is' if len(leaders) == 1 else 'are'
   first = (
-    f'First at the target ({rule}) {verb} {words.names(leaders)}, after'
-    f' {_rounds(analysis, leaders[0])}'
+    f'The target ({rule}) is best reached with {words.names(leaders)},'
+    f' {_reached(analysis, leaders[0])}'
   )
   if baseline in leaders or baseline not in analysis.methods:
     return f'{first}.'
+  title = words.title(baseline)
   if not analysis.estimates[baseline, _TARGET].reached:
-    return f'{first}; {words.title(baseline)} does not reach it.'
-  return (
-    f'{first}; {words.title(baseline)} needs {_rounds(analysis, baseline)}.'
-  )
+    return f'{first}; {title} does not reach it.'
+  return f'{first}; with {title} {_reached(analysis, baseline)}.'
 
 
-def _rounds(analysis, method) -> str:
+def _reached(analysis, method) -> str:
   found = analysis.estimates[method, _TARGET]
   seeds = words.count(len(found.values), 'seed')
   rounds = words.number(found.mean, _TARGET)
-  return f'{rounds} rounds (in {found.reached} of {seeds})'
+  return f'after {rounds} rounds in {found.reached} of {seeds}'
 
 
 def _ranks(analysis) -> list[str]:

@@ -1,0 +1,231 @@
+import math
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.launchers.comparison import made_comparison
+from tff_fair.launchers.comparison import analysis
+from tff_fair.launchers.comparison import measures
+from tff_fair.launchers.options import methods
+
+_MEAN, _VARIANCE = 'client_accuracy_mean', 'client_accuracy_variance'
+
+
+def _analyse(folder, rows=None, facts=None):
+  paths = made_comparison.write(folder, rows, facts)
+  return analysis.analyse(*analysis.read(*paths))
+
+
+def _of_scores(folder, scores, **facts):
+  """Analyses accuracies `{method: [[of each client] of each seed]}`."""
+  seeds = range(len(scores['fed_avg']))
+  num_clients = len(scores['fed_avg'][0])
+  return _analyse(
+    folder,
+    made_comparison.rows(seeds, scores=scores),
+    made_comparison.facts(seeds, num_clients, **facts),
+  )
+
+
+def test_estimates_by_hand(tmp_path):
+  found = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.2, 0.6], [0.4, 0.6]],
+      'ditto': [[0.5, 0.7], [0.6, 0.8]],
+    },
+  )
+  assert found.methods == ('ditto', 'fed_avg')
+  ditto = found.estimates['ditto', _MEAN]
+  assert (ditto.mean, ditto.low, ditto.high) == pytest.approx((0.65, 0.6, 0.7))
+  assert ditto.values == pytest.approx((0.6, 0.7))
+  # 0.6 - 0.4 and 0.7 - 0.5: the interval has no length.
+  gap = found.differences['ditto', _MEAN]
+  assert (gap.mean, gap.low, gap.high) == pytest.approx((0.2, 0.2, 0.2))
+  # Variances: 0.04 and 0.01 against 0.01 twice; the second does not differ.
+  gap = found.differences['ditto', _VARIANCE]
+  assert (gap.mean, gap.low) == pytest.approx((-0.015, -0.03))
+  assert not found.separable('ditto', _VARIANCE)
+
+
+def test_lower_is_better_for_the_variance(tmp_path):
+  found = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.2, 0.6], [0.4, 0.8]],
+      'ditto': [[0.4, 0.5], [0.4, 0.6]],
+      'cffl': [[0.1, 0.9], [0.1, 0.8]],
+    },
+  )
+  assert found.order(_VARIANCE) == ('ditto', 'fed_avg', 'cffl')
+  assert found.best(_VARIANCE) == 'ditto'
+  assert found.differences['ditto', _VARIANCE].mean < 0
+  verdicts = [found.verdict(m, _VARIANCE) for m in ('ditto', 'fed_avg', 'cffl')]
+  assert verdicts == [1, 0, -1]
+  # A cost has no best.
+  assert found.verdict('ditto', 'seconds_ratio') == 0
+  assert found.separable('ditto', 'seconds_ratio')
+  assert found.best('seconds_ratio') is None
+
+
+def test_seconds_are_by_the_median_of_all_runs_of_the_baseline(tmp_path):
+  rows = made_comparison.rows(methods=['fed_avg', 'cffl'])
+  # A trial and three results of each.
+  for row, seconds in zip(rows, (1, 2, 4, 9, 7, 3, 6, 12), strict=True):
+    row['seconds_per_round'] = seconds
+  found = _analyse(tmp_path, rows)
+  assert found.estimates['cffl', 'seconds_ratio'].values == (1, 2, 4)
+  assert found.estimates['fed_avg', 'seconds_ratio'].mean == pytest.approx(
+    5 / 3
+  )
+
+
+def test_clients_without_test_data_are_in_no_block(tmp_path):
+  found = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.5, None, 0.4], [0.5, None, 0.4]],
+      'ditto': [[0.6, None, 0.3], [0.6, None, None]],
+    },
+  )
+  assert found.ranking.num_blocks == 3
+  assert found.ranking.methods == ('ditto', 'fed_avg')
+  assert found.ranking.average_ranks == pytest.approx((4 / 3, 5 / 3))
+
+
+def test_a_rare_success_is_not_the_best(tmp_path):
+  rows = made_comparison.rows(methods=['fed_avg', 'ditto'])
+  rounds = {('fed_avg', s): 5 for s in range(3)} | {('ditto', 1): 2}
+  for row in rows:
+    row['rounds_to_target'] = rounds.get((row['method'], row['seed']))
+  found = _analyse(tmp_path, rows)
+  ditto = found.estimates['ditto', 'rounds_to_target']
+  assert (ditto.mean, ditto.reached) == (2, 1)
+  assert found.order('rounds_to_target') == ('fed_avg', 'ditto')
+  assert not found.separable('ditto', 'rounds_to_target')
+
+
+def test_front_with_ties(tmp_path):
+  # Points (mean, worst client): a and b are equal, c is beaten by both, d has
+  # the best mean, e the best worst client.
+  found = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.4, 0.6]],
+      'ditto': [[0.4, 0.6]],
+      'cffl': [[0.3, 0.7]],
+      'fedakd': [[0.2, 1.0]],
+      'fedquad': [[0.45, 0.45]],
+    },
+  )
+  front = found.front(_MEAN, 'client_accuracy_min')
+  assert front == ('fedakd', 'ditto', 'fed_avg', 'fedquad')
+  assert found.leaders(_MEAN) == ('fedakd',)
+  assert found.front(_MEAN, 'cf') == ()
+
+
+def test_ties_have_several_leaders(tmp_path):
+  # The means are 0.3 and 0.30000000000000004.
+  found = _of_scores(
+    tmp_path, {'fed_avg': [[0.3, 0.3]], 'ditto': [[0.1 + 0.2, 0.3]]}
+  )
+  assert set(found.leaders(_MEAN)) == {'fed_avg', 'ditto'}
+
+
+def test_the_curve_has_the_rounds_of_all_seeds(tmp_path):
+  rows = made_comparison.rows((0, 1), methods=['fed_avg'], tune=1)
+  for row, rounds, mean in zip(
+    rows,
+    ([1, 3, 4], [1, 2, 3]),
+    ([0.1, 0.3, 0.5], [0.2, 0.2, 0.4]),
+    strict=True,
+  ):
+    row['curve'] = str(
+      {'rounds': rounds, 'mean': mean, 'worst10': mean}
+    ).replace("'", '"')
+  curve = _analyse(tmp_path, rows, made_comparison.facts((0, 1))).curve(
+    'fed_avg'
+  )
+  np.testing.assert_array_equal(curve.rounds, [1, 3])
+  np.testing.assert_allclose(curve.mean, [0.15, 0.35])
+  np.testing.assert_allclose([curve.low, curve.high], [[0.1, 0.3], [0.2, 0.4]])
+
+
+class TestIncomplete:
+  def test_says_why(self, tmp_path):
+    rows = [
+      row
+      for row in made_comparison.rows()
+      if (row['method'], row['seed']) not in (('fed_prox', 1), ('ditto', 2))
+    ]
+    rows += [
+      made_comparison.trial_row('fed_prox', 1, 0, 'diverged'),
+      made_comparison.trial_row('cffl', 0, 0, 'diverged'),
+      made_comparison.trial_row('cffl', 0, 1, 'diverged'),
+    ]
+    about = made_comparison.facts(excluded={'fed_rdn': 'It needs images.'})
+    found = _analyse(tmp_path, rows, about)
+    assert found.methods == ('q_fed_avg', 'fed_avg', 'standalone')
+    assert found.incomplete == {
+      'cffl': 'CFFL diverged in all 2 runs.',
+      'ditto': 'Ditto has no result for seed 2.',
+      'fed_prox': 'FedProx diverged with seed 1.',
+      'fed_rdn': 'It needs images.',
+    }
+    assert found.ranking.num_blocks == 12
+    lost = found.tuned['cffl']
+    assert math.isnan(lost.learning_rate)
+    assert (lost.num_trials, lost.num_diverged) == (2, 2)
+    assert found.tuned['fed_prox'][:2] == (0.1, 'proximal_weight=0.1')
+    assert found.tuned['fed_prox'].num_trials == 2
+
+  def test_baseline_leaves_nothing_to_compare_with(self, tmp_path):
+    rows = [
+      row
+      for row in made_comparison.rows()
+      if (row['method'], row['seed']) != ('fed_avg', 1)
+    ]
+    found = _analyse(tmp_path, rows)
+    assert 'fed_avg' not in found.methods
+    assert not any(
+      found.separable('ditto', m.column) for m in measures.MEASURES
+    )
+    # The two seeds that it has still say what a round takes.
+    assert found.estimates['ditto', 'seconds_ratio'].mean == pytest.approx(2)
+
+  def test_of_all_methods(self, tmp_path):
+    rows = [made_comparison.trial_row('fed_avg', 0, 0, 'diverged')]
+    found = _analyse(tmp_path, rows)
+    assert found.methods == () and found.ranking is None
+    assert found.incomplete == {'fed_avg': 'FedAvg diverged in its only run.'}
+
+
+def test_one_seed_separates_nothing(tmp_path):
+  rows, about = made_comparison.rows((0,)), made_comparison.facts((0,))
+  found = _analyse(tmp_path, rows, about)
+  assert found.best(_MEAN) == 'ditto'
+  assert not any(found.separable('ditto', m.column) for m in measures.MEASURES)
+  assert np.isnan(found.curve('ditto').low).all()
+
+
+def test_is_fast_for_all_methods(tmp_path):
+  seeds = range(5)
+  rows = made_comparison.rows(seeds, 10, methods=tuple(methods.METHODS))
+  paths = made_comparison.write(
+    tmp_path, rows, made_comparison.facts(seeds, 10)
+  )
+  start = time.process_time()
+  found = analysis.analyse(*analysis.read(*paths))
+  assert time.process_time() - start < 2
+  assert repr(found) == repr(analysis.analyse(*analysis.read(*paths)))
+
+
+def test_does_not_import_tensorflow():
+  code = (
+    'import sys; from tff_fair.launchers.comparison import answer;'
+    ' sys.exit("tensorflow" in sys.modules)'
+  )
+  subprocess.run([sys.executable, '-c', code], check=True)
