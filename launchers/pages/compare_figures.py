@@ -28,7 +28,7 @@ def fronts(
   """
   return {
     columns[1]: [_front(analysis, columns)]
-    if compare_plots.on_front(analysis, columns)
+    if compare_plots.methods_with(analysis, columns)
     else []
     for columns in compare_plots.FRONTS
   }
@@ -114,18 +114,23 @@ def legend(
 def _front(analysis, columns) -> report_svg.Figure:
   across, up = (measures.BY_COLUMN[column] for column in columns)
   front = analysis.front(*columns)
-  shown = compare_plots.on_front(analysis, columns)
+  shown = compare_plots.methods_with(analysis, columns)
   told = [_point(analysis, method, columns) for method in front]
   others = [
     _point(analysis, method, columns) for method in shown if method not in front
   ]
+
+  def draw(axes):
+    compare_plots.draw_front(axes, analysis, columns)
+    compare_plots.label_front(axes, analysis, columns, _FONT_SIZE)
+
   return report_svg.draw_figure(
     f'front-{up.column.replace("_", "-")}',
     f'{across.title} and {up.short}',
     _front_note(analysis, shown),
     f'of the methods. On the Pareto front: {"; ".join(told)}. Not on it:'
     f' {"; ".join(others) or "none"}',
-    lambda axes: compare_plots.draw_front(axes, analysis, columns, _FONT_SIZE),
+    draw,
     height=_SQUARE,
   )
 

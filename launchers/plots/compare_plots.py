@@ -4,6 +4,7 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Sequence
+import itertools
 import math
 import os
 import pathlib
@@ -92,7 +93,7 @@ def title(method: str) -> str:
   return client_names.one_line(methods_lib.title(method), _NAME_WIDTH)
 
 
-def on_front(
+def methods_with(
   analysis: analysis_lib.Analysis, columns: tuple[str, str]
 ) -> list[str]:
   """The methods that a picture of two measures can show.
@@ -116,14 +117,42 @@ def draw_front(
   axes: mpl_axes.Axes,
   analysis: analysis_lib.Analysis,
   columns: tuple[str, str],
+) -> None:
+  """Draws two measures of all methods, and their Pareto front.
+
+  Args:
+    axes: Where to draw.
+    analysis: The comparison.
+    columns: The measures' columns, horizontal first.
+  """
+  front, looks = analysis.front(*columns), styles(analysis)
+  for method in methods_with(analysis, columns):
+    style = looks[method]._replace(hollow=method not in front)
+    for line in _cross(analysis, method, columns):
+      axes.plot(*line.T, color=style.color, linewidth=0.8, alpha=0.55, zorder=1)
+    point = _point(analysis, method, columns)
+    axes.plot(*point, linestyle='', zorder=3, **_marker(style))
+  ends = np.array([_point(analysis, method, columns) for method in front])
+  axes.plot(*ends.T, color=_GRAY, linewidth=1.2, zorder=2)
+  names = [measures.BY_COLUMN[column].title for column in columns]
+  axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
+  axes.margins(x=0.14, y=0.1)
+  plot_parts.tidy(axes)
+
+
+@plot_parts.plain_text()
+def label_front(
+  axes: mpl_axes.Axes,
+  analysis: analysis_lib.Analysis,
+  columns: tuple[str, str],
   font_size: float,
   *,
   all_labels: bool = False,
 ) -> list[mpl_text.Annotation]:
-  """Draws two measures of all methods, and their Pareto front.
+  """Writes the names of methods next to their markers.
 
   Args:
-    axes: Where to draw; its figure has all else that takes place.
+    axes: What `draw_front` drew; its figure has all else that takes place.
     analysis: The comparison.
     columns: The measures' columns, horizontal first.
     font_size: Of the labels.
@@ -133,23 +162,8 @@ def draw_front(
   Returns:
     The labels.
   """
-  shown, front = on_front(analysis, columns), analysis.front(*columns)
-  looks = styles(analysis)
-  points = np.array(
-    [[analysis.estimates[m, c].mean for c in columns] for m in shown]
-  )
-  for method in shown:
-    _draw_cross(axes, analysis, method, columns, looks[method].color)
-  ends = points[[shown.index(method) for method in front]]
-  axes.plot(*ends.T, color=_GRAY, linewidth=1.2, zorder=2)
-  for method, point in zip(shown, points, strict=True):
-    style = looks[method]._replace(hollow=method not in front)
-    axes.plot(*point, linestyle='', zorder=3, **_marker(style))
-  names = [measures.BY_COLUMN[column].title for column in columns]
-  axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
-  axes.margins(x=0.14, y=0.1)
-  plot_parts.tidy(axes)
-  first = dict.fromkeys((analysis.baseline, ALONE, *front))
+  shown, front = methods_with(analysis, columns), analysis.front(*columns)
+  first = (analysis.baseline, ALONE, *front)
   labels = [
     label_places.Label(
       title(method),
@@ -160,7 +174,11 @@ def draw_front(
     for method in dict.fromkeys((*first, *shown))
     if method in shown
   ]
-  return label_places.draw(axes, points, labels, _RADIUS, font_size)
+  points = [_point(analysis, method, columns) for method in shown]
+  lines = [line for m in shown for line in _cross(analysis, m, columns)]
+  ends = [_point(analysis, method, columns) for method in front]
+  lines += itertools.pairwise(ends)
+  return label_places.draw(axes, points, labels, _RADIUS, font_size, lines)
 
 
 @plot_parts.plain_text()
@@ -279,19 +297,22 @@ def draw_curves(
 
 @plot_parts.plain_text()
 def _front_figure(analysis) -> mpl_figure.Figure | None:
-  drawn = [columns for columns in FRONTS if on_front(analysis, columns)]
+  drawn = [columns for columns in FRONTS if methods_with(analysis, columns)]
   if not drawn:
     return None
   figure = mpl_figure.Figure(
     figsize=(6.2 * len(drawn), 5.4), layout='constrained'
   )
   panels = figure.subplots(1, len(drawn), squeeze=False)[0]
-  figure.suptitle(
-    'Filled: on the Pareto front. Crosses: 95 % intervals over the seeds.',
-    fontsize='medium',
-  )
+  heading = 'Filled: on the Pareto front.'
+  if _has_intervals(analysis):
+    heading += ' Crosses: 95 % intervals over the seeds.'
+  figure.suptitle(heading, fontsize='medium')
   for axes, columns in zip(panels, drawn, strict=True):
-    draw_front(axes, analysis, columns, font_size=8, all_labels=True)
+    draw_front(axes, analysis, columns)
+  # Now the panels have their sizes.
+  for axes, columns in zip(panels, drawn, strict=True):
+    label_front(axes, analysis, columns, font_size=8, all_labels=True)
   return figure
 
 
@@ -314,10 +335,17 @@ def _curve_figure(analysis) -> mpl_figure.Figure | None:
   figure = mpl_figure.Figure(figsize=(8, 4.2), layout='constrained')
   axes = figure.subplots()
   draw_curves(axes, analysis, methods)
-  plot_parts.draw_legend(
-    figure, axes.lines, 'Mean over the seeds; the band is its 95 % interval.'
+  heading = (
+    'Mean over the seeds; the band is its 95 % interval.'
+    if _has_intervals(analysis)
+    else 'Of one seed.'
   )
+  plot_parts.draw_legend(figure, axes.lines, heading)
   return figure
+
+
+def _has_intervals(analysis) -> bool:
+  return len(analysis.facts['seeds']) > 1
 
 
 def _marker(style) -> dict:
@@ -330,12 +358,20 @@ def _marker(style) -> dict:
   }
 
 
-def _draw_cross(axes, analysis, method, columns, color) -> None:
-  """Draws the intervals of a method, if it has some."""
+def _point(analysis, method, columns) -> tuple[float, ...]:
+  return tuple(analysis.estimates[method, column].mean for column in columns)
+
+
+def _cross(analysis, method, columns) -> list[np.ndarray]:
+  """The intervals of a method as lines, if it has some."""
   x, y = (analysis.estimates[method, column] for column in columns)
-  lines = (((x.low, x.high), (y.mean,) * 2), ((x.mean,) * 2, (y.low, y.high)))
-  for line in lines:
-    axes.plot(*line, color=color, linewidth=0.8, alpha=0.55, zorder=1)
+  lines = np.array(
+    [
+      [(x.low, y.mean), (x.high, y.mean)],
+      [(x.mean, y.low), (x.mean, y.high)],
+    ]
+  )
+  return [line for line in lines if np.isfinite(line).all()]
 
 
 def _rank_limits(ranking: ranking_lib.Ranking) -> tuple[float, float]:

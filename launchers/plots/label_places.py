@@ -21,13 +21,21 @@ from numpy import typing as npt
 # In points: from the edge of a point to its label, the nearest place first. Far
 # labels have a line to their point.
 _GAPS = (2.0, *range(8, 300, 6))
-# In points: what is kept free around a label.
-_PADDING = 1.0
-# Above on the right first, where a Pareto front has nothing; then beside the
-# point, above and below, then all others.
-_FIRST_ANGLES = (45, 0, 90, 180, 270)
-_ANGLES = np.deg2rad(
-  [*_FIRST_ANGLES, *(a for a in range(0, 360, 15) if a not in _FIRST_ANGLES)]
+# In points: what is kept free around a label that is needed, and around others,
+# which must not be taken for labels of another point.
+_PADDING, _WIDE_PADDING = 1.0, 3.0
+# From a point to its label: above on the right first, where a Pareto front has
+# nothing, then the other corners, beside lines through the point, then sides.
+_DIRECTIONS = np.array(
+  [
+    *itertools.product((1, -1), (1, -1)),
+    (1, 0),
+    (-1, 0),
+    (0, 1),
+    (0, -1),
+    *itertools.product((1, -1), (0.5, -0.5)),
+    *itertools.product((0.5, -0.5), (1, -1)),
+  ]
 )
 _LINE = {'arrowstyle': '-', 'linewidth': 0.6, 'color': '#808080'}
 
@@ -55,6 +63,7 @@ def draw(
   labels: Sequence[Label],
   radius: float,
   font_size: float,
+  lines: Sequence[npt.ArrayLike] = (),
 ) -> list[mpl_text.Annotation]:
   """Draws labels; whatever changes the axes must be done before.
 
@@ -64,6 +73,8 @@ def draw(
     labels: The labels; the first ones choose first.
     radius: Of a point, in points of 1/72 inch.
     font_size: Of the labels.
+    lines: float[2, 2] each, the ends of lines that are drawn, which labels
+      avoid if another place is as near.
 
   Returns:
     The labels that found a place.
@@ -71,27 +82,31 @@ def draw(
   axes.figure.draw_without_rendering()  # The axes take their place.
   unit = axes.figure.dpi / 72
   centers = axes.transData.transform(np.asarray(points, float).reshape(-1, 2))
-  places = _Places(axes.get_window_extent(), centers, radius * unit)
+  drawn_lines = [
+    mpl_path.Path(axes.transData.transform(line)) for line in lines
+  ]
+  inside = axes.get_window_extent()
+  places = _Places(inside, centers, radius * unit, drawn_lines)
   drawn = []
   for label in labels:
     style = {
       'fontsize': font_size,
       'fontweight': 'bold' if label.bold else 'normal',
     }
-    half = _half_size(axes, label.text, style) + _PADDING * unit
+    padding = _PADDING if label.needed else _WIDE_PADDING
+    half = _half_size(axes, label.text, style) + padding * unit
     gaps = np.array(_GAPS if label.needed else _GAPS[:1]) * unit
-    place = places.take(label.point, half, gaps)
+    place = places.take(label.point, half, gaps, label.needed)
     if place is None:
       continue
-    offset, gap = place
     text = axes.annotate(
       label.text,
       points[label.point],
-      offset / unit,
+      place.offset / unit,
       textcoords='offset points',
       ha='center',
       va='center',
-      arrowprops=_LINE if gap > gaps[0] else None,
+      arrowprops=_LINE if place.gap > gaps[0] else None,
       **style,
     )
     text.set_in_layout(False)  # The axes stay where they are.
@@ -99,66 +114,92 @@ def draw(
   return drawn
 
 
+class _Place(NamedTuple):
+  """A place of a label, in pixels.
+
+  Attributes:
+    offset: float[2], from the point to the middle of the label.
+    gap: Between the edge of the point and the label.
+    box: What the label covers.
+    line: From the point to the middle of the label.
+  """
+
+  offset: np.ndarray
+  gap: float
+  box: transforms.Bbox
+  line: mpl_path.Path
+
+
 class _Places:
   """What is taken, in pixels: points, labels, and lines between them."""
 
-  def __init__(self, inside, centers, radius):
+  def __init__(self, inside, centers, radius, drawn_lines):
     self._inside = inside
     self._centers = centers
     self._radius = radius
     self._points = [_box(center, radius) for center in centers]
     self._labels = []
-    self._lines = []
+    self._lines = []  # To labels.
+    self._drawn_lines = drawn_lines
 
-  def take(self, point, half, gaps) -> tuple[np.ndarray, float] | None:
-    """Takes a free place for a label, if possible without lines that cross.
+  def take(self, point, half, gaps, needed) -> _Place | None:
+    """Takes a place for a label, the nearest one without lines that cross.
 
     Args:
       point: The index of its point.
       half: float[2], half of its size.
       gaps: Between the edge of the point and the label.
+      needed: Whether a place across lines is better than none.
 
     Returns:
-      float[2], from the point to the middle of the label, and the gap; None if
-      there is no place.
+      The place; None if there is none.
     """
     found = None
-    for gap, angle in itertools.product(gaps, _ANGLES):
-      direction = np.array([np.cos(angle), np.sin(angle)])
-      offset = direction * (half + self._radius + gap)
+    for gap in gaps:
+      free = self._free(point, half, gap)
+      clear = [place for place in free if not self._crosses(point, place)]
+      best = next(itertools.filterfalse(self._is_struck, clear), None)
+      if best or (clear and needed):
+        found = best or clear[0]
+        break
+      if needed and free:
+        found = found or free[0]
+    if found is not None:
+      self._labels.append(found.box)
+      self._lines.append(found.line)
+    return found
+
+  def _free(self, point, half, gap) -> list[_Place]:
+    """The places at a distance where a label covers nothing."""
+    places = []
+    for direction in _DIRECTIONS:
+      away = direction / np.linalg.norm(direction)
+      offset = direction * half + away * (self._radius + gap)
       middle = self._centers[point] + offset
       box = _box(middle, half)
-      if not self._is_free(box):
-        continue
       line = mpl_path.Path([self._centers[point], middle])
-      found = found or (box, line, offset, gap)
-      if not self._crosses(point, box, line):
-        found = box, line, offset, gap
-        break
-    if found is None:
-      return None
-    box, line, offset, gap = found
-    self._labels.append(box)
-    self._lines.append(line)
-    return offset, gap
+      inside = self._inside.contains(*box.p0) and self._inside.contains(*box.p1)
+      if inside and not box.count_overlaps([*self._points, *self._labels]):
+        places.append(_Place(offset, gap, box, line))
+    return places
 
-  def _is_free(self, box) -> bool:
-    x, y = self._inside.intervalx, self._inside.intervaly
-    return (
-      x[0] <= box.x0 <= box.x1 <= x[1]
-      and y[0] <= box.y0 <= box.y1 <= y[1]
-      and not box.count_overlaps([*self._points, *self._labels])
-    )
-
-  def _crosses(self, point, box, line) -> bool:
-    """Whether a label, or the line to it, lies across what is drawn."""
+  def _crosses(self, point, place) -> bool:
+    """Whether a label, or the line to it, lies across others or a point."""
     others = self._points[:point] + self._points[point + 1 :]
     return any(
-      old.intersects_bbox(box, filled=False)
-      or old.intersects_path(line, filled=False)
+      old.intersects_bbox(place.box, filled=False)
+      or old.intersects_path(place.line, filled=False)
       for old in self._lines
     ) or any(
-      line.intersects_bbox(old, filled=False) for old in self._labels + others
+      place.line.intersects_bbox(old, filled=False)
+      for old in self._labels + others
+    )
+
+  def _is_struck(self, place) -> bool:
+    """Whether a line that is drawn goes through a label."""
+    return any(
+      line.intersects_bbox(place.box, filled=False)
+      for line in self._drawn_lines
     )
 
 

@@ -74,10 +74,9 @@ class TestPage:
     table = small[1].tables[0]
     titles = [row[0][0] for row in table[1:]]
     assert titles == ['Ditto', 'q-FedAvg', 'FedProx', 'FedAvg', 'Standalone']
-    # 0.80 - 0.02 * 1.5 for four clients, and the best of all.
     (ditto,) = small[1].row('Ditto')[:1]
-    assert ditto[0][0].startswith('0.77')
-    assert '▲ (separably better than FedAvg) (best)' in ditto[0][0]
+    marks = '▲ (separably better than FedAvg) (best)'
+    assert ditto[0][0].startswith(f'0.769{marks}')
     assert ditto[0][2] == 'best'
     (alone,) = small[1].row('Standalone')[:1]
     assert '▼ (separably worse than FedAvg)' in alone[0][0]

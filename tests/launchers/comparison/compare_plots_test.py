@@ -50,10 +50,11 @@ def test_labels_overlap_neither_each_other_nor_markers(
 ):
   figure = mpl_figure.Figure(figsize=(4.7, 4.1), layout='constrained')
   axes = figure.subplots()
-  labels = compare_plots.draw_front(
+  compare_plots.draw_front(axes, large, columns)
+  labels = compare_plots.label_front(
     axes, large, columns, 9, all_labels=all_labels
   )
-  shown = compare_plots.on_front(large, columns)
+  shown = compare_plots.methods_with(large, columns)
   needed = {large.baseline, 'standalone', *large.front(*columns)} & set(shown)
   texts = {label.get_text() for label in labels}
   assert {methods.title(m) for m in (shown if all_labels else needed)} <= texts
@@ -76,6 +77,21 @@ def test_a_label_without_a_place_is_not_drawn():
   assert [label.get_text() for label in drawn] == ['a', 'W']
   wide = [label_places.Label(100 * 'W', 0, True)]
   assert not label_places.draw(axes, points, wide, 3, 9)
+
+
+def test_a_label_stands_beside_a_line_if_it_can():
+  figure = mpl_figure.Figure(figsize=(4, 4))
+  axes = figure.subplots()
+  axes.plot([0, 1], [0, 1])
+  label = label_places.Label('name', 0, True)
+  sides = [
+    label_places.draw(axes, [(0.5, 0.5)], [label], 3, 9, lines)[
+      0
+    ].get_position()
+    for lines in ([], [[(0.5, 0.5), (1, 1)]])
+  ]
+  assert min(sides[0]) > 0  # Above on the right.
+  assert sides[1][0] > 0 > sides[1][1]
 
 
 def test_files_are_small_and_the_same_for_the_same_numbers(large, tmp_path):
