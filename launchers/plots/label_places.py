@@ -21,9 +21,9 @@ from numpy import typing as npt
 # In points: from the edge of a point to its label, the nearest place first. Far
 # labels have a line to their point.
 _GAPS = (2.0, *range(8, 300, 6))
-# In points: what is kept free around a label that is needed, and around others,
-# which must not be taken for labels of another point.
-_PADDING, _WIDE_PADDING = 1.0, 3.0
+# In points: what is kept free around a label, and how far another point must be
+# for the label not to look like its own.
+_PADDING, _APART = 1.0, 4.0
 # From a point to its label: above on the right first, where a Pareto front has
 # nothing, then the other corners, beside lines through the point, then sides.
 _DIRECTIONS = np.array(
@@ -74,7 +74,7 @@ def draw(
     radius: Of a point, in points of 1/72 inch.
     font_size: Of the labels.
     lines: float[2, 2] each, the ends of lines that are drawn, which labels
-      avoid if another place is as near.
+      avoid if another place is as near; they keep apart from other points, too.
 
   Returns:
     The labels that found a place.
@@ -86,15 +86,14 @@ def draw(
     mpl_path.Path(axes.transData.transform(line)) for line in lines
   ]
   inside = axes.get_window_extent()
-  places = _Places(inside, centers, radius * unit, drawn_lines)
+  places = _Places(inside, centers, radius * unit, drawn_lines, _APART * unit)
   drawn = []
   for label in labels:
     style = {
       'fontsize': font_size,
       'fontweight': 'bold' if label.bold else 'normal',
     }
-    padding = _PADDING if label.needed else _WIDE_PADDING
-    half = _half_size(axes, label.text, style) + padding * unit
+    half = _half_size(axes, label.text, style) + _PADDING * unit
     gaps = np.array(_GAPS if label.needed else _GAPS[:1]) * unit
     place = places.take(label.point, half, gaps, label.needed)
     if place is None:
@@ -133,7 +132,7 @@ class _Place(NamedTuple):
 class _Places:
   """What is taken, in pixels: points, labels, and lines between them."""
 
-  def __init__(self, inside, centers, radius, drawn_lines):
+  def __init__(self, inside, centers, radius, drawn_lines, apart):
     self._inside = inside
     self._centers = centers
     self._radius = radius
@@ -141,6 +140,7 @@ class _Places:
     self._labels = []
     self._lines = []  # To labels.
     self._drawn_lines = drawn_lines
+    self._apart = apart
 
   def take(self, point, half, gaps, needed) -> _Place | None:
     """Takes a place for a label, the nearest one without lines that cross.
@@ -149,7 +149,7 @@ class _Places:
       point: The index of its point.
       half: float[2], half of its size.
       gaps: Between the edge of the point and the label.
-      needed: Whether a place across lines is better than none.
+      needed: Whether a place that is not distinct is better than none.
 
     Returns:
       The place; None if there is none.
@@ -158,7 +158,7 @@ class _Places:
     for gap in gaps:
       free = self._free(point, half, gap)
       clear = [place for place in free if not self._crosses(point, place)]
-      best = next(itertools.filterfalse(self._is_struck, clear), None)
+      best = next((p for p in clear if self._is_distinct(point, p)), None)
       if best or (clear and needed):
         found = best or clear[0]
         break
@@ -183,21 +183,24 @@ class _Places:
         places.append(_Place(offset, gap, box, line))
     return places
 
+  def _others(self, point) -> list[transforms.Bbox]:
+    return self._points[:point] + self._points[point + 1 :]
+
   def _crosses(self, point, place) -> bool:
     """Whether a label, or the line to it, lies across others or a point."""
-    others = self._points[:point] + self._points[point + 1 :]
     return any(
       old.intersects_bbox(place.box, filled=False)
       or old.intersects_path(place.line, filled=False)
       for old in self._lines
     ) or any(
       place.line.intersects_bbox(old, filled=False)
-      for old in self._labels + others
+      for old in self._labels + self._others(point)
     )
 
-  def _is_struck(self, place) -> bool:
-    """Whether a line that is drawn goes through a label."""
-    return any(
+  def _is_distinct(self, point, place) -> bool:
+    """Whether no drawn line strikes a label, and no other point is close."""
+    around = place.box.padded(self._apart)
+    return not around.count_overlaps(self._others(point)) and not any(
       line.intersects_bbox(place.box, filled=False)
       for line in self._drawn_lines
     )
