@@ -90,6 +90,17 @@ def answer_list(analysis: analysis_lib.Analysis) -> str:
   return _list(answer.sentences(analysis))
 
 
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  """A Markdown table.
+
+  Args:
+    header: The titles of the columns.
+    rows: The cells of each row, as Markdown.
+  """
+  lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
+  return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
+
 def _legend(analysis) -> str:
   better, worse = compare_tables.MARKS[1], compare_tables.MARKS[-1]
   baseline = _text(compare_plots.title(analysis.baseline))
@@ -111,7 +122,7 @@ def _measures_table(analysis, methods, columns, with_intervals) -> str:
     ]
     for row in compare_tables.rows(analysis, shown, methods)
   ]
-  return _table(header, rows)
+  return table(header, rows)
 
 
 def _cell(cell: compare_tables.Cell, with_intervals) -> str:
@@ -141,12 +152,7 @@ def _tuned_table(analysis) -> str:
     ]
     for row in compare_tables.tuned(analysis)
   ]
-  return _table(header, rows)
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
-  return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+  return table(header, rows)
 
 
 def _list(sentences) -> str:
