@@ -21,6 +21,7 @@ on the machine slows all of them alike. The workloads:
   data        only data: 94 MB of 10 clients, summed
   cffl_absent CFFL, 101,770 parameters, 10 of 100 participants are present
   start       workload A from the start of Python to the end of round 1
+  compare     a comparison of 6 methods with 3 seeds, next to its bare rounds
 
 The implementations: `device`, `native` and `cluster` are ours on these
 runtimes, the last with --num_workers workers on this machine; `stock` is TFF's
@@ -35,10 +36,10 @@ FedAvg on TFF's worker. They are compared on A, B, start, tiny and cffl_absent
 compares two workers of one core each with `device` in two threads; what it
 costs to distribute a round is the difference of the medians.
 
-Prints a table and writes it to benchmark.csv, that of `start` to start.csv.
-Both files are replaced if they exist. Where a runtime counts them, `sent_mb`
-and `received_mb` are the megabytes (10^6 bytes) that the driver sends to all
-workers and receives from them in a round.
+Prints a table and writes it to benchmark.csv, that of `start` to start.csv, and
+that of `compare` to compare.csv. Files are replaced if they exist. Where a
+runtime counts them, `sent_mb` and `received_mb` are the megabytes (10^6 bytes)
+that the driver sends to all workers and receives from them in a round.
 """
 
 import pathlib
@@ -69,7 +70,7 @@ WORKLOADS = {
   'cffl_absent': 'cffl_absent',
 }
 # Timed in separate processes, unlike the others.
-_START = 'start'
+_START, _COMPARE = 'start', 'compare'
 _INTERRUPTED = 'interrupted before all workloads were timed.'
 _OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster')
 # Runtime -> its options that are flags.
@@ -93,9 +94,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_list(
     'workloads',
     [*WORKLOADS, _START],
-    'The workloads to time.',
+    'The workloads to time; the default is all but compare.',
     flag_values=flag_values,
   )
+  flags.DEFINE_alias('works', 'workloads', flag_values=flag_values)
   flags.DEFINE_list(
     'against',
     ['stock'],
@@ -154,7 +156,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flag_values: The parsed flags of `define_flags`.
   """
   cli.check_only_flags(argv)
-  chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START))
+  chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START, _COMPARE))
   # The reference comes first.
   implementations = [*_names(flag_values, 'against', _REFERENCES), _OURS]
   rounds = flag_values['rounds'].value
@@ -173,6 +175,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       # First: once TensorFlow runs here, other processes get no GPU memory.
       _time_starts(implementations, options, output_dir)
       chosen.remove(_START)
+    if _COMPARE in chosen:
+      _time_comparison(options, output_dir)
+      chosen.remove(_COMPARE)
     if chosen:
       _time_workloads(chosen, implementations, options, rounds, output_dir)
 
@@ -194,6 +199,18 @@ def _time_starts(implementations, options, output_dir):
   table.to_csv(output_dir / 'start.csv', index=False)
   print('Seconds from the start of Python, workload A:')
   print(startup.to_text(table), end='\n\n')
+
+
+def _time_comparison(options, output_dir):
+  from tff_fair.launchers.timing import comparison_times
+
+  with cli.one_sentence_errors(
+    comparison_times.ComparisonError, interrupted=_INTERRUPTED
+  ):
+    table = comparison_times.time_comparison(options[_OURS])
+  table.to_csv(output_dir / 'compare.csv', index=False)
+  print('Seconds of a comparison, and of its rounds alone:')
+  print(comparison_times.to_text(table), end='\n\n')
 
 
 def _time_workloads(chosen, implementations, options, rounds, output_dir):

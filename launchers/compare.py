@@ -270,11 +270,24 @@ def _data_name(planner) -> str:
 
 
 def _write(frame, facts, output_dir) -> None:
-  """Writes the results, and prints the answer."""
-  records.write(frame, output_dir / 'compare.csv')
-  run_files.write_atomically(
-    output_dir / 'compare.json', json.dumps(facts, indent=2) + '\n'
-  )
+  """Writes the results and the pages about them, and prints the answer."""
+  from tff_fair.launchers.comparison import analysis as analysis_lib
+  from tff_fair.launchers.comparison import answer
+  from tff_fair.launchers.pages import compare_markdown
+  from tff_fair.launchers.pages import compare_page
+  from tff_fair.launchers.plots import compare_plots
+
+  csv_file, json_file = output_dir / 'compare.csv', output_dir / 'compare.json'
+  records.write(frame, csv_file)
+  run_files.write_atomically(json_file, json.dumps(facts, indent=2) + '\n')
+  # From the files, so that pages of committed results are the same.
+  analysis = analysis_lib.analyse(*analysis_lib.read(csv_file, json_file))
+  pages = {'compare.md': compare_markdown, 'compare.html': compare_page}
+  for name, page in pages.items():
+    run_files.write_atomically(output_dir / name, page.render(analysis))
+  compare_plots.write(analysis, output_dir / 'plots')
+  for sentence in answer.sentences(analysis):
+    print(sentence)
   print(f'results: {output_dir}')
 
 

@@ -14,9 +14,9 @@ import functools
 import pathlib
 
 from absl import flags
-import jinja2
 
 from tff_fair.launchers import cli
+from tff_fair.launchers.pages import page_parts
 from tff_fair.launchers.pages import report_answer
 from tff_fair.launchers.pages import report_client_figures
 from tff_fair.launchers.pages import report_differences
@@ -104,17 +104,10 @@ def render(
   Returns:
     The text of an HTML file.
   """
-  environment = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / 'pages'),
-    # Names and values come from files, which are not trusted.
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-  )
-  template = environment.get_template(_TEMPLATE)
   comparison = report_differences.compare(runs)
-  body = template.render(
+  return page_parts.render(
+    _TEMPLATE,
+    _MARK,
     runs=runs,
     watched=watched,
     comparison=comparison,
@@ -125,7 +118,6 @@ def render(
     tables=report_tables,
     server_tests=any(run.settings.get('split') == 'server' for run in runs),
   )
-  return f'{_MARK}{body}\n'
 
 
 def _watch(directories, path, every) -> None:

@@ -1,5 +1,6 @@
 """What a comparison keeps of a run beside its own files."""
 
+from collections.abc import Mapping
 import json
 import pathlib
 from typing import NamedTuple
@@ -20,6 +21,8 @@ class Outcome(NamedTuple):
     bytes_down: From the server to all clients, in a round.
     bytes_up: From all clients to the server, in a round.
     seconds_per_round: The median; None if the run was not timed.
+    seconds: Where its time went, `building`, `rounds` and `rest` (evaluation
+      and files), since its last start; None if it diverged.
   """
 
   status: str
@@ -28,6 +31,7 @@ class Outcome(NamedTuple):
   bytes_down: int | None = None
   bytes_up: int | None = None
   seconds_per_round: float | None = None
+  seconds: Mapping[str, float] | None = None
 
 
 def write(outcome: Outcome, output_dir: pathlib.Path) -> None:

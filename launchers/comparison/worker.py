@@ -163,6 +163,7 @@ def _train(run, compiled) -> Report:
   with run_claim.claim(run.output_dir):
     if outcomes.read(run.output_dir):
       return Report(TRAINED)
+    began = time.perf_counter()
     try:
       started = training.Run(
         run.settings,
@@ -174,6 +175,7 @@ def _train(run, compiled) -> Report:
     except training.RunError as error:
       return Report(CANNOT, str(error))
     compiled.append(started)
+    built = time.perf_counter()
     _add_rounds(started.start)
     try:
       started.train(_count_round)
@@ -185,19 +187,27 @@ def _train(run, compiled) -> Report:
         raise
       return Report(INTERRUPTED, str(error))
     else:
-      outcome = _measured(started, summary)
+      outcome = _measured(started, summary, began, built)
     outcomes.write(outcome, run.output_dir)
   return Report(TRAINED)
 
 
-def _measured(started, summary) -> outcomes.Outcome:
+def _measured(started, summary, began, built) -> outcomes.Outcome:
   down, up = started.bytes_per_round()
+  accuracy = started.holdout_accuracy()
+  rounds = started.seconds_of_rounds
+  seconds = {
+    'building': built - began,
+    'rounds': rounds,
+    'rest': time.perf_counter() - built - rounds,
+  }
   return outcomes.Outcome(
     outcomes.FINISHED,
-    holdout_accuracy=started.holdout_accuracy(),
+    holdout_accuracy=accuracy,
     bytes_down=down,
     bytes_up=up,
     seconds_per_round=summary['median_seconds_per_round'],
+    seconds=seconds,
   )
 
 

@@ -254,6 +254,11 @@ class Run:
     return number * (sent.broadcast + sent.row), number * sent.upload
 
   @property
+  def seconds_of_rounds(self) -> float:
+    """What the rounds since the start took, without evaluation and files."""
+    return sum(self._seconds)
+
+  @property
   def worst_client(self) -> str:
     """The client with the lowest accuracy, in words; for after `finish`."""
     return evaluation.worst_client(

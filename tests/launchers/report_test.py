@@ -1,7 +1,6 @@
 """The report on runs: a page with what is in the files of the runs."""
 
 import collections
-from html import parser
 import json
 import re
 import shlex
@@ -13,6 +12,7 @@ import pytest
 
 from tests.launchers import nasty_names
 from tests.launchers import report_run
+from tests.launchers import web_page
 from tff_fair.launchers import report
 from tff_fair.launchers.pages import report_client_figures
 from tff_fair.launchers.pages import report_differences
@@ -21,60 +21,12 @@ from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.pages import report_tables
 from tff_fair.launchers.runs import client_names
 
-# What is never closed.
-_VOID = ('meta', 'link')
-
 
 def _main(*arguments):
   flag_values = flags.FlagValues()
   report.define_flags(flag_values)
   argv = flag_values(['report', *map(str, arguments)])
   report.main(argv, flag_values)
-
-
-class _Page(parser.HTMLParser):
-  """The elements of a page, and the tables in it."""
-
-  def __init__(self, text):
-    super().__init__()
-    self.elements = []  # (tag, attributes)
-    self.tables = []  # Rows of cells: (text, value of <data>, class).
-    self.text = ''
-    self._open = []
-    self.feed(text)
-    self.close()
-    assert not self._open
-
-  def handle_starttag(self, tag, attrs):
-    attributes = dict(attrs)
-    self.elements.append((tag, attributes))
-    if tag not in _VOID:
-      self._open.append(tag)
-    if tag == 'table':
-      self.tables.append([])
-    elif tag == 'tr':
-      self.tables[-1].append([])
-    elif tag in ('td', 'th'):
-      self.tables[-1][-1].append(['', None, attributes.get('class')])
-    elif tag == 'data':
-      self.tables[-1][-1][-1][1] = float(attributes['value'])
-
-  def handle_startendtag(self, tag, attrs):
-    self.elements.append((tag, dict(attrs)))
-
-  def handle_endtag(self, tag):
-    assert self._open.pop() == tag
-
-  def handle_data(self, data):
-    if self._open[-1:] == ['style']:
-      return
-    self.text += data
-    if 'td' in self._open or 'th' in self._open:
-      self.tables[-1][-1][-1][0] += data
-
-  def row(self, title, table=0):
-    """The cells of the rows whose title begins so, without the title."""
-    return [r[1:] for r in self.tables[table] if r[0][0].startswith(title)]
 
 
 def _render(*folders):
@@ -109,7 +61,7 @@ def _text(runs):
 
 @pytest.fixture(scope='module', name='page')
 def _page(text):
-  return _Page(text)
+  return web_page.Page(text)
 
 
 @pytest.fixture(name='no_figures')
@@ -217,7 +169,7 @@ class TestPage:
 
   @pytest.mark.usefixtures('no_figures')
   def test_one_run_has_no_comparison(self, runs):
-    page = _Page(_render(runs[0]))
+    page = web_page.Page(_render(runs[0]))
     assert not [cell for t in page.tables for r in t for cell in r if cell[2]]
     assert 'No client and no update was dropped.' in page.text
     assert 'differ' not in page.text
@@ -232,7 +184,7 @@ class TestTextFromFiles:
       report_run.write(tmp_path / 'b', algorithm='fed_avg'),
     ]
     text = _render(*folders)
-    page = _Page(text)
+    page = web_page.Page(text)
     assert not {'script', 'img'} & {tag for tag, _ in page.elements}
     assert bad in page.text
     assert f'FedAvg ({name})' in page.text
@@ -256,7 +208,7 @@ class TestTextFromFiles:
       notes=['The column <b>id</b> is ignored.'],
     )
     text = _render(folder)
-    page = _Page(text)
+    page = web_page.Page(text)
     assert not {'script', 'b'} & {tag for tag, _ in page.elements}
     shown = [client_names.one_line(name, 60) for name in names]
     assert max(map(len, shown)) == 60
@@ -286,7 +238,7 @@ def _unfinished(tmp_path_factory):
 class TestUnfinishedRun:
   @pytest.mark.usefixtures('no_figures')
   def test_says_so_with_what_there_is(self, unfinished):
-    page = _Page(_render(unfinished))
+    page = web_page.Page(_render(unfinished))
     assert 'unfinished after round 2 of 3; scores of round 2' in page.text
     mean, _ = page.row('Mean of the clients')
     assert mean[0][1] == pytest.approx(2 / 3 * 0.6)  # Without the free rider.
@@ -309,7 +261,7 @@ class TestUnfinishedRun:
     folder = report_run.write(
       tmp_path / 'x', finished=False, rounds=1, eval_every=2
     )
-    page = _Page(_render(folder))
+    page = web_page.Page(_render(folder))
     assert 'unfinished after round 1 of 3; no scores yet' in page.text
     assert 'There is no evaluation yet.' in page.text
     assert 'No client has a score.' in page.text
@@ -350,7 +302,7 @@ class TestFairness:
     both = report_runs.read_runs([str(runs[0]), str(other)])
     rows = sum(_groups(both).values(), [])
     assert not [cell for row in rows for cell in row.cells if cell.best]
-    page = _Page(_render(runs[0], other))
+    page = web_page.Page(_render(runs[0], other))
     assert 'FeDABoost, FedAvg on digits, mnist' in page.text
     assert 'differ in task (digits, mnist)' in page.text
 

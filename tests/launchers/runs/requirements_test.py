@@ -78,16 +78,16 @@ def test_the_numbers_of_fed_avg_by_hand():
   assert needed.state == {
     'global_model_weights': 29 * 4,
     'distributor': 0,
-    'client_work': 4,  # The round.
+    'client_work': 3 * 4,  # The round and the seed.
     'aggregator': 0,
     'finalizer': 4,  # The learning rate.
   }
-  assert needed.table == 0 and needed.whole_state == 124
+  assert needed.table == 0 and needed.whole_state == 132
   # Two of the three clients with data.
   assert (needed.cohort_size, needed.num_calls, needed.num_clients) == (2, 1, 4)
   assert needed.data == 8 * 12 and needed.validation == 0
   assert needed.messages == messages.Messages(
-    broadcast=(29 + 1) * 4,  # And the round.
+    broadcast=(29 + 3) * 4,  # And the round and the seed.
     row=0,
     gathered=5 * 4,  # Id, examples, rejected, clipped, loss.
     # A weight for each of the two parts, two metrics, and five counts.
@@ -104,12 +104,12 @@ def test_the_numbers_of_fed_avg_by_hand():
     'activations': 4 * 5 * (2 + 2 * 8),
   }
   # Both states, the values of two clients, and one sum.
-  assert needed.server == 2 * 124 + 2 * 20 + 152
+  assert needed.server == 2 * 132 + 2 * 20 + 152
   one = needed.training.total
-  assert needed.clients_at_once(440 + 3 * one, with_state=True) == 3
-  assert needed.clients_at_once(439 + 3 * one, with_state=True) == 2
-  assert needed.clients_at_once(120 + 3 * one, with_state=False) == 3
-  assert needed.clients_at_once(119, with_state=False) == 0
+  assert needed.clients_at_once(456 + 3 * one, with_state=True) == 3
+  assert needed.clients_at_once(455 + 3 * one, with_state=True) == 2
+  assert needed.clients_at_once(128 + 3 * one, with_state=False) == 3
+  assert needed.clients_at_once(127, with_state=False) == 0
 
 
 @pytest.mark.full

@@ -1,0 +1,152 @@
+"""Writes the numbers and pictures of our comparisons into the pages.
+
+  python -m launchers.pages.compare_docs
+
+The comparisons are `results/compare_NAME.csv` with the `.json` beside it. A
+block of a page stands between `<!-- compare KIND of NAME -->`, or
+`<!-- compare overview -->`, and `<!-- end -->`; what is between them is
+replaced. Pictures go to docs/images.
+"""
+
+from collections.abc import Mapping, Sequence
+import pathlib
+import re
+import sys
+import tempfile
+from typing import NamedTuple
+
+import pandas as pd
+
+from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.comparison import budget
+from tff_fair.launchers.comparison import words
+from tff_fair.launchers.pages import compare_markdown
+from tff_fair.launchers.pages import compare_tables
+from tff_fair.launchers.plots import compare_plots
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
+
+_BLOCK = re.compile(
+  r'(<!-- compare (\w+)(?: of (\w+))? -->\n).*?(<!-- end -->)', re.DOTALL
+)
+_PREFIX = 'compare_'
+_OVERVIEW = {
+  'client_accuracy_mean': 'mean accuracy',
+  'client_accuracy_worst10': 'worst 10 % of clients',
+  'cf': 'CF coefficient',
+}
+
+
+class Result(NamedTuple):
+  """A committed comparison: its runs, and what they say."""
+
+  frame: pd.DataFrame
+  analysis: analysis_lib.Analysis
+
+
+def main(argv: Sequence[str]) -> None:
+  """Writes all pages.
+
+  Args:
+    argv: The program's name, and nothing else.
+  """
+  if len(argv) > 1:
+    sys.exit(f'Error: there must be no arguments, found {argv[1]!r}.')
+  results = read_results(ROOT / 'results')
+  for path in PAGES:
+    path.write_text(render(path.read_text(), results))
+  for name, result in results.items():
+    _write_pictures(name, result.analysis, ROOT / 'docs' / 'images')
+
+
+def read_results(folder: pathlib.Path) -> dict[str, Result]:
+  """Reads and analyses the committed comparisons.
+
+  Args:
+    folder: The folder `results`.
+
+  Returns:
+    Name -> comparison, by name.
+
+  Raises:
+    ComparisonError: If a file is damaged.
+  """
+  found = {}
+  for path in sorted(folder.glob(f'{_PREFIX}*.csv')):
+    frame, facts = analysis_lib.read(path, path.with_suffix('.json'))
+    name = path.stem.removeprefix(_PREFIX)
+    found[name] = Result(frame, analysis_lib.analyse(frame, facts))
+  return found
+
+
+def render(page: str, results: Mapping[str, Result]) -> str:
+  """A page with its blocks as the comparisons say.
+
+  Args:
+    page: The page's text.
+    results: Name -> comparison.
+
+  Returns:
+    The text with all blocks replaced.
+  """
+
+  def replace(match):
+    start, kind, name, end = match.groups()
+    if kind == 'overview':
+      return f'{start}{_overview(results)}\n{end}'
+    return f'{start}{_BLOCKS[kind](results[name])}\n{end}'
+
+  return _BLOCK.sub(replace, page)
+
+
+def _overview(results) -> str:
+  """Which method leads for which purpose, with the baseline next to it."""
+  header = ['data', *(f'best {title}' for title in _OVERVIEW.values())]
+  rows = [
+    [
+      f'{name}, {result.analysis.facts["num_clients"]} clients',
+      *(_leader(result.analysis, column) for column in _OVERVIEW),
+    ]
+    for name, result in results.items()
+  ]
+  return compare_markdown.table(header, rows)
+
+
+def _leader(analysis, column) -> str:
+  best = analysis.best(column)
+  mark = compare_tables.MARKS[analysis.verdict(best, column)]
+  value, usual = (
+    words.mean(analysis, method, column) for method in (best, analysis.baseline)
+  )
+  text = f'**{words.title(best)}** {value} {mark}'.strip()
+  return f'{text} ({words.title(analysis.baseline)} {usual})'
+
+
+def _cost(result) -> str:
+  """How many runs it was, and how long they took."""
+  frame, facts = result.frame, result.analysis.facts
+  seconds = (frame['seconds_per_round'] * frame['rounds']).sum()
+  trials = f'{facts["tune"]} trials' if facts['tune'] else 'no trials'
+  return (
+    f'{len(frame)} runs of {facts["rounds"]} rounds: {trials} and'
+    f' {len(facts["seeds"])} seeds of {frame["method"].nunique()} methods.'
+    f' Their rounds take {budget.in_words(seconds)} of one core.'
+  )
+
+
+def _write_pictures(name, analysis, folder) -> None:
+  with tempfile.TemporaryDirectory() as scratch:
+    for path in compare_plots.write(analysis, pathlib.Path(scratch)):
+      (folder / f'{_PREFIX}{name}_{path.name}').write_bytes(path.read_bytes())
+
+
+_BLOCKS = {
+  'answer': lambda result: compare_markdown.answer_list(result.analysis),
+  'table': lambda result: compare_markdown.headline_table(result.analysis),
+  'cost': _cost,
+}
+
+
+if __name__ == '__main__':
+  main(sys.argv)

@@ -1,0 +1,169 @@
+"""A comparison of methods as Markdown, for documents.
+
+Nothing here imports TensorFlow.
+"""
+
+from collections.abc import Iterable, Sequence
+import html
+import re
+
+from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.comparison import answer
+from tff_fair.launchers.comparison import measures
+from tff_fair.launchers.options import methods as methods_lib
+from tff_fair.launchers.pages import compare_tables
+from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.runs import client_names
+
+MARK = '<!-- Written by launchers.compare. -->\n'
+"""The start of a page, so that no other file is overwritten."""
+
+# What a person asks first; the web page has all measures.
+_MAIN = ('client_accuracy_mean', 'client_accuracy_worst10', 'cf', 'better_off')
+_COLUMNS = (*_MAIN, 'client_accuracy_min', 'client_f1_mean', 'rounds_to_target')
+_COST = 'seconds_ratio'
+# What Markdown would read as its own, and what ends a cell of a table.
+_MARKUP = re.compile(r'[\\`*_\[\]|~]')
+_WIDTH = 2000  # Characters of a text from a file.
+
+
+def render(analysis: analysis_lib.Analysis) -> str:
+  """Renders the page, the same for the same comparison.
+
+  Args:
+    analysis: The comparison.
+
+  Returns:
+    The text of a Markdown file.
+  """
+  data = _text(analysis.facts['data'])
+  number = len(analysis.methods)
+  settings = [
+    f'{name}: {value}' for name, value in compare_tables.settings(analysis)
+  ]
+  left_out = compare_tables.left_out(analysis)
+  parts = [
+    f'# {number} method{"" if number == 1 else "s"} on {data}',
+    answer_list(analysis),
+    '## Measures',
+    _legend(analysis),
+    _measures_table(analysis, analysis.methods, (*_COLUMNS, _COST), True),
+    '## What each method was tuned to',
+    _tuned_table(analysis),
+    '## What was left out',
+    _list(left_out) if left_out else 'Nothing.',
+    '## How it was done',
+    '\n\n'.join(map(_text, compare_tables.explanations(analysis))),
+    _list(settings),
+  ]
+  return MARK + '\n' + '\n\n'.join(parts) + '\n'
+
+
+def headline_table(analysis: analysis_lib.Analysis) -> str:
+  """A table of few methods: the baseline, the papers' ones, the best ones.
+
+  Args:
+    analysis: The comparison.
+
+  Returns:
+    A Markdown table without intervals, best mean accuracy first.
+  """
+  best = [
+    method
+    for measure in compare_tables.SCORES
+    for method in analysis.leaders(measure.column)[:1]
+  ]
+  short = {analysis.baseline, *methods_lib.PAPERS, *best}
+  methods = [method for method in analysis.methods if method in short]
+  return _measures_table(analysis, methods, (*_MAIN, _COST), False)
+
+
+def answer_list(analysis: analysis_lib.Analysis) -> str:
+  """The answer in words.
+
+  Args:
+    analysis: The comparison.
+
+  Returns:
+    A Markdown list of sentences.
+  """
+  return _list(answer.sentences(analysis))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  """A Markdown table.
+
+  Args:
+    header: The titles of the columns.
+    rows: The cells of each row, as Markdown.
+  """
+  lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
+  return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
+
+def _legend(analysis) -> str:
+  better, worse = compare_tables.MARKS[1], compare_tables.MARKS[-1]
+  baseline = _text(compare_plots.title(analysis.baseline))
+  if len(analysis.facts['seeds']) == 1:
+    return 'Of one seed. Bold: the best of a column.'
+  return (
+    'Means over the seeds with 95 % intervals. Bold: the best of a column.'
+    f' {better} separably better than {baseline}, {worse} separably worse.'
+  )
+
+
+def _measures_table(analysis, methods, columns, with_intervals) -> str:
+  shown = [measures.BY_COLUMN[column] for column in columns]
+  header = ['Method', *map(compare_tables.heading, shown)]
+  rows = [
+    [
+      _bold(_text(row.title), row.is_baseline),
+      *(_cell(cell, with_intervals) for cell in row.cells),
+    ]
+    for row in compare_tables.rows(analysis, shown, methods)
+  ]
+  return table(header, rows)
+
+
+def _cell(cell: compare_tables.Cell, with_intervals) -> str:
+  text = f'{_bold(cell.text, cell.best)} {compare_tables.MARKS[cell.verdict]}'
+  if with_intervals and cell.detail:
+    text = f'{text.strip()} ({cell.detail})'
+  return text.strip()
+
+
+def _tuned_table(analysis) -> str:
+  header = (
+    'Method',
+    'Learning rate',
+    'Accuracy on holdout',
+    'Trials',
+    'Diverged',
+    'Own parameters',
+  )
+  rows = [
+    [
+      _text(row.title),
+      row.learning_rate,
+      row.holdout,
+      row.trials,
+      row.diverged,
+      _text(row.parameters),
+    ]
+    for row in compare_tables.tuned(analysis)
+  ]
+  return table(header, rows)
+
+
+def _list(sentences) -> str:
+  return '\n'.join(f'- {_text(sentence)}' for sentence in sentences)
+
+
+def _bold(text, is_bold) -> str:
+  return f'**{text}**' if is_bold else text
+
+
+def _text(text: str) -> str:
+  """A text from a file, of which nothing is markup."""
+  line = client_names.one_line(text, _WIDTH)
+  return html.escape(_MARKUP.sub(r'\\\g<0>', line), quote=False)

@@ -1,0 +1,428 @@
+"""The pictures of a comparison of methods; pages draw the same.
+
+Nothing here imports TensorFlow.
+"""
+
+from collections.abc import Sequence
+import itertools
+import math
+import os
+import pathlib
+
+from matplotlib import axes as mpl_axes
+from matplotlib import figure as mpl_figure
+from matplotlib import text as mpl_text
+import numpy as np
+
+from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.comparison import measures
+from tff_fair.launchers.comparison import ranking as ranking_lib
+from tff_fair.launchers.options import methods as methods_lib
+from tff_fair.launchers.plots import label_places
+from tff_fair.launchers.plots import method_styles
+from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.runs import client_names
+
+MEAN, WORST10, CF = 'client_accuracy_mean', 'client_accuracy_worst10', 'cf'
+FRONTS = ((MEAN, WORST10), (MEAN, CF))
+"""What is drawn against what, each with a Pareto front."""
+ALONE = 'standalone'
+MAX_CURVES = 8
+"""More curves cannot be told apart."""
+
+# In points of 1/72 inch: half of a marker, of which some have long corners.
+_SIZE, _RADIUS = 6.5, 4.2
+_GRAY = '#808080'
+# Characters of a name, and of one at a side of the picture of ranks.
+_NAME_WIDTH, _SIDE_WIDTH = 30, 18
+# Rows of the picture of ranks: where the bars begin, and their distance; and
+# what the critical difference needs below the labels.
+_FIRST_BAR, _BAR_STEP, _DIFFERENCE_ROWS = 0.9, 0.45, 2.2
+_INCHES_PER_ROW = 0.185
+
+
+def write(
+  analysis: analysis_lib.Analysis, folder: str | os.PathLike[str]
+) -> list[pathlib.Path]:
+  """Draws a comparison.
+
+  Args:
+    analysis: The comparison.
+    folder: The folder to write to; made if it is missing.
+
+  Returns:
+    The files written; pictures without any content are not.
+  """
+  folder = pathlib.Path(folder)
+  folder.mkdir(parents=True, exist_ok=True)
+  figures = {
+    'pareto.png': _front_figure(analysis),
+    'critical_difference.png': _rank_figure(analysis),
+    'curves.png': _curve_figure(analysis),
+  }
+  written = []
+  for name, figure in figures.items():
+    if figure is not None:
+      plot_parts.save(figure, folder / name)
+      written.append(folder / name)
+  return written
+
+
+def styles(analysis: analysis_lib.Analysis) -> dict[str, method_styles.Style]:
+  """The style of each method with a result, the same in all pictures.
+
+  Args:
+    analysis: The comparison.
+
+  Returns:
+    Method -> style.
+  """
+  found = method_styles.of_runs(analysis.methods)
+  return dict(zip(analysis.methods, found, strict=True))
+
+
+def title(method: str) -> str:
+  """A method's name as pictures and tables have it; a plug-in's may be long.
+
+  Args:
+    method: The method.
+
+  Returns:
+    Its name in papers, on one line.
+  """
+  return client_names.one_line(methods_lib.title(method), _NAME_WIDTH)
+
+
+def methods_with(
+  analysis: analysis_lib.Analysis, columns: tuple[str, str]
+) -> list[str]:
+  """The methods that a picture of two measures can show.
+
+  Args:
+    analysis: The comparison.
+    columns: The measures' columns.
+
+  Returns:
+    The methods with a value of both.
+  """
+  return [
+    method
+    for method in analysis.methods
+    if all(analysis.estimates[method, column].reached for column in columns)
+  ]
+
+
+@plot_parts.plain_text()
+def draw_front(
+  axes: mpl_axes.Axes,
+  analysis: analysis_lib.Analysis,
+  columns: tuple[str, str],
+) -> None:
+  """Draws two measures of all methods, and their Pareto front.
+
+  Args:
+    axes: Where to draw.
+    analysis: The comparison.
+    columns: The measures' columns, horizontal first.
+  """
+  front, looks = analysis.front(*columns), styles(analysis)
+  for method in methods_with(analysis, columns):
+    style = looks[method]._replace(hollow=method not in front)
+    for line in _cross(analysis, method, columns):
+      axes.plot(*line.T, color=style.color, linewidth=0.8, alpha=0.55, zorder=1)
+    point = _point(analysis, method, columns)
+    axes.plot(*point, linestyle='', zorder=3, **_marker(style))
+  ends = np.array([_point(analysis, method, columns) for method in front])
+  axes.plot(*ends.T, color=_GRAY, linewidth=1.2, zorder=2)
+  names = [measures.BY_COLUMN[column].title for column in columns]
+  axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
+  axes.margins(x=0.14, y=0.1)
+  plot_parts.tidy(axes)
+
+
+@plot_parts.plain_text()
+def label_front(
+  axes: mpl_axes.Axes,
+  analysis: analysis_lib.Analysis,
+  columns: tuple[str, str],
+  font_size: float,
+  *,
+  all_labels: bool = False,
+) -> list[mpl_text.Annotation]:
+  """Writes the names of methods next to their markers.
+
+  Args:
+    axes: What `draw_front` drew; its figure has all else that takes place.
+    analysis: The comparison.
+    columns: The measures' columns, horizontal first.
+    font_size: Of the labels.
+    all_labels: Whether all methods must have a label, not only the baseline,
+      Standalone and the front.
+
+  Returns:
+    The labels.
+  """
+  shown, front = methods_with(analysis, columns), analysis.front(*columns)
+  first = (analysis.baseline, ALONE, *front)
+  labels = [
+    label_places.Label(
+      title(method),
+      shown.index(method),
+      all_labels or method in first,
+      method == analysis.baseline,
+    )
+    for method in dict.fromkeys((*first, *shown))
+    if method in shown
+  ]
+  points = [_point(analysis, method, columns) for method in shown]
+  lines = [line for m in shown for line in _cross(analysis, m, columns)]
+  ends = [_point(analysis, method, columns) for method in front]
+  lines += itertools.pairwise(ends)
+  return label_places.draw(axes, points, labels, _RADIUS, font_size, lines)
+
+
+@plot_parts.plain_text()
+def draw_ranks(
+  axes: mpl_axes.Axes, analysis: analysis_lib.Analysis, font_size: float
+) -> None:
+  """Draws average ranks and what cannot be separated (Demsar, 2006).
+
+  Args:
+    axes: Where to draw, `rank_height` high.
+    analysis: The comparison, with a ranking.
+    font_size: Of the labels.
+  """
+  ranking, looks = analysis.ranking, styles(analysis)
+  low, high = _rank_limits(ranking)
+  axes.set(xlim=(low, high), ylim=(_rank_rows(ranking), 0))
+  axes.spines[['left', 'right', 'bottom']].set_visible(False)
+  axes.set_yticks([])
+  axes.xaxis.tick_top()
+  axes.xaxis.set_label_position('top')
+  axes.xaxis.set_major_locator(plot_parts.round_locator())
+  axes.set_xlabel('Average rank (1 is best)')
+  _draw_difference(axes, ranking, low, font_size)
+  ranks = dict(zip(ranking.methods, ranking.average_ranks, strict=True))
+  for row, group in _rows_of_groups(ranking):
+    ends = ranks[group[0]], ranks[group[-1]]
+    height = _FIRST_BAR + _BAR_STEP * row
+    axes.plot(ends, [height] * 2, color='black', linewidth=2.5, zorder=4)
+  for method, place in _sides(ranking).items():
+    is_left, row = place
+    rank, edge = ranks[method], low if is_left else high
+    axes.plot(
+      [rank, rank, edge],
+      [0, row, row],
+      color=looks[method].color,
+      linewidth=0.9,
+      clip_on=False,
+    )
+    axes.plot(rank, 0, clip_on=False, zorder=5, **_marker(looks[method]))
+    name = client_names.one_line(title(method), _SIDE_WIDTH)
+    axes.annotate(
+      f'{name} {rank:.1f}' if is_left else f'{rank:.1f} {name}',
+      (edge, row),
+      (-3 if is_left else 3, 0),
+      textcoords='offset points',
+      ha='right' if is_left else 'left',
+      va='center',
+      fontsize=font_size,
+      fontweight='bold' if method == analysis.baseline else 'normal',
+    )
+
+
+def rank_height(analysis: analysis_lib.Analysis) -> float:
+  """The height of the picture of ranks.
+
+  Args:
+    analysis: The comparison, with a ranking.
+
+  Returns:
+    In inches.
+  """
+  return 0.6 + _INCHES_PER_ROW * _rank_rows(analysis.ranking)
+
+
+def curve_methods(analysis: analysis_lib.Analysis) -> tuple[str, ...]:
+  """The methods whose curves are drawn.
+
+  Args:
+    analysis: The comparison.
+
+  Returns:
+    The baseline, Standalone, the best ones and the papers' methods, as far as
+    there is room; those with a curve.
+  """
+  best = [analysis.best(column) for column in (MEAN, WORST10, CF)]
+  wanted = dict.fromkeys((analysis.baseline, ALONE, *best, *methods_lib.PAPERS))
+  known = [m for m in wanted if m in analysis.methods]
+  return tuple(m for m in known if len(analysis.curve(m).rounds))[:MAX_CURVES]
+
+
+@plot_parts.plain_text()
+def draw_curves(
+  axes: mpl_axes.Axes, analysis: analysis_lib.Analysis, methods: Sequence[str]
+) -> None:
+  """Draws learning curves with bands, the intervals of the means.
+
+  Args:
+    axes: Where to draw.
+    analysis: The comparison.
+    methods: The methods to draw.
+  """
+  looks = styles(analysis)
+  for rank, method in enumerate(methods):
+    curve, style = analysis.curve(method), looks[method]
+    axes.fill_between(
+      curve.rounds,
+      curve.low,
+      curve.high,
+      color=style.color,
+      alpha=0.15,
+      linewidth=0,
+    )
+    plot_parts.draw_curve(
+      axes,
+      curve.rounds,
+      curve.mean,
+      title(method),
+      style,
+      rank,
+      len(methods),
+    )
+  axes.set(xlabel='Round', ylabel=measures.BY_COLUMN[MEAN].title)
+  axes.xaxis.set_major_locator(plot_parts.round_locator())
+  plot_parts.tidy(axes)
+
+
+@plot_parts.plain_text()
+def _front_figure(analysis) -> mpl_figure.Figure | None:
+  drawn = [columns for columns in FRONTS if methods_with(analysis, columns)]
+  if not drawn:
+    return None
+  figure = mpl_figure.Figure(
+    figsize=(6.2 * len(drawn), 5.4), layout='constrained'
+  )
+  panels = figure.subplots(1, len(drawn), squeeze=False)[0]
+  heading = 'Filled: on the Pareto front.'
+  if _has_intervals(analysis):
+    heading += ' Crosses: 95 % intervals over the seeds.'
+  figure.suptitle(heading, fontsize='medium')
+  for axes, columns in zip(panels, drawn, strict=True):
+    draw_front(axes, analysis, columns)
+  # Now the panels have their sizes.
+  for axes, columns in zip(panels, drawn, strict=True):
+    label_front(axes, analysis, columns, font_size=8, all_labels=True)
+  return figure
+
+
+@plot_parts.plain_text()
+def _rank_figure(analysis) -> mpl_figure.Figure | None:
+  if analysis.ranking is None:
+    return None
+  figure = mpl_figure.Figure(
+    figsize=(8, rank_height(analysis)), layout='constrained'
+  )
+  draw_ranks(figure.subplots(), analysis, font_size=9)
+  return figure
+
+
+@plot_parts.plain_text()
+def _curve_figure(analysis) -> mpl_figure.Figure | None:
+  methods = curve_methods(analysis)
+  if not methods:
+    return None
+  figure = mpl_figure.Figure(figsize=(8, 4.2), layout='constrained')
+  axes = figure.subplots()
+  draw_curves(axes, analysis, methods)
+  heading = (
+    'Mean over the seeds; the band is its 95 % interval.'
+    if _has_intervals(analysis)
+    else 'Of one seed.'
+  )
+  plot_parts.draw_legend(figure, axes.lines, heading)
+  return figure
+
+
+def _has_intervals(analysis) -> bool:
+  return len(analysis.facts['seeds']) > 1
+
+
+def _marker(style) -> dict:
+  return {
+    'marker': style.marker,
+    'markersize': _SIZE * style.scale,
+    'markerfacecolor': 'white' if style.hollow else style.color,
+    'markeredgecolor': style.color,
+    'markeredgewidth': 1.1,
+  }
+
+
+def _point(analysis, method, columns) -> tuple[float, ...]:
+  return tuple(analysis.estimates[method, column].mean for column in columns)
+
+
+def _cross(analysis, method, columns) -> list[np.ndarray]:
+  """The intervals of a method as lines, if it has some."""
+  x, y = (analysis.estimates[method, column] for column in columns)
+  lines = np.array(
+    [
+      [(x.low, y.mean), (x.high, y.mean)],
+      [(x.mean, y.low), (x.mean, y.high)],
+    ]
+  )
+  return [line for line in lines if np.isfinite(line).all()]
+
+
+def _rank_limits(ranking: ranking_lib.Ranking) -> tuple[float, float]:
+  low, high = ranking.average_ranks[0], ranking.average_ranks[-1]
+  low = math.floor(low)
+  return low, max(math.ceil(high), math.ceil(low + ranking.critical_difference))
+
+
+def _rank_rows(ranking: ranking_lib.Ranking) -> float:
+  rows = [row for _, row in _sides(ranking).values()]
+  return max(rows) + _DIFFERENCE_ROWS
+
+
+def _sides(ranking: ranking_lib.Ranking) -> dict[str, tuple[bool, float]]:
+  """Each method's side, whether it is the left one, and its row.
+
+  The outermost method of a side has its first row, so that no line to a label
+  crosses another.
+  """
+  rows = [row for row, _ in _rows_of_groups(ranking)]
+  top = _FIRST_BAR + _BAR_STEP * (max(rows, default=-1) + 1) + 0.5
+  half = math.ceil(len(ranking.methods) / 2)
+  left, right = ranking.methods[:half], ranking.methods[half:]
+  return {
+    **{method: (True, top + i) for i, method in enumerate(left)},
+    **{method: (False, top + i) for i, method in enumerate(right[::-1])},
+  }
+
+
+def _rows_of_groups(ranking) -> list[tuple[int, tuple[str, ...]]]:
+  """The bars, each in the first row where it touches no other bar."""
+  index = {method: i for i, method in enumerate(ranking.methods)}
+  ends, found = [], []  # The last method of each row.
+  for group in ranking.groups:
+    start, end = index[group[0]], index[group[-1]]
+    row = next((i for i, last in enumerate(ends) if last < start), len(ends))
+    ends[row : row + 1] = [end]
+    found.append((row, group))
+  return found
+
+
+def _draw_difference(axes, ranking, low, font_size) -> None:
+  """Draws below all labels how far apart methods must be to be separable."""
+  height = _rank_rows(ranking) - _DIFFERENCE_ROWS + 1
+  ends = low, low + ranking.critical_difference
+  axes.plot(ends, [height] * 2, color=_GRAY, marker='|', markersize=7)
+  axes.annotate(
+    f'critical difference {ranking.critical_difference:.2f}',
+    (low, height),
+    (0, -5),
+    textcoords='offset points',
+    va='top',
+    fontsize=font_size,
+  )

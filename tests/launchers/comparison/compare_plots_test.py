@@ -1,0 +1,135 @@
+"""The pictures of a comparison, above all their labels."""
+
+import itertools
+
+from matplotlib import figure as mpl_figure
+from matplotlib import text as mpl_text
+from matplotlib import transforms
+import numpy as np
+import pytest
+
+from tests.launchers.comparison import made_comparison
+from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.plots import label_places
+
+_MAX_BYTES = 100_000
+# In points, smaller than any marker.
+_MARKER = 2.5
+
+
+@pytest.fixture(scope='module', name='large')
+def _large(tmp_path_factory):
+  """All methods with five seeds, many of them close to each other."""
+  rng = np.random.default_rng(0)
+  scores = {
+    name: np.clip(
+      rng.normal(0.85, 0.02) + rng.normal(0, 0.04, (5, 10)), 0, 1
+    ).tolist()
+    for name in methods.METHODS
+  }
+  paths = made_comparison.write(
+    tmp_path_factory.mktemp('large'),
+    made_comparison.rows(range(5), 10, scores=scores),
+    made_comparison.facts(range(5), 10),
+  )
+  return analysis_lib.analyse(*analysis_lib.read(*paths))
+
+
+def _boxes(figure, labels):
+  figure.draw_without_rendering()
+  # Of the text alone, without the line to the point.
+  return [mpl_text.Text.get_window_extent(label) for label in labels]
+
+
+@pytest.mark.parametrize('all_labels', [False, True])
+@pytest.mark.parametrize('columns', compare_plots.FRONTS)
+def test_labels_overlap_neither_each_other_nor_markers(
+  large, columns, all_labels
+):
+  figure = mpl_figure.Figure(figsize=(4.7, 4.1), layout='constrained')
+  axes = figure.subplots()
+  compare_plots.draw_front(axes, large, columns)
+  labels = compare_plots.label_front(
+    axes, large, columns, 9, all_labels=all_labels
+  )
+  shown = compare_plots.methods_with(large, columns)
+  needed = {large.baseline, 'standalone', *large.front(*columns)} & set(shown)
+  texts = {label.get_text() for label in labels}
+  assert {methods.title(m) for m in (shown if all_labels else needed)} <= texts
+  boxes = _boxes(figure, labels)
+  assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+  centers = axes.transData.transform(
+    [[large.estimates[m, c].mean for c in columns] for m in shown]
+  )
+  half = _MARKER * figure.dpi / 72
+  markers = [transforms.Bbox([c - half, c + half]) for c in centers]
+  assert not any(box.count_overlaps(markers) for box in boxes)
+
+
+def test_a_label_without_a_place_is_not_drawn():
+  axes = mpl_figure.Figure(figsize=(2, 2)).subplots()
+  axes.plot([0, 1], [0, 1])
+  points = [(0.5, 0.5), (0.5, 0.5)]
+  labels = [label_places.Label(text, i, True) for i, text in enumerate('aW')]
+  drawn = label_places.draw(axes, points, labels, 3, 9)
+  assert [label.get_text() for label in drawn] == ['a', 'W']
+  wide = [label_places.Label(100 * 'W', 0, True)]
+  assert not label_places.draw(axes, points, wide, 3, 9)
+
+
+def test_a_label_stands_beside_a_line_if_it_can():
+  figure = mpl_figure.Figure(figsize=(4, 4))
+  axes = figure.subplots()
+  axes.plot([0, 1], [0, 1])
+  label = label_places.Label('name', 0, True)
+  sides = [
+    label_places.draw(axes, [(0.5, 0.5)], [label], 3, 9, lines)[
+      0
+    ].get_position()
+    for lines in ([], [[(0.5, 0.5), (1, 1)]])
+  ]
+  assert min(sides[0]) > 0  # Above on the right.
+  assert sides[1][0] > 0 > sides[1][1]
+
+
+def test_files_are_small_and_the_same_for_the_same_numbers(large, tmp_path):
+  first = compare_plots.write(large, tmp_path / 'a')
+  again = compare_plots.write(large, tmp_path / 'b')
+  assert [path.name for path in first] == [
+    'pareto.png',
+    'critical_difference.png',
+    'curves.png',
+  ]
+  for one, other in zip(first, again, strict=True):
+    assert one.read_bytes() == other.read_bytes()
+    assert one.stat().st_size < _MAX_BYTES
+
+
+def test_lines_of_ranks_cross_no_other(large):
+  axes = mpl_figure.Figure().subplots()
+  compare_plots.draw_ranks(axes, large, 9)
+  elbows = [
+    line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 3
+  ]
+  assert len(elbows) == len(methods.METHODS)
+  for one, other in itertools.permutations(elbows, 2):
+    (x, _), (_, row), (edge, _) = one
+    up, end = other[0][0], other[1][1]
+    # A line down to a label ends above each row that it would cross.
+    assert not min(x, edge) < up < max(x, edge) or end < row
+
+
+def test_at_most_eight_curves_the_baseline_first(large):
+  found = compare_plots.curve_methods(large)
+  assert len(found) == 8
+  assert found[:2] == ('fed_avg', 'standalone')
+  assert large.best('cf') in found
+
+
+def test_nothing_is_drawn_without_results(tmp_path):
+  row = made_comparison.trial_row('fed_avg', 0, 0, 'diverged')
+  paths = made_comparison.write(tmp_path, [row], made_comparison.facts())
+  empty = analysis_lib.analyse(*analysis_lib.read(*paths))
+  assert compare_plots.write(empty, tmp_path / 'plots') == []
