@@ -12,6 +12,7 @@ cannot be told apart. The same command, after any interruption, goes on.
 
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import sys
@@ -152,12 +153,15 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.SettingsError, budget_lib.BudgetError
   ):
     _check_tuning(asked, shared)
+    _check_target(flag_values['target'].value)
     given = flag_values['budget'].value
     budget = None if given is None else budget_lib.parse(given)
     chosen = plan.choose_methods(flag_values['methods'].value)
     parallel = flag_values['parallel'].value or _usual_parallel(shared)
     planner = _planner(shared, asked, parallel, output_dir)
-    baseline = schedule_lib.Schedule(planner, chosen, [0]).first_runs[0]
+    known = budget and sizing.decided(planner, chosen, asked, budget)
+    sized = _of_size(planner, known or asked)
+    baseline = schedule_lib.Schedule(sized, chosen, [0]).first_runs[0]
     settings_lib.check_data_dir(baseline.settings['data_dir'])
     settings_lib.check_own_data(baseline.settings)
     with run_claim.claim(output_dir):
@@ -177,11 +181,10 @@ def _compare(planner, chosen, asked, budget, target, parallel) -> None:
       used = asked
       if budget is not None:
         used = sizing.fit(pool, planner, chosen, asked, budget, parallel)
-        planner = dataclasses.replace(
-          planner, rounds=used.rounds, tune=used.tune
-        )
+        planner = _of_size(planner, used)
       schedule = schedule_lib.Schedule(planner, chosen, range(used.seeds))
       data = pool.describe(schedule.baseline_runs)
+      _check_holdout(planner, data)
       _say_what_runs(planner, chosen, used, asked, data, parallel)
       with progress_lib.Progress() as progress:
         schedule.train(pool, progress)
@@ -203,6 +206,25 @@ def _check_tuning(asked, shared) -> None:
     )
 
 
+def _check_target(target) -> None:
+  """Refuses what absl takes for a number within any limits."""
+  if target is not None and math.isnan(target):
+    raise settings_lib.SettingsError(
+      '--target must be a number in the range [0.0, 1.0], found nan.'
+    )
+
+
+def _check_holdout(planner, data) -> None:
+  """Refuses to choose between trials without what they are chosen by."""
+  if planner.tune and not data['has_holdout']:
+    server = planner.shared.get('split') == 'server'
+    raise settings_lib.SettingsError(
+      f'--{"validation" if server else "holdout"}_fraction must be above 0'
+      f' with --tune={planner.tune}, which chooses by that part, found no such'
+      ' examples.'
+    )
+
+
 def _usual_parallel(shared) -> int:
   """One run for each CPU core, or one that has all GPUs or all workers."""
   if shared.get('runtime', 'device') == 'cluster':
@@ -219,6 +241,10 @@ def _planner(shared, asked, parallel, output_dir) -> plan.Planner:
   return plan.Planner(
     shared=shared, rounds=asked.rounds, tune=asked.tune, output_dir=output_dir
   )
+
+
+def _of_size(planner, size) -> plan.Planner:
+  return dataclasses.replace(planner, rounds=size.rounds, tune=size.tune)
 
 
 def _plugin_names(shared) -> list[str]:

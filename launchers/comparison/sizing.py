@@ -42,15 +42,11 @@ def fit(
     BudgetError: If one round of each method does not fit.
     PoolError: If a run fails.
   """
-  path = planner.output_dir / _FILE
-  key = {'asked': list(asked), 'budget': budget, 'methods': list(methods)}
-  try:
-    decided = json.loads(path.read_text())
-    if decided['key'] == key:
-      return budget_lib.Size(*decided['used'])
-  except (FileNotFoundError, KeyError, TypeError, ValueError):
-    pass
+  known = decided(planner, methods, asked, budget)
+  if known:
+    return known
   scratch = planner.output_dir / 'budget'
+  shutil.rmtree(scratch, ignore_errors=True)  # Of a program that was killed.
   trial = dataclasses.replace(planner, output_dir=scratch)
   runs = schedule_lib.Schedule(trial, methods, [0]).first_runs
   print(f'Timing a few rounds of {len(runs)} methods.', flush=True)
@@ -59,7 +55,36 @@ def fit(
   finally:
     shutil.rmtree(scratch, ignore_errors=True)
   used = budget_lib.fit(asked, costs, workers, budget)
-  run_files.write_atomically(
-    path, json.dumps({'key': key, 'used': list(used)}) + '\n'
-  )
+  text = json.dumps({'key': _key(methods, asked, budget), 'used': list(used)})
+  run_files.write_atomically(planner.output_dir / _FILE, f'{text}\n')
   return used
+
+
+def decided(
+  planner: plan.Planner,
+  methods: Sequence[str],
+  asked: budget_lib.Size,
+  budget: float,
+) -> budget_lib.Size | None:
+  """The size that the same command has decided before.
+
+  Args:
+    planner: Plans the runs.
+    methods: The methods.
+    asked: The size without a budget.
+    budget: In seconds.
+
+  Returns:
+    The size; None if it has decided none.
+  """
+  try:
+    found = json.loads((planner.output_dir / _FILE).read_text())
+    if found['key'] == _key(methods, asked, budget):
+      return budget_lib.Size(*found['used'])
+  except (OSError, KeyError, TypeError, ValueError):
+    pass
+  return None
+
+
+def _key(methods, asked, budget):
+  return {'asked': list(asked), 'budget': budget, 'methods': list(methods)}

@@ -73,7 +73,8 @@ def describe(runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any] | Report:
 
   Returns:
     `num_clients`, `cohort_size`, `client_names` and `notes` of the first one,
-    or why a task cannot be built.
+    and whether all have a holdout, `has_holdout`; or why a task cannot be
+    built.
   """
   from tff_fair.launchers.runs import training
 
@@ -87,6 +88,7 @@ def describe(runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any] | Report:
     'cohort_size': sum(map(len, calls)),
     'client_names': list(tasks[0].client_names),
     'notes': list(tasks[0].notes),
+    'has_holdout': all(map(_has_holdout, tasks)),
   }
 
 
@@ -103,6 +105,8 @@ def train(runs: Sequence[planned_run.PlannedRun]) -> Report:
 
   compiled = []  # The last run, whose rounds the next one takes.
   for run in runs:
+    if _signals.stop.is_set():
+      return Report(INTERRUPTED)
     try:
       report = _train(run, compiled)
     except (settings_lib.SettingsError, *training.USER_ERRORS) as error:
@@ -137,12 +141,12 @@ def time_rounds(run: planned_run.PlannedRun) -> budget.Cost | Report:
       raise KeyboardInterrupt
 
   try:
-    started = training.Run(
-      run.settings, run.output_dir, run.flags_text, _task(run.settings)
-    )
+    task = _task(run.settings)
+    started = training.Run(run.settings, run.output_dir, run.flags_text, task)
     with contextlib.suppress(training.RunError):  # What ends it on purpose.
       started.train(on_round)
-    started.holdout_accuracy()
+    if _has_holdout(task):
+      started.holdout_accuracy()
   except training.RunError as error:
     return Report(CANNOT, str(error))
   except training.USER_ERRORS as error:
@@ -165,11 +169,12 @@ def _train(run, compiled) -> Report:
       return Report(TRAINED)
     began = time.perf_counter()
     try:
+      task = _task(run.settings)
       started = training.Run(
         run.settings,
         run.output_dir,
         run.flags_text,
-        task=_task(run.settings),
+        task=task,
         like=compiled.pop() if compiled else None,
       )
     except training.RunError as error:
@@ -187,14 +192,16 @@ def _train(run, compiled) -> Report:
         raise
       return Report(INTERRUPTED, str(error))
     else:
-      outcome = _measured(started, summary, began, built)
+      outcome = _measured(
+        started, summary, _has_holdout(task), began, built
+      )
     outcomes.write(outcome, run.output_dir)
   return Report(TRAINED)
 
 
-def _measured(started, summary, began, built) -> outcomes.Outcome:
+def _measured(started, summary, has_holdout, began, built) -> outcomes.Outcome:
   down, up = started.bytes_per_round()
-  accuracy = started.holdout_accuracy()
+  accuracy = started.holdout_accuracy() if has_holdout else None
   rounds = started.seconds_of_rounds
   seconds = {
     'building': built - began,
@@ -233,6 +240,11 @@ def _task(settings):
       _tasks.pop(next(iter(_tasks)))
     _tasks[key] = training.build_task(settings)
   return _tasks[key]
+
+
+def _has_holdout(task) -> bool:
+  """Whether there are examples to choose between runs."""
+  return len(task.validation.y) > 0
 
 
 def _end_with_parent() -> None:

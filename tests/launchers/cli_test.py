@@ -17,6 +17,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 # What is imported before flags are checked, or without any training.
 _WITHOUT_TENSORFLOW = (
   'tff_fair.launchers.benchmark',
+  'tff_fair.launchers.compare',
   'tff_fair.launchers.covariate_shift',
   'tff_fair.launchers.report',
   'tff_fair.launchers.reproduce',
