@@ -1,0 +1,367 @@
+"""Comparisons of seconds on the embedded digits, as programs."""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+
+from tests.launchers import digits_run
+from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import records
+
+pytestmark = pytest.mark.full
+
+_ROOT = pathlib.Path(__file__).parents[3]
+_METHODS = ['fed_avg', 'standalone', 'corefed', 'fed_rdn']
+_ARGUMENTS = (
+  '--task=digits',
+  '--num_clients=4',
+  '--data_fraction=0.3',
+  '--rounds=2',
+  '--seeds=2',
+  '--tune=2',
+  '--methods=fed_rdn,corefed',
+  '--parallel=2',
+  '--output_dir=out',
+)
+_SCORES = ['client_accuracy_mean', 'client_accuracies', 'curve', 'target']
+
+
+@contextlib.contextmanager
+def _started(folder, *arguments):
+  """A running comparison, and what it has written to stdout and stderr."""
+  with (
+    tempfile.TemporaryFile('w+') as printed,
+    tempfile.TemporaryFile('w+') as errors,
+  ):
+    process = subprocess.Popen(
+      [sys.executable, '-m', 'tff_fair.launchers.compare', *arguments],
+      cwd=folder,
+      env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+      stdin=subprocess.DEVNULL,
+      stdout=printed,
+      stderr=errors,
+      start_new_session=True,
+    )
+
+    def texts():
+      for file in (printed, errors):
+        file.seek(0)
+      return printed.read(), errors.read()
+
+    try:
+      yield process, texts
+    finally:
+      with contextlib.suppress(ProcessLookupError):
+        process.kill()
+      process.wait()
+
+
+def _compare(folder, *arguments):
+  """Runs a comparison to its end, and returns what it printed."""
+  with _started(folder, *_ARGUMENTS, *arguments) as (process, texts):
+    code = process.wait(500)
+    printed, errors = texts()
+  assert code == 0, errors
+  assert 'Traceback' not in errors
+  return printed
+
+
+def _refused(folder, *arguments):
+  """The one sentence with which a comparison ends."""
+  with _started(folder, *_ARGUMENTS, *arguments) as (process, texts):
+    code = process.wait(100)
+    _, errors = texts()
+  assert code == 1
+  assert errors.count('\n') == 1, errors
+  return errors
+
+
+def _wait(folder, process, num_ended):
+  """Waits until so many runs have ended; its processes, and those runs."""
+  deadline = time.monotonic() + 300
+  while len(ended := _ended(folder)) < num_ended:
+    assert process.poll() is None and time.monotonic() < deadline
+    time.sleep(0.02)
+  return psutil.Process(process.pid).children(recursive=True), ended
+
+
+def _ended(folder):
+  """The outcome of each run that has ended -> the time of its last change."""
+  paths = folder.glob('out/runs/*/*/seed_*/compared.json')
+  return {path: path.stat().st_mtime_ns for path in paths}
+
+
+def _assert_gone(processes):
+  _, alive = psutil.wait_procs(processes, timeout=30)
+  assert len(processes) >= 2 and not alive
+
+
+def _frame(folder):
+  path = folder / 'out/compare.csv'
+  return pd.read_csv(path, float_precision='round_trip')
+
+
+def _facts(folder):
+  return json.loads((folder / 'out/compare.json').read_text())
+
+
+class _Whole(NamedTuple):
+  """A comparison: its folder, what it printed, and what it concludes from."""
+
+  folder: pathlib.Path
+  printed: str
+  frame: pd.DataFrame
+  facts: dict[str, Any]
+
+
+@pytest.fixture(scope='module', name='whole')
+def _whole(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('whole')
+  printed = _compare(folder)
+  return _Whole(folder, printed, _frame(folder), _facts(folder))
+
+
+class TestWhole:
+  def test_every_trial_and_every_seed_has_its_row(self, whole):
+    frame, printed = whole.frame, whole.printed
+    assert list(frame) == list(records.COLUMNS)
+    assert list(dict.fromkeys(frame['method'])) == _METHODS
+    assert (frame['status'] == 'finished').all()
+    for method, rows in frame.groupby('method'):
+      # Two trials of seed 0, and seed 1 of the better one.
+      assert rows['seed'].tolist() == [0, 0, 1], method
+      assert rows['trial'].tolist()[:2] == [0, 1]
+      assert rows['chosen'].tolist().count(True) == 2
+      trials, best = rows[:2], rows[rows['chosen']]
+      chosen = trials['holdout_accuracy'].idxmax()
+      assert best['trial'].unique() == [trials['trial'][chosen]], method
+      assert best['learning_rate'].nunique() == 1
+    assert set(frame['learning_rate']) == {0.01, 0.14}
+    assert '4 methods on digits: 4 clients, 2 rounds, 2 seeds, 2 tr' in printed
+    assert 'FedAvg: --client_learning_rate=0.14 (holdout accuracy 0.' in printed
+    assert printed.endswith('results: out\n')
+
+  def test_only_results_have_scores_on_test_data(self, whole):
+    frame = whole.frame
+    assert frame[_SCORES][frame['chosen']].notna().all(axis=None)
+    others = frame[~frame['chosen']]
+    assert others[[*_SCORES, 'client_accuracy_min']].isna().all(axis=None)
+    assert frame['holdout_accuracy'].between(0, 1).all()
+    results = frame[frame['chosen']].set_index(['method', 'seed'])
+    for seed in (0, 1):
+      alone = json.loads(results.loc['standalone', seed]['client_accuracies'])
+      found = json.loads(results.loc['corefed', seed]['client_accuracies'])
+      row = results.loc['corefed', seed]
+      correlation = np.corrcoef(alone, found)[0, 1]
+      assert row['cf'] == pytest.approx(100 * correlation)
+      assert row['better_off'] == np.greater(found, alone).mean()
+      mean = results.loc['fed_avg', seed]['client_accuracy_mean']
+      assert row['target'] == pytest.approx(0.95 * mean)
+    assert results.loc['standalone']['cf'].isna().all()
+    assert results.loc['standalone']['global_accuracy'].isna().all()
+    assert results.loc['fed_avg']['global_accuracy'].notna().all()
+
+  def test_bytes_are_those_of_the_model_to_all_clients_and_back(self, whole):
+    from tff_fair.launchers.runs import training
+
+    rows = whole.frame.groupby('method')[['bytes_down', 'bytes_up']]
+    assert (rows.nunique() == 1).all(axis=None)  # Of any seed and trial.
+    found = rows.first()
+    planner = plan.Planner(
+      shared={'task': 'digits', 'num_clients': 4},
+      rounds=2,
+      tune=0,
+      output_dir=whole.folder,
+    )
+    settings = planner.run('fed_avg', 0, 0).settings
+    model = training.build_task(settings).model_fn()
+    size = 4 * sum(math.prod(v.shape) for v in model.variables)
+    for name in ('bytes_down', 'bytes_up'):
+      assert 1 <= found[name]['fed_avg'] / (4 * size) < 1.01, name
+
+  def test_facts_and_pages(self, whole):
+    folder, facts = whole.folder, whole.facts
+    expected = {
+      'rounds': 2,
+      'seeds': [0, 1],
+      'tune': 2,
+      'num_clients': 4,
+      'cohort_size': 4,
+      'baseline': 'fed_avg',
+      'options': {'num_clients': 4, 'data_fraction': 0.3},
+      'notes': [],
+      'excluded': {},
+    }
+    assert expected.items() <= facts.items()
+    for name in ('compare.md', 'compare.html'):
+      assert 'CoRe-Fed' in (folder / 'out' / name).read_text()
+    assert list((folder / 'out/plots').glob('*.png'))
+    # No digit of a machine's.
+    assert str(folder) not in (folder / 'out/compare.csv').read_text()
+
+  @pytest.mark.parametrize('method', ['corefed', 'fed_rdn'])
+  def test_a_result_is_what_its_command_trains(self, method, whole, tmp_path):
+    """Though another run's compiled rounds have trained it."""
+    frame = whole.frame
+    chosen = (frame['method'] == method) & (frame['seed'] == 1)
+    (row,) = frame[chosen].to_dict('records')
+    python, _, module, *flags = shlex.split(row['command'])
+    assert (python, module) == ('python', 'launchers.train')
+    digits_run.main_with(*flags, f'--output_dir={tmp_path}')
+    final = json.loads((tmp_path / 'summary.json').read_text())['final']
+    assert final['client_accuracy_mean'] == row['client_accuracy_mean']
+    found = digits_run.read(tmp_path, 'clients.csv')['accuracy'].tolist()
+    assert found == json.loads(row['client_accuracies'])
+    (trained,) = {
+      path.parent
+      for path in whole.folder.glob(f'out/runs/{method}/*/seed_1/*.csv')
+    }
+    assert digits_run.tables(tmp_path) == digits_run.tables(trained)
+
+  def test_the_same_command_trains_nothing_again(self, whole):
+    folder, printed = whole.folder, whole.printed
+    before = _ended(folder)
+    assert len(before) == 12
+    names = ('compare.csv', 'compare.json', 'compare.md', 'compare.html')
+    contents = [(folder / 'out' / name).read_bytes() for name in names]
+    again = _compare(folder)
+    assert _ended(folder) == before
+    for name, content in zip(names, contents, strict=True):
+      assert (folder / 'out' / name).read_bytes() == content, name
+    # What was chosen is said again, in the order of the methods.
+    assert sorted(again.splitlines()) == sorted(printed.splitlines())
+
+  def test_more_methods_take_what_is_there(self, whole):
+    folder = whole.folder
+    before = _ended(folder)
+    _compare(folder, '--methods=fed_rdn,corefed,fed_prox', '--seeds=1')
+    after = _ended(folder)
+    assert {path: after[path] for path in before} == before
+    assert len(after) == 12 + 2
+    frame = _frame(folder)
+    assert set(frame['method']) == {*_METHODS, 'fed_prox'}
+    assert set(frame['seed']) == {0}
+
+  def test_other_flags_are_refused(self, whole):
+    folder = whole.folder
+    before = (folder / 'out/compare.csv').read_bytes()
+    for flag, found in (
+      ('--rounds=3', '--rounds is 2 there and 3 here'),
+      ('--local_epochs=2', '--local_epochs is 1 there and 2 here'),
+    ):
+      assert found in _refused(folder, flag)
+    assert (folder / 'out/compare.csv').read_bytes() == before
+
+
+class TestStopped:
+  """These follow each other in one directory."""
+
+  @pytest.fixture(scope='class', name='folder')
+  def _folder(self, tmp_path_factory):
+    return tmp_path_factory.mktemp('stopped')
+
+  def test_ctrl_c_is_one_sentence(self, folder):
+    with _started(folder, *_ARGUMENTS) as (process, texts):
+      workers, _ = _wait(folder, process, 2)
+      # As a terminal does it: to all that are not in groups of their own.
+      os.killpg(process.pid, signal.SIGINT)
+      assert process.wait(100) == 1
+      _, errors = texts()
+    _assert_gone(workers)
+    assert errors == (
+      'Error: interrupted; run the same command again to resume.\n'
+    )
+    assert not (folder / 'out/compare.csv').exists()
+    assert len(_ended(folder)) < 8
+
+  def test_no_process_outlives_a_killed_program(self, folder):
+    before = _ended(folder)
+    with _started(folder, *_ARGUMENTS) as (process, _):
+      workers, _ = _wait(folder, process, len(before) + 2)
+      process.kill()
+      process.wait()
+      _assert_gone(workers)
+    assert not (folder / 'out/compare.csv').exists()
+
+  def test_the_result_is_that_of_a_comparison_that_was_not_stopped(
+    self, folder, whole
+  ):
+    before = _ended(folder)
+    assert 2 < len(before) < 12
+    _compare(folder)
+    after = _ended(folder)
+    assert {path: after[path] for path in before} == before
+    found, expected = (
+      frame.drop(columns='seconds_per_round')
+      for frame in (_frame(folder), whole.frame)
+    )
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert _facts(folder) == whole.facts
+
+
+_TABLE = (
+  '--task=table',
+  '--data_file=own.csv',
+  '--client_column=hospital',
+  '--label_column=outcome',
+  '--rounds=1',
+  '--seeds=1',
+  '--methods=fed_rdn',
+  '--holdout_fraction=0',
+  '--parallel=1',
+  '--output_dir=out',
+)
+
+
+@pytest.fixture(name='table')
+def _table(tmp_path):
+  rows = np.arange(60)
+  pd.DataFrame(
+    {
+      'hospital': np.array(['Ulm', 'Bonn', 'Berlin'])[rows % 3],
+      'age': 20 + (7 * rows) % 30,
+      'outcome': np.where((7 * rows) % 30 > 15, 'ill', 'well'),
+    }
+  ).to_csv(tmp_path / 'own.csv', index=False)
+  return tmp_path
+
+
+def test_a_method_that_cannot_run_is_listed_and_the_others_go_on(table):
+  with _started(table, *_TABLE, '--tune=0') as (process, texts):
+    assert process.wait(300) == 0
+    printed, errors = texts()
+  assert 'Traceback' not in errors
+  reason = _facts(table)['excluded']['fed_rdn']
+  assert 'images' in reason and '\n' not in reason
+  assert f'FedRDN is left out: {reason}' in printed
+  frame = _frame(table)
+  assert frame['method'].tolist() == ['fed_avg', 'standalone']
+  # Without tuning nothing is held out to choose by, and nothing is chosen.
+  assert frame['holdout_accuracy'].isna().all()
+  assert frame['client_accuracy_mean'].notna().all()
+  assert _facts(table)['client_names'] == ['Berlin', 'Bonn', 'Ulm']
+
+
+def test_tuning_without_a_holdout_is_refused_before_training(table):
+  with _started(table, *_TABLE, '--tune=2') as (process, texts):
+    assert process.wait(200) == 1
+    _, errors = texts()
+  assert errors == (
+    'Error: --holdout_fraction must be above 0 with --tune=2, which chooses by'
+    ' that part, found no such examples.\n'
+  )
+  assert not list(table.glob('out/runs/*/*/*'))
