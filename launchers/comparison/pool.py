@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent import futures
 import multiprocessing
+import signal
 from typing import Any
 
 from tff_fair.launchers.comparison import budget
@@ -55,7 +56,7 @@ class Pool:
     Raises:
       PoolError: If a task cannot be built.
     """
-    found = _result(self._executor.submit(worker.describe, runs))
+    found = _result(self._submit(worker.describe, runs))
     if isinstance(found, worker.Report):
       raise PoolError(found.sentence)
     return found
@@ -75,7 +76,7 @@ class Pool:
       PoolError: If a run fails.
     """
     queued = {
-      run.settings['algorithm']: self._executor.submit(worker.time_rounds, run)
+      run.settings['algorithm']: self._submit(worker.time_rounds, run)
       for run in runs
     }
     found = {method: _result(future) for method, future in queued.items()}
@@ -92,7 +93,7 @@ class Pool:
     Args:
       runs: The runs, trained one after the other in one process.
     """
-    return self._executor.submit(worker.train, runs)
+    return self._submit(worker.train, runs)
 
   def follow(
     self,
@@ -123,6 +124,18 @@ class Pool:
         if report.kind == worker.FAILED:
           raise PoolError(report.sentence)
         pending.update(on_end(future, report))
+
+  def _submit(self, call, argument) -> futures.Future:
+    """Queues a call, for which processes may be started.
+
+    They inherit that Ctrl-C is held back, which is for the program: until
+    `worker.start` it would reach them, too.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+      return self._executor.submit(call, argument)
+    finally:
+      signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _result(future) -> Any:

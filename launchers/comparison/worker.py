@@ -192,9 +192,7 @@ def _train(run, compiled) -> Report:
         raise
       return Report(INTERRUPTED, str(error))
     else:
-      outcome = _measured(
-        started, summary, _has_holdout(task), began, built
-      )
+      outcome = _measured(started, summary, _has_holdout(task), began, built)
     outcomes.write(outcome, run.output_dir)
   return Report(TRAINED)
 

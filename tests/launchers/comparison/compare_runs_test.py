@@ -288,6 +288,20 @@ class TestStopped:
     assert not (folder / 'out/compare.csv').exists()
     assert len(_ended(folder)) < 8
 
+  def test_ctrl_c_while_workers_start_is_one_sentence(self, folder):
+    with _started(folder, *_ARGUMENTS) as (process, texts):
+      program = psutil.Process(process.pid)
+      while len(workers := program.children(recursive=True)) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
+      os.killpg(process.pid, signal.SIGINT)
+      assert process.wait(100) == 1
+      _, errors = texts()
+    _assert_gone(workers)
+    assert errors == (
+      'Error: interrupted; run the same command again to resume.\n'
+    )
+
   def test_no_process_outlives_a_killed_program(self, folder):
     before = _ended(folder)
     with _started(folder, *_ARGUMENTS) as (process, _):

@@ -27,9 +27,7 @@ class _Pool(pool_lib.Pool):
 
   def __init__(self, end, size=1):
     """`end` maps a run to its outcome, or to the report of its job."""
-    self._signals = types.SimpleNamespace(
-      rounds=types.SimpleNamespace(value=0)
-    )
+    self._signals = types.SimpleNamespace(rounds=types.SimpleNamespace(value=0))
     self._end, self._size = end, size
     self._waiting, self._begun = [], []
     self.queued = []
@@ -246,8 +244,10 @@ def test_what_is_left_of_a_stopped_comparison_is_queued(tmp_path):
   _train(before, _by_rate(_PEAK))
   for e in before.ended():
     standalone = e.method == 'standalone'
-    if e.run.seed == 2 or (standalone and e.trial == 3) or (
-      standalone and e.run.seed == 1
+    if (
+      e.run.seed == 2
+      or (standalone and e.trial == 3)
+      or (standalone and e.run.seed == 1)
     ):
       (e.run.output_dir / 'compared.json').unlink()
   pool, progress = _train(_schedule(tmp_path), _by_rate(_PEAK))

@@ -1,0 +1,113 @@
+"""Runs that differ in their seeds alone share compiled rounds."""
+
+import pytest
+import tensorflow_federated as tff
+
+from tff_fair.launchers.options import builders
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import training
+
+pytestmark = pytest.mark.usefixtures('runtime_as_before')
+
+# Their rounds hold data of the clients or of the server.
+_OF_THE_DATA = {'cffl', 'fed_ave', 'fed_rdn', 'fed_sac', 'round_robin_fed_avg'}
+_SHARING = sorted({*methods.METHODS} - _OF_THE_DATA)
+_FAST = ('ditto', 'fed_avg')
+_FILES = ('metrics.csv', 'clients.csv', 'client_scores.csv', 'reports.csv')
+
+
+def _settings(method, seed):
+  arguments = [
+    f'--algorithm={method}',
+    '--task=digits',
+    '--model=mlp_cffl_mnist',
+    '--num_clients=3',
+    '--data_fraction=0.2',
+    '--rounds=2',
+    '--local_epochs=1',
+    '--export=none',
+    '--device=cpu',
+    *(f'--{name}_seed={seed}' for name in ('model', 'client', 'data')),
+  ]
+  if 'local_epochs' in methods.METHODS[method].ignores:
+    arguments.remove('--local_epochs=1')
+  flag_values = train_flags.parse(arguments)
+  return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+def _run(folder, method, seed, like=None):
+  """A run after its last round, and the content of its files."""
+  folder.mkdir()
+  settings = _settings(method, seed)
+  text = settings_lib.to_text(settings, None)
+  run = training.Run(settings, folder, text, like=like)
+  run.train(lambda row: None)
+  run.finish()
+  paths = [path for name in _FILES if (path := folder / name).exists()]
+  assert len(paths) >= 3
+  return run, [path.read_bytes() for path in paths]
+
+
+def test_which_methods_share_their_rounds(monkeypatch):
+  found = {
+    name
+    for name in methods.METHODS
+    if processes.same_for_all_seeds({'algorithm': name})
+  }
+  assert found == set(_SHARING)
+  # What a plug-in does with its seed is not known.
+  monkeypatch.setitem(builders._REGISTERED, 'fed_avg', print)
+  assert not processes.same_for_all_seeds({'algorithm': 'fed_avg'})
+
+
+@pytest.mark.parametrize(
+  'method',
+  [
+    pytest.param(name, marks=() if name in _FAST else pytest.mark.full)
+    for name in _SHARING
+  ],
+)
+def test_another_seed_by_the_same_rounds(method, tmp_path):
+  _, alone = _run(tmp_path / 'alone', method, 3)
+  first, others = _run(tmp_path / 'first', method, 0)
+  second, found = _run(tmp_path / 'second', method, 3, like=first)
+  assert second._next is first._next
+  assert found == alone
+  assert found != others
+
+
+@pytest.mark.full
+@pytest.mark.parametrize('method', ['cffl', 'fed_rdn'])
+def test_rounds_that_hold_data_are_not_shared(method, tmp_path):
+  _, alone = _run(tmp_path / 'alone', method, 3)
+  first, _ = _run(tmp_path / 'first', method, 0)
+  second, found = _run(tmp_path / 'second', method, 3, like=first)
+  assert second._next is not first._next
+  assert found == alone
+
+
+def test_an_equal_runtime_is_kept_with_what_it_has_compiled():
+  contexts = tff.framework.get_context_stack()
+
+  def current(**changes):
+    settings = {**_settings('fed_avg', 0), **changes}
+    training.set_runtime(settings)
+    return contexts.current
+
+  first = current()
+  assert current() is first
+  # Seeds are none of its business.
+  assert current(client_seed=5) is first
+  other = current(client_threads=1)
+  assert other is not first
+  assert current(client_threads=1) is other
+  assert current() is not other
+  native = current(runtime='native')
+  assert current(runtime='native') is native
+  # Somebody else has set another one meanwhile.
+  tff.backends.native.set_sync_local_cpp_execution_context()
+  foreign = contexts.current
+  assert current(runtime='native') is not foreign
