@@ -89,7 +89,11 @@ def seconds(size: Size, costs: Mapping[str, Cost], workers: int) -> float:
 
 
 def fit(
-  asked: Size, costs: Mapping[str, Cost], workers: int, budget: float
+  asked: Size,
+  costs: Mapping[str, Cost],
+  workers: int,
+  budget: float,
+  spent: float = 0.0,
 ) -> Size:
   """The largest comparison within a budget.
 
@@ -102,6 +106,7 @@ def fit(
     costs: Method -> seconds of its run.
     workers: Number of processes.
     budget: In seconds.
+    spent: Seconds of it that are gone already.
 
   Returns:
     A size, at most the one asked for in each respect.
@@ -110,9 +115,9 @@ def fit(
     BudgetError: If one round of each method does not fit.
   """
   for size in _smaller(asked):
-    if seconds(size, costs, workers) <= budget:
+    if spent + seconds(size, costs, workers) <= budget:
       return size
-  needed = seconds(Size(1, 1, 0), costs, workers)
+  needed = spent + seconds(Size(1, 1, 0), costs, workers)
   raise BudgetError(
     f'--budget must be at least {in_words(needed)} for one round of each of'
     f' {len(costs)} methods, found {in_words(budget)}.'
