@@ -32,6 +32,7 @@ class Pool:
     """
     spawn = multiprocessing.get_context('spawn')
     self._signals = worker.Signals(spawn.Value('q', 0), spawn.Event())
+    self._size = size
     self._executor = futures.ProcessPoolExecutor(
       size,
       mp_context=spawn,
@@ -55,7 +56,11 @@ class Pool:
     Raises:
       PoolError: If a task cannot be built.
     """
-    found = _result(self._executor.submit(worker.describe, runs))
+    described = self._executor.submit(worker.describe, runs)
+    # All processes start now, not one after the other with the first runs.
+    for _ in range(self._size - 1):
+      self._executor.submit(worker.warm_up)
+    found = _result(described)
     if isinstance(found, worker.Report):
       raise PoolError(found.sentence)
     return found
