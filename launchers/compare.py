@@ -267,7 +267,7 @@ def _say_what_runs(planner, chosen, used, asked, data, parallel) -> None:
 def _facts(planner, used, asked, data, target, excluded) -> dict[str, Any]:
   """What compare.json says: everything that is not about a single run."""
   rule = (
-    f'{records.TARGET_SHARE:.0%} of the last mean accuracy of'
+    f'{100 * records.TARGET_SHARE:g} % of the last mean accuracy of'
     f' {methods.title(plan.BASELINE)} with the same seed'
     if target is None
     else f'a mean accuracy of {target:g}'

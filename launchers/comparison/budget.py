@@ -90,7 +90,11 @@ def seconds(size: Size, costs: Mapping[str, Cost], workers: int) -> float:
 
 
 def fit(
-  asked: Size, costs: Mapping[str, Cost], workers: int, budget: float
+  asked: Size,
+  costs: Mapping[str, Cost],
+  workers: int,
+  budget: float,
+  spent: float = 0.0,
 ) -> Size:
   """The largest comparison within a budget.
 
@@ -103,6 +107,7 @@ def fit(
     costs: Method -> seconds of its run.
     workers: Number of processes.
     budget: In seconds.
+    spent: Seconds of it that are gone already.
 
   Returns:
     A size, at most the one asked for in each respect.
@@ -111,10 +116,10 @@ def fit(
     BudgetError: If one round of each method does not fit.
   """
   for size in _smaller(asked):
-    if seconds(size, costs, workers) <= budget:
+    if spent + seconds(size, costs, workers) <= budget:
       return size
   # Rounded so that the time that is named is enough.
-  needed = in_words(seconds(Size(1, 1, 0), costs, workers), math.ceil)
+  needed = in_words(spent + seconds(Size(1, 1, 0), costs, workers), math.ceil)
   raise BudgetError(
     f'--budget must be at least {needed} for one round of each of {len(costs)}'
     f' methods, found {in_words(budget, math.floor)}.'

@@ -33,6 +33,7 @@ class Pool:
     """
     spawn = multiprocessing.get_context('spawn')
     self._signals = worker.Signals(spawn.Value('q', 0), spawn.Event())
+    self._size = size
     self._executor = futures.ProcessPoolExecutor(
       size,
       mp_context=spawn,
@@ -56,7 +57,11 @@ class Pool:
     Raises:
       PoolError: If a task cannot be built.
     """
-    found = _result(self._submit(worker.describe, runs))
+    described = self._submit(worker.describe, runs)
+    # All processes start now, not one after the other with the first runs.
+    for _ in range(self._size - 1):
+      self._submit(worker.warm_up)
+    found = _result(described)
     if isinstance(found, worker.Report):
       raise PoolError(found.sentence)
     return found
@@ -125,7 +130,7 @@ class Pool:
           raise PoolError(report.sentence)
         pending.update(on_end(future, report))
 
-  def _submit(self, call, argument) -> futures.Future:
+  def _submit(self, call, *arguments) -> futures.Future:
     """Queues a call, for which processes may be started.
 
     They inherit that Ctrl-C is held back, which is for the program: until
@@ -133,7 +138,7 @@ class Pool:
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-      return self._executor.submit(call, argument)
+      return self._executor.submit(call, *arguments)
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import dataclasses
 import json
 import shutil
+import time
 
 from tff_fair.launchers.comparison import budget as budget_lib
 from tff_fair.launchers.comparison import plan
@@ -50,11 +51,13 @@ def fit(
   trial = dataclasses.replace(planner, output_dir=scratch)
   runs = schedule_lib.Schedule(trial, methods, [0]).first_runs
   print(f'Timing a few rounds of {len(runs)} methods.', flush=True)
+  began = time.monotonic()
   try:
     costs = pool.time(runs)
   finally:
     shutil.rmtree(scratch, ignore_errors=True)
-  used = budget_lib.fit(asked, costs, workers, budget)
+  spent = time.monotonic() - began
+  used = budget_lib.fit(asked, costs, workers, budget, spent)
   text = json.dumps({'key': _key(methods, asked, budget), 'used': list(used)})
   run_files.write_atomically(planner.output_dir / _FILE, f'{text}\n')
   return used

@@ -65,6 +65,13 @@ def start(signals: Signals, plugin_names: Sequence[str]) -> None:
   plugins.load(plugin_names)
 
 
+def warm_up() -> None:
+  """Imports what runs need, which takes seconds."""
+  from tff_fair.launchers.runs import training
+
+  del training  # Unused.
+
+
 def describe(runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any] | Report:
   """Builds the tasks of some runs, so that mistakes show before any training.
 

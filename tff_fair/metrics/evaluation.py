@@ -16,6 +16,7 @@ import tensorflow as tf
 from tff_fair import checks
 from tff_fair import fairness
 from tff_fair import models
+from tff_fair.models import keras_weights
 
 _BATCH = 1000
 
@@ -188,6 +189,11 @@ class _Predictor:
     self._pool = futures.ThreadPoolExecutor()
 
   @functools.cached_property
+  def _variables(self):
+    # Keras looks through all layers, which takes longer than a small model.
+    return keras_weights.variables(self._model)
+
+  @functools.cached_property
   def _output_fn(self):
     # Traced once, for any batch size: otherwise each thread would trace it.
     return tf.function(self._outputs, autograph=False).get_concrete_function(
@@ -203,7 +209,7 @@ class _Predictor:
     return outputs[self._name]
 
   def __call__(self, weights, batches) -> np.ndarray:
-    models.assign_weights(weights, self._model)
+    keras_weights.write(weights, self._variables)
     width = self._output_fn.structured_outputs.shape[-1]
     nothing = np.zeros([0, width], np.float32)
     return np.concatenate([nothing, *self._pool.map(self._output_fn, batches)])

@@ -47,6 +47,19 @@ def assign(weights: ModelWeights, model: tf.keras.Model) -> None:
   Raises:
     ValueError: If the weights are not those of the model.
   """
-  for part, values in zip(variables(model), weights, strict=True):
+  write(weights, variables(model))
+
+
+def write(weights: ModelWeights, found: ModelWeights) -> None:
+  """Writes weights into variables, for a caller that looks them up once.
+
+  Args:
+    weights: `ModelWeights` of arrays.
+    found: The result of `variables`.
+
+  Raises:
+    ValueError: If there are not as many weights as variables.
+  """
+  for part, values in zip(found, weights, strict=True):
     for variable, value in zip(part, values, strict=True):
-      variable.assign(value)
+      variable.assign(value, read_value=False)

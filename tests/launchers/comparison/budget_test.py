@@ -104,6 +104,14 @@ def test_a_larger_budget_never_gives_less():
   )
 
 
+def test_what_is_spent_is_not_there_any_more():
+  seconds = _needed(60, 3, 4)
+  assert budget.fit(_ASKED, _COSTS, 1, seconds + 50, 50) == (60, 3, 4)
+  assert budget.fit(_ASKED, _COSTS, 1, seconds + 50, 50.5) == (59, 3, 4)
+  with pytest.raises(budget.BudgetError, match='at least 2 min .* found 1 min'):
+    budget.fit(_ASKED, _COSTS, 1, 61, 60)
+
+
 def test_what_was_not_asked_for_is_not_added():
   small = budget.Size(rounds=3, seeds=2, tune=0)
   assert _fit(1e9, small) == small

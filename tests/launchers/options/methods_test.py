@@ -1,9 +1,11 @@
 """A method's entry says the same as its builder, and the docs the same."""
 
+import dataclasses
 import inspect
 
 import pytest
 
+from tests import refusals
 from tff_fair import algorithms
 from tff_fair import runtime
 from tff_fair.launchers.options import builders
@@ -30,6 +32,36 @@ def test_entries_fit_their_builders():
   for method in methods.METHODS.values():
     builders.check_entry(method)
     builders.check_builder(method, builders.get(method.name))
+
+
+def test_what_an_entry_says_for_comparisons_is_checked():
+  method = methods.METHODS['fed_prox']
+  refusals.check(
+    lambda **changes: builders.check_entry(
+      dataclasses.replace(method, **changes)
+    ),
+    [
+      (
+        {'tuned': {'q': (0.1,)}},
+        ValueError,
+        "^tuned of the method 'fed_prox' must name flags .* found 'q'",
+      ),
+      (
+        {'tuned': {'proximal_weight': (0.1, -1.0)}},
+        ValueError,
+        "^--proximal_weight of the method 'fed_prox' must be .* found -1.0",
+      ),
+      (
+        {'groups': ('fair', 'robust')},
+        ValueError,
+        "^groups of the method 'fed_prox' must be of fair, .* found 'robust'",
+      ),
+    ],
+  )
+  # A shared flag may be tuned, too.
+  builders.check_entry(
+    dataclasses.replace(method, tuned={'batch_size': (32, 8)})
+  )
 
 
 def test_every_argument_of_our_builders_is_described_and_has_a_type():

@@ -98,6 +98,62 @@ def test_test_data_are_normalised_by_the_client_s_statistics():
   assert normalised.accuracy.tolist() == [1, 1, 0]
 
 
+def _task_with_holdouts(server=None):
+  """The same images, of which a client has one of each class.
+
+  The holdout part is of class 1, the test part of class 0.
+  """
+  task = _task(3)
+  parts = [np.array([], np.int64), np.array([1]), np.array([0])]
+  return dataclasses.replace(
+    task,
+    data=task.data._replace(y=np.tile([0, 1], 3).astype(np.int32)),
+    splits=tuple(
+      splits.Split(*(2 * i + part for part in parts)) for i in range(3)
+    ),
+    server=server,
+  )
+
+
+def test_runs_are_chosen_between_by_the_clients_holdout_parts():
+  task = _task_with_holdouts()
+  found = [
+    build(task, statistics).evaluate_global(_BRIGHTNESS).accuracy.tolist()
+    for build in (
+      evaluation.build_evaluator,
+      evaluation.build_holdout_evaluator,
+    )
+    for statistics in (
+      None,
+      {'mean': np.full([3, 1], 5, np.float32), 'std': np.ones([3, 1], 'f4')},
+    )
+  ]
+  # Darker than 0 is class 0.
+  assert found == [[1, 0, 0], [1, 1, 1], [0, 1, 1], [0, 0, 0]]
+
+
+def test_with_a_test_set_of_the_server_its_validation_part_chooses():
+  nothing = np.empty(0, np.int64)
+  task = _task_with_holdouts(
+    # Brightness 2 as class 1 and as class 0, and 1 as class 1.
+    splits.ServerSplit(nothing, np.array([5, 4, 3]), np.array([0]))
+  )
+  found = evaluation.build_holdout_evaluator(task, None)
+  accuracy = found.evaluate_global(_BRIGHTNESS).accuracy
+  np.testing.assert_allclose(accuracy, [2 / 3] * 3)
+
+
+def test_nothing_to_choose_by_is_said_with_the_flag():
+  nothing = np.empty(0, np.int64)
+  server = splits.ServerSplit(nothing, nothing, np.array([0]))
+  for task, flag in (
+    (_task(3), 'holdout'),
+    (_task_with_holdouts(server), 'validation'),
+  ):
+    with pytest.raises(ValueError, match=f'^{flag}_fraction must be above 0'):
+      evaluation.build_holdout_evaluator(task, None)
+
+
 class _Process:
   """Its state is that of its global model."""
 
