@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 pytestmark = pytest.mark.full
@@ -72,3 +73,29 @@ def test_a_method_and_a_data_set_of_ones_own(tmp_path):
     (folder / f'{name}.py').unlink()
   _run('-m', 'tff_fair.launchers.report', 'one', cwd=folder)
   assert 'tilted' in (folder / 'one' / 'report.html').read_text()
+
+
+def test_a_method_of_ones_own_in_a_comparison(tmp_path):
+  """The workers load the plug-ins, too."""
+  for name, text in _modules().items():
+    (tmp_path / f'{name}.py').write_text(text)
+  printed = _run(
+    '-m',
+    'tff_fair.launchers.compare',
+    '--plugins=tilted,rings',
+    '--methods=tilted',
+    '--task=rings',
+    '--num_clients=3',
+    '--rounds=1',
+    '--seeds=2',
+    '--tune=2',
+    '--parallel=1',
+    '--output_dir=out',
+    cwd=tmp_path,
+  )
+  assert '3 methods on rings: 3 clients, 1 rounds, 2 seeds, 2 tr' in printed
+  frame = pd.read_csv(tmp_path / 'out' / 'compare.csv')
+  rows = frame[frame['method'] == 'tilted']
+  assert rows['seed'].tolist() == [0, 0, 1]
+  assert rows['client_accuracy_mean'].count() == 2
+  assert '--plugins=tilted,rings' in rows['command'].iloc[0]
