@@ -273,6 +273,10 @@ def _facts(planner, used, asked, data, target, excluded) -> dict[str, Any]:
     else f'a mean accuracy of {target:g}'
   )
   hidden = (*_RUNTIME, 'task', 'data_dir')
+  options = {n: v for n, v in planner.shared.items() if n not in hidden}
+  plugin_names = ','.join(_plugin_names(planner.shared))
+  if plugin_names:
+    options['plugins'] = plugin_names
   return {
     'version': tff_fair.__version__,
     'task': planner.shared['task'],
@@ -285,7 +289,7 @@ def _facts(planner, used, asked, data, target, excluded) -> dict[str, Any]:
     'tune': used.tune,
     'baseline': plan.BASELINE,
     'target_rule': rule,
-    'options': {n: v for n, v in planner.shared.items() if n not in hidden},
+    'options': options,
     'notes': [*data['notes'], *budget_lib.cuts(asked, used)],
     'excluded': excluded,
   }

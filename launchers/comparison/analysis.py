@@ -267,13 +267,15 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
 
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
-  of_baseline = frame['method'] == facts['baseline']
-  seconds = frame.loc[of_baseline, 'seconds_per_round'].dropna()
-  median = seconds.median() if len(seconds) else math.nan
+  """Adds what a round takes, by each method's least disturbed run.
+
+  Other runs train at the same time, and a machine has other work, so the median
+  round of a run says as much about these as about its method.
+  """
+  seconds = frame.groupby('method')['seconds_per_round'].min()
   # A clock that stood still says nothing.
-  return found.assign(
-    seconds_ratio=found['seconds_per_round'] / (median or math.nan)
-  )
+  ratio = seconds / (seconds.get(facts['baseline'], math.nan) or math.nan)
+  return found.assign(seconds_ratio=found['method'].map(ratio))
 
 
 def _estimates(found, complete, facts) -> tuple[dict, dict]:

@@ -127,7 +127,7 @@ def _front(analysis, columns) -> report_svg.Figure:
   return report_svg.draw_figure(
     f'front-{up.column.replace("_", "-")}',
     f'{across.title} and {up.short}',
-    _front_note(analysis, shown),
+    _front_note(analysis, columns),
     f'of the methods. On the Pareto front: {"; ".join(told)}. Not on it:'
     f' {"; ".join(others) or "none"}',
     draw,
@@ -135,16 +135,23 @@ def _front(analysis, columns) -> report_svg.Figure:
   )
 
 
-def _front_note(analysis, shown) -> str:
+def _front_note(analysis, columns) -> str:
   note = (
     'Filled markers on the line: no other method is as good in both and better'
     ' in one (the Pareto front).'
   )
   if len(analysis.facts['seeds']) > 1:
     note += ' Thin crosses: 95 % intervals over the seeds.'
+  shown = compare_plots.methods_with(analysis, columns)
   absent = [compare_plots.title(m) for m in analysis.methods if m not in shown]
   if absent:
     note += f' Not defined for {", ".join(absent)}.'
+  far = [
+    _point(analysis, method, columns)
+    for method in compare_plots.outside(analysis, columns)
+  ]
+  if far:
+    note += f' Far below, outside the picture: {"; ".join(far)}.'
   return note
 
 

@@ -27,6 +27,8 @@ MEAN, WORST10, CF = 'client_accuracy_mean', 'client_accuracy_worst10', 'cf'
 FRONTS = ((MEAN, WORST10), (MEAN, CF))
 """What is drawn against what, each with a Pareto front."""
 ALONE = 'standalone'
+# See `outside`.
+_FAR = 5
 MAX_CURVES = 8
 """More curves cannot be told apart."""
 
@@ -112,6 +114,47 @@ def methods_with(
   ]
 
 
+def outside(
+  analysis: analysis_lib.Analysis, columns: tuple[str, str]
+) -> list[str]:
+  """The methods so far below the others that these would be one blot.
+
+  Args:
+    analysis: The comparison.
+    columns: The measures' columns.
+
+  Returns:
+    The methods that are further below the median of all methods than five times
+    what the best one is above it; never the baseline, Standalone, or a method
+    on the front.
+  """
+  known = methods_with(analysis, columns)
+  if not known:
+    return []
+  points = np.array([_point(analysis, method, columns) for method in known])
+  middle = np.median(points, axis=0)
+  far = (points < middle - _FAR * (points.max(axis=0) - middle)).any(axis=1)
+  kept = (analysis.baseline, ALONE, *analysis.front(*columns))
+  return [
+    method
+    for method, is_far in zip(known, far, strict=True)
+    if is_far and method not in kept
+  ]
+
+
+def drawn(
+  analysis: analysis_lib.Analysis, columns: tuple[str, str]
+) -> list[str]:
+  """The methods that `draw_front` draws.
+
+  Args:
+    analysis: The comparison.
+    columns: The measures' columns.
+  """
+  left_out = outside(analysis, columns)
+  return [m for m in methods_with(analysis, columns) if m not in left_out]
+
+
 @plot_parts.plain_text()
 def draw_front(
   axes: mpl_axes.Axes,
@@ -126,7 +169,7 @@ def draw_front(
     columns: The measures' columns, horizontal first.
   """
   front, looks = analysis.front(*columns), styles(analysis)
-  for method in methods_with(analysis, columns):
+  for method in drawn(analysis, columns):
     style = looks[method]._replace(hollow=method not in front)
     for line in _cross(analysis, method, columns):
       axes.plot(*line.T, color=style.color, linewidth=0.8, alpha=0.55, zorder=1)
@@ -162,7 +205,7 @@ def label_front(
   Returns:
     The labels.
   """
-  shown, front = methods_with(analysis, columns), analysis.front(*columns)
+  shown, front = drawn(analysis, columns), analysis.front(*columns)
   first = (analysis.baseline, ALONE, *front)
   labels = [
     label_places.Label(
@@ -297,21 +340,24 @@ def draw_curves(
 
 @plot_parts.plain_text()
 def _front_figure(analysis) -> mpl_figure.Figure | None:
-  drawn = [columns for columns in FRONTS if methods_with(analysis, columns)]
-  if not drawn:
+  pairs = [columns for columns in FRONTS if methods_with(analysis, columns)]
+  if not pairs:
     return None
   figure = mpl_figure.Figure(
-    figsize=(6.2 * len(drawn), 5.4), layout='constrained'
+    figsize=(6.2 * len(pairs), 5.4), layout='constrained'
   )
-  panels = figure.subplots(1, len(drawn), squeeze=False)[0]
+  panels = figure.subplots(1, len(pairs), squeeze=False)[0]
   heading = 'Filled: on the Pareto front.'
   if _has_intervals(analysis):
     heading += ' Crosses: 95 % intervals over the seeds.'
   figure.suptitle(heading, fontsize='medium')
-  for axes, columns in zip(panels, drawn, strict=True):
+  for axes, columns in zip(panels, pairs, strict=True):
     draw_front(axes, analysis, columns)
+    far = ', '.join(map(title, outside(analysis, columns)))
+    if far:
+      axes.set_title(f'Far below: {far}', fontsize='small', loc='left')
   # Now the panels have their sizes.
-  for axes, columns in zip(panels, drawn, strict=True):
+  for axes, columns in zip(panels, pairs, strict=True):
     label_front(axes, analysis, columns, font_size=8, all_labels=True)
   return figure
 

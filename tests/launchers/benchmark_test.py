@@ -160,7 +160,7 @@ def test_writes_and_prints_the_tables(monkeypatch, tmp_path, capsys):
 
 # Flags | the message.
 _REFUSED = """
---workloads=A,C | Each of --workloads must be one of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, tiny, state, data, cffl_absent, start, found 'C'.
+--workloads=A,C | Each of --workloads must be one of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, tiny, state, data, cffl_absent, start, compare, found 'C'.
 --against=device | Each of --against must be one of stock, native, cluster, found 'device'.
 --against= | Each of --against must be one of stock, native, cluster, found ''.
 --rounds=2 | --rounds must be at least 3, found 2.

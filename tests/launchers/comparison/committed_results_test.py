@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tff_fair.launchers.options import methods
 from tff_fair.launchers.pages import compare_docs
 
 # Numbers that are no results: names of tests, of files and of commands.
@@ -40,13 +41,17 @@ def test_every_comparison_has_its_blocks_and_pictures(results):
       assert path in text and (compare_docs.ROOT / 'docs' / path).is_file()
 
 
-def test_results_are_of_the_methods_and_seeds_that_they_claim(results):
-  for name, least in {'digits': 27, 'mnist': 27, 'adult': 26}.items():
-    frame, analysis = results[name]
-    assert len(analysis.methods) + len(analysis.incomplete) == 27
-    assert len(analysis.methods) >= least - 2
-    seeds, tune = (analysis.facts[fact] for fact in ('seeds', 'tune'))
-    assert (len(seeds), tune) == {'mnist': (3, 4)}.get(name, (5, 8))
-    counts = frame.groupby('method').size()
-    for method in analysis.methods:
-      assert counts[method] == tune + len(seeds) - 1
+@pytest.mark.parametrize(
+  ('name', 'seeds', 'tune'),
+  [('adult', 5, 8), ('digits', 5, 8), ('mnist', 3, 4)],
+)
+def test_results_are_of_all_methods_trials_and_seeds(
+  results, name, seeds, tune
+):
+  frame, analysis = results[name]
+  assert {*analysis.methods, *analysis.incomplete} == {*methods.METHODS}
+  assert (len(analysis.facts['seeds']), analysis.facts['tune']) == (seeds, tune)
+  for method, rows in frame.groupby('method'):
+    if method in analysis.methods:
+      assert len(rows) == tune + seeds - 1
+      assert rows['chosen'].sum() == seeds

@@ -11,6 +11,7 @@ import pytest
 from tests.launchers.comparison import made_comparison
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.pages import compare_figures
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.plots import label_places
 
@@ -133,3 +134,28 @@ def test_nothing_is_drawn_without_results(tmp_path):
   paths = made_comparison.write(tmp_path, [row], made_comparison.facts())
   empty = analysis_lib.analyse(*analysis_lib.read(*paths))
   assert compare_plots.write(empty, tmp_path / 'plots') == []
+
+
+def test_methods_far_below_the_others_are_outside(tmp_path):
+  levels = {
+    'fed_avg': 0.9,
+    'cffl': 0.91,
+    'ditto': 0.92,
+    'q_fed_avg': 0.7,  # By less than five times what Ditto is above FedProx.
+    'fed_prox': 0.86,
+    'moon': 0.5,
+    'standalone': 0.2,  # A reference, always drawn.
+  }
+  paths = made_comparison.write(
+    tmp_path,
+    made_comparison.rows(
+      range(2), 3, scores={m: [[v] * 3] * 2 for m, v in levels.items()}
+    ),
+    made_comparison.facts(range(2), 3),
+  )
+  found = analysis_lib.analyse(*analysis_lib.read(*paths))
+  columns = (compare_plots.MEAN, compare_plots.WORST10)
+  assert compare_plots.outside(found, columns) == ['moon']
+  assert {*compare_plots.drawn(found, columns)} == {*levels} - {'moon'}
+  (figure,) = compare_figures.fronts(found)[compare_plots.WORST10]
+  assert 'outside the picture: MOON 0.5, 0.5.' in figure.note
