@@ -16,6 +16,21 @@ pytestmark = pytest.mark.usefixtures('runtime_as_before')
 _OF_THE_DATA = {'cffl', 'fed_ave', 'fed_rdn', 'fed_sac', 'round_robin_fed_avg'}
 _SHARING = sorted({*methods.METHODS} - _OF_THE_DATA)
 _FAST = ('ditto', 'fed_avg')
+# Those that share, and whose clients or server remember something; the others
+# have FedAvg's state.
+_REMEMBERING = (
+  'cgsv',
+  'corefed',
+  'dssgd',
+  'fed_as',
+  'fed_dc',
+  'fedaboost',
+  'fedakd',
+  'moon',
+  'pfed_ck',
+  'scaffold',
+  'standalone',
+)
 _FILES = ('metrics.csv', 'clients.csv', 'client_scores.csv', 'reports.csv')
 
 
@@ -66,8 +81,8 @@ def test_which_methods_share_their_rounds(monkeypatch):
 @pytest.mark.parametrize(
   'method',
   [
-    pytest.param(name, marks=() if name in _FAST else pytest.mark.full)
-    for name in _SHARING
+    *_FAST,
+    *(pytest.param(name, marks=pytest.mark.full) for name in _REMEMBERING),
   ],
 )
 def test_another_seed_by_the_same_rounds(method, tmp_path):
