@@ -19,6 +19,7 @@ import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import budget
+from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import words
 from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.pages import compare_tables
@@ -53,9 +54,13 @@ def main(argv: Sequence[str]) -> None:
   """
   if len(argv) > 1:
     sys.exit(f'Error: there must be no arguments, found {argv[1]!r}.')
-  results = read_results(ROOT / 'results')
-  for path in PAGES:
-    path.write_text(render(path.read_text(), results))
+  try:
+    results = read_results(ROOT / 'results')
+    pages = {path: render(path.read_text(), results) for path in PAGES}
+  except reading.ComparisonError as error:
+    sys.exit(f'Error: {error}')
+  for path, text in pages.items():
+    path.write_text(text)
   for name, result in results.items():
     _write_pictures(name, result.analysis, ROOT / 'docs' / 'images')
 
@@ -89,12 +94,20 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
   Returns:
     The text with all blocks replaced.
+
+  Raises:
+    ComparisonError: If a block is of a comparison that is not there.
   """
 
   def replace(match):
     start, kind, name, end = match.groups()
     if kind == 'overview':
       return f'{start}{_overview(results)}\n{end}'
+    if name not in results:
+      raise reading.ComparisonError(
+        f'results/{_PREFIX}{name}.csv must exist for the blocks of {name}, found'
+        ' no such file.'
+      )
     return f'{start}{_BLOCKS[kind](results[name])}\n{end}'
 
   return _BLOCK.sub(replace, page)
