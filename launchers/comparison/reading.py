@@ -10,35 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-_TEXTS = ('method', 'status', 'parameters', 'command')
-_WHOLE = ('seed', 'trial')
-_NUMBERS = (
-  'learning_rate',
-  'rounds',
-  'holdout_accuracy',
-  'client_accuracy_mean',
-  'client_accuracy_worst10',
-  'client_accuracy_min',
-  'client_accuracy_variance',
-  'client_accuracy_jain',
-  'client_f1_mean',
-  'global_accuracy',
-  'cf',
-  'better_off',
-  'target',
-  'rounds_to_target',
-  'bytes_down',
-  'bytes_up',
-  'seconds_per_round',
-)
-_COLUMNS = (
-  *_TEXTS,
-  *_WHOLE,
-  *_NUMBERS,
-  'chosen',
-  'client_accuracies',
-  'curve',
-)
+from tff_fair.launchers.comparison import columns
+
 _CURVE = ('rounds', 'mean', 'worst10')
 # Keys of compare.json, with the type of each.
 _FACTS = {
@@ -140,7 +113,7 @@ def _read_frame(path) -> pd.DataFrame:
     raise ComparisonError(
       f'{path} must be a table of comma-separated values, found: {error}.'
     ) from error
-  missing = [name for name in _COLUMNS if name not in cells]
+  missing = [name for name in columns.COLUMNS if name not in cells]
   if missing:
     raise ComparisonError(
       f'{path} must have the column {missing[0]}, found none.'
@@ -158,8 +131,8 @@ def _column(path, name, cells) -> pd.Series:
     'chosen': _chosen,
     'client_accuracies': _accuracies,
     'curve': _curve,
-    **dict.fromkeys(_WHOLE, int),
-    **dict.fromkeys(_NUMBERS, _number),
+    **dict.fromkeys(columns.WHOLE, int),
+    **dict.fromkeys(columns.NUMBERS, _number),
   }
   parse = parsers.get(name, str)
   values = []
@@ -170,8 +143,8 @@ def _column(path, name, cells) -> pd.Series:
       raise ComparisonError(
         f'{path}: {name} in row {i + 1} cannot be read, found {cell[:40]!r}.'
       ) from error
-  whole = {'chosen': bool, **dict.fromkeys(_WHOLE, int)}
-  numbers = dict.fromkeys(_NUMBERS, float)
+  whole = {'chosen': bool, **dict.fromkeys(columns.WHOLE, int)}
+  numbers = dict.fromkeys(columns.NUMBERS, float)
   return pd.Series(values, dtype={**whole, **numbers}.get(name, object))
 
 

@@ -1,24 +1,4 @@
-"""Collects the runs of a comparison in compare.csv: a row a run.
-
-The columns, and what each is:
-
-  method, seed, trial       the run; trials count from 0
-  chosen                    whether the row is a result; the other trials have
-                            no scores on test data
-  status                    finished or diverged
-  learning_rate, parameters what the trial has set
-  rounds                    rounds of the run
-  holdout_accuracy          mean over the clients' holdout parts
-  client_*, global_accuracy scores on test data after the last round
-  cf                        CF coefficient against Standalone of the same seed
-  better_off                share of the clients above Standalone's accuracy
-  target, rounds_to_target  an accuracy, and the first evaluation that has it
-  bytes_down, bytes_up      of a round, all clients together
-  seconds_per_round         the median
-  client_accuracies         JSON, a number or null for each client
-  curve                     JSON: rounds, mean and worst10 of the evaluations
-  command                   the command of `launchers.train`
-"""
+"""Collects the runs of a comparison in compare.csv: a row a run."""
 
 from collections.abc import Iterable, Mapping
 import json
@@ -31,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import fairness
+from tff_fair.launchers.comparison import columns
 from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.options import methods
@@ -38,39 +19,8 @@ from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import run_files
 
 TARGET_SHARE = 0.95
-_SCORES = (
-  'client_accuracy_mean',
-  'client_accuracy_worst10',
-  'client_accuracy_min',
-  'client_accuracy_variance',
-  'client_accuracy_jain',
-  'client_f1_mean',
-)
 _CURVE = {'mean': 'client_accuracy_mean', 'worst10': 'client_accuracy_worst10'}
 _DIGITS = 4  # Of curves, which are drawn.
-COLUMNS = (
-  'method',
-  'seed',
-  'trial',
-  'chosen',
-  'status',
-  'learning_rate',
-  'parameters',
-  'rounds',
-  'holdout_accuracy',
-  *_SCORES,
-  'global_accuracy',
-  'cf',
-  'better_off',
-  'target',
-  'rounds_to_target',
-  'bytes_down',
-  'bytes_up',
-  'seconds_per_round',
-  'client_accuracies',
-  'curve',
-  'command',
-)
 
 
 class Ended(NamedTuple):
@@ -107,8 +57,7 @@ def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
       baseline's last mean accuracy with the same seed.
 
   Returns:
-    A row for each run, with the columns `COLUMNS`, by method, seed and trial in
-    the order of the runs.
+    A row for each run, in their order, with the columns of `columns.COLUMNS`.
 
   Raises:
     ValueError: If a file of a run is damaged.
@@ -125,7 +74,7 @@ def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
       row |= _scores(e, accuracies[e.method, e.run.seed], alone)
       row |= _speed(e, _target(baseline) if target is None else target)
     rows.append(row)
-  return pd.DataFrame(rows, columns=list(COLUMNS))
+  return pd.DataFrame(rows, columns=list(columns.COLUMNS))
 
 
 def _row(e) -> dict[str, Any]:
@@ -151,7 +100,7 @@ def _row(e) -> dict[str, Any]:
 
 def _scores(e, accuracy, alone) -> dict[str, Any]:
   final = json.loads((e.run.output_dir / 'summary.json').read_text())['final']
-  found = {name: final[name] for name in _SCORES}
+  found = {name: final[name] for name in columns.SCORES}
   if _has_global_model(e.method):
     found['global_accuracy'] = final['global_accuracy']
   if alone is not None and e.method != plan.ALONE:

@@ -105,8 +105,8 @@ def render(page: str, results: Mapping[str, Result]) -> str:
       return f'{start}{_overview(results)}\n{end}'
     if name not in results:
       raise reading.ComparisonError(
-        f'results/{_PREFIX}{name}.csv must exist for the blocks of {name}, found'
-        ' no such file.'
+        f'results/{_PREFIX}{name}.csv must exist for the blocks of {name},'
+        ' found no such file.'
       )
     return f'{start}{_BLOCKS[kind](results[name])}\n{end}'
 

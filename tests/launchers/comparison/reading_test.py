@@ -72,7 +72,7 @@ def test_damaged_rows(tmp_path, rows, message):
     (b'\xff', 'found: other bytes than UTF-8'),
     (b'', 'must be a table of comma-separated values'),
     (b'method,seed\n"a', 'must be a table of comma-separated values'),
-    (b'method,seed\na,1\n', 'must have the column status, found none'),
+    (b'method,seed\na,1\n', 'must have the column trial, found none'),
   ],
 )
 def test_other_tables(tmp_path, content, message):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.launchers.comparison import made_comparison
+from tff_fair.launchers.comparison import columns
 from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
@@ -99,7 +100,7 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
     ],
     None,
   )
-  assert list(frame) == list(records.COLUMNS)
+  assert list(frame) == list(columns.COLUMNS)
   row = _row(frame, 'ditto', seed=0)
   # About the means .5 and .55: the deviations are -.3 -.1 .1 .3 and -.25 -.05
   # .15 .15, so the correlation is .14 / sqrt(.2 * .11).
