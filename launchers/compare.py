@@ -253,11 +253,12 @@ def _plugin_names(shared) -> list[str]:
 
 
 def _say_what_runs(planner, chosen, used, asked, data, parallel) -> None:
-  trials = f'{used.tune} trials' if used.tune else 'no trials'
+  runs = used.runs * len(chosen)
   print(
-    f'{len(chosen)} methods on {_data_name(planner)}: {data["num_clients"]}'
-    f' clients, {used.rounds} rounds, {used.seeds} seeds, {trials};'
-    f' {used.runs * len(chosen)} runs, {parallel} at a time.'
+    f'{len(chosen)} methods on {_data_name(planner)}, clients:'
+    f' {data["num_clients"]}, rounds: {used.rounds}, seeds: {used.seeds},'
+    f' trials of each method: {used.tune or "none"}; {runs} runs, {parallel} at'
+    ' a time.'
   )
   for note in (*data['notes'], *budget_lib.cuts(asked, used)):
     print(note)

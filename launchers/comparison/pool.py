@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent import futures
 import multiprocessing
 import signal
+import sys
 from typing import Any
 
 from tff_fair.launchers.comparison import budget
@@ -44,8 +45,10 @@ class Pool:
   def __enter__(self) -> 'Pool':
     return self
 
-  def __exit__(self, *exception):
+  def __exit__(self, kind, *exception):
     self._signals.stop.set()
+    if kind is KeyboardInterrupt:
+      print('stopping after the current rounds', file=sys.stderr, flush=True)
     self._executor.shutdown(cancel_futures=True)
 
   def describe(self, runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any]:

@@ -185,11 +185,13 @@ class Schedule:
     }
     if not finished:
       self._chosen[method] = None
+      reason = found[0].reason
       self._exclude(
         progress,
         method,
-        f'All of its trials ({len(found)}) diverged; the first: '
-        + found[0].reason,
+        f'All of its {len(found)} trials diverged; the first: {reason}'
+        if self._planner.tune
+        else f'It diverged: {reason}',
       )
       return set()
     best = self._chosen[method] = max(finished, key=finished.get)

@@ -246,7 +246,13 @@ class Run:
     return self._metric_columns(scores)['client_accuracy_mean']
 
   def bytes_per_round(self) -> tuple[int, int]:
-    """The bytes of a round from the server to all clients, and back."""
+    """The bytes of a round from the server to all clients, and back.
+
+    The rows of the client table are among them, which in a deployment may stay
+    on the clients; a method without a rule sends nothing at all.
+    """
+    if methods.METHODS[self._settings['algorithm']].rule == 'none':
+      return 0, 0
     calls = self._cohorts(1)
     size = max(map(len, calls))
     sent = messages.count_messages(self._process.next, size)

@@ -283,6 +283,7 @@ class TestStopped:
       _, errors = texts()
     _assert_gone(workers)
     assert errors == (
+      'stopping after the current rounds\n'
       'Error: interrupted; run the same command again to resume.\n'
     )
     assert not (folder / 'out/compare.csv').exists()
@@ -299,6 +300,7 @@ class TestStopped:
       _, errors = texts()
     _assert_gone(workers)
     assert errors == (
+      'stopping after the current rounds\n'
       'Error: interrupted; run the same command again to resume.\n'
     )
 

@@ -185,7 +185,7 @@ def test_a_method_all_of_whose_trials_diverge_is_left_out(tmp_path):
     ('ditto', 0.01, [0]),
     ('ditto', 0.14, [0]),
   ]
-  reason = 'All of its trials (2) diverged; the first: the run has diverged.'
+  reason = 'All of its 2 trials diverged; the first: the run has diverged.'
   assert schedule.excluded == progress.excluded == {'ditto': reason}
   # The rows of its trials are kept.
   rows = [e for e in schedule.ended() if e.method == 'ditto']
