@@ -151,7 +151,9 @@ class TestWhole:
       assert best['trial'].unique() == [trials['trial'][chosen]], method
       assert best['learning_rate'].nunique() == 1
     assert set(frame['learning_rate']) == {0.01, 0.14}
-    assert '4 methods on digits: 4 clients, 2 rounds, 2 seeds, 2 tr' in printed
+    assert (
+      '4 methods on digits, clients: 4, rounds: 2, seeds: 2, trials' in printed
+    )
     assert 'FedAvg: --client_learning_rate=0.14 (holdout accuracy 0.' in printed
     assert printed.endswith('results: out\n')
 
