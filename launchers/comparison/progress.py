@@ -40,6 +40,14 @@ class Progress:
     self._bar.initial = self._skipped
     self.show_rounds(0)
 
+  def expect_less(self, rounds: int) -> None:
+    """Lowers the number of rounds of all runs.
+
+    Args:
+      rounds: Those that will not be done.
+    """
+    self._bar.total -= rounds
+
   def show_rounds(self, done: int) -> None:
     """Moves the bar.
 

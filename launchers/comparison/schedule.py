@@ -169,6 +169,9 @@ class Schedule:
     for future, job in list(self._jobs.items()):
       if job.method == method and future.cancel():
         del self._jobs[future]
+    runs = [*self._trials[method], *self._others(method, 0)]
+    left = sum(outcomes.read(run.output_dir) is None for run in runs)
+    progress.expect_less(left * self._planner.rounds)
     progress.say_excluded(method, reason)
 
   def _choose(self, pool, progress, method) -> set[futures.Future]:

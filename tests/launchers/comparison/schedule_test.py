@@ -67,6 +67,9 @@ class _Progress:
   def expect(self, rounds):
     self.total = rounds
 
+  def expect_less(self, rounds):
+    self.total -= rounds
+
   def skip_but(self, rounds):
     self.left = rounds
 
@@ -229,6 +232,7 @@ def test_a_method_that_cannot_run_is_left_out_at_its_first_trial(
   assert schedule.excluded == progress.excluded == {'ditto': 'no images.'}
   assert {e.method for e in schedule.ended()} == {'fed_avg'}
   assert len(schedule.ended()) == 8 + 2
+  assert progress.total == (8 + 2) * 10
 
 
 def test_runs_that_have_ended_are_not_queued_again(tmp_path):
