@@ -43,6 +43,9 @@ class Pool:
     )
 
   def __enter__(self) -> 'Pool':
+    # All processes start now, not one after the other with the first runs.
+    for _ in range(self._size):
+      self._submit(worker.warm_up)
     return self
 
   def __exit__(self, kind, *exception):
@@ -60,11 +63,7 @@ class Pool:
     Raises:
       PoolError: If a task cannot be built.
     """
-    described = self._submit(worker.describe, runs)
-    # All processes start now, not one after the other with the first runs.
-    for _ in range(self._size - 1):
-      self._submit(worker.warm_up)
-    found = _result(described)
+    found = _result(self._submit(worker.describe, runs))
     if isinstance(found, worker.Report):
       raise PoolError(found.sentence)
     return found

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from tff_fair.launchers.options.methods import entry
 
@@ -55,6 +54,9 @@ def of_method(
   """
   if count == 0:
     return [{}]
+  # Takes a second to import.
+  from scipy.stats import qmc
+
   grid = {
     'client_learning_rate': learning_rates(optimizer, count),
     **method.tuned,

@@ -199,13 +199,20 @@ def _train(run, compiled) -> Report:
         raise
       return Report(INTERRUPTED, str(error))
     else:
-      outcome = _measured(started, summary, _has_holdout(task), began, built)
+      outcome = _measured(
+        run, started, summary, _has_holdout(task), began, built
+      )
     outcomes.write(outcome, run.output_dir)
   return Report(TRAINED)
 
 
-def _measured(started, summary, has_holdout, began, built) -> outcomes.Outcome:
-  down, up = started.bytes_per_round()
+def _measured(
+  run, started, summary, has_holdout, began, built
+) -> outcomes.Outcome:
+  # Another seed sends the same; to count it takes longer than a round.
+  if run.arguments not in _bytes:
+    _bytes[run.arguments] = started.bytes_per_round()
+  down, up = _bytes[run.arguments]
   accuracy = started.holdout_accuracy() if has_holdout else None
   rounds = started.seconds_of_rounds
   seconds = {
@@ -259,3 +266,4 @@ def _end_with_parent() -> None:
 
 _signals: Signals
 _tasks: dict[str, Any] = {}
+_bytes: dict[tuple[str, ...], tuple[int, int]] = {}

@@ -25,7 +25,7 @@ METHODS = (
   'fedakd',
   'fedquad',
 )
-ROUNDS, SEEDS = 60, 3
+ROUNDS, SEEDS = 100, 3
 _TASK = 'digits'
 
 
