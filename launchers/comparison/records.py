@@ -20,6 +20,15 @@ from tff_fair.launchers.runs import run_files
 
 TARGET_SHARE = 0.95
 _CURVE = {'mean': 'client_accuracy_mean', 'worst10': 'client_accuracy_worst10'}
+# Flags of a run that its command is shown without: the numbers do not depend on
+# them, and the data may be elsewhere for another reader.
+_NOT_SHOWN = (
+  'checkpoint_every',
+  'checkpoints_to_keep',
+  'client_threads',
+  'data_dir',
+  'export',
+)
 _DIGITS = 4  # Of curves, which are drawn.
 
 
@@ -152,16 +161,10 @@ def _command(run) -> str:
   seeds = planned_run.as_arguments(
     dict.fromkeys(planned_run.SEED_FLAGS, run.seed)
   )
-  usual = (
-    'checkpoint_every',
-    'checkpoints_to_keep',
-    'client_threads',
-    'export',
-  )
   arguments = [
     argument
     for argument in run.arguments
-    if argument.partition('=')[0].removeprefix('--') not in usual
+    if argument.partition('=')[0].removeprefix('--') not in _NOT_SHOWN
   ]
   return shlex.join(['python', '-m', 'launchers.train', *arguments, *seeds])
 

@@ -32,6 +32,7 @@ _BLOCK = re.compile(
   r'(<!-- compare (\w+)(?: of (\w+))? -->\n).*?(<!-- end -->)', re.DOTALL
 )
 _PREFIX = 'compare_'
+_PICTURES = ('pareto', 'critical_difference')
 _OVERVIEW = {
   'client_accuracy_mean': 'mean accuracy',
   'client_accuracy_worst10': 'worst 10 % of clients',
@@ -151,7 +152,8 @@ def _cost(result) -> str:
 def _write_pictures(name, analysis, folder) -> None:
   with tempfile.TemporaryDirectory() as scratch:
     for path in compare_plots.write(analysis, pathlib.Path(scratch)):
-      (folder / f'{_PREFIX}{name}_{path.name}').write_bytes(path.read_bytes())
+      if path.stem in _PICTURES:
+        (folder / f'{_PREFIX}{name}_{path.name}').write_bytes(path.read_bytes())
 
 
 _BLOCKS = {

@@ -232,9 +232,14 @@ def test_the_command_is_the_run_without_what_changes_no_number(tmp_path):
   ended = _ended(planner, 'ditto', _OTHER, trial=1, seed=3)
   (command,) = records.table([ended], 0.5)['command']
   assert command.startswith('python -m launchers.train --algorithm=ditto ')
-  assert "'--data_dir=a b'" in command
   flags = dict(re.findall(r'--(\w+)=(\w[^ \']*)', command))
-  for name in ('client_threads', 'export', 'checkpoint_every', 'output_dir'):
+  for name in (
+    'client_threads',
+    'export',
+    'checkpoint_every',
+    'output_dir',
+    'data_dir',
+  ):
     assert name not in flags, name
   expected = {'rounds': '3', 'personal_learning_rate': '0.05', 'task': 'digits'}
   expected |= dict.fromkeys(('model_seed', 'client_seed', 'data_seed'), '3')
