@@ -9,7 +9,8 @@ from tff_fair.launchers.pages import compare_docs
 
 # Numbers that are no results: names of tests, of files and of commands.
 _NO_RESULTS = re.compile(
-  r'```.*?```|`[^`]*`|\]\([^)]*\)|<!-- compare.*?<!-- end -->|95 %|10 %|1,797|F1',
+  r'```.*?```|`[^`]*`|\]\([^)]*\)|<!-- compare.*?<!-- end -->'
+  r'|95 %|10 %|1,797|F1',
   re.DOTALL,
 )
 
