@@ -93,7 +93,7 @@ def test_a_method_of_ones_own_in_a_comparison(tmp_path):
     '--output_dir=out',
     cwd=tmp_path,
   )
-  assert '3 methods on rings: 3 clients, 1 rounds, 2 seeds, 2 tr' in printed
+  assert '3 methods on rings, clients: 3, rounds: 1, seeds: 2, tr' in printed
   frame = pd.read_csv(tmp_path / 'out' / 'compare.csv')
   rows = frame[frame['method'] == 'tilted']
   assert rows['seed'].tolist() == [0, 0, 1]
