@@ -178,6 +178,7 @@ def _compare(planner, chosen, asked, budget, target, parallel) -> None:
     pool_lib.PoolError, budget_lib.BudgetError, settings_lib.SettingsError
   ):
     with pool_lib.Pool(parallel, names) as pool:
+      pool.warm_up()
       used = asked
       if budget is not None:
         used = sizing.fit(pool, planner, chosen, asked, budget, parallel)

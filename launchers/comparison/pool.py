@@ -43,9 +43,6 @@ class Pool:
     )
 
   def __enter__(self) -> 'Pool':
-    # All processes start now, not one after the other with the first runs.
-    for _ in range(self._size):
-      self._submit(worker.warm_up)
     return self
 
   def __exit__(self, kind, *exception):
@@ -53,6 +50,14 @@ class Pool:
     if kind is KeyboardInterrupt:
       print('stopping after the current rounds', file=sys.stderr, flush=True)
     self._executor.shutdown(cancel_futures=True)
+
+  def warm_up(self) -> None:
+    """Starts all processes, which otherwise start one after the other.
+
+    Not done on entry: Ctrl-C there would not reach `__exit__`.
+    """
+    for _ in range(self._size):
+      self._submit(worker.warm_up)
 
   def describe(self, runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any]:
     """What the data of runs are, see `worker.describe`.

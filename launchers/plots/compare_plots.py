@@ -16,6 +16,7 @@ import numpy as np
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import measures
+from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import ranking as ranking_lib
 from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.plots import label_places
@@ -26,7 +27,6 @@ from tff_fair.launchers.runs import client_names
 MEAN, WORST10, CF = 'client_accuracy_mean', 'client_accuracy_worst10', 'cf'
 FRONTS = ((MEAN, WORST10), (MEAN, CF))
 """What is drawn against what, each with a Pareto front."""
-ALONE = 'standalone'
 # See `outside`.
 _FAR = 5
 MAX_CURVES = 8
@@ -134,7 +134,7 @@ def outside(
   points = np.array([_point(analysis, method, columns) for method in known])
   middle = np.median(points, axis=0)
   far = (points < middle - _FAR * (points.max(axis=0) - middle)).any(axis=1)
-  kept = (analysis.baseline, ALONE, *analysis.front(*columns))
+  kept = (analysis.baseline, plan.ALONE, *analysis.front(*columns))
   return [
     method
     for method, is_far in zip(known, far, strict=True)
@@ -206,7 +206,7 @@ def label_front(
     The labels.
   """
   shown, front = drawn(analysis, columns), analysis.front(*columns)
-  first = (analysis.baseline, ALONE, *front)
+  first = (analysis.baseline, plan.ALONE, *front)
   labels = [
     label_places.Label(
       title(method),
@@ -297,7 +297,9 @@ def curve_methods(analysis: analysis_lib.Analysis) -> tuple[str, ...]:
     there is room; those with a curve.
   """
   best = [analysis.best(column) for column in (MEAN, WORST10, CF)]
-  wanted = dict.fromkeys((analysis.baseline, ALONE, *best, *methods_lib.PAPERS))
+  wanted = dict.fromkeys(
+    (analysis.baseline, plan.ALONE, *best, *methods_lib.PAPERS)
+  )
   known = [m for m in wanted if m in analysis.methods]
   return tuple(m for m in known if len(analysis.curve(m).rounds))[:MAX_CURVES]
 

@@ -94,10 +94,10 @@ def build_client_work(
     A `tff.learning.templates.ClientWorkProcess` whose state is
     `OrderedDict(round=int32, seed=int32[2], table=<rows [num_clients, ...]>)`.
     The seed is in the state, and nowhere else, so that `next` is the same
-    computation for all seeds. A client is
-    dropped if it is not active (by default: if it has no training data), or if
-    its update, weight or row is not finite: it sends an update of zeros with
-    weight 0, and its row is unchanged. Measurements: the metrics,
+    computation for all seeds. A client is dropped if it is not active (by
+    default: if it has no training data), or if its update, weight or row is not
+    finite: it sends an update of zeros with weight 0, and its row is unchanged.
+    Measurements: the metrics,
     `num_clients`, `num_examples`, `num_empty_clients` (not active because they
     have no data), `num_rejected_clients`, `num_clipped_clients` (whose update
     exceeded the bound), and, if clients have ids, `clients`, an OrderedDict of

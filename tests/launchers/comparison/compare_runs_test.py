@@ -269,6 +269,19 @@ class TestWhole:
     assert (folder / 'out/compare.csv').read_bytes() == before
 
 
+def _interrupt(process, texts, workers):
+  """Presses Ctrl-C, after which two lines say so and no worker is left."""
+  # As a terminal does it: to all that are not in groups of their own.
+  os.killpg(process.pid, signal.SIGINT)
+  assert process.wait(100) == 1
+  _, errors = texts()
+  _assert_gone(workers)
+  assert errors == (
+    'stopping after the current rounds\n'
+    'Error: interrupted; run the same command again to resume.\n'
+  )
+
+
 class TestStopped:
   """These follow each other in one directory."""
 
@@ -279,15 +292,7 @@ class TestStopped:
   def test_ctrl_c_is_one_sentence(self, folder):
     with _started(folder, *_ARGUMENTS) as (process, texts):
       workers, _ = _wait(folder, process, 2)
-      # As a terminal does it: to all that are not in groups of their own.
-      os.killpg(process.pid, signal.SIGINT)
-      assert process.wait(100) == 1
-      _, errors = texts()
-    _assert_gone(workers)
-    assert errors == (
-      'stopping after the current rounds\n'
-      'Error: interrupted; run the same command again to resume.\n'
-    )
+      _interrupt(process, texts, workers)
     assert not (folder / 'out/compare.csv').exists()
     assert len(_ended(folder)) < 8
 
@@ -297,14 +302,7 @@ class TestStopped:
       while len(workers := program.children(recursive=True)) < 3:
         assert process.poll() is None
         time.sleep(0.01)
-      os.killpg(process.pid, signal.SIGINT)
-      assert process.wait(100) == 1
-      _, errors = texts()
-    _assert_gone(workers)
-    assert errors == (
-      'stopping after the current rounds\n'
-      'Error: interrupted; run the same command again to resume.\n'
-    )
+      _interrupt(process, texts, workers)
 
   def test_no_process_outlives_a_killed_program(self, folder):
     before = _ended(folder)
