@@ -140,6 +140,14 @@ class RunDirectory:
     text = json.dumps(_without_nan(summary), indent=2)
     run_files.write_atomically(self.path / 'summary.json', text + '\n')
 
+  def read_summary(self, names: Sequence[str]) -> dict[str, Any]:
+    """What summary.json says under some names; nothing if it cannot be read."""
+    try:
+      there = json.loads((self.path / 'summary.json').read_text())
+      return {name: there[name] for name in names if name in there}
+    except (OSError, ValueError, TypeError):  # Missing, or damaged.
+      return {}
+
   def remove_summary(self) -> None:
     """Removes summary.json, as the run is not finished, or no longer."""
     (self.path / 'summary.json').unlink(missing_ok=True)

@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-import tff_fair
 from tff_fair import checkpoints
 from tff_fair import metrics
 from tff_fair import runtime
@@ -17,6 +16,7 @@ from tff_fair import tasks
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import stop_metrics
+from tff_fair.launchers.runs import code_version
 from tff_fair.launchers.runs import contributions
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import early_stopping
@@ -50,6 +50,10 @@ _RUNTIME_ARGUMENTS = {
 
 # The runtime that the last run has set: kind, options and context.
 _runtime: tuple[str, Mapping[str, Any], Any] | None = None
+
+# What a summary says of the process that trained the run, which a later start
+# that trains nothing leaves as it is.
+_OF_TRAINING = ('version', 'median_seconds_per_round')
 
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
@@ -204,7 +208,7 @@ class Run:
     self._scores = scores = self._scores or self._evaluate(self._state)
     self._directory.write_clients(self._client_columns(scores))
     summary = {
-      'version': tff_fair.__version__,
+      'version': code_version.code_version(),
       'algorithm': self._settings['algorithm'],
       'task': self._settings['task'],
       'rounds': self.done,
@@ -218,6 +222,8 @@ class Run:
       # Only rounds since the last start.
       'median_seconds_per_round': _median(self._seconds),
     }
+    if self.done == self.start:
+      summary.update(self._directory.read_summary(_OF_TRAINING))
     if self.stop:
       summary['stopped_early'] = self.stop._asdict()
     if self.notes:

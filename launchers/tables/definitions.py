@@ -187,6 +187,46 @@ _CFFL_FREE_RIDER = Table(
   percent=True,
 )
 
+# Medians and variances are of the F1 over the labels that occur, as of
+# scikit-learn, and over a client's own labels; the paper does not say which.
+_FEDABOOST_METRICS = (
+  'global_f1',
+  'global_loss',
+  'client_f1_median',
+  'client_f1_own_labels_median',
+  'client_f1_variance',
+  'client_f1_own_labels_variance',
+)
+_FEDABOOST_METHODS = {
+  'fed_avg': {'algorithm': 'fed_avg'},
+  'fed_avg_uniform': {'algorithm': 'fed_avg', 'uniform': True},
+  'fedaboost': {'algorithm': 'fedaboost'},
+  'fedaboost_without_boosting': {'algorithm': 'fedaboost', 'boosting': False},
+  'ditto': {'algorithm': 'ditto'},
+}
+
+_FEDABOOST_FIGURES = Table(
+  title='FeDABoost, experiments 1 and 2: the paper has words and figures only',
+  cells={
+    'mnist': Cell(preset='fedaboost_mnist', data='mnist'),
+    'femnist_2': Cell(preset='fedaboost_femnist_2', data='femnist'),
+  },
+  methods=_FEDABOOST_METHODS,
+  metrics=_FEDABOOST_METRICS,
+  percent=False,
+)
+
+_FEDABOOST_COMPARISON = Table(
+  title='FeDABoost, table 1: CIFAR-10',
+  cells={
+    f'cifar_{share}': Cell(preset=f'fedaboost_cifar_{share}', data='cifar10')
+    for share in (20, 40, 60)
+  },
+  methods=_FEDABOOST_METHODS,
+  metrics=_FEDABOOST_METRICS,
+  percent=False,
+)
+
 _COREFED_METRICS = (
   'client_accuracy_mean',
   'client_accuracy_variance',
@@ -443,6 +483,8 @@ _FEDAKD_ONE_TEST_SET = Table(
 STAND_INS = {'fmnist': 'mnist'}
 
 TABLES: dict[str, Table] = {
+  'fedaboost_text': _FEDABOOST_FIGURES,
+  'fedaboost_table1': _FEDABOOST_COMPARISON,
   'cffl_table1': _CFFL_FAIRNESS,
   'cffl_table2': _CFFL_ACCURACY,
   'cffl_classes': _CFFL_CLASS_IMBALANCE,

@@ -93,6 +93,17 @@ def change(compute: Callable[[pathlib.Path], float]) -> Callable[..., float]:
   return lambda run, reference: compute(run) - compute(reference)
 
 
+def window(name: str) -> Callable[[pathlib.Path], float]:
+  """A variance of the clients' F1, the mean of the last ten evaluations."""
+
+  def read(run):
+    summary = json.loads((run / 'summary.json').read_text())
+    value = summary[f'{name}_window']['mean']
+    return np.nan if value is None else value
+
+  return read
+
+
 _mean_accuracy = final('client_accuracy_mean')
 
 
@@ -111,6 +122,28 @@ def _distances() -> dict[str, Metric]:
   return metrics
 
 
+def _of_f1() -> dict[str, Metric]:
+  """FeDABoost's measures of the clients' macro-F1, over two sets of labels."""
+  metrics = {}
+  for name, labels in (
+    ('client_f1', 'labels that occur'),
+    ('client_f1_own_labels', 'own labels'),
+  ):
+    metrics[f'{name}_median'] = Metric(
+      title=f"Median of the clients' F1, {labels}",
+      compute=final(f'{name}_median'),
+      published='client_f1_median',
+    )
+    metrics[f'{name}_variance'] = Metric(
+      title=f"Variance of the clients' F1, {labels} (fraction²)",
+      compute=window(f'{name}_variance'),
+      is_share=False,
+      digits=4,
+      published='client_f1_variance',
+    )
+  return metrics
+
+
 METRICS: dict[str, Metric] = {
   'cf': Metric(
     title='CF coefficient (per cent)',
@@ -121,6 +154,16 @@ METRICS: dict[str, Metric] = {
   'global_accuracy': Metric(
     title='Accuracy of the global model', compute=final('global_accuracy')
   ),
+  'global_f1': Metric(
+    title='Macro-F1 of the global model', compute=final('global_f1')
+  ),
+  'global_loss': Metric(
+    title='Loss of the global model',
+    compute=final('global_loss'),
+    is_share=False,
+    digits=3,
+  ),
+  **_of_f1(),
   'client_accuracy_max': Metric(
     title='Maximum accuracy of the clients',
     compute=final('client_accuracy_max'),
