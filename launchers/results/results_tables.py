@@ -57,19 +57,14 @@ def render(
 
 
 def _means(layout, frame) -> dict[_Key, seed_means.Mean]:
-  """The means that a table shows, in the order of the definitions."""
-  table = definitions.TABLES.get(layout.table)
+  """The means that a table shows."""
   wanted = frame[frame['table'] == layout.table]
   wanted = wanted[wanted['cell'].isin(list(layout.cells))]
-  if table is None or wanted.empty:
-    return {}
-  metrics = layout.metrics or table.metrics
   found = {}
   for key, mean in seed_means.of_table(wanted).items():
     cell, method, metric, data, scale, rounds = key
-    if metric in metrics:
-      setting = _setting(layout.table, cell, method, data, scale, rounds)
-      found[_Key(setting, method, metric)] = mean
+    setting = _setting(layout.table, cell, method, data, scale, rounds)
+    found[_Key(setting, method, metric)] = mean
   return found
 
 
