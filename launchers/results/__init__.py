@@ -1,0 +1,1 @@
+"""The recorded results of the papers' tables, and what follows from them."""
