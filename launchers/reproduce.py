@@ -293,9 +293,10 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
 
 def _published(name, row) -> tuple[str, str, str, str]:
   """The key in published.csv of the number of a row."""
-  method = definitions.TABLES[name].printed_as.get(row.method, row.method)
+  table = definitions.TABLES[name]
+  method = table.printed_as.get(row.method, row.method)
   metric = table_metrics.METRICS[row.metric].published or row.metric
-  return name, row.cell, method, metric
+  return table.published_as or name, row.cell, method, metric
 
 
 def _values(row, percent) -> list[float]:
