@@ -42,14 +42,12 @@ class Recorder:
       records.RecordsError: If what is there is wrong.
       launchers.options.settings.SettingsError: If it cannot be written.
     """
-    settings_lib.make_writable(folder, 'record')
+    settings_lib.make_writable(folder, flag='record')
     records.read(folder)
     self._folder = folder
     self._table = table
     self._scale = scale
-    self._left = [
-      (row, compared) for row in rows for compared in row.runs
-    ]
+    self._left = [(row, compared) for row in rows for compared in row.runs]
 
   def record(self) -> records.Merged:
     """Records all numbers whose runs have finished since the last call.
@@ -108,9 +106,7 @@ def build(
     'scale': float(scale),
     'rounds': own.settings['rounds'],
     'metric': row.metric,
-    'value': float(
-      metric.in_unit(value, definitions.TABLES[table].percent)
-    ),
+    'value': float(metric.in_unit(value, definitions.TABLES[table].percent)),
     'sd': float('nan'),
     'source': records.RUN,
     'version': summary['version'],

@@ -271,9 +271,7 @@ def _is_number(text: str, required: bool) -> bool:
 
 def _typed(frame) -> pd.DataFrame:
   types = {name: str for name in COLUMNS if name not in (*_FLOATS, 'rounds')}
-  frame = frame.astype(types).replace(
-    {name: {'': np.nan} for name in _FLOATS}
-  )
+  frame = frame.astype(types).replace({name: {'': np.nan} for name in _FLOATS})
   numbers = {**dict.fromkeys(_FLOATS, float), 'rounds': int}
   return frame.astype(numbers)[list(COLUMNS)]
 
