@@ -220,8 +220,8 @@ class _Grids:
   def _published(self, key, numbers) -> published.Number | None:
     method = self._table.printed_as.get(key.method, key.method)
     metric = table_metrics.METRICS[key.metric].published or key.metric
-    cell = key.setting.cell
-    return numbers.get((self._layout.table, cell, method, metric))
+    table = self._table.published_as or self._layout.table
+    return numbers.get((table, key.setting.cell, method, metric))
 
 
 def _rounded(value: float, digits: int) -> str:
