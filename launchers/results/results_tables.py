@@ -98,7 +98,15 @@ class _Grids:
     self._paper = {
       key: number for key in means if (number := self._published(key, numbers))
     }
-    self._transcribed_digits = self._most_printed()
+    # Metric -> the digits that it is printed with, zeros included.
+    self._transcribed_digits = _most_digits(
+      (key.metric, mean.printed or 0) for key, mean in means.items()
+    )
+    self._paper_digits = _most_digits(
+      (key.metric, seed_means.decimals(value))
+      for key, number in self._paper.items()
+      for value in number
+    )
     self._seeds = {
       setting: _most(
         [mean.seeds for key, mean in means.items() if key.setting == setting]
@@ -115,13 +123,6 @@ class _Grids:
         if getattr(key, self._layout.grids) == grid
       }
       yield self._grid(grid, shown)
-
-  def _most_printed(self) -> dict[str, int]:
-    """Metric -> the most digits of its transcribed numbers, zeros included."""
-    found = {}
-    for key, mean in self._means.items():
-      found[key.metric] = max(found.get(key.metric, 0), mean.printed or 0)
-    return found
 
   def _grid(self, grid, shown) -> str:
     rows = self._entries(self._layout.rows, shown)
@@ -183,7 +184,7 @@ class _Grids:
     ours = self._ours(key, mean, metric.undefined)
     if notes:
       ours += f' ({", ".join(notes)})'
-    if not any(other.metric == key.metric for other in self._paper):
+    if key.metric not in self._paper_digits:
       return ours
     return f'{ours} / {self._papers(key)}'
 
@@ -195,16 +196,10 @@ class _Grids:
     return text if mean.printed is None else f'{text} {MARK}'
 
   def _papers(self, key) -> str:
-    """The paper's number, in the digits of its column."""
+    """The paper's number, in the digits of the paper."""
     if key not in self._paper:
       return _NO_ENTRY
-    printed = max(
-      seed_means.decimals(value)
-      for k, number in self._paper.items()
-      if k.metric == key.metric
-      for value in number
-    )
-    digits = min(self._digits(key.metric), printed)
+    digits = min(self._digits(key.metric), self._paper_digits[key.metric])
     return self._number(*self._paper[key], digits)
 
   def _number(self, value, sd, digits, undefined='') -> str:
@@ -229,6 +224,14 @@ def _rounded(value: float, digits: int) -> str:
   exact = decimal.Decimal(repr(float(value)))
   unit = decimal.Decimal(1).scaleb(-digits)
   return f'{exact.quantize(unit, decimal.ROUND_HALF_UP):f}'
+
+
+def _most_digits(found: Iterable[tuple[str, int]]) -> dict[str, int]:
+  """The largest number of digits of each metric."""
+  most = {}
+  for metric, digits in found:
+    most[metric] = max(digits, most.get(metric, 0))
+  return most
 
 
 def _most(numbers) -> int:
