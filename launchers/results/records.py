@@ -270,10 +270,13 @@ def _is_number(text: str, required: bool) -> bool:
 
 
 def _typed(frame) -> pd.DataFrame:
-  types = {name: str for name in COLUMNS if name not in (*_FLOATS, 'rounds')}
-  frame = frame.astype(types).replace({name: {'': np.nan} for name in _FLOATS})
-  numbers = {**dict.fromkeys(_FLOATS, float), 'rounds': int}
-  return frame.astype(numbers)[list(COLUMNS)]
+  # Not `pd.to_numeric`, which loses the last digits of a text.
+  numbers = {
+    name: frame[name].where(frame[name] != '', np.nan).astype(float)
+    for name in _FLOATS
+  }
+  texts = frame.astype({n: str for n in COLUMNS if n not in _FLOATS})
+  return texts.assign(**numbers).astype({'rounds': int})[list(COLUMNS)]
 
 
 def _sorted(frame, table) -> pd.DataFrame:

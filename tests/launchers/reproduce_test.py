@@ -68,7 +68,7 @@ def test_bad_input_is_one_sentence(tmp_path):
   for row in _REFUSED.strip('\n').splitlines():
     arguments, message = row.split(' | ')
     _assert_fails(tmp_path, message, *arguments.split())
-  with pytest.raises(Exception, match='value should be one of <cffl_table1'):
+  with pytest.raises(Exception, match='value should be one of <fedaboost_text'):
     tiny_table.main('--table=cffl_table9')
 
 
