@@ -23,7 +23,6 @@ from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
 from tff_fair.tensors import summable
 
-
 GlobalEmbedding = Literal['mean', 'first']
 
 
@@ -127,8 +126,9 @@ class GradientReuseFactory(
   Values are updates, the received weights minus the trained ones: `lr_t g_i`.
   Round t, with S_t the clients that take part:
 
-  1. `z_g = global_embedding(z_i of S_t)`, their mean; the contrastive loss L_i of each
-     client of S_t against the others (equation 6), which is only reported.
+  1. `z_g`, the mean of the embeddings of S_t (or see `global_embedding`); the
+     contrastive loss L_i of each client of S_t against the others (equation 6),
+     which is only reported.
   2. `tau = participation_window(...)`; the active clients are
      `A_t = S_t + {i: t - t_i <= tau}`, where t_i is the last round with client
      i (equation 12).

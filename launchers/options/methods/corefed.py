@@ -44,7 +44,7 @@ METHOD = entry.Method(
       'global_embedding',
       'mean',
       "What a client's embedding is compared with: the mean of the round's"
-      ' clients (mean), or the embedding of their first one, the client with the'
+      ' clients (mean), or the embedding of the first one, the client with the'
       ' lowest id (first), as in the public code.',
       symbol='z_g',
       choices=('mean', 'first'),
