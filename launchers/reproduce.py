@@ -144,13 +144,14 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     runs = table_runs.distinct(rows)
     _check_figure_round(planner, cells, runs)
     left = [run for run in runs if not run.is_finished()]
-    settings_lib.make_writable(output_dir)
     recorder = _recorder(flag_values, name, rows)
-    _record(recorder)
-  if flag_values['only_record'].value:
-    for run in left:
-      print(f'not finished: {run.output_dir}')
-    return
+    if recorder:
+      _say(recorder.record())
+    if flag_values['only_record'].value:
+      for run in left:
+        print(f'not finished: {run.output_dir}')
+      return
+    settings_lib.make_writable(output_dir)
   numbers = published.read()
   cli.prepare_for_tensorflow()
   from tff_fair.launchers.runs import training
@@ -230,11 +231,8 @@ def _recorder(flag_values, name, rows) -> recording.Recorder | None:
   )
 
 
-def _record(recorder) -> None:
-  """Records what was finished before."""
-  if recorder is None:
-    return
-  done = recorder.record()
+def _say(done: records.Merged) -> None:
+  """Prints what was recorded."""
   print(
     f'recorded: {done.added} numbers, {done.replaced} in place of transcribed'
     f' ones; {done.there} were there'
@@ -288,6 +286,7 @@ def _train_all(runs, left, recorder) -> None:
   import tqdm
 
   rounds = {run.output_dir: run.settings['rounds'] for run in runs}
+  done = []
   to_do = sum(rounds[run.output_dir] for run in left)
   total = sum(rounds.values())
   with tqdm.tqdm(
@@ -302,10 +301,12 @@ def _train_all(runs, left, recorder) -> None:
       began = time.monotonic()
       _train(run, progress.update)
       if recorder:
-        recorder.record()
+        done.append(recorder.record())
       if progress.disable:
         seconds = time.monotonic() - began
         print(f'{number}/{len(runs)} {name}: {seconds:.0f} s', flush=True)
+  if done:
+    _say(records.total(done))
 
 
 def _train(run, count_rounds) -> None:

@@ -4,20 +4,16 @@ from collections.abc import Sequence
 import hashlib
 import json
 import pathlib
-import shlex
 
 import pandas as pd
 
-from tff_fair.launchers import command_names
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.results import records
 from tff_fair.launchers.runs import planned_run
+from tff_fair.launchers.tables import commands
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
-
-# Between the commands of a row.
-_AND = ' && '
 
 
 class Recorder:
@@ -56,7 +52,8 @@ class Recorder:
       What `records.add` did.
 
     Raises:
-      records.RecordsError: If another value of the same number is there.
+      records.RecordsError: If another value of the same number is there, or a
+        file of a run is damaged.
       OSError: If a file cannot be written.
     """
     finished = [
@@ -91,12 +88,21 @@ def build(
 
   Returns:
     Column -> value.
+
+  Raises:
+    records.RecordsError: If a file of a run is damaged.
   """
   own = compared[0]
   metric = table_metrics.METRICS[row.metric]
-  value = metric.compute(*(run.output_dir for run in compared))
-  summary = json.loads((own.output_dir / 'summary.json').read_text())
-  seconds = summary['median_seconds_per_round']
+  try:
+    value = metric.compute(*(run.output_dir for run in compared))
+    summary = json.loads((own.output_dir / 'summary.json').read_text())
+  except (KeyError, TypeError, ValueError) as error:  # As far as it was read.
+    folders = ' and '.join(str(run.output_dir) for run in compared)
+    raise records.RecordsError(
+      f'{folders} must hold what {row.metric} is computed from, found:'
+      f' {" ".join(str(error).split())}.'
+    ) from error
   return {
     'table': table,
     'cell': row.cell,
@@ -109,15 +115,17 @@ def build(
     'value': float(metric.in_unit(value, definitions.TABLES[table].percent)),
     'sd': float('nan'),
     'source': records.RUN,
-    'version': summary['version'],
+    # Runs of older code say neither version nor seconds.
+    'version': summary.get('version', ''),
     'settings': settings_hash(compared),
-    'seconds': (
-      float('nan')
-      if seconds is None
-      else round(seconds * own.settings['rounds'], 1)
-    ),
-    'command': _AND.join(command(run) for run in reversed(compared)),
+    'seconds': _seconds(summary, own.settings['rounds']),
+    'command': commands.AND.join(command(run) for run in reversed(compared)),
   }
+
+
+def _seconds(summary, rounds) -> float:
+  median = summary.get('median_seconds_per_round')
+  return float('nan') if median is None else round(median * rounds, 1)
 
 
 def settings_hash(compared: Sequence[planned_run.PlannedRun]) -> str:
@@ -152,10 +160,4 @@ def command(run: planned_run.PlannedRun) -> str:
     for argument in run.arguments
     if not argument.startswith('--data_dir=')
   ]
-  seeds = [f'--{name}={run.seed}' for name in planned_run.SEED_FLAGS]
-  return ' '.join(
-    [
-      command_names.command('train'),
-      *(shlex.quote(argument) for argument in (*arguments, *seeds)),
-    ]
-  )
+  return commands.train(arguments, run.seed)

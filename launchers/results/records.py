@@ -22,10 +22,13 @@ command  the runs; the reference first, if the metric compares
 ======== ================================================================
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+import contextlib
 import pathlib
+import re
 from typing import NamedTuple
 
+import filelock
 import numpy as np
 import pandas as pd
 
@@ -56,6 +59,8 @@ COLUMNS = (
   'command',
 )
 _FLOATS = ('scale', 'value', 'sd', 'seconds')
+_SEED = re.compile(r'(0|[1-9]\d*)(-[1-9]\d*)?')
+_LOCK = '.lock'
 # What rows of the same number have in common, whatever their seeds.
 _GROUP = [name for name in KEY if name != 'seed']
 
@@ -112,7 +117,8 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
   A row that is there already, with the same value and settings, stays. A run
   replaces what was transcribed: the row of its seed, and a mean over several
   seeds once all of them are recorded. Files are replaced as a whole, after all
-  rows have been found right.
+  rows have been found right. Programs that add at the same time wait for each
+  other.
 
   Args:
     folder: The folder of the results, which must exist.
@@ -126,6 +132,21 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
       there with another value or other settings. Nothing is written then.
     OSError: If a file cannot be written.
   """
+  # Without it, what another program adds after this one has read is lost.
+  with filelock.FileLock(pathlib.Path(folder) / _LOCK):
+    return _add(folder, rows)
+
+
+def total(done: Iterable[Merged]) -> Merged:
+  """What several calls of `add` did.
+
+  Args:
+    done: What each returned.
+  """
+  return Merged(*map(sum, zip(Merged(0, 0, 0), *done, strict=True)))
+
+
+def _add(folder, rows) -> Merged:
   done = []
   texts = {}
   for name, new in rows.groupby('table', sort=False):
@@ -136,7 +157,7 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
     texts[path] = _sorted(merged, name).to_csv(index=False)
   for path, text in texts.items():
     run_files.write_atomically(path, text)
-  return Merged(*map(sum, zip(*done, strict=True))) if done else Merged(0, 0, 0)
+  return total(done)
 
 
 def seeds_of(seed: str) -> list[int]:
@@ -159,11 +180,10 @@ def _merge(path, there, new) -> tuple[pd.DataFrame, Merged]:
       added += 1
     elif old['source'] == TRANSCRIBED and row['source'] == RUN:
       replaced += 1
-    elif row['source'] == RUN:
-      _check_same(path, old, row)
-      same += 1
-      continue
-    else:  # Transcribed, of what is there.
+    else:
+      # What is transcribed of a run is rounded, and says no settings.
+      if old['source'] == row['source']:
+        _check_same(path, old, row)
       same += 1
       continue
     by_key[key] = row
@@ -196,7 +216,7 @@ def _check_same(path, old, new) -> None:
     undefined = old[name] != old[name] and new[name] != new[name]
     if undefined or old[name] == new[name]:
       continue
-    versions = f'{old["version"]} and {new["version"]}'
+    versions = f'{old["version"] or "?"} and {new["version"] or "?"}'
     raise RecordsError(
       f'{path} must hold one number for {_describe(new)}, found the {name}'
       f' {old[name]} and {new[name]} of the versions {versions}; remove the old'
@@ -219,17 +239,23 @@ def _read_table(path, name) -> pd.DataFrame:
     )
   for number, row in enumerate(frame.to_dict('records'), 2):
     _check_row(f'Line {number} of {path}', name, row)
-  twice = frame.duplicated(list(KEY))
+  typed = _typed(frame)
+  twice = typed.duplicated(list(KEY))
   if twice.any():
-    row = frame[twice].iloc[0]
+    first = twice.idxmax()
     raise RecordsError(
-      f'{path} must hold each number once, found {_describe(row)} again.'
+      f'Line {first + 2} of {path} must be another number than those above,'
+      f' found {_describe(typed.loc[first])} again.'
     )
-  return _sorted(_typed(frame), name)
+  return _sorted(typed, name)
 
 
 def _check_row(where: str, table: str, row: Mapping[str, str]) -> None:
   known = definitions.TABLES[table]
+  if not all(isinstance(value, str) for value in row.values()):
+    raise RecordsError(
+      f'{where} must have {len(COLUMNS)} columns, found fewer.'
+    )
   if row['table'] != table:
     raise RecordsError(
       f'{where} must be of the table {table}, found {row["table"]}.'
@@ -243,30 +269,39 @@ def _check_row(where: str, table: str, row: Mapping[str, str]) -> None:
     if row[name] not in values:
       message = checks.unknown_name(f'The {name}', row[name], list(values))
       raise RecordsError(f'{where} is wrong: {message}')
-  for name in ('scale', 'rounds', 'value', 'sd', 'seconds'):
-    required = name in ('scale', 'rounds')
-    if not _is_number(row[name], required):
+  for name in ('value', 'sd', 'seconds'):
+    if row[name] and not np.isfinite(_number(row[name])):
       raise RecordsError(
         f'{where} must have a number as {name}, found {row[name]!r}.'
       )
-  try:
-    seeds = seeds_of(row['seed'])
-  except ValueError:
-    seeds = []
-  if not seeds or (len(seeds) > 1 and row['source'] == RUN):
+  if not 0 < _number(row['scale']) <= 1:
+    raise RecordsError(
+      f'{where} must have a number above 0 and at most 1 as scale, found'
+      f' {row["scale"]!r}.'
+    )
+  if not (row['rounds'].isdecimal() and int(row['rounds'])):
+    raise RecordsError(
+      f'{where} must have a whole number, at least 1, as rounds, found'
+      f' {row["rounds"]!r}.'
+    )
+  _check_seed(where, row)
+
+
+def _check_seed(where, row) -> None:
+  """One text for each seed: '00' would be another key than '0'."""
+  seeds = seeds_of(row['seed']) if _SEED.fullmatch(row['seed']) else []
+  if not seeds or ('-' in row['seed'] and row['source'] == RUN):
     raise RecordsError(
       f'{where} must have a seed, or of a transcribed mean seeds such as 0-2,'
       f' found {row["seed"]!r}.'
     )
 
 
-def _is_number(text: str, required: bool) -> bool:
-  if not text:
-    return not required
-  try:
-    return bool(np.isfinite(float(text)))
-  except ValueError:
-    return False
+def _number(text: str) -> float:
+  """The number; NaN if it is none."""
+  with contextlib.suppress(ValueError):
+    return float(text)
+  return np.nan
 
 
 def _typed(frame) -> pd.DataFrame:

@@ -12,10 +12,9 @@ import shlex
 import numpy as np
 import pandas as pd
 
-from tff_fair.launchers import command_names
 from tff_fair.launchers.runs import data_description
-from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.tables import commands
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
@@ -23,8 +22,6 @@ from tff_fair.launchers.tables import table_runs
 
 # Marks results of a setting that differs from the paper's.
 _MARK = '†'
-# Between the commands of a row.
-_AND = ' && '
 
 
 def build_row(
@@ -70,7 +67,7 @@ def build_row(
     'paper_rounds': str(paper_rounds),
     'data': data_description.describe(settings),
     'marks': '; '.join(_marks(name, row, settings['rounds'], paper_rounds)),
-    'commands': _AND.join(_commands(row)),
+    'commands': commands.AND.join(_commands(row)),
   }
 
 
@@ -139,14 +136,8 @@ def _commands(row) -> list[str]:
 
 def _train(run) -> str:
   folder = shlex.quote(str(run.output_dir.parent))
-  return ' '.join(
-    [
-      command_names.command('train'),
-      *map(shlex.quote, run.arguments),
-      *(f'--{name}=$seed' for name in planned_run.SEED_FLAGS),
-      f'--output_dir={folder}/seed_$seed',
-    ]
-  )
+  command = commands.train(run.arguments, '$seed')
+  return f'{command} --output_dir={folder}/seed_$seed'
 
 
 def _grids(name, rows) -> str:
@@ -196,14 +187,14 @@ def _grid_entry(row, digits: int) -> str:
 
 def _all_rows(rows) -> str:
   """All rows; the commands are numbered, and listed below."""
-  commands = [text.split(_AND) for text in rows['commands']]
+  of_rows = [text.split(commands.AND) for text in rows['commands']]
   numbers = {}
-  for command in itertools.chain(*commands):
+  for command in itertools.chain(*of_rows):
     numbers.setdefault(command, str(len(numbers) + 1))
   shown = rows.drop(columns='table').rename(
     columns=lambda column: column.replace('_', ' ')
   )
-  shown['commands'] = [', '.join(numbers[c] for c in of) for of in commands]
+  shown['commands'] = [', '.join(numbers[c] for c in of) for of in of_rows]
   lines = ['## All rows', '', *_markdown(list(shown), shown.to_numpy()), '']
   lines += [f'{number}. `{command}`' for command, number in numbers.items()]
   return '\n'.join(lines) + '\n'

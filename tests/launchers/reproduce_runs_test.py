@@ -11,6 +11,7 @@ import pytest
 
 from tests.launchers import digits_run
 from tests.launchers import tiny_table
+from tff_fair.launchers.results import records
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 
@@ -295,16 +296,24 @@ def test_replacement_data(tmp_path):
   }
 
 
+def _recorded(folder):
+  """The recorded rows, without what differs from machine to machine."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
+    return records.read(folder).drop(columns='seconds')
+
+
 def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   arguments = (
     *('--table=tiny', '--cells=digits', '--methods=standalone,fed_avg'),
-    '--output_dir=out',
+    *('--output_dir=out', '--record=results'),
   )
   whole, stopped = tmp_path / 'whole', tmp_path / 'stopped'
   for path in (whole, stopped):
     path.mkdir()
   monkeypatch.chdir(whole)
-  _main(*arguments)
+  assert 'recorded: 3 numbers, ' in _main(*arguments)
+  recorded = _recorded(whole / 'results')
   errors = digits_run.interrupt(
     'tests.launchers.tiny_table',
     arguments,
@@ -316,8 +325,17 @@ def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   assert not (stopped / 'out/table.csv').exists()
   assert 'Error: stopped after round' in errors
   assert 'Traceback' not in errors
+  # What was done before is not lost.
+  before = _recorded(stopped / 'results')
+  assert before['method'].tolist() == ['standalone']
   monkeypatch.chdir(stopped)
-  _main(*arguments)
+  assert 'recorded: 2 numbers, ' in _main(*arguments)
+  pd.testing.assert_frame_equal(_recorded(stopped / 'results'), recorded)
+  # The runs of others are the same numbers.
+  monkeypatch.chdir(whole)
+  merged = _main(*arguments, f'--record={stopped}/results')
+  assert 'recorded: 0 numbers, 0 in place of transcribed ones; 3 were' in merged
+  monkeypatch.chdir(stopped)
   for name in ('table.csv', 'table.md'):
     found, expected = (
       (path / 'out' / name).read_bytes() for path in (stopped, whole)

@@ -32,6 +32,25 @@ def _finish(run, accuracy, seconds=0.5):
   path.write_text(json.dumps(summary))
 
 
+def _change_summary(run, **values):
+  path = run.output_dir / 'summary.json'
+  summary = {**json.loads(path.read_text()), **values}
+  kept = {name: value for name, value in summary.items() if value is not ...}
+  path.write_text(json.dumps(kept))
+
+
+def _main(tmp_path, *arguments):
+  return tiny_table.main(
+    '--table=tiny',
+    '--cells=digits',
+    f'--data_dir={tmp_path}',
+    f'--output_dir={tmp_path}/out',
+    f'--record={tmp_path}/results',
+    '--only_record',
+    *arguments,
+  )
+
+
 def _planner(tmp_path):
   return tiny_table.planner(
     num_seeds=2, output_dir=tmp_path / 'out', data_dir=str(tmp_path)
@@ -71,6 +90,84 @@ def test_finished_runs_are_recorded_once(tmp_path):
   assert np.isnan(of_alone['seconds'])
   # Of what the number depends on.
   assert len({cf['settings'], of_alone['settings'], best['settings']}) == 3
+
+
+def test_only_record_names_what_is_missing_and_trains_nothing(tmp_path):
+  planner = _planner(tmp_path)
+  _finish(planner.run('digits', 'cffl', 0), [0.2, 0.4, 0.5])
+  _finish(planner.run('digits', 'standalone', 0), [0.1, 0.2, 0.6])
+  missing = [
+    planner.run('digits', *key).output_dir
+    for key in (('fed_avg', 0), ('standalone', 1), ('fed_avg', 1), ('cffl', 1))
+  ]
+  first, *lines = _main(tmp_path, '--seeds=2').splitlines()
+  assert first.startswith('recorded: 3 numbers, 0 in place') and '; 0' in first
+  assert lines == [f'not finished: {path}' for path in missing]
+  assert not any(path.exists() for path in missing)
+  assert _main(tmp_path).startswith('recorded: 0 numbers, 0 in place of tr')
+  assert '; 3 were there\n' in _main(tmp_path)
+  others = _main(tmp_path, '--seeds=2', '--rounds=7')
+  assert others.count('not finished') == 6 and '0 numbers' in others
+
+
+def test_a_run_of_older_code_has_no_version_and_no_seconds(tmp_path):
+  run = _planner(tmp_path).run('digits', 'cffl', 0)
+  _finish(run, [0.2, 0.4, 0.5])
+  _change_summary(run, version=..., median_seconds_per_round=...)
+  _main(tmp_path)
+  (row,) = records.read(tmp_path / 'results').to_dict('records')
+  assert row['version'] == '' and np.isnan(row['seconds'])
+  assert row['value'] == 50
+
+
+@pytest.mark.parametrize(
+  'name, content',
+  [('summary.json', '{'), ('summary.json', '{}'), ('clients.csv', 'x')],
+)
+def test_a_damaged_run_is_one_sentence(tmp_path, name, content):
+  planner = _planner(tmp_path)
+  for method in ('standalone', 'cffl'):
+    _finish(planner.run('digits', method, 0), [0.2, 0.4, 0.5])
+  folder = planner.run('digits', 'cffl', 0).output_dir
+  (folder / name).write_text(content)
+  with pytest.raises(SystemExit) as error:
+    _main(tmp_path)
+  message = str(error.value)
+  assert message.startswith(f'Error: {folder}') and '\n' not in message
+  assert ' must hold what ' in message
+  assert records.read(tmp_path / 'results').empty
+
+
+def test_a_damaged_record_is_found_before_the_training(tmp_path):
+  results = tmp_path / 'results'
+  results.mkdir()
+  (results / 'cffl_table1.csv').write_text('another table')
+  with pytest.raises(SystemExit, match='cffl_table1.csv must have the columns'):
+    _main(tmp_path, '--noonly_record')
+  assert not (tmp_path / 'out').exists()
+
+
+def test_another_number_is_refused_with_a_sentence(tmp_path):
+  run = _planner(tmp_path).run('digits', 'cffl', 0)
+  _finish(run, [0.2, 0.4, 0.5])
+  _main(tmp_path)
+  _change_summary(run, version='0.2.0', final={'client_accuracy_max': 0.6})
+  message = 'the value 50.0 and 60.0 of the versions 0.1.0.abc and 0.2.0;'
+  with pytest.raises(SystemExit, match=message):
+    _main(tmp_path)
+  assert records.read(tmp_path / 'results')['value'].tolist() == [50]
+
+
+def test_the_scale_is_the_share_of_the_data(tmp_path):
+  planner = tiny_table.planner(
+    dataset='mnist', scale=0.5, output_dir=tmp_path / 'out'
+  )
+  _finish(planner.run('stand_in', 'cffl', 0), [0.2, 0.4, 0.5])
+  rows = planner.rows(['stand_in'])
+  recording.Recorder(tmp_path, 'tiny', rows, 0.5).record()
+  (row,) = records.read(tmp_path).to_dict('records')
+  assert row['scale'] == 0.5
+  assert '--data_fraction=0.5' in row['command']
 
 
 def test_the_hash_is_of_all_settings_but_seeds_and_folders(tmp_path):

@@ -1,5 +1,9 @@
 """The files of recorded numbers: reading, merging, refusing."""
 
+import contextlib
+import os
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,8 +119,21 @@ _DAMAGED = [
   ((',cffl,', ',cfl,'), 'The method must be a known name, found .cfl'),
   ((',cf,', ',fc,'), 'The metric must be one of .*, found .fc'),
   ((',run,', ',seen,'), 'The source must be one of run, transcribed'),
-  ((',20,', ',,'), "must have a number as rounds, found ''"),
+  ((',20,', ',,'), "a whole number, at least 1, as rounds, found ''"),
+  ((',20,', ',20.0,'), "a whole number, .* as rounds, found '20.0'"),
+  ((',20,', ',0,'), "a whole number, at least 1, as rounds, found '0'"),
+  ((',0,1.0', ',0,'), "above 0 and at most 1 as scale, found ''"),
+  ((',0,1.0', ',0,1.5'), "above 0 and at most 1 as scale, found '1.5'"),
+  ((',0,1.0', ',0,0'), "above 0 and at most 1 as scale, found '0'"),
+  ((',0,1.0', ',0,nan'), "above 0 and at most 1 as scale, found 'nan'"),
+  ((',1.5,', ',fast,'), "must have a number as seconds, found 'fast'"),
+  (
+    (',python -m launchers.train', ''),
+    'Line 2 .* must have 15 columns, found fewer',
+  ),
   (('0.30000000000000004', 'inf'), "must have a number as value, found 'inf'"),
+  ((',0,1.0', ',00,1.0'), "must have a seed, .*, found '00'"),
+  ((',0,1.0', ',0-0,1.0'), "must have a seed, .*, found '0-0'"),
   ((',0,1.0', ',one,1.0'), "must have a seed, .*, found 'one'"),
   ((',0,1.0', ',0-2,1.0'), "must have a seed, .*, found '0-2'"),
   (('', '"'), 'must be a csv file of results, found: Error tokenizing'),
@@ -133,9 +150,56 @@ def test_a_damaged_file_is_one_sentence(tmp_path, change, message):
     records.read(tmp_path)
 
 
-def test_a_number_twice_is_refused(tmp_path):
+@pytest.mark.parametrize('scale', ['1.0', '1', '1e0'])
+def test_a_number_twice_is_refused(tmp_path, scale):
   records.add(tmp_path, _frame(_row()))
   path = tmp_path / 'tiny.csv'
-  path.write_text(path.read_text() + path.read_text().splitlines()[1] + '\n')
-  with pytest.raises(records.RecordsError, match='each number once, found tab'):
+  again = path.read_text().splitlines()[1].replace(',1.0,', f',{scale},')
+  path.write_text(f'{path.read_text()}{again}\n')
+  message = 'Line 3 of .* must be another number .*, found table tiny, .* again'
+  with pytest.raises(records.RecordsError, match=message):
     records.read(tmp_path)
+
+
+def test_another_transcription_is_refused(tmp_path):
+  records.add(tmp_path, _frame(_transcribed(value=0.3)))
+  assert records.add(tmp_path, _frame(_transcribed(value=0.3))) == (0, 0, 1)
+  with pytest.raises(records.RecordsError, match='the value 0.3 and 0.4 of'):
+    records.add(tmp_path, _frame(_transcribed(value=0.4)))
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+  def fail(*_):
+    raise OSError('killed')
+
+  records.add(tmp_path, _frame(_row()))
+  before = records.read(tmp_path)
+  with monkeypatch.context() as patch, pytest.raises(OSError, match='killed'):
+    patch.setattr(os, 'replace', fail)
+    records.add(tmp_path, _frame(_row(seed='1')))
+  pd.testing.assert_frame_equal(records.read(tmp_path), before)
+  assert records.add(tmp_path, _frame(_row(seed='1'))) == (1, 0, 0)
+
+
+def test_programs_that_add_at_the_same_time_lose_nothing(tmp_path, monkeypatch):
+  both_have_read = threading.Barrier(2)
+  merge = records._merge
+
+  def slow(*arguments):
+    # Broken if the other one waits, as it must.
+    with contextlib.suppress(threading.BrokenBarrierError):
+      both_have_read.wait(timeout=0.2)
+    return merge(*arguments)
+
+  monkeypatch.setattr(records, '_merge', slow)
+  threads = [
+    threading.Thread(
+      target=records.add, args=(tmp_path, _frame(_row(seed=seed)))
+    )
+    for seed in '01'
+  ]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join()
+  assert records.read(tmp_path)['seed'].tolist() == ['0', '1']
