@@ -1,0 +1,179 @@
+"""Which recorded rows answer a comparison.
+
+Rows of one setting can be compared: of the same data, share of the data, and
+length of the training. A length is a number of rounds, or "the method's own" if
+its table fixes that, as the protocols of the authors' scripts do.
+"""
+
+from collections.abc import Mapping
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tff_fair.launchers.claiming import definitions
+from tff_fair.launchers.tables import definitions as tables
+from tff_fair.launchers.tables import table_metrics
+
+_SIDE = list(definitions.Side._fields)
+_OWN_LENGTH = math.inf
+
+
+class Setting(NamedTuple):
+  """What rows must share to be compared.
+
+  Attributes:
+    data: The data set that was used.
+    scale: The share of it.
+    length: The number of rounds; infinity for the method's own.
+  """
+
+  data: str
+  scale: float
+  length: float
+
+
+class Values(NamedTuple):
+  """The recorded values of a side in a setting.
+
+  Attributes:
+    by_seed: Seed -> value; a mean over seeds has a seed such as "0-2". NaN is
+      undefined.
+    rounds: The number of rounds.
+    transcribed: Whether some are not from runs at hand.
+  """
+
+  by_seed: Mapping[str, float]
+  rounds: int
+  transcribed: bool
+
+
+class Pairs(NamedTuple):
+  """The rows that answer a comparison.
+
+  Attributes:
+    setting: Their setting.
+    differences: Seed -> left less right; a single entry "0-2" for means over
+      seeds, if there is nothing else.
+    left: The mean of the left over these seeds.
+    right: That of the right, or the number.
+    rounds: The numbers of rounds of the two sides, each once.
+    transcribed: Whether some values are not from runs at hand.
+  """
+
+  setting: Setting
+  differences: Mapping[str, float]
+  left: float
+  right: float
+  rounds: tuple[int, ...]
+  transcribed: bool
+
+  @property
+  def num_seeds(self) -> int:
+    """The number of seeds that can be paired; 0 for means over seeds."""
+    return sum(map(_is_single, self.differences))
+
+
+class Recorded:
+  """The rows of `results/`, by what a comparison reads."""
+
+  def __init__(self, frame: pd.DataFrame):
+    """Sorts the rows.
+
+    Args:
+      frame: The result of `records.read`.
+    """
+    self._by_side = {
+      definitions.Side(*names): _by_setting(definitions.Side(*names), rows)
+      for names, rows in frame.groupby(_SIDE, sort=False)
+    }
+
+  def pairs(self, comparison: definitions.Comparison) -> Pairs | None:
+    """The rows that answer a comparison best.
+
+    Settings with two or more seeds come first, then the paper's data before
+    those that stand in for them, then more data, then more rounds.
+
+    Args:
+      comparison: The comparison.
+
+    Returns:
+      The rows of one setting; None if there are none.
+    """
+    left, right = comparison.left, comparison.right
+    found = [
+      _paired(setting, values, other)
+      for setting, values in self._by_side.get(left, {}).items()
+      if (other := self._values(right, setting)) is not None
+    ]
+    found = [pairs for pairs in found if pairs.differences]
+    return max(found, key=lambda p: _rank(p, left), default=None)
+
+  def _values(self, right, setting) -> Values | float | None:
+    if isinstance(right, definitions.Side):
+      return self._by_side.get(right, {}).get(setting)
+    return right
+
+
+def _by_setting(side, rows) -> dict[Setting, Values]:
+  own = tables.TABLES[side.table].methods[side.method].get('rounds')
+  return {
+    Setting(data, scale, _OWN_LENGTH if rounds == own else rounds): Values(
+      dict(zip(group['seed'], _known(side, group), strict=True)),
+      int(rounds),
+      bool((group['source'] == 'transcribed').any()),
+    )
+    for (data, scale, rounds), group in rows.groupby(['data', 'scale', 'rounds'])
+  }
+
+
+def _known(side, group) -> list[float]:
+  """The values; what never happened happens after the last round."""
+  values = group['value'].astype(float)
+  if table_metrics.METRICS[side.metric].undefined == 'never':
+    values = values.fillna(group['rounds'] + 1)
+  return values.tolist()
+
+
+def _paired(setting, left, right) -> Pairs:
+  """The pairs of a setting; without seeds in common there are no differences."""
+  others = right if isinstance(right, Values) else None
+  common = [
+    seed for seed in left.by_seed if others is None or seed in others.by_seed
+  ]
+  seeds = sorted(filter(_is_single, common), key=int) or common[:1]
+  minuends = np.array([left.by_seed[seed] for seed in seeds])
+  subtrahends = (
+    np.full(len(seeds), right)
+    if others is None
+    else np.array([others.by_seed[seed] for seed in seeds])
+  )
+  sides = [left] if others is None else [left, others]
+  return Pairs(
+    setting,
+    dict(zip(seeds, (minuends - subtrahends).tolist(), strict=True)),
+    _mean(minuends),
+    _mean(subtrahends),
+    tuple(dict.fromkeys(side.rounds for side in sides)),
+    any(side.transcribed for side in sides),
+  )
+
+
+def _rank(pairs, left):
+  own = tables.TABLES[left.table].cells[left.cell].data
+  setting = pairs.setting
+  return (
+    pairs.num_seeds >= 2,
+    setting.data == own,
+    setting.scale,
+    setting.length,
+  )
+
+
+def _is_single(seed: str) -> bool:
+  return seed.isdigit()
+
+
+def _mean(values) -> float:
+  return float(np.nanmean(values)) if (~np.isnan(values)).any() else math.nan
