@@ -10,7 +10,6 @@ replaced. Pictures go to docs/images.
 
 from collections.abc import Mapping, Sequence
 import pathlib
-import re
 import sys
 import tempfile
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import words
+from tff_fair.launchers.pages import blocks
 from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.plots import compare_plots
@@ -28,9 +28,8 @@ from tff_fair.launchers.plots import compare_plots
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
 
-_BLOCK = re.compile(
-  r'(<!-- compare (\w+)(?: of (\w+))? -->\n).*?(<!-- end -->)', re.DOTALL
-)
+_START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
+_END = 'end'
 _PREFIX = 'compare_'
 _PICTURES = ('pareto', 'critical_difference')
 _OVERVIEW = {
@@ -100,18 +99,18 @@ def render(page: str, results: Mapping[str, Result]) -> str:
     ComparisonError: If a block is of a comparison that is not there.
   """
 
-  def replace(match):
-    start, kind, name, end = match.groups()
+  def write(match):
+    kind, name = match['kind'], match['name']
     if kind == 'overview':
-      return f'{start}{_overview(results)}\n{end}'
+      return _overview(results)
     if name not in results:
       raise reading.ComparisonError(
         f'results/{_PREFIX}{name}.csv must exist for the blocks of {name},'
         ' found no such file.'
       )
-    return f'{start}{_BLOCKS[kind](results[name])}\n{end}'
+    return _BLOCKS[kind](results[name])
 
-  return _BLOCK.sub(replace, page)
+  return blocks.replace(page, _START, _END, write)
 
 
 def _overview(results) -> str:

@@ -27,6 +27,7 @@ _WITHOUT_TENSORFLOW = (
   'tff_fair.launchers.plots.all_plots',
   'tff_fair.launchers.plots.embedding_plots',
   'tff_fair.launchers.plots.shift_plots',
+  'tff_fair.launchers.results.results_docs',
   'tff_fair.launchers.tables.table_plots',
   'tff_fair.launchers.tables.table_report',
 )

@@ -1,0 +1,1 @@
+"""The recorded results of the published tables."""

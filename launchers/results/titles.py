@@ -1,0 +1,102 @@
+"""What tables of results call methods, data and settings."""
+
+from typing import NamedTuple
+
+from tff_fair.launchers.options import methods as methods_lib
+
+_DATA = {
+  'adult': 'Adult',
+  'cifar10': 'CIFAR-10',
+  'cifar100': 'CIFAR-100',
+  'ehr': 'synthetic records',
+  'femnist': 'FEMNIST',
+  'fmnist': 'Fashion-MNIST',
+  'mnist': 'MNIST',
+}
+# Methods whose names do not begin with that of an algorithm.
+_METHODS = {
+  'cofed': 'CoFed',
+  'refed': 'ReFed',
+  'supervised': 'cross-entropy',
+  'supcon': 'SupCon',
+  'triplet': 'triplets',
+  'quadruplet': 'quadruplets',
+}
+_WORDS = {'ce': 'cross-entropy', 'pretrain': 'pretrained'}
+
+
+class Setting(NamedTuple):
+  """A cell as it was run.
+
+  Attributes:
+    cell: The cell of the table.
+    data: The data that were used, if not the paper's.
+    scale: The share of the data.
+    rounds: The number of rounds, if not the paper's.
+    paper_rounds: The paper's number then.
+  """
+
+  cell: str
+  data: str | None
+  scale: float
+  rounds: int | None
+  paper_rounds: int | None
+
+
+def data(name: str) -> str:
+  """The name of a data set in papers.
+
+  Args:
+    name: The name of its task.
+  """
+  return _DATA.get(name, name)
+
+
+def method(name: str) -> str:
+  """The title of a method of a table.
+
+  Args:
+    name: Its name, which begins with that of an algorithm: `fed_avg_uniform`.
+
+  Returns:
+    The algorithm's name in papers, and the other words: FedAvg, uniform.
+  """
+  known = [m for m in methods_lib.METHODS if f'{name}_'.startswith(f'{m}_')]
+  if not known:
+    return _METHODS.get(name, name.replace('_', ' '))
+  algorithm = max(known, key=len)
+  rest = name[len(algorithm) :].split('_')[1:]
+  words = ' '.join(_WORDS.get(word, _upload_rate(word)) for word in rest)
+  return ', '.join(filter(None, [methods_lib.title(algorithm), words]))
+
+
+def setting(cell: str, found: Setting, seeds: int) -> str:
+  """The title of a setting.
+
+  Args:
+    cell: The title of the cell.
+    found: How it was run.
+    seeds: The number of seeds.
+
+  Returns:
+    What differs from the paper, and the number of seeds.
+  """
+  parts = [cell]
+  if found.data:
+    parts.append(f'on {data(found.data)}')
+  if found.scale != 1:
+    parts.append(f'{100 * found.scale:g} % of the data')
+  if found.rounds:
+    parts.append(f'{found.rounds} rounds, not {found.paper_rounds}')
+  return ', '.join([*parts, number_of_seeds(seeds)])
+
+
+def number_of_seeds(seeds: int) -> str:
+  """The number of seeds in words."""
+  return '1 seed' if seeds == 1 else f'{seeds} seeds'
+
+
+def _upload_rate(word) -> str:
+  """`u0.1` as u .1, other words unchanged."""
+  rate = word[1:].lstrip('0')
+  return f'u {rate}' if word.startswith('u') and rate[-1:].isdigit() else word
