@@ -51,7 +51,11 @@ _RUNTIME = (
 )
 # Flags of `launchers.train` that all methods share.
 _SHARED = (
-  *(name for name in train_flags.DATA_FLAG_NAMES if name != 'data_seed'),
+  *(
+    name
+    for name in train_flags.DATA_FLAG_NAMES
+    if name not in ('data_seed', 'test_leak')  # A leak is for control runs.
+  ),
   'model',
   *(flag.name for flag in run_flags.CLIENTS),
   'eval_every',

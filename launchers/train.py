@@ -28,9 +28,10 @@ _HEADLINES = {
   'client_accuracy_mean': ('mean', 2),
   'client_accuracy_min': ('worst', 2),
 }
+_ACCURACY = 'accuracy of the clients'
 # Shown after training: heading -> column of metrics.csv -> name.
 _RESULTS = {
-  'accuracy of the clients': {
+  _ACCURACY: {
     'client_accuracy_mean': 'mean',
     'client_accuracy_min': 'worst client',
     'client_accuracy_worst10': 'worst 10 %',
@@ -163,8 +164,10 @@ def _print_summary(
   from tff_fair.launchers.runs import round_metrics
 
   print(f'after {summary["rounds"]} rounds:')
+  number = summary.get('score_last')
+  averaged = f', mean of the last {number} rounds' if number else ''
   for heading, columns in _RESULTS.items():
-    print(f'  {heading}')
+    print(f'  {heading}{averaged if heading == _ACCURACY else ""}')
     for column, name in columns.items():
       value = summary['final'][column]
       text = 'not measured' if math.isnan(value) else f'{value:.4f}'

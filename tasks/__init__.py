@@ -11,6 +11,7 @@ from tff_fair.tasks.registry import is_synthetic
 from tff_fair.tasks.registry import unused_options
 from tff_fair.tasks.rules import MODEL_NAMES
 from tff_fair.tasks.rules import SPLIT_NAMES
+from tff_fair.tasks.rules import TEST_LEAKS
 from tff_fair.tasks.rules import DataSet
 from tff_fair.tasks.sources import DataDamagedError
 from tff_fair.tasks.sources import DataDiffersError
@@ -26,6 +27,7 @@ __all__ = [
   'PARTITION_NAMES',
   'SPLIT_NAMES',
   'TASK_NAMES',
+  'TEST_LEAKS',
   'ClientExamples',
   'DataDamagedError',
   'DataDiffersError',

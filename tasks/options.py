@@ -66,6 +66,9 @@ class TaskOptions:
     test_fraction: Share, in [0, 1), of a client's examples that test it; under
       'server' the share of all examples in the server's test set, if there is
       no test file.
+    test_leak: For control runs only, a leak of test examples into the training;
+      see `tasks.splits.with_leak`. Everything is drawn as without it, so runs
+      with and without are paired. None for no leak.
     model: One of `MODEL_NAMES`, a function of `tff_fair.models`.
     ehr_scale: Share, in (0, 1], of the published numbers of records that ehr
       generates if it finds no files; None for 0.02.
@@ -103,6 +106,7 @@ class TaskOptions:
   validation_fraction: float | None = None
   holdout_fraction: float = 0.1
   test_fraction: float = 0.2
+  test_leak: str | None = None
   model: str | None = None
   ehr_scale: float | None = None
   max_events: int | None = None
@@ -134,6 +138,7 @@ class TaskOptions:
       checks.check_fraction('validation_fraction', self.validation_fraction)
     checks.check_fraction('holdout_fraction', self.holdout_fraction)
     checks.check_fraction('test_fraction', self.test_fraction)
+    self._check_leak()
     if self.ehr_scale is not None:
       checks.check_positive('ehr_scale', self.ehr_scale, 1.0)
     if self.max_events is not None:
@@ -171,6 +176,16 @@ class TaskOptions:
         if value is None and name not in unused
       },
     )
+
+  def _check_leak(self) -> None:
+    if self.test_leak is None:
+      return
+    checks.check_choice('test_leak', self.test_leak, rules.TEST_LEAKS)
+    if not self.test_fraction:
+      raise ValueError(
+        'test_fraction must be above 0 with a test_leak, which is of test'
+        f' examples, found {self.test_fraction} with {self.test_leak!r}.'
+      )
 
   def _check_shift(self) -> None:
     choices = {

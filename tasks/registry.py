@@ -145,6 +145,8 @@ def build_task(name: str, **choices: Any) -> task.Task:
       f'The task {name!r} must be built as a tasks.Task, found'
       f' {type(built).__name__}.'
     )
+  if chosen.test_leak is not None:
+    built = built.with_test_leak(chosen.test_leak)
   elsewhere = dataclasses.replace(
     chosen,
     data_dir=sources.existing_data_dir(chosen.data_dir),

@@ -29,6 +29,8 @@ POOL_PARTITIONS = (
 OWN_PARTITION = 'client'
 SPLIT_NAMES = ('client', 'server')
 """Who splits off test examples: each client, or the server, before all."""
+TEST_LEAKS = ('test_trains', 'train_tests')
+"""What of a client's test data it also trains on, see `splits.with_leak`."""
 # Kinds of inputs.
 INPUTS = ('images', 'numbers', 'records')
 # Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins
@@ -84,6 +86,7 @@ USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
   },
   'validation_fraction': {'split': ('server',)},
   'holdout_fraction': {'split': ('client',)},
+  'test_leak': {'split': ('client',)},
   'data_fraction': {'partition': POOL_PARTITIONS},
   'client_column': {'partition': (OWN_PARTITION,)},
 }

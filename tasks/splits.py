@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tff_fair import checks
+from tff_fair.tasks import rules
 from tff_fair.tasks import streams
 
 
@@ -159,6 +160,27 @@ def split_clients(
     )
     for client_id, indices in enumerate(partition)
   )
+
+
+def with_leak(split: Split, leak: str) -> Split:
+  """Returns a client's parts with its test examples among the training ones.
+
+  For control runs only, which tell what published numbers owe to such a leak:
+  the scores are not those of unseen examples.
+
+  Args:
+    split: The client's parts.
+    leak: 'test_trains': the test part is as drawn, and trains, too.
+      'train_tests': moreover the client is tested on all that it trains on.
+      With both, examples that are held out neither train nor test.
+
+  Raises:
+    ValueError: If there is no such leak.
+  """
+  checks.check_choice('leak', leak, rules.TEST_LEAKS)
+  train = np.sort(np.concatenate([split.train, split.test]))
+  test = train if leak == 'train_tests' else split.test
+  return split._replace(train=train, test=test)
 
 
 def split_server(

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
   from tff_fair import runtime
 
 
+# Kind of leak -> what a run with it says.
+_LEAK_NOTES = {
+  'test_trains': 'LEAK, a control run (test_leak=test_trains): every client'
+  ' also trains on its own test examples, so no score is of unseen examples.',
+  'train_tests': 'LEAK, a control run (test_leak=train_tests): every client is'
+  ' tested on the very examples that it trains on, so no score is of unseen'
+  ' examples.',
+}
+
+
 class Examples(NamedTuple):
   """Labelled examples.
 
@@ -137,6 +147,29 @@ class Task:
       client_names=names,
       splits=self.splits + (nothing,) * count,
       free_riders=(*self.free_riders, *ids),
+      rebuild=None,
+    )
+
+  def with_test_leak(self, leak: str) -> 'Task':
+    """Returns this task with test examples that clients train on.
+
+    For control runs only; a note says so.
+
+    Args:
+      leak: See `tasks.splits.with_leak`.
+
+    Raises:
+      ValueError: If there is no such leak, or the server has the test examples.
+    """
+    if self.has_server_test:
+      raise ValueError(
+        'leak must be of test examples that clients have, found'
+        f' {leak!r} with a server that has them.'
+      )
+    return dataclasses.replace(
+      self,
+      splits=tuple(splits_lib.with_leak(s, leak) for s in self.splits),
+      notes=(*self.notes, _LEAK_NOTES[leak]),
       rebuild=None,
     )
 

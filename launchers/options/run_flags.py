@@ -118,6 +118,14 @@ RUN = (
     'eval_every', 1, 'Number of rounds between evaluations.', minimum=1
   ),
   flag_types.Integer(
+    'score_last',
+    None,
+    "Number of last rounds over which a client's final accuracy is averaged, in"
+    ' clients.csv and summary.json; these rounds are always evaluated. By'
+    ' default it is the accuracy of the last round.',
+    minimum=1,
+  ),
+  flag_types.Integer(
     'stop_after',
     None,
     'Number of evaluations in a row without a better --stop_metric after which'
@@ -338,6 +346,15 @@ DATA = (
     ' need one use the training part.',
     minimum=0,
     maximum=1,
+  ),
+  flag_types.Choice(
+    'test_leak',
+    None,
+    'A leak, for control runs only: clients also train on their own test'
+    ' examples (test_trains), or everything trains, and clients are tested on'
+    ' the very examples that they train on (train_tests). The partition and the'
+    ' test parts are those of a run without it. The default is no leak.',
+    choices=tasks.TEST_LEAKS,
   ),
   flag_types.Real(
     'validation_fraction',

@@ -122,6 +122,7 @@ def _resolve(flag_values, names):
     settings[name] = defaults[name]  # Not the preset's.
   _check_required(settings, method)
   _check_stop_metric(settings, method)
+  _check_score_last(settings)
   dropped = {
     name: (value, ineffective.get(name, {'algorithm': algorithm}))
     for name, value in preset.items()
@@ -349,6 +350,22 @@ def _check_stop_metric(settings, method: entry.Method) -> None:
     raise SettingsError(
       f'--stop_metric must be of the clients with --algorithm={method.name},'
       f' which trains no global model, found {metric!r}.'
+    )
+
+
+def _check_score_last(settings) -> None:
+  number, rounds = settings['score_last'], settings['rounds']
+  if number is None:
+    return
+  if number > rounds:
+    raise SettingsError(
+      f'--score_last must be at most --rounds={rounds}, found {number}.'
+    )
+  if settings['stop_after'] is not None:
+    # A run that stops early does not know which rounds are its last ones.
+    raise SettingsError(
+      '--score_last must be given without --stop_after, which may end a run'
+      f' before those rounds, found --stop_after={settings["stop_after"]}.'
     )
 
 

@@ -15,8 +15,8 @@ from tff_fair.launchers.runs import client_names
 # What each flag means for a comparison of the numbers of two runs.
 #
 # With other data, seeds, epochs or another model, the numbers do not tell the
-# methods apart; the same holds for the rounds behind the numbers, and for the
-# version of tff-fair, which are no flags.
+# methods apart; the same holds for the rounds behind the numbers, the last ones
+# that are averaged among them, and for the version of tff-fair.
 _DATA = tuple(
   name
   for name in train_flags.DATA_FLAG_NAMES
@@ -25,6 +25,7 @@ _DATA = tuple(
 _SEEDS = tuple(flag.name for flag in run_flags.SEEDS)
 _EPOCHS = ('local_epochs',)
 _MODEL = ('model',)
+_AVERAGED = ('score_last',)
 # Other conditions of the training, which methods share: they may well be the
 # best of each method, so a comparison across them is one, and says so.
 _CONDITIONS = tuple(
@@ -112,6 +113,7 @@ def compare(runs: Sequence[report_runs.Run]) -> Comparison:
     *_of_values('rounds', [str(run.evaluated or run.round) for run in runs]),
     *_of_flags(runs, _EPOCHS),
     *_of_flags(runs, _MODEL),
+    *_of_flags(runs, _AVERAGED),
     *_of_values('version', [run.version for run in runs]),
   ]
   conditions = _of_flags(runs, _CONDITIONS)

@@ -156,6 +156,20 @@ class RunDirectory:
     """Reads metrics.csv."""
     return pd.read_csv(self.path / 'metrics.csv')
 
+  def read_mean_accuracies(self, rounds: range) -> np.ndarray:
+    """The mean accuracy of each client over some rounds, `float64[k]`.
+
+    Args:
+      rounds: The rounds, all of which were evaluated.
+    """
+    # Exactly what was written.
+    scores = pd.read_csv(
+      self.path / 'client_scores.csv', float_precision='round_trip'
+    )
+    scores = scores[scores['round'].isin(rounds)]
+    found = scores.pivot(index='client_id', columns='round', values='accuracy')
+    return found[list(rounds)].mean(axis=1, skipna=False).to_numpy()
+
   def read_last_reports(self) -> pd.DataFrame:
     """Reads the last row of each client in reports.csv, by `client_id`."""
     reports = pd.read_csv(self.path / 'reports.csv')

@@ -205,7 +205,8 @@ class Run:
         ' numbers of clients.'
       )
     # A run that was complete at the start has not evaluated yet.
-    self._scores = scores = self._scores or self._evaluate(self._state)
+    scores = self._scores or self._evaluate(self._state)
+    self._scores = scores = self._averaged(scores)
     self._directory.write_clients(self._client_columns(scores))
     summary = {
       'version': code_version.code_version(),
@@ -224,6 +225,8 @@ class Run:
     }
     if self.done == self.start:
       summary.update(self._directory.read_summary(_OF_TRAINING))
+    if self._settings['score_last'] is not None:
+      summary['score_last'] = self._settings['score_last']
     if self.stop:
       summary['stopped_early'] = self.stop._asdict()
     if self.notes:
@@ -312,7 +315,7 @@ class Run:
     self._seconds.append(time.monotonic() - began)
     row, reports = round_metrics.merge(calls)
     accuracies = ()
-    if self._is_due('eval_every', round_number):
+    if self._is_evaluated(round_number):
       self._scores = self._evaluate(state)
       row.update(self._metric_columns(self._scores))
       accuracies = evaluation.honest_accuracies(self._scores, self._has_data)
@@ -367,6 +370,23 @@ class Run:
   def _is_due(self, period: str, round_number: int) -> bool:
     last = round_number == self._settings['rounds']
     return last or round_number % self._settings[period] == 0
+
+  def _is_evaluated(self, round_number: int) -> bool:
+    averaged = round_number in self._averaged_rounds()
+    return averaged or self._is_due('eval_every', round_number)
+
+  def _averaged_rounds(self) -> range:
+    """The rounds over which the clients' final accuracies are averaged."""
+    rounds = self._settings['rounds']
+    return range(rounds - (self._settings['score_last'] or 1) + 1, rounds + 1)
+
+  def _averaged(self, scores):
+    """The scores with the mean accuracies that `--score_last` asks for."""
+    if self._settings['score_last'] is None:
+      return scores
+    # From the file: some of these rounds may have been before this start.
+    accuracies = self._directory.read_mean_accuracies(self._averaged_rounds())
+    return evaluation.averaged(scores, accuracies)
 
   def _evaluate(self, state):
     return evaluation.evaluate(

@@ -143,6 +143,37 @@ def test_a_finished_run_is_shown_again_whatever_happened_to_its_files(
 
 
 @pytest.mark.full
+def test_accuracies_of_the_last_rounds_are_averaged(tmp_path):
+  values = dict(rounds=4, eval_every=3, checkpoint_every=1, score_last=2)
+  whole, run = tmp_path / 'whole', tmp_path / 'run'
+  printed = digits_run.main(whole, test_leak='test_trains', **values)
+  assert 'LEAK, a control run (test_leak=test_trains)' in printed
+  assert 'accuracy of the clients, mean of the last 2 rounds' in printed
+  scores = digits_run.read(whole, 'client_scores.csv')
+  assert sorted(set(scores['round'])) == [3, 4]
+  each = scores.pivot(index='client_id', columns='round', values='accuracy')
+  assert (each[3] != each[4]).any()
+  clients = digits_run.read(whole, 'clients.csv')
+  np.testing.assert_allclose(clients['accuracy'], each.mean(axis=1), rtol=1e-12)
+  summary = json.loads((whole / 'summary.json').read_text())
+  assert summary['score_last'] == 2 and 'LEAK' in summary['notes'][0]
+  final = summary['final']
+  assert final['client_accuracy_max'] == clients['accuracy'].max()
+  metrics = digits_run.read(whole, 'metrics.csv')
+  assert final['global_accuracy'] == metrics['global_accuracy'].iloc[-1]
+  # As after an interruption between the rounds that are averaged.
+  shutil.copytree(whole, run)
+  for name in ('summary.json', 'clients.csv'):
+    (run / name).unlink()
+  (run / 'checkpoints' / 'round_4.safetensors').unlink()
+  again = digits_run.main(run, test_leak='test_trains', **values)
+  assert 'resuming after round 3' in again
+  assert digits_run.tables(run) == digits_run.tables(whole)
+  resumed = json.loads((run / 'summary.json').read_text())
+  assert resumed['final'] == final
+
+
+@pytest.mark.full
 def test_a_run_that_stops_early(tmp_path):
   # No score changes, and the first of equal ones is the best.
   values = dict(client_learning_rate=1e-12, rounds=5, checkpoint_every=4)

@@ -349,3 +349,43 @@ def test_refuses():
     functools.partial(tasks.build_task, 'digits'),
     [(arguments, ValueError, message) for arguments, message in rows],
   )
+
+
+@pytest.mark.parametrize('leak', tasks.TEST_LEAKS)
+def test_a_leak_is_paired_with_the_task_without_it(leak):
+  build = functools.partial(
+    tasks.build_task, 'digits', num_clients=5, seed=3, holdout_fraction=0.0
+  )
+  usual, leaky = build(), build(test_leak=leak, free_riders=1)
+  assert usual.notes == ()
+  (note,) = leaky.notes
+  assert note.startswith('LEAK, a control run') and leak in note
+  assert leaky.num_clients == 6
+  for one, other in zip(usual.splits, leaky.splits, strict=False):
+    everything = np.sort(np.concatenate(one))
+    np.testing.assert_array_equal(other.train, everything)
+    tested = one.test if leak == 'test_trains' else everything
+    np.testing.assert_array_equal(other.test, tested)
+  # Another process that trains its clients builds the same.
+  assert leaky.rebuild().loader.checksum == leaky.loader.checksum
+  assert usual.loader.checksum != leaky.loader.checksum
+
+
+def test_refuses_a_leak_without_test_examples_of_the_clients():
+  refusals.check(
+    functools.partial(tasks.build_task, 'digits', test_leak='test_trains'),
+    [
+      (
+        {'test_fraction': 0.0},
+        ValueError,
+        r'^test_fraction must be above 0 .*, found 0\.0 with',
+      ),
+      (
+        {'split': 'server'},
+        ValueError,
+        r"^test_leak must not be set with split='server', which leaves",
+      ),
+    ],
+  )
+  with pytest.raises(ValueError, match=r'^leak must be .*server that has them'):
+    tasks.build_task('digits', split='server').with_test_leak('test_trains')

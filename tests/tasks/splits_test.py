@@ -166,3 +166,15 @@ def test_duplicates_do_not_change_who_is_in_which_part():
     strict=True,
   ):
     np.testing.assert_array_equal(np.repeat(single, 3), triple)
+
+
+def test_a_leak_by_hand():
+  split = splits.Split(
+    *(np.array(part, np.int64) for part in ([1, 4, 4], [2], [0, 3]))
+  )
+  for leak, test in (('test_trains', [0, 3]), ('train_tests', [0, 1, 3, 4, 4])):
+    found = splits.with_leak(split, leak)
+    assert [part.tolist() for part in found] == [[0, 1, 3, 4, 4], [2], test]
+  refusals.check_values(
+    functools.partial(splits.with_leak, split), {'leak': ['none', None]}
+  )

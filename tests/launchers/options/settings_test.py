@@ -175,6 +175,7 @@ fedaboost: --partition=covariate_shift --shift_method=pc1_sort --shift=2 | shift
 fedaboost: --max_events=3 | task
 fedaboost: --validation_fraction=0.1 | split
 fedaboost: --split=server --holdout_fraction=0.1 | split
+fedaboost: --split=server --test_leak=test_trains | split
 fedaboost: --split=server --task=mnist --test_fraction=0.1 | split task
 fedaboost: --server_learning_rate=0.1 | server_optimizer
 cffl: --pretrain_epochs=3 | pretrain
@@ -211,6 +212,9 @@ _REFUSED = """
 --stop_after=0 | --stop_after must be at least 1, found 0.
 --stop_after=-1 | --stop_after must be at least 1, found -1.
 --algorithm=standalone --stop_after=2 --stop_metric=global_f1 | --stop_metric must be of the clients with --algorithm=standalone, which
+--score_last=0 | --score_last must be at least 1, found 0.
+--rounds=2 --score_last=3 | --score_last must be at most --rounds=2, found 3.
+--score_last=2 --stop_after=5 | --score_last must be given without --stop_after, which may end a run before those rounds, found --stop_after=5.
 --client_learning_rate=-1 | --client_learning_rate must be at least 0
 --client_learning_rate=nan | --client_learning_rate must be finite, f
 --max_update_norm=-1 | --max_update_norm must be at least 0 and at most 1000000000000000.0, found -1.0.
@@ -267,6 +271,7 @@ def test_text_gives_the_same_settings_as_a_flagfile(tmp_path):
     '--preset=fedaboost_femnist_2 --algorithm=ditto',
     '--preset=fedaboost_digits_without_boosting --compare_with=a',
     '--preset=cffl_freerider',
+    '--test_leak=train_tests --score_last=3',
     '--preset=corefed_ablation_refed',
     '--preset=fedquad_digits --nouse_ce --data_fraction=0.5',
     '--preset=fedquad_ablation_b05_m5_m05 --quadruplet_weight=0',
@@ -278,6 +283,49 @@ def test_text_gives_the_same_settings_as_a_flagfile(tmp_path):
     found = _resolve(*line.split())
     path.write_text(settings.to_text(found, 'some preset'))
     assert _resolve(f'--flagfile={path}') == found, line
+
+
+# What flags.txt of a run without a preset has held since before the flags that
+# reproduce the authors' scripts: such runs must still be the same runs.
+_FED_AVG_ON_DIGITS = """
+# Preset: none.
+--algorithm=fed_avg
+--balance_cap=False
+--batch_size=32
+--checkpoint_every=10
+--checkpoints_to_keep=3
+--client_fraction=1.0
+--client_learning_rate=0.01
+--client_optimizer=sgd
+--client_seed=0
+--client_weight_decay=0.0
+--data_fraction=1.0
+--data_seed=0
+--device=auto
+--distances=False
+--dry_run=False
+--eval_every=1
+--export=global
+--focal_gamma=0.0
+--holdout_fraction=0.1
+--learning_rate_decay=1.0
+--local_epochs=1
+--max_update_norm=10000.0
+--min_samples=2
+--model_seed=0
+--robust=False
+--rounds=20
+--runtime=device
+--split=client
+--task=digits
+--test_fraction=0.2
+--uniform=False
+"""
+
+
+def test_the_text_of_usual_settings_stays():
+  found = _resolve('--algorithm=fed_avg', '--task=digits')
+  assert settings.to_text(found, None) == _FED_AVG_ON_DIGITS.lstrip()
 
 
 def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):

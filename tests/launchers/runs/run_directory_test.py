@@ -244,3 +244,18 @@ def test_summary_writes_nan_as_null(tmp_path):
   _open(tmp_path).write_summary({'a': math.nan, 'b': {'c': 1.5, 'd': math.inf}})
   found = json.loads((tmp_path / 'summary.json').read_text())
   assert found == {'a': None, 'b': {'c': 1.5, 'd': None}}
+
+
+def test_mean_accuracies_are_those_of_the_rounds(tmp_path):
+  directory = _started(tmp_path, names=['a', 'b'])
+  values = np.random.default_rng(0).random([4, 2])
+  values[2, 1] = np.nan
+  for number, accuracy in enumerate(values, 1):
+    directory.write_client_scores(
+      number, {'client_id': range(2), 'accuracy': accuracy}
+    )
+  for first, last in ((4, 4), (2, 4), (1, 2)):
+    np.testing.assert_array_equal(
+      directory.read_mean_accuracies(range(first, last + 1)),
+      values[first - 1 : last].mean(axis=0),
+    )

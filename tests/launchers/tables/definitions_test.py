@@ -9,6 +9,7 @@ from tff_fair import tasks
 from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
@@ -46,7 +47,7 @@ def test_names_exist():
       if figure in _COMPARED_WITH_ALONE:
         assert 'standalone' in table.references, name
     # Under another name only if the paper has no such name.
-    own = {key[2] for key in numbers if key[0] == name}
+    own = {key[2] for key in numbers if key[0] == (table.published_as or name)}
     assert set(table.printed_as) <= set(table.methods) - own, name
     assert set(table.printed_as.values()) <= own, name
     for reference in table.references.values():
@@ -192,3 +193,36 @@ def test_a_table_of_some_methods_keeps_its_order_and_the_original():
   assert table.methods_of('cifar10_a05_c10') == ('fed_avg', 'fedquad', 'moon')
   assert table.figures == {'embeddings': ('fed_avg', 'fedquad')}
   assert original.cells == before
+
+
+def test_protocols_of_fedakds_scripts():
+  table = definitions.TABLES['fedakd_protocols']
+  assert table.references['standalone'].flags == table.methods['standalone']
+  protocols = {
+    'standalone': (20, None),
+    'fed_avg': (20, None),
+    'cgsv_own_protocol': (20, 'train_tests'),
+    'fedakd_own_protocol': (30, 'test_trains'),
+    'cgsv_fed_avg_protocol': (20, None),
+    'fedakd_fed_avg_protocol': (20, None),
+    'fedakd_local_fed_avg_protocol': (20, None),
+    'fed_avg_fedakd_protocol': (30, 'test_trains'),
+  }
+  assert list(table.methods) == list(protocols)
+  preset = table.cells['cifar10_pow'].preset
+  for method, (rounds, leak) in protocols.items():
+    found = planned_run.resolve({'preset': preset, **table.methods[method]})
+    expected = {
+      'rounds': rounds,
+      'test_leak': leak,
+      'score_last': 3,
+      'holdout_fraction': 0.0,
+      'test_fraction': 0.2,
+      'client_optimizer': 'adam',
+      'client_learning_rate': 3e-4 if method == 'standalone' else 5e-3,
+    }
+    assert expected.items() <= found.items(), method
+    if found['algorithm'] == 'fedakd':
+      local = method == 'fedakd_local_fed_avg_protocol'
+      assert found['evaluate'] == ('local' if local else 'global')
+      assert found['order'] == 'up_down'
