@@ -149,7 +149,12 @@ def _of_free_riders():
     place='free riders, text',
     text='A free rider is isolated early: in the first five rounds.',
     comparisons=definitions.level(
-      _FREE_RIDER, ['mnist_p5'], ['cffl_u1'], 'isolation_round', 5.0, above=False
+      _FREE_RIDER,
+      ['mnist_p5'],
+      ['cffl_u1'],
+      'isolation_round',
+      5.0,
+      above=False,
     ),
     note=_OURS.format('"early"'),
   )

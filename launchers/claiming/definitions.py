@@ -43,16 +43,13 @@ class Reading:
   Attributes:
     title: What it is, as it stands behind "with".
     methods: Method -> the method of the same table that replaces it.
-    table: Another table, whose cells and methods a comparison must have.
-      None for the claim's own.
-    only_replaced: Whether comparisons with methods that are not in `methods`
-      are left out, rather than kept as they are.
+    table: Another table; comparisons of cells or methods that it does not have
+      are left out. None for the claim's own.
   """
 
   title: str
   methods: Mapping[str, str]
   table: str | None = None
-  only_replaced: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -139,7 +136,9 @@ def level(
   )
 
 
-def order(sides: Sequence[Side], *, above: bool = True) -> tuple[Comparison, ...]:
+def order(
+  sides: Sequence[Side], *, above: bool = True
+) -> tuple[Comparison, ...]:
   """A chain: each against the next.
 
   Args:
@@ -155,9 +154,9 @@ def order(sides: Sequence[Side], *, above: bool = True) -> tuple[Comparison, ...
   )
 
 
-def under(reading: Reading, comparisons: Iterable[Comparison]) -> tuple[
-  Comparison, ...
-]:
+def under(
+  reading: Reading, comparisons: Iterable[Comparison]
+) -> tuple[Comparison, ...]:
   """The comparisons under another reading.
 
   Args:
@@ -176,7 +175,6 @@ def under(reading: Reading, comparisons: Iterable[Comparison]) -> tuple[
       comparison.above,
     )
     for comparison in comparisons
-    if not reading.only_replaced or _has_all(reading, comparison)
   )
   return tuple(c for c in replaced if all(map(exists, sides_of(c))))
 
@@ -207,7 +205,3 @@ def _replaced(reading, side) -> Side:
     table=reading.table or side.table,
     method=reading.methods.get(side.method, side.method),
   )
-
-
-def _has_all(reading, comparison) -> bool:
-  return all(side.method in reading.methods for side in sides_of(comparison))

@@ -10,14 +10,8 @@ _RECORDS, _EQUAL_TIME = 'fedakd_table2', 'fedakd_table3'
 _ABLATION = 'fedakd_table4'
 _SCRIPT = definitions.Reading(
   "the protocols of the authors' scripts, each method under its own",
-  {
-    'standalone': 'standalone',
-    'fed_avg': 'fed_avg',
-    'cgsv': 'cgsv_own_protocol',
-    'fedakd': 'fedakd_own_protocol',
-  },
+  {'cgsv': 'cgsv_own_protocol', 'fedakd': 'fedakd_own_protocol'},
   table=PROTOCOLS,
-  only_replaced=True,
 )
 _MAIN = ('fed_avg', 'cffl', 'cgsv')
 _FAIR = (*_MAIN, 'fed_ave', 'fed_sac')

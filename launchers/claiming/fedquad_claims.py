@@ -16,9 +16,7 @@ _METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
 # cross-entropy as well; its numbers suggest that they do not.
 _WITHOUT_CE = definitions.Reading(
   'baselines that have no cross-entropy in their loss',
-  {'fedquad': 'fedquad'}
-  | {name: f'{name}_without_ce' for name in _METRIC_LOSSES},
-  only_replaced=True,
+  {name: f'{name}_without_ce' for name in _METRIC_LOSSES},
 )
 _SPLITS = {
   'iid': 'IID',

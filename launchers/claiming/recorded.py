@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair.launchers.claiming import definitions
+from tff_fair.launchers.results import seed_means
 from tff_fair.launchers.tables import definitions as tables
 from tff_fair.launchers.tables import table_metrics
 
@@ -60,6 +61,7 @@ class Pairs(NamedTuple):
     right: That of the right, or the number.
     rounds: The numbers of rounds of the two sides, each once.
     transcribed: Whether some values are not from runs at hand.
+    unit: The last printed digit of these; 0 if all are from runs.
   """
 
   setting: Setting
@@ -68,11 +70,15 @@ class Pairs(NamedTuple):
   right: float
   rounds: tuple[int, ...]
   transcribed: bool
+  unit: float
 
   @property
   def num_seeds(self) -> int:
-    """The number of seeds that can be paired; 0 for means over seeds."""
-    return sum(map(_is_single, self.differences))
+    """The number of seeds that define it; 0 for means over seeds."""
+    return sum(
+      _is_single(seed) and not math.isnan(difference)
+      for seed, difference in self.differences.items()
+    )
 
 
 class Recorded:
@@ -124,7 +130,9 @@ def _by_setting(side, rows) -> dict[Setting, Values]:
       int(rounds),
       bool((group['source'] == 'transcribed').any()),
     )
-    for (data, scale, rounds), group in rows.groupby(['data', 'scale', 'rounds'])
+    for (data, scale, rounds), group in rows.groupby(
+      ['data', 'scale', 'rounds']
+    )
   }
 
 
@@ -137,7 +145,7 @@ def _known(side, group) -> list[float]:
 
 
 def _paired(setting, left, right) -> Pairs:
-  """The pairs of a setting; without seeds in common there are no differences."""
+  """The pairs of a setting; none if the sides have no seeds in common."""
   others = right if isinstance(right, Values) else None
   common = [
     seed for seed in left.by_seed if others is None or seed in others.by_seed
@@ -157,7 +165,15 @@ def _paired(setting, left, right) -> Pairs:
     _mean(subtrahends),
     tuple(dict.fromkeys(side.rounds for side in sides)),
     any(side.transcribed for side in sides),
+    max(map(_unit, sides)),
   )
+
+
+def _unit(values) -> float:
+  """What rounding can change in a difference of transcribed values."""
+  if not values.transcribed:
+    return 0.0
+  return 10.0 ** -max(map(seed_means.decimals, values.by_seed.values()))
 
 
 def _rank(pairs, left):

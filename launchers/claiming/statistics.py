@@ -26,8 +26,9 @@ class Measured:
     pairs: The rows; None if there are none.
     estimate: The difference over the seeds, left less right; None without rows.
       Its interval is undefined for fewer than two seeds.
-    outcome: For the claim, against it, or open: the interval has 0 inside, there
-      is none, or the values are equal. Missing without rows.
+    outcome: For the claim, against it, or open: the interval has 0 inside, or
+      there is none, or an end is within what transcribed values lost by
+      rounding. Missing without rows.
   """
 
   comparison: definitions.Comparison
@@ -67,7 +68,7 @@ def measure(
       comparison,
       rows,
       found.get(comparison),
-      _outcome(comparison, found.get(comparison)),
+      _outcome(rows, comparison, found.get(comparison)),
     )
     for comparison, rows in pairs.items()
   }
@@ -90,13 +91,17 @@ def _padded(rows: Iterable[Sequence[float]], width: int) -> np.ndarray:
   return np.array([[*row, *[math.nan] * (width - len(row))] for row in rows])
 
 
-def _outcome(comparison, estimate) -> Outcome:
-  if estimate is None:
+def _outcome(pairs, comparison, estimate) -> Outcome:
+  if pairs is None:
     return 'missing'
-  # A claimed level itself is enough.
-  enough = -_ROUNDING if isinstance(comparison.right, float) else _ROUNDING
   ends = (estimate.low, estimate.high)
   low, high = ends if comparison.above else (-ends[1], -ends[0])
-  if low > enough:
+  if isinstance(comparison.right, float):
+    # The claimed level itself is enough.
+    low += 2 * _ROUNDING
+    unit = 0.0
+  else:
+    unit = pairs.unit
+  if low > unit + _ROUNDING:
     return 'for'
-  return 'against' if high < -_ROUNDING else 'open'
+  return 'against' if high < -unit - _ROUNDING else 'open'
