@@ -1,6 +1,7 @@
 """The verdicts as a table: results/claims.csv, and what the launcher prints."""
 
 from collections.abc import Mapping
+import functools
 import math
 
 import pandas as pd
@@ -30,10 +31,7 @@ def frame(results: Mapping[str, verdicts.Result]) -> pd.DataFrame:
   Returns:
     The table; its difference is that which speaks most against the claim.
   """
-  numbers = published.read()
-  return pd.DataFrame(
-    [_row(name, result, numbers) for name, result in results.items()]
-  )
+  return pd.DataFrame([_row(*item) for item in results.items()])
 
 
 def counts(results: Mapping[str, verdicts.Result]) -> pd.DataFrame:
@@ -85,22 +83,18 @@ def text(results: Mapping[str, verdicts.Result]) -> str:
   return '\n'.join([*lines, '', legend, '', counts(results).to_string()])
 
 
-def published_support(
-  claim: definitions.Claim,
-  numbers: Mapping[tuple[str, str, str, str], published.Number],
-) -> tuple[int, int]:
+def published_support(claim: definitions.Claim) -> tuple[int, int]:
   """How far the paper's own tables support its claim.
 
   Args:
     claim: The claim.
-    numbers: The result of `published.read`.
 
   Returns:
     The number of comparisons that the printed values support, and the number
     of those that the paper prints.
   """
   printed = [
-    (comparison, [_printed(side, numbers) for side in _both(comparison)])
+    (comparison, [_printed(side) for side in _both(comparison)])
     for comparison in claim.comparisons
   ]
   known = [(c, *sides) for c, sides in printed if None not in sides]
@@ -110,9 +104,9 @@ def published_support(
   return support, len(known)
 
 
-def _row(name, result, numbers) -> dict[str, object]:
+def _row(name, result) -> dict[str, object]:
   claim, ours, telling = result.claim, result.ours, result.ours.telling
-  support, printed = published_support(claim, numbers)
+  support, printed = published_support(claim)
   run = ours.run
   return {
     'id': name,
@@ -152,15 +146,20 @@ def _both(comparison):
   return comparison.left, comparison.right
 
 
-def _printed(side, numbers) -> float | None:
+def _printed(side) -> float | None:
   """The paper's number; None if it has none."""
   if isinstance(side, float):
     return side
   table = tables.TABLES[side.table]
   method = table.printed_as.get(side.method, side.method)
   metric = table_metrics.METRICS[side.metric].published or side.metric
-  found = numbers.get((side.table, side.cell, method, metric))
+  found = _numbers().get((side.table, side.cell, method, metric))
   return None if found is None else found.value
+
+
+@functools.cache
+def _numbers():
+  return published.read()
 
 
 def _supports(comparison, left, right) -> bool:

@@ -17,7 +17,6 @@ from tff_fair.launchers.results import seed_means
 from tff_fair.launchers.tables import definitions as tables
 from tff_fair.launchers.tables import table_metrics
 
-_SIDE = list(definitions.Side._fields)
 _OWN_LENGTH = math.inf
 
 
@@ -42,12 +41,12 @@ class Values(NamedTuple):
     by_seed: Seed -> value; a mean over seeds has a seed such as "0-2". NaN is
       undefined.
     rounds: The number of rounds.
-    transcribed: Whether some are not from runs at hand.
+    transcribed: Those of them that are not from runs at hand.
   """
 
-  by_seed: Mapping[str, float]
+  by_seed: dict[str, float]
   rounds: int
-  transcribed: bool
+  transcribed: dict[str, float]
 
 
 class Pairs(NamedTuple):
@@ -90,10 +89,16 @@ class Recorded:
     Args:
       frame: The result of `records.read`.
     """
-    self._by_side = {
-      definitions.Side(*names): _by_setting(definitions.Side(*names), rows)
-      for names, rows in frame.groupby(_SIDE, sort=False)
-    }
+    self._by_side: dict[definitions.Side, dict[Setting, Values]] = {}
+    for row in frame.itertuples():
+      side = definitions.Side(row.table, row.cell, row.method, row.metric)
+      settings = self._by_side.setdefault(side, {})
+      found = settings.setdefault(
+        _setting(row), Values({}, int(row.rounds), {})
+      )
+      found.by_seed[row.seed] = _known(row)
+      if row.source == 'transcribed':
+        found.transcribed[row.seed] = float(row.value)
 
   def pairs(self, comparison: definitions.Comparison) -> Pairs | None:
     """The rows that answer a comparison best.
@@ -122,26 +127,17 @@ class Recorded:
     return right
 
 
-def _by_setting(side, rows) -> dict[Setting, Values]:
-  own = tables.TABLES[side.table].methods[side.method].get('rounds')
-  return {
-    Setting(data, scale, _OWN_LENGTH if rounds == own else rounds): Values(
-      dict(zip(group['seed'], _known(side, group), strict=True)),
-      int(rounds),
-      bool((group['source'] == 'transcribed').any()),
-    )
-    for (data, scale, rounds), group in rows.groupby(
-      ['data', 'scale', 'rounds']
-    )
-  }
+def _setting(row) -> Setting:
+  own = tables.TABLES[row.table].methods[row.method].get('rounds')
+  length = _OWN_LENGTH if row.rounds == own else row.rounds
+  return Setting(row.data, row.scale, length)
 
 
-def _known(side, group) -> list[float]:
-  """The values; what never happened happens after the last round."""
-  values = group['value'].astype(float)
-  if table_metrics.METRICS[side.metric].undefined == 'never':
-    values = values.fillna(group['rounds'] + 1)
-  return values.tolist()
+def _known(row) -> float:
+  """The value; what never happened happens after the last round."""
+  value = float(row.value)
+  never = table_metrics.METRICS[row.metric].undefined == 'never'
+  return row.rounds + 1 if never and math.isnan(value) else value
 
 
 def _paired(setting, left, right) -> Pairs:
@@ -158,22 +154,28 @@ def _paired(setting, left, right) -> Pairs:
     else np.array([others.by_seed[seed] for seed in seeds])
   )
   sides = [left] if others is None else [left, others]
+  transcribed = [
+    side.transcribed[seed]
+    for side in sides
+    for seed in seeds
+    if seed in side.transcribed
+  ]
   return Pairs(
     setting,
     dict(zip(seeds, (minuends - subtrahends).tolist(), strict=True)),
     _mean(minuends),
     _mean(subtrahends),
     tuple(dict.fromkeys(side.rounds for side in sides)),
-    any(side.transcribed for side in sides),
-    max(map(_unit, sides)),
+    bool(transcribed),
+    _unit(transcribed),
   )
 
 
-def _unit(values) -> float:
+def _unit(transcribed) -> float:
   """What rounding can change in a difference of transcribed values."""
-  if not values.transcribed:
+  if not transcribed:
     return 0.0
-  return 10.0 ** -max(map(seed_means.decimals, values.by_seed.values()))
+  return 10.0 ** -max(map(seed_means.decimals, transcribed))
 
 
 def _rank(pairs, left):
