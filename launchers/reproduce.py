@@ -6,6 +6,9 @@ Every number is of runs of `launchers.train`; their commands are in table.csv
 and table.md. The same command, after any interruption, skips finished runs and
 resumes the interrupted one from its last checkpoint. Tables that share an
 --output_dir share their runs.
+
+With `--record=results` the numbers of all finished runs are also added to
+`results/TABLE.csv`, from which docs/results.md and docs/claims.md are written.
 """
 
 import pathlib
@@ -17,6 +20,8 @@ from tff_fair import checks
 from tff_fair import tasks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.results import recording
+from tff_fair.launchers.results import records
 from tff_fair.launchers.runs import run_claim
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
@@ -95,6 +100,18 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'Where the results go; the default is runs/TABLE.',
     flag_values=flag_values,
   )
+  flags.DEFINE_string(
+    'record',
+    None,
+    'Also add the numbers of every finished run to TABLE.csv in this folder.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_boolean(
+    'only_record',
+    False,
+    'Train nothing: record the runs that are finished, and name the others.',
+    flag_values=flag_values,
+  )
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -109,7 +126,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   table = _restricted(flag_values, definitions.TABLES[name], cells)
   dataset = _stand_in(flag_values, name, cells)
   output_dir = pathlib.Path(flag_values['output_dir'].value or f'runs/{name}')
-  with cli.one_sentence_errors(settings_lib.SettingsError):
+  with cli.one_sentence_errors(
+    settings_lib.SettingsError, records.RecordsError
+  ):
     settings_lib.check_data_dir(flag_values['data_dir'].value)
     planner = table_runs.Planner(
       table,
@@ -126,16 +145,22 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     _check_figure_round(planner, cells, runs)
     left = [run for run in runs if not run.is_finished()]
     settings_lib.make_writable(output_dir)
+    recorder = _recorder(flag_values, name, rows)
+    _record(recorder)
+  if flag_values['only_record'].value:
+    for run in left:
+      print(f'not finished: {run.output_dir}')
+    return
   numbers = published.read()
   cli.prepare_for_tensorflow()
   from tff_fair.launchers.runs import training
 
   with cli.one_sentence_errors(
-    settings_lib.SettingsError, *training.USER_ERRORS
+    settings_lib.SettingsError, records.RecordsError, *training.USER_ERRORS
   ):
     training.set_runtime(runs[0].settings)
     _try_data(left)
-    _train_all(runs, left)
+    _train_all(runs, left, recorder)
     _report(name, planner, rows, cells, numbers, output_dir)
 
 
@@ -193,6 +218,29 @@ def _checkpoints(settings) -> list[int]:
   return sorted(written)[-settings['checkpoints_to_keep'] :]
 
 
+def _recorder(flag_values, name, rows) -> recording.Recorder | None:
+  """What records the rows, if `--record` is given."""
+  folder = flag_values['record'].value
+  if folder is None:
+    if flag_values['only_record'].value:
+      cli.fail('--only_record must be given with --record, found it alone.')
+    return None
+  return recording.Recorder(
+    pathlib.Path(folder), name, rows, flag_values['scale'].value
+  )
+
+
+def _record(recorder) -> None:
+  """Records what was finished before."""
+  if recorder is None:
+    return
+  done = recorder.record()
+  print(
+    f'recorded: {done.added} numbers, {done.replaced} in place of transcribed'
+    f' ones; {done.there} were there'
+  )
+
+
 def _stand_in(flag_values, name, cells) -> str | None:
   """The replacement data, if requested."""
   dataset = flag_values['dataset'].value
@@ -235,8 +283,8 @@ def _try_data(runs) -> None:
       ) from error
 
 
-def _train_all(runs, left) -> None:
-  """Trains the unfinished runs, one after the other."""
+def _train_all(runs, left, recorder) -> None:
+  """Trains the unfinished runs, one after the other, and records each."""
   import tqdm
 
   rounds = {run.output_dir: run.settings['rounds'] for run in runs}
@@ -253,6 +301,8 @@ def _train_all(runs, left) -> None:
       progress.set_description(f'{number}/{len(runs)} {name}')
       began = time.monotonic()
       _train(run, progress.update)
+      if recorder:
+        recorder.record()
       if progress.disable:
         seconds = time.monotonic() - began
         print(f'{number}/{len(runs)} {name}: {seconds:.0f} s', flush=True)
@@ -293,9 +343,10 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
 
 def _published(name, row) -> tuple[str, str, str, str]:
   """The key in published.csv of the number of a row."""
-  method = definitions.TABLES[name].printed_as.get(row.method, row.method)
+  table = definitions.TABLES[name]
+  method = table.printed_as.get(row.method, row.method)
   metric = table_metrics.METRICS[row.metric].published or row.metric
-  return name, row.cell, method, metric
+  return table.published_as or name, row.cell, method, metric
 
 
 def _values(row, percent) -> list[float]:

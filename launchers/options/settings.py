@@ -283,11 +283,12 @@ def check_finished(directories: list[str]) -> None:
       ) from error
 
 
-def make_writable(output_dir: pathlib.Path) -> None:
+def make_writable(output_dir: pathlib.Path, flag: str = 'output_dir') -> None:
   """Creates the directory if it is missing, and tries to write to it.
 
   Args:
-    output_dir: Value of `--output_dir`.
+    output_dir: The directory.
+    flag: The flag whose value it is.
 
   Raises:
     SettingsError: If it cannot be written.
@@ -298,7 +299,7 @@ def make_writable(output_dir: pathlib.Path) -> None:
     (output_dir / '.probe').unlink()
   except OSError as error:
     raise SettingsError(
-      f'--output_dir={output_dir} must be a directory that can be written,'
+      f'--{flag}={output_dir} must be a directory that can be written,'
       f' found: {error.strerror}.'
     ) from error
 

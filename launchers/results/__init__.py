@@ -1,1 +1,1 @@
-"""The recorded results of the published tables."""
+"""The recorded results of the papers' tables, and what follows from them."""

@@ -57,19 +57,14 @@ def render(
 
 
 def _means(layout, frame) -> dict[_Key, seed_means.Mean]:
-  """The means that a table shows, in the order of the definitions."""
-  table = definitions.TABLES.get(layout.table)
+  """The means that a table shows."""
   wanted = frame[frame['table'] == layout.table]
   wanted = wanted[wanted['cell'].isin(list(layout.cells))]
-  if table is None or wanted.empty:
-    return {}
-  metrics = layout.metrics or table.metrics
   found = {}
   for key, mean in seed_means.of_table(wanted).items():
     cell, method, metric, data, scale, rounds = key
-    if metric in metrics:
-      setting = _setting(layout.table, cell, method, data, scale, rounds)
-      found[_Key(setting, method, metric)] = mean
+    setting = _setting(layout.table, cell, method, data, scale, rounds)
+    found[_Key(setting, method, metric)] = mean
   return found
 
 
@@ -103,7 +98,15 @@ class _Grids:
     self._paper = {
       key: number for key in means if (number := self._published(key, numbers))
     }
-    self._transcribed_digits = self._most_printed()
+    # Metric -> the digits that it is printed with, zeros included.
+    self._transcribed_digits = _most_digits(
+      (key.metric, mean.printed or 0) for key, mean in means.items()
+    )
+    self._paper_digits = _most_digits(
+      (key.metric, seed_means.decimals(value))
+      for key, number in self._paper.items()
+      for value in number
+    )
     self._seeds = {
       setting: _most(
         [mean.seeds for key, mean in means.items() if key.setting == setting]
@@ -120,13 +123,6 @@ class _Grids:
         if getattr(key, self._layout.grids) == grid
       }
       yield self._grid(grid, shown)
-
-  def _most_printed(self) -> dict[str, int]:
-    """Metric -> the most digits of its transcribed numbers, zeros included."""
-    found = {}
-    for key, mean in self._means.items():
-      found[key.metric] = max(found.get(key.metric, 0), mean.printed or 0)
-    return found
 
   def _grid(self, grid, shown) -> str:
     rows = self._entries(self._layout.rows, shown)
@@ -188,7 +184,7 @@ class _Grids:
     ours = self._ours(key, mean, metric.undefined)
     if notes:
       ours += f' ({", ".join(notes)})'
-    if not any(other.metric == key.metric for other in self._paper):
+    if key.metric not in self._paper_digits:
       return ours
     return f'{ours} / {self._papers(key)}'
 
@@ -200,16 +196,10 @@ class _Grids:
     return text if mean.printed is None else f'{text} {MARK}'
 
   def _papers(self, key) -> str:
-    """The paper's number, in the digits of its column."""
+    """The paper's number, in the digits of the paper."""
     if key not in self._paper:
       return _NO_ENTRY
-    printed = max(
-      seed_means.decimals(value)
-      for k, number in self._paper.items()
-      if k.metric == key.metric
-      for value in number
-    )
-    digits = min(self._digits(key.metric), printed)
+    digits = min(self._digits(key.metric), self._paper_digits[key.metric])
     return self._number(*self._paper[key], digits)
 
   def _number(self, value, sd, digits, undefined='') -> str:
@@ -225,8 +215,8 @@ class _Grids:
   def _published(self, key, numbers) -> published.Number | None:
     method = self._table.printed_as.get(key.method, key.method)
     metric = table_metrics.METRICS[key.metric].published or key.metric
-    cell = key.setting.cell
-    return numbers.get((self._layout.table, cell, method, metric))
+    table = self._table.published_as or self._layout.table
+    return numbers.get((table, key.setting.cell, method, metric))
 
 
 def _rounded(value: float, digits: int) -> str:
@@ -234,6 +224,14 @@ def _rounded(value: float, digits: int) -> str:
   exact = decimal.Decimal(repr(float(value)))
   unit = decimal.Decimal(1).scaleb(-digits)
   return f'{exact.quantize(unit, decimal.ROUND_HALF_UP):f}'
+
+
+def _most_digits(found: Iterable[tuple[str, int]]) -> dict[str, int]:
+  """The largest number of digits of each metric."""
+  most = {}
+  for metric, digits in found:
+    most[metric] = max(digits, most.get(metric, 0))
+  return most
 
 
 def _most(numbers) -> int:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tff_fair.launchers.results import records
+
 KEY = ['cell', 'method', 'metric', 'data', 'scale', 'rounds']
-_TRANSCRIBED = 'transcribed'
 
 
 class Mean(NamedTuple):
@@ -55,7 +56,12 @@ def of_table(rows: pd.DataFrame) -> dict[tuple, Mean]:
   found = {}
   for key, group in rows.groupby(KEY, sort=False):
     parts = [
-      _Part(_seeds(row.seed), row.value, row.sd, row.source == _TRANSCRIBED)
+      _Part(
+        frozenset(records.seeds_of(row.seed)),
+        row.value,
+        row.sd,
+        row.source == records.TRANSCRIBED,
+      )
       for row in group.itertuples()
     ]
     found[key] = _pooled(_counted(parts))
@@ -68,12 +74,6 @@ def decimals(value: float) -> int:
     return 0
   exact = decimal.Decimal(repr(float(value))).normalize()
   return max(0, -exact.as_tuple().exponent)
-
-
-def _seeds(text: str) -> frozenset[int]:
-  """The seeds of a row: "2", or "0-2" of a mean."""
-  first, _, last = text.partition('-')
-  return frozenset(range(int(first), int(last or first) + 1))
 
 
 def _counted(parts) -> list[_Part]:

@@ -13,8 +13,12 @@ _DATA = {
   'fmnist': 'Fashion-MNIST',
   'mnist': 'MNIST',
 }
-# Methods whose names do not begin with that of an algorithm.
+# Methods whose names are not an algorithm's followed by words.
 _METHODS = {
+  'cgsv_fed_avg_protocol': "CGSV, FedAvg's protocol",
+  'fed_avg_fedakd_protocol': "FedAvg, FedAKD's protocol",
+  'fedakd_fed_avg_protocol': "FedAKD, FedAvg's protocol",
+  'fedakd_local_fed_avg_protocol': "FedAKD, FedAvg's protocol, local models",
   'cofed': 'CoFed',
   'refed': 'ReFed',
   'supervised': 'cross-entropy',
@@ -56,14 +60,14 @@ def method(name: str) -> str:
   """The title of a method of a table.
 
   Args:
-    name: Its name, which begins with that of an algorithm: `fed_avg_uniform`.
+    name: Its name, such as `fed_avg_uniform`.
 
   Returns:
     The algorithm's name in papers, and the other words: FedAvg, uniform.
   """
+  if name in _METHODS:
+    return _METHODS[name]
   known = [m for m in methods_lib.METHODS if f'{name}_'.startswith(f'{m}_')]
-  if not known:
-    return _METHODS.get(name, name.replace('_', ' '))
   algorithm = max(known, key=len)
   rest = name[len(algorithm) :].split('_')[1:]
   words = ' '.join(_WORDS.get(word, _upload_rate(word)) for word in rest)

@@ -73,7 +73,9 @@ class Planner:
     self.figure_round = figure_round
     self._dataset = dataset
     self._scale = scale
-    self._overrides = {'rounds': rounds, 'data_dir': data_dir}
+    given = {'rounds': rounds, 'data_dir': data_dir}
+    # A method of a table may have rounds of its own.
+    self._overrides = {n: v for n, v in given.items() if v is not None}
     self._folder = output_dir / 'runs'
     # A run is used in many rows, and its flags take a while to resolve.
     self._runs = {}

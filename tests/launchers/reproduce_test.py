@@ -21,7 +21,7 @@ def _around(monkeypatch):
 
 # Arguments | the message.
 _REFUSED = r"""
- | --table must be one of cffl_table1, .*, found none
+ | --table must be one of fedaboost_text, .*, found none
 --table=tiny tiny | argument must be a flag, found 'tiny'
 --table=tiny --cells=digits,mnist | Each of --cells must be one of digits, stand_in, found .mnist
 --table=tiny --methods=ditto | Each of --methods must be one of standalone, fed_avg, cffl, found 'ditto'.$
@@ -32,6 +32,8 @@ _REFUSED = r"""
 --table=tiny --seeds=0 | --seeds must be at least 1, found 0
 --table=tiny --rounds=0 | --rounds must be at least 1, found 0
 --table=tiny --figure_round=0 | --figure_round must be at least 1, found 0
+--table=tiny --only_record | --only_record must be given with --record, found it alone.$
+--table=tiny --record=/proc/results | --record=/proc/results must be a directory that can be written
 --table=tiny --scale=0 | --scale must be above 0 and at most 1, found 0\.0\.$
 --table=tiny --scale=-1 | --scale must be above 0 and at most 1, found -1\.0\.$
 --table=tiny --scale=1.5 | --scale must be above 0 and at most 1, found 1\.5\.$
@@ -66,7 +68,7 @@ def test_bad_input_is_one_sentence(tmp_path):
   for row in _REFUSED.strip('\n').splitlines():
     arguments, message = row.split(' | ')
     _assert_fails(tmp_path, message, *arguments.split())
-  with pytest.raises(Exception, match='value should be one of <cffl_table1'):
+  with pytest.raises(Exception, match='value should be one of <fedaboost_text'):
     tiny_table.main('--table=cffl_table9')
 
 

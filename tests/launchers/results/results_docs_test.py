@@ -10,6 +10,8 @@ from tff_fair.launchers.results import layouts
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_docs
 from tff_fair.launchers.results import results_tables
+from tff_fair.launchers.results import titles
+from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 
 _PAPER = {
@@ -68,6 +70,15 @@ def test_every_recorded_number_is_on_the_page():
     for cell in layout.cells
   }
   assert {*zip(frame['table'], frame['cell'], strict=True)} <= shown
+
+
+def test_layouts_have_cells_of_their_tables_and_methods_titles_of_their_own():
+  for layout in layouts.LAYOUTS.values():
+    table = definitions.TABLES[layout.table]
+    assert {*layout.cells} <= {*table.cells}
+    assert len({titles.method(name) for name in table.methods}) == len(
+      table.methods
+    )
 
 
 def test_means_deviations_and_missing_methods():
