@@ -205,6 +205,12 @@ _FEDABOOST_METHODS = {
   'fed_avg_uniform': {'algorithm': 'fed_avg', 'uniform': True},
   'fedaboost': {'algorithm': 'fedaboost'},
   'fedaboost_without_boosting': {'algorithm': 'fedaboost', 'boosting': False},
+  # As the authors' public code computes it.
+  'fedaboost_script': {
+    'algorithm': 'fedaboost',
+    'class_count': 'cohort',
+    'gamma_mode': 'constant',
+  },
   'ditto': {'algorithm': 'ditto'},
 }
 
@@ -215,6 +221,7 @@ _FEDABOOST_FIGURES = Table(
     'femnist_2': Cell(preset='fedaboost_femnist_2', data='femnist'),
   },
   methods=_FEDABOOST_METHODS,
+  printed_as={'fedaboost_script': 'fedaboost'},
   metrics=_FEDABOOST_METRICS,
   percent=False,
 )
@@ -226,6 +233,7 @@ _FEDABOOST_COMPARISON = Table(
     for share in (20, 40, 60)
   },
   methods=_FEDABOOST_METHODS,
+  printed_as={'fedaboost_script': 'fedaboost'},
   metrics=_FEDABOOST_METRICS,
   percent=False,
 )
@@ -244,6 +252,13 @@ _COREFED_METHODS = {
   'fed_rdn': {'algorithm': 'fed_rdn'},
   'fed_avg': {'algorithm': 'fed_avg'},  # Not in the paper's table.
 }
+# As the authors' public code computes it.
+_COREFED_SCRIPT = {
+  'algorithm': 'corefed',
+  'gradient_reuse': False,
+  'global_embedding': 'first',
+  'embedding_of': 'global_batch',
+}
 _COREFED_FMNIST = Cell(preset='corefed_fmnist', data='fmnist')
 
 _COREFED_COMPARISON = Table(
@@ -252,7 +267,8 @@ _COREFED_COMPARISON = Table(
     'fmnist': _COREFED_FMNIST,
     'cifar10': Cell(preset='corefed_cifar', data='cifar10'),
   },
-  methods=_COREFED_METHODS,
+  methods={**_COREFED_METHODS, 'corefed_script': _COREFED_SCRIPT},
+  printed_as={'corefed_script': 'corefed'},
   metrics=_COREFED_METRICS,
   figures={'distances': tuple(_COREFED_METHODS)},
   percent=False,

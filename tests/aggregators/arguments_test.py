@@ -137,6 +137,7 @@ _BAD = [
   ('GradientReuseFactory', 'sharpness', _NEGATIVE),
   ('GradientReuseFactory', 'distillation_rate', _NO_SHARE),
   ('GradientReuseFactory', 'temperature', _NOT_POSITIVE),
+  ('GradientReuseFactory', 'global_embedding', ['median', None]),
   ('GradientReuseFactory', 'learning_rate_fn', [0.1]),
   ('LargestValuesFactory', 'fraction', _NO_FRACTION),
   ('LargestValuesFactory', 'minimum', [-1, 0.5, '1', None, True]),

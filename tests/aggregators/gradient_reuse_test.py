@@ -96,6 +96,13 @@ class TestFunctions:
     )
     _close(found, [1 / 2, 1 / 2, 1 / 2])
 
+  def test_what_embeddings_are_compared_with_by_hand(self):
+    online = np.array([(1.0, 0.0), (0.6, 0.8)])
+    for kind, expected in (('mean', (0.8, 0.4)), ('first', (1.0, 0.0))):
+      found = gradient_reuse.global_embedding(online, kind)
+      _close(found, expected, atol=1e-6)
+      _close(gradient_reuse.global_embedding(online[:0], kind), _ZERO)
+
   def test_weights_by_hand(self):
     # z_g = (.8, .4), cos((.857771, .178885), z_g), and by symmetry.
     alignment = self._alignments([(1.0, 0.0), (0.6, 0.8)])

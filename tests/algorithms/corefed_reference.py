@@ -26,6 +26,8 @@ class Options:
   variant: str = 'corefed'
   alignment: str = 'server'
   gradient_reuse: bool = True
+  global_embedding: str = 'mean'
+  embedding_of: str = 'local'
   include_positive: bool = False
   fairness_exponent: float = 0.5
   sharpness: float = 2.0
@@ -218,6 +220,8 @@ class Server:
       self.last_round[i] = len(self.cohorts)
     z = [self.embeddings[i] for i in fresh]
     self.global_embedding = np.mean(z, axis=0)
+    if self._options.global_embedding == 'first':
+      self.global_embedding = z[0]  # `fresh` is sorted.
     tau, active = self._active()
     frequency = np.array([self._frequency(i, tau) for i in active])
     alignment = np.array([self._alignment(i) for i in active])
@@ -303,12 +307,15 @@ class CoreFed:
     """A client's model and embedding."""
     options = self.options
     weights, received = self.weights(), self._received(i)
+    sent = embedding(weights, data.x, options.activation)
     for _ in range(options.local_epochs):
       slope = gradient(weights, data.x, data.y, received, options)
       weights = [
         w - learning_rate * s for w, s in zip(weights, slope, strict=True)
       ]
-    return flatten(weights), embedding(weights, data.x, options.activation)
+    if options.embedding_of == 'local':
+      sent = embedding(weights, data.x, options.activation)
+    return flatten(weights), sent
 
   def _received(self, i):
     """`z_g` and the others' embeddings, if there is something to send."""

@@ -207,6 +207,12 @@ def test_changing_cohorts_against_numpy():
     },
     {'gradient_reuse': False, 'activation': 'linear'},
     {'variant': 'cofed'},
+    # As the authors' code.
+    {
+      'gradient_reuse': False,
+      'global_embedding': 'first',
+      'embedding_of': 'global_batch',
+    },
   ],
   ids=str,
 )
@@ -230,6 +236,7 @@ def test_an_option_against_numpy(options):
   [
     {'variant': 'corefed'},
     {'variant': 'refed', 'activation': 'linear'},
+    {'global_embedding': 'first'},
     {
       'include_positive': True,
       'temperature': 0.5,
@@ -246,6 +253,20 @@ def test_alignment_in_local_training_against_numpy(options):
   options = {**_ALIGNED, **options}
   _run(rounds, **options)
   _assert_matters(rounds, options, alignment='server')
+
+
+@pytest.mark.full
+def test_an_embedding_of_one_batch_by_the_received_model():
+  process = _build(embedding_of='global_batch', batch_size=4, **_DEFAULTS)
+  (clients,) = _some([1, 2])
+  output = linear_task.next_round(process, process.initialize(), clients)
+  for i, data in clients.items():
+    expected = corefed_reference.embedding(
+      _initial_weights(), data.x[:4], 'relu'
+    )
+    whole = corefed_reference.embedding(_initial_weights(), data.x, 'relu')
+    assert np.abs(expected - whole).max() > 1e-3
+    _assert_close(output.state.aggregator['embeddings'][i], expected)
 
 
 @pytest.mark.full

@@ -75,6 +75,8 @@ class TestBoostedRow:
     weight, _ = self._boost(0.6, 1.791759, weight_sign=1)  # SAMME's sign.
     assert weight == pytest.approx(0.25 * math.exp(0.01791759), rel=1e-5)
     assert self._boost(0.1, 2.0, gamma_mode='always') == (0.25, 0.25)
+    weight, gamma = self._boost(0.6, 1.791759, gamma=1.5, gamma_mode='constant')
+    assert weight == pytest.approx(0.245560, rel=1e-5) and gamma == 1.5
 
   def test_bounds(self):
     assert self._boost(0.9, 0.0, gamma=4.9) == (0.25, 5.0)
@@ -126,6 +128,48 @@ def test_three_rounds_against_numpy(boosting, boost_rate):
   linear_task.assert_model(process.get_model_weights(state), model)
   if boosting:
     assert np.count_nonzero(gamma) >= 3  # The run did boost.
+
+
+@pytest.mark.full
+@pytest.mark.parametrize('weight_init', ['m0', 'k'])
+def test_the_scripts_reading_against_numpy(weight_init):
+  clients = linear_task.make_clients(_SIZES)
+  process = _build(
+    boost_rate=0.5,
+    error_threshold=0.2,
+    initial_gamma=1.5,
+    class_count='cohort',
+    gamma_mode='constant',
+    weight_init=weight_init,
+  )
+  state, model = process.initialize(), _START
+  first = {'m0': 1 / 3, 'k': 1 / 5}[weight_init]
+  weight, gamma = np.full(5, first), np.full(5, 1.5)
+  # ln(k - 1) is ln 2, and 0, and ln 3; alone, a client has alpha 0.
+  for cohort in ([0, 1, 3], [1, 2], [4, 3, 1, 2], [2]):
+    output = _next(process, clients, cohort, state)
+    state, reports = output.state, linear_task.reports(output)
+    np.testing.assert_array_equal(reports['num_classes'], len(cohort))
+    np.testing.assert_array_equal(_table(output, 'gamma'), 1.5)
+    if len(cohort) == 1:
+      np.testing.assert_array_equal(reports['alpha'], 0)
+      continue
+    model, alphas = numpy_reference.fedaboost_round(
+      model,
+      linear_task.pick(clients, cohort),
+      weight,
+      gamma,
+      learning_rate=0.1,
+      epochs=2,
+      boost_rate=0.5,
+      threshold=0.2,
+      script=True,
+    )
+    expected = [alphas[i] for i in sorted(cohort)]
+    np.testing.assert_allclose(reports['alpha'], expected, rtol=1e-5)
+    np.testing.assert_allclose(_table(output, 'weight'), weight, rtol=1e-5)
+  linear_task.assert_model(process.get_model_weights(state), model)
+  assert (weight != first).any()
 
 
 @pytest.mark.full

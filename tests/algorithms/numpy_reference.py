@@ -121,16 +121,24 @@ def fedaboost_round(
   boost_rate,
   threshold,
   boosting=True,
+  script=False,
 ):
-  """One round; `clients` maps ids to data; changes `weight` and `gamma`."""
+  """One round; `clients` maps ids to data; changes `weight` and `gamma`.
+
+  With `script`, as the authors' code: the number of clients is taken for that
+  of classes, and gamma stays.
+  """
   trained, alphas = [], {}
   for j, c in clients.items():
     num_classes = len(set(c.y) | set(c.holdout_y))
+    if script:
+      num_classes = len(clients)
     if boosting:
       before = error(model, c)
       if before > threshold:
         weight[j] *= np.exp(-boost_rate * alpha(before, num_classes))
-        gamma[j] = min(gamma[j] + weight[j], 5.0)
+        if not script:
+          gamma[j] = min(gamma[j] + weight[j], 5.0)
     mu = train(
       model,
       c,

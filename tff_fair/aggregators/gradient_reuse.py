@@ -7,7 +7,7 @@ count from 1. The pure functions take float64.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +22,8 @@ from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
 from tff_fair.tensors import summable
+
+GlobalEmbedding = Literal['mean', 'first']
 
 
 def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
@@ -75,6 +77,22 @@ def alignment_scores(
   return geometry.cosines(refined, global_embedding)
 
 
+def global_embedding(online: Any, kind: GlobalEmbedding) -> tf.Tensor:
+  """`z_g`, what the embeddings of a round are compared with.
+
+  Args:
+    online: Floats [k, p], the embeddings of S_t by ascending client id.
+    kind: 'mean', over S_t; or 'first', that of its lowest id.
+
+  Returns:
+    The embedding [p]; zeros without clients.
+  """
+  if kind == 'first':
+    online = online[:1]
+  number = tf.cast(tf.shape(online)[0], online.dtype)
+  return tf.math.divide_no_nan(tf.reduce_sum(online, axis=0), number)
+
+
 def contributions(
   frequencies: Any,
   alignments: Any,
@@ -108,8 +126,9 @@ class GradientReuseFactory(
   Values are updates, the received weights minus the trained ones: `lr_t g_i`.
   Round t, with S_t the clients that take part:
 
-  1. `z_g`, the mean of the embeddings of S_t; the contrastive loss L_i of each
-     client of S_t against the others (equation 6), which is only reported.
+  1. `z_g`, the mean of the embeddings of S_t (or see `global_embedding`); the
+     contrastive loss L_i of each client of S_t against the others (equation 6),
+     which is only reported.
   2. `tau = participation_window(...)`; the active clients are
      `A_t = S_t + {i: t - t_i <= tau}`, where t_i is the last round with client
      i (equation 12).
@@ -156,6 +175,7 @@ class GradientReuseFactory(
     temperature: float = 0.07,
     gradient_reuse: bool = True,
     include_positive: bool = False,
+    global_embedding: GlobalEmbedding = 'mean',
     learning_rate_fn: Callable[[Any], Any] | None = None,
   ) -> None:
     """Keeps the parameters.
@@ -171,6 +191,7 @@ class GradientReuseFactory(
       temperature: The paper's tau of the contrastive loss, positive.
       gradient_reuse: Whether absent clients are active.
       include_positive: As in `losses.contrastive_loss`.
+      global_embedding: See `global_embedding`.
       learning_rate_fn: `round (int32, from 0) -> float32`, the clients' lr_t:
         a reused gradient is scaled by the current one. None means constant.
 
@@ -182,6 +203,9 @@ class GradientReuseFactory(
     checks.check_real('sharpness', sharpness, 0.0)
     checks.check_real('distillation_rate', distillation_rate, 0.0, 1.0)
     checks.check_positive('temperature', temperature)
+    checks.check_choice(
+      'global_embedding', global_embedding, get_args(GlobalEmbedding)
+    )
     if learning_rate_fn is not None:
       checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
     self._num_clients = checks.check_integer('num_clients', num_clients, 1)
@@ -193,6 +217,7 @@ class GradientReuseFactory(
       temperature=temperature, include_positive=include_positive
     )
     self._gradient_reuse = gradient_reuse
+    self._global_embedding = global_embedding
     self._learning_rate_fn = learning_rate_fn
 
   def create(
@@ -315,21 +340,19 @@ class GradientReuseFactory(
 
     embeddings = tf.cast(state['embeddings'], tf.float64)
     online = tf.boolean_mask(embeddings, present)
-    global_embedding = tf.math.divide_no_nan(
-      tf.reduce_sum(online, axis=0), tf.cast(num_online, tf.float64)
-    )
+    target = global_embedding(online, self._global_embedding)
     ages = (now - tf.range(self._num_clients)) % self._num_clients
     frequencies = participation_frequencies(
       tf.boolean_mask(state['participation'], active, axis=1), ages, window
     )
     alignments = alignment_scores(
       tf.boolean_mask(embeddings, active),
-      global_embedding,
+      target,
       self._distillation_rate,
     )
     return collections.OrderedDict(
       window=window,
-      contrastive_loss=self._contrastive_loss(online, global_embedding),
+      contrastive_loss=self._contrastive_loss(online, target),
       client_id=tf.cast(tf.where(active)[:, 0], tf.int32),
       frequency=frequencies,
       alignment=alignments,
@@ -337,14 +360,14 @@ class GradientReuseFactory(
       stale=tf.cast(tf.boolean_mask(~present, active), tf.int32),
     )
 
-  def _contrastive_loss(self, online, global_embedding) -> tf.Tensor:
+  def _contrastive_loss(self, online, target) -> tf.Tensor:
     """The mean loss over S_t, each client against all others."""
     number = tf.shape(online)[0]
 
     def loss(index):
       return losses.contrastive_loss(
         online[index],
-        global_embedding,
+        target,
         online,
         tf.not_equal(tf.range(number), index),
         **self._contrast,

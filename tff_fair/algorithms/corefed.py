@@ -10,6 +10,7 @@ Where it contradicts itself or is silent, the default is named in
 
 import collections
 from collections.abc import Callable
+import functools
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from tff_fair import checks
 from tff_fair import client
 from tff_fair import losses
 from tff_fair import models
+from tff_fair.aggregators import gradient_reuse as gradient_reuse_lib
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
@@ -41,6 +43,8 @@ def build_corefed(
   variant: Literal['corefed', 'cofed', 'refed'] = 'corefed',
   alignment: Literal['server', 'client'] = 'server',
   gradient_reuse: bool = True,
+  global_embedding: Literal['mean', 'first'] = 'mean',
+  embedding_of: Literal['local', 'global_batch'] = 'local',
   include_positive: bool = False,
   fairness_exponent: float = 0.5,
   sharpness: float = 2.0,
@@ -82,6 +86,12 @@ def build_corefed(
       with z_b the mean normalised embedding of a minibatch, L equation 6
       (0 without others), and r_b the refined z_b, held constant.
     gradient_reuse: False is equation 13 literally: the sum over S_t alone.
+    global_embedding: z_g: 'mean' of the embeddings of S_t, or, as in the public
+      code, that of the 'first' client. Here it is the one of the lowest id in
+      S_t, since runtimes do not keep the order of a round's clients.
+    embedding_of: z_i: 'local', step 2; or 'global_batch', as in the public
+      code, over one minibatch by the received model: the first `batch_size`
+      of the client's training examples.
     include_positive: Whether the positive pair is in the denominator of
       equation 6; the paper leaves it out.
     fairness_exponent: The paper's gamma, how much rare participation counts;
@@ -124,6 +134,7 @@ def build_corefed(
     distillation_rate=distillation_rate,
     temperature=temperature,
     gradient_reuse=gradient_reuse,
+    global_embedding=global_embedding,
     include_positive=include_positive,
     learning_rate_fn=shared.learning_rate_fn(),
   )
@@ -152,9 +163,10 @@ def build_corefed(
       context=_context(shared, examples['key']) if aligns else (),
       learning_rate=learning_rate,
     )
-    embedding = client.mean_embedding(
-      model, result.weights, examples['train']['x'], normalize=True
-    )
+    embedded_by, x = result.weights, examples['train']['x']
+    if embedding_of == 'global_batch':
+      embedded_by, x = weights, x[:batch_size]
+    embedding = client.mean_embedding(model, embedded_by, x, normalize=True)
     if aligns:
       row = collections.OrderedDict(
         embedding=embedding, last_round=shared['round'] + 1
@@ -182,7 +194,7 @@ def build_corefed(
     model,
     client_update,
     initial_row=row,
-    share_fn=_share if aligns else None,
+    share_fn=functools.partial(_share, global_embedding) if aligns else None,
   )
   return shared.compose(
     model, client_work, rule=rule, split_statistics=variant == 'refed'
@@ -237,18 +249,15 @@ def _aligned_objective(
   )
 
 
-def _share(table, round_number) -> collections.OrderedDict:
+def _share(kind, table, round_number) -> collections.OrderedDict:
   """What the server sends to all: the last z_g, and the embeddings of all."""
   last_round = table['last_round']
   # Present in the last round with any client; none before the first round.
   present = tf.equal(last_round, tf.reduce_max(last_round)) & (last_round > 0)
   online = tf.boolean_mask(table['embedding'], present)
-  number = tf.cast(tf.shape(online)[0], tf.float32)
   return collections.OrderedDict(
     round=round_number,
-    global_embedding=tf.math.divide_no_nan(
-      tf.reduce_sum(online, axis=0), number
-    ),
+    global_embedding=gradient_reuse_lib.global_embedding(online, kind),
     embeddings=table['embedding'],
     last_round=last_round,
   )

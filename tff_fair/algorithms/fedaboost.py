@@ -45,12 +45,12 @@ def build_fedaboost(
   initial_gamma: float = 0.0,
   max_gamma: float = 5.0,
   focal_weight: float = 1.0,
-  class_count: Literal['local', 'global'] = 'local',
+  class_count: Literal['local', 'global', 'cohort'] = 'local',
   single_class: Literal['exclude', 'floor2'] = 'exclude',
   fallback: Literal['keep', 'fed_avg'] = 'keep',
   weight_sign: Literal[-1, 1] = -1,
   weight_init: Literal['m0', 'k'] = 'm0',
-  gamma_mode: Literal['gated', 'always'] = 'gated',
+  gamma_mode: Literal['gated', 'always', 'constant'] = 'gated',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -85,7 +85,8 @@ def build_fedaboost(
     focal_weight: beta_f of equation 5, positive.
     class_count: `C_j`: 'local', the distinct labels in the client's training
       and holdout parts (text of equation 6), or 'global', the model's classes
-      (the paper's Algorithm 1).
+      (the paper's Algorithm 1). With 'cohort' it is the number of clients in
+      the round, as in the public code; a round of one client then has C_j = 1.
     single_class: A client of one class has ln(0) in equation 6. 'exclude' gives
       it alpha 0: not aggregated, `w_j` unchanged. Otherwise it would have the
       largest alpha of all, for a model of one class. 'floor2' takes C_j = 2.
@@ -95,14 +96,16 @@ def build_fedaboost(
     weight_init: First `w_j`: 'm0', one by the size of the first round's cohort
       (the text), or 'k', one by `num_clients` (Algorithm 1).
     gamma_mode: 'gated' as in step 3; 'always' adds `w_j` at every
-      participation, regardless of the error.
+      participation, regardless of the error; 'constant' leaves out step 3, as
+      in the public code: gamma stays `initial_gamma`.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
       receives the raw alpha as weight, even if it is negative, and with
       `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.
 
   Returns:
     A `FairLearningProcess`. The client table, in `state.client_work['table']`,
-    is `OrderedDict(weight=float32[K], gamma=float32[K])`. Metrics under
+    is `OrderedDict(weight=float32[K], gamma=float32[K])`, with
+    `class_count='cohort'` also `cohort_size=int32[K]`. Metrics under
     `client_work['clients']`, a vector each:
     `alpha`, `aggregated` (1 where alpha is positive), `weight`, `gamma`,
     `error_before` (E_pre, if boosting), `error_after` (E_post), `num_classes`,
@@ -134,9 +137,10 @@ def build_fedaboost(
 
   def client_update(weights, row, examples, client_seed, learning_rate):
     validation = _validation_part(examples)
-    num_classes = _num_classes(
-      examples, model.num_classes, class_count, single_class
-    )
+    all_classes = model.num_classes
+    if class_count == 'cohort':
+      all_classes = row['cohort_size']
+    num_classes = _num_classes(examples, all_classes, class_count, single_class)
     report = collections.OrderedDict(num_classes=num_classes)
     gamma = tf.constant(0.0)
     if boosting:
@@ -154,7 +158,9 @@ def build_fedaboost(
     alpha = alpha_fn(report['error_after'], num_classes)
     report['alpha'] = alpha
     report['aggregated'] = tf.cast(alpha > 0, tf.int32)
-    report.update(row, loss=result.metrics['loss'])
+    report.update(
+      weight=row['weight'], gamma=row['gamma'], loss=result.metrics['loss']
+    )
     update_weight = alpha
     if fallback == 'fed_avg':
       update_weight = collections.OrderedDict(
@@ -170,18 +176,33 @@ def build_fedaboost(
     )
 
   def start_round(table, round_number, cohort_size):
-    """Sets the weights to 1/m_0 in the round in which m_0 becomes known."""
-    first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
-    weight = tf.where(tf.equal(round_number, 0), first, table['weight'])
-    return collections.OrderedDict(table, weight=weight)
+    """Sets what follows from the size of the cohort.
+
+    That is, the weights 1/m_0 in the round in which m_0 becomes known.
+    """
+    table = collections.OrderedDict(table)
+    if weight_init == 'm0':
+      first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
+      table['weight'] = tf.where(
+        tf.equal(round_number, 0), first, table['weight']
+      )
+    if class_count == 'cohort':
+      table['cohort_size'] = tf.fill([num_clients], cohort_size)
+    return table
+
+  initial_row = collections.OrderedDict(
+    weight=np.float32(1 / num_clients), gamma=np.float32(initial_gamma)
+  )
+  if class_count == 'cohort':
+    # A client learns from its row how many take part.
+    initial_row['cohort_size'] = np.int32(0)
+  needs_size = weight_init == 'm0' or class_count == 'cohort'
 
   client_work = shared.client_work(
     model,
     client_update,
-    initial_row=collections.OrderedDict(
-      weight=np.float32(1 / num_clients), gamma=np.float32(initial_gamma)
-    ),
-    start_round=start_round if weight_init == 'm0' else None,
+    initial_row=initial_row,
+    start_round=start_round if needs_size else None,
   )
   return shared.compose(model, client_work, rule=rule)
 
@@ -200,14 +221,14 @@ def boosted_row(
   """Steps 2 and 3: a client's new boost weight and focusing parameter.
 
   Args:
-    row: `OrderedDict(weight=float32, gamma=float32)`.
+    row: `OrderedDict(weight=float32, gamma=float32)`; other entries are kept.
     error: float32, E_pre, the received model's error on the client.
     alpha: float32, `A(E_pre, C_j)`; 0 leaves the weight as it is.
     boost_rate: eta of equation 8.
     error_threshold: The client is boosted if `error` exceeds it.
     max_gamma: Upper bound of gamma.
     weight_sign: -1 as in equation 8, or +1.
-    gamma_mode: 'gated' or 'always'.
+    gamma_mode: 'gated', 'always' or 'constant'.
 
   Returns:
     The new row.
@@ -215,9 +236,11 @@ def boosted_row(
   above = tf.cast(error > error_threshold, tf.float32)
   weight = row['weight'] * tf.exp(weight_sign * boost_rate * alpha * above)
   weight = tf.clip_by_value(weight, _LOWEST_WEIGHT, _HIGHEST_WEIGHT)
-  step = weight if gamma_mode == 'always' else above * weight
-  gamma = tf.clip_by_value(row['gamma'] + step, 0.0, max_gamma)
-  return collections.OrderedDict(weight=weight, gamma=gamma)
+  gamma = row['gamma']
+  if gamma_mode != 'constant':
+    step = weight if gamma_mode == 'always' else above * weight
+    gamma = tf.clip_by_value(gamma + step, 0.0, max_gamma)
+  return collections.OrderedDict(row, weight=weight, gamma=gamma)
 
 
 def _error(model, weights, examples) -> tf.Tensor:
@@ -243,8 +266,8 @@ def _validation_part(examples):
 
 
 def _num_classes(examples, all_classes, class_count, single_class) -> tf.Tensor:
-  """C_j of equation 6, int32."""
-  number = tf.constant(all_classes)
+  """C_j of equation 6, int32; `all_classes` if it is not the client's own."""
+  number = tf.convert_to_tensor(all_classes)
   if class_count == 'local':
     labels = tf.concat([examples['train']['y'], examples['holdout']['y']], 0)
     number = client.count_classes(labels, all_classes)

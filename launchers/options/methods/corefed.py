@@ -40,6 +40,26 @@ METHOD = entry.Method(
       ' gradients.',
       unless=(_REFED,),
     ),
+    flag_types.Choice(
+      'global_embedding',
+      'mean',
+      "What a client's embedding is compared with: the mean of the round's"
+      ' clients (mean), or the embedding of the first one, the client with the'
+      ' lowest id (first), as in the public code.',
+      symbol='z_g',
+      choices=('mean', 'first'),
+      unless=(_REFED_AT_SERVER,),
+    ),
+    flag_types.Choice(
+      'embedding_of',
+      'local',
+      "A client's embedding: of all its examples by its trained model (local),"
+      ' or of one minibatch, its first examples, by the received model'
+      ' (global_batch), as in the public code.',
+      symbol='z_i',
+      choices=('local', 'global_batch'),
+      unless=(_REFED_AT_SERVER,),
+    ),
     flag_types.Switch(
       'include_positive',
       False,

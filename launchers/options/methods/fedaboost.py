@@ -61,10 +61,11 @@ METHOD = entry.Method(
     flag_types.Choice(
       'class_count',
       'local',
-      "Number of classes in alpha: the client's distinct labels (local) or the"
-      " task's classes (global).",
+      "Number of classes in alpha: the client's distinct labels (local), the"
+      " task's classes (global), or in their place the number of clients in the"
+      ' round (cohort), as in the public code.',
       symbol='C',
-      choices=('local', 'global'),
+      choices=('local', 'global', 'cohort'),
     ),
     flag_types.Choice(
       'single_class',
@@ -99,8 +100,9 @@ METHOD = entry.Method(
     flag_types.Choice(
       'gamma_mode',
       'gated',
-      'Gamma grows only above the error threshold (gated), or always.',
-      choices=('gated', 'always'),
+      'Gamma grows only above the error threshold (gated), or always, or it'
+      ' stays as it is (constant), as in the public code.',
+      choices=('gated', 'always', 'constant'),
       unless=_ONLY_BOOSTING,
     ),
   ),

@@ -184,6 +184,9 @@ corefed: --variant=cofed --alignment=client | variant
 corefed: --variant=cofed --distillation_rate=0.1 | variant
 corefed: --variant=refed --gradient_reuse=0 | variant
 corefed: --variant=refed --temperature=1 | variant alignment
+corefed: --variant=refed --global_embedding=first | variant alignment
+corefed: --variant=refed --embedding_of=global_batch | variant alignment
+fedaboost: --noboosting --gamma_mode=constant | boosting
 corefed: --contrastive_weight=1 | alignment
 fedquad: --quadruplet_weight=0 --margin_1=2 | quadruplet_weight
 quadruplet_fl: --metric_weight=0 --resample=epoch | metric_weight
