@@ -9,7 +9,6 @@ from tff_fair.launchers import claims as launcher
 from tff_fair.launchers.claiming import claims_table
 from tff_fair.launchers.claiming import papers
 
-
 _RESULTS = launcher.ROOT / 'results'
 
 
