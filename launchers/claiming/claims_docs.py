@@ -39,9 +39,9 @@ _RULES = """\
 A claim is one or more comparisons, and all of them must hold: a metric of one
 method against that of another, in a cell of a table, or against a number.
 
-- **A difference** is paired over the seeds that both methods have, with its 95
-  % interval by the bootstrap over seeds. With two or three seeds the interval
-  is the range of the differences: it says that all seeds agree, and no more.
+- **A difference** is paired over the seeds that both methods have, with its
+  95 % interval by the bootstrap over seeds. With two or three seeds that is the
+  range of the differences: it says that all seeds agree, and no more.
 - **A comparison** is *for* the claim if the whole interval is on the claimed
   side, and *against* it if the whole interval is on the other. It is *open* if
   0 is inside, with one seed, with transcribed means, of whose seeds nothing is
@@ -72,7 +72,8 @@ The authors' scripts do not treat the methods alike: FedAKD trains on all of a
 client's examples, its test examples among them, scores the global model, and
 has 30 rounds; FedAvg trains on the other four fifths, and has 20. So the lead
 is measured with each method under its own script, with both under FedAvg's, and
-with both under FedAKD's. Mean accuracy of the clients, in points:"""
+with both under FedAKD's. Mean accuracy of the clients, in points; the paper's
+is of all the data:"""
 
 
 def page(
@@ -153,18 +154,23 @@ def _anchor(paper) -> str:
 
 
 def _glance(results) -> str:
-  rows = [
-    [
-      SYMBOLS[result.ours.verdict],
-      f'[{name}](#{_anchor(papers.paper_of(name))})',
-      result.claim.text,
-      wording.seeds(result.ours.run) or 'not run',
-      wording.reading(result),
-    ]
-    for name, result in results.items()
-  ]
+  """A short table of the claims of each paper."""
   header = ['', 'name', 'claim', 'seeds', 'with another reading?']
-  return _left(header, rows)
+  parts = []
+  for paper in _shown(results):
+    rows = [
+      [
+        SYMBOLS[result.ours.verdict],
+        name,
+        result.claim.text,
+        wording.seeds(result.ours.run) or 'not run',
+        wording.reading(result),
+      ]
+      for name, result in _of(results, paper).items()
+    ]
+    title = f'**[{methods.title(paper)}](#{_anchor(paper)})**'
+    parts += [title, _left(header, rows)]
+  return '\n\n'.join(parts)
 
 
 def _details(results) -> str:
@@ -200,7 +206,7 @@ def _details(results) -> str:
     for row in rows.rename(columns={'for': 'for_'}).itertuples()
   ]
   readings = dict.fromkeys(filter(None, rows['reading']))
-  behind = [f'The other reading: {reading}.' for reading in readings]
+  behind = [f'The other reading is {reading}.' for reading in readings]
   return '\n\n'.join([_left(header, lines), *behind])
 
 
@@ -246,6 +252,7 @@ def _of_protocols(cells) -> str:
     [title, *(_protocol_cell(cell.differences[title]) for cell in cells)]
     for title in protocols.DIFFERENCES
   ]
+  rows.append(['lead in the paper', *map(_papers_lead, cells)])
   used = [m for cell in cells for m in cell.differences.values() if m.pairs]
   scale, seeds = wording.scale(used), wording.seeds(used)
   replaced = [
@@ -258,6 +265,12 @@ def _of_protocols(cells) -> str:
 
 def _protocol_cell(measured) -> str:
   return wording.difference(measured) if measured.pairs else '-'
+
+
+def _papers_lead(cell) -> str:
+  left, right = cell.papers
+  ours, other, lead = map(wording.number, (left, right, left - right))
+  return f'{ours} less {other}: {lead}'
 
 
 def _shown(results) -> list[str]:

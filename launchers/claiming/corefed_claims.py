@@ -6,7 +6,7 @@ from tff_fair.launchers.claiming.definitions import Claim
 _TABLE, _TRADE_OFF = 'corefed_table1', 'corefed_table3'
 _ABLATION = 'corefed_ablation'
 _SCRIPT = definitions.Reading(
-  "the authors' script: the first client's embedding as the global one,"
+  "that of the authors' script: the first client's embedding as the global one,"
   ' embeddings by the global model, no reuse',
   {'corefed': 'corefed_script'},
 )

@@ -41,7 +41,7 @@ class Reading:
   """Another reading of a paper, under which a claim is tried as well.
 
   Attributes:
-    title: What it is, as it stands behind "with".
+    title: What it is, as it stands behind "is".
     methods: Method -> the method of the same table that replaces it.
     table: Another table; comparisons of cells or methods that it does not have
       are left out. None for the claim's own.

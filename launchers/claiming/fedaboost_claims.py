@@ -5,7 +5,8 @@ from tff_fair.launchers.claiming.definitions import Claim
 
 _FIGURES, _TABLE = 'fedaboost_text', 'fedaboost_table1'
 _SCRIPT = definitions.Reading(
-  "the authors' script: classes counted as the cohort's size, gamma fixed",
+  "that of the authors' script: the cohort's size as the number of classes, a"
+  ' constant gamma',
   {'fedaboost': 'fedaboost_script'},
 )
 # The paper does not say over which labels a client's F1 is a mean.

@@ -9,7 +9,7 @@ _SHIFT, _ONE_TEST_SET = 'fedakd_table1', 'fedakd_table5'
 _RECORDS, _EQUAL_TIME = 'fedakd_table2', 'fedakd_table3'
 _ABLATION = 'fedakd_table4'
 _SCRIPT = definitions.Reading(
-  "the protocols of the authors' scripts, each method under its own",
+  "that of the authors' scripts: each method under its own protocol",
   {'cgsv': 'cgsv_own_protocol', 'fedakd': 'fedakd_own_protocol'},
   table=PROTOCOLS,
 )

@@ -15,7 +15,7 @@ _METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
 # No public code is known. The paper does not say whether its baselines minimise
 # cross-entropy as well; its numbers suggest that they do not.
 _WITHOUT_CE = definitions.Reading(
-  'baselines that have no cross-entropy in their loss',
+  'that the losses of its metric-learning baselines have no cross-entropy',
   {name: f'{name}_without_ce' for name in _METRIC_LOSSES},
 )
 _SPLITS = {

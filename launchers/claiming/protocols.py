@@ -13,16 +13,22 @@ from tff_fair.launchers.claiming import fedakd_claims
 from tff_fair.launchers.claiming import recorded as recorded_lib
 from tff_fair.launchers.claiming import statistics
 from tff_fair.launchers.tables import definitions as tables
+from tff_fair.launchers.tables import published
 
 METRIC = 'client_accuracy_mean'
 """What the table compares."""
 
 _AVG, _AVG_OTHER = 'fed_avg', 'fed_avg_fedakd_protocol'
 _OWN, _OTHER = 'fedakd_own_protocol', 'fedakd_fed_avg_protocol'
+_LOCAL = 'fedakd_local_fed_avg_protocol'
 
 DIFFERENCES: Mapping[str, tuple[str, str]] = {
   "lead of FedAKD, each under its script's protocol": (_OWN, _AVG),
   "lead, both under FedAvg's protocol": (_OTHER, _AVG),
+  "lead, both under FedAvg's protocol, FedAKD by the clients' own models": (
+    _LOCAL,
+    _AVG,
+  ),
   "lead, both under FedAKD's protocol": (_OWN, _AVG_OTHER),
   'what its protocol adds to FedAKD': (_OWN, _OTHER),
   'what the same protocol adds to FedAvg': (_AVG_OTHER, _AVG),
@@ -37,10 +43,12 @@ class Cell:
   Attributes:
     name: The cell.
     differences: Title -> difference.
+    papers: What the paper prints for FedAKD and for FedAvg.
   """
 
   name: str
   differences: Mapping[str, statistics.Measured]
+  papers: tuple[float, float]
 
 
 def measure(recorded: recorded_lib.Recorded) -> list[Cell]:
@@ -61,8 +69,16 @@ def measure(recorded: recorded_lib.Recorded) -> list[Cell]:
     for title, (left, right) in DIFFERENCES.items()
   }
   found = statistics.measure(wanted.values(), recorded)
+  numbers = published.read()
   cells = [
-    Cell(cell, {title: found[wanted[cell, title]] for title in DIFFERENCES})
+    Cell(
+      cell,
+      {title: found[wanted[cell, title]] for title in DIFFERENCES},
+      tuple(
+        numbers[tables.TABLES[name].published_as, cell, method, METRIC].value
+        for method in ('fedakd', 'fed_avg')
+      ),
+    )
     for cell in tables.TABLES[name].cells
   ]
   return [
