@@ -114,20 +114,6 @@ def of_clients(scores: Scores) -> metrics.ClientScores:
   return scores.get('personal', scores['global'])
 
 
-def averaged(scores: Scores, accuracies: np.ndarray) -> Scores:
-  """The scores with other accuracies of the clients.
-
-  Args:
-    scores: The scores of an evaluation.
-    accuracies: `float64[k]`, the clients' accuracies, means over rounds.
-
-  Returns:
-    The scores; all but the clients' accuracies are as they were.
-  """
-  model = 'personal' if 'personal' in scores else 'global'
-  return {**scores, model: scores[model]._replace(accuracy=accuracies)}
-
-
 def metric_columns(
   scores: Scores, has_data: Sequence[bool]
 ) -> dict[str, float]:

@@ -25,6 +25,7 @@ from tff_fair.launchers.runs import export
 from tff_fair.launchers.runs import failed_rounds
 from tff_fair.launchers.runs import flag_sentences
 from tff_fair.launchers.runs import graceful_stop
+from tff_fair.launchers.runs import last_rounds
 from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import round_metrics
@@ -372,21 +373,17 @@ class Run:
     return last or round_number % self._settings[period] == 0
 
   def _is_evaluated(self, round_number: int) -> bool:
-    averaged = round_number in self._averaged_rounds()
+    averaged = round_number in last_rounds.averaged_rounds(self._settings)
     return averaged or self._is_due('eval_every', round_number)
-
-  def _averaged_rounds(self) -> range:
-    """The rounds over which the clients' final accuracies are averaged."""
-    rounds = self._settings['rounds']
-    return range(rounds - (self._settings['score_last'] or 1) + 1, rounds + 1)
 
   def _averaged(self, scores):
     """The scores with the mean accuracies that `--score_last` asks for."""
     if self._settings['score_last'] is None:
       return scores
     # From the file: some of these rounds may have been before this start.
-    accuracies = self._directory.read_mean_accuracies(self._averaged_rounds())
-    return evaluation.averaged(scores, accuracies)
+    rounds = last_rounds.averaged_rounds(self._settings)
+    accuracies = self._directory.read_mean_accuracies(rounds)
+    return last_rounds.with_accuracies(scores, accuracies)
 
   def _evaluate(self, state):
     return evaluation.evaluate(

@@ -37,21 +37,6 @@ def test_clients_without_data_do_not_count():
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
 
 
-def test_averaged_accuracies_replace_those_of_the_clients_models():
-  one, other = _scores([0.2, 0.4]), _scores([0.6, 0.8])
-  mean = np.array([0.5, 0.1])
-  for scores, model in (
-    ({'global': one}, 'global'),
-    ({'global': other, 'personal': one}, 'personal'),
-  ):
-    found = evaluation.averaged(scores, mean)
-    assert found == {**scores, model: one._replace(accuracy=mean)}
-    columns = evaluation.metric_columns(found, [True, True])
-    assert columns['client_accuracy_max'] == 0.5
-    assert columns['client_f1_max'] == 0.2
-    assert columns['global_accuracy'] == 0.5
-
-
 def test_the_worst_client_is_named():
   scores = {'global': _scores([np.nan, 0.4, 0.2, 0.1])}
   has_data = [True, True, True, False]
