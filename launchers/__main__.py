@@ -14,6 +14,7 @@ _MODULES = (
   'train',
   'compare',
   'reproduce',
+  'claims',
   'report',
   'benchmark',
   'covariate_shift',

@@ -17,11 +17,13 @@ _ROOT = pathlib.Path(__file__).parents[2]
 # What is imported before flags are checked, or without any training.
 _WITHOUT_TENSORFLOW = (
   'tff_fair.launchers.benchmark',
+  'tff_fair.launchers.claims',
   'tff_fair.launchers.compare',
   'tff_fair.launchers.covariate_shift',
   'tff_fair.launchers.report',
   'tff_fair.launchers.reproduce',
   'tff_fair.launchers.train',
+  'tff_fair.launchers.claiming.claims_docs',
   'tff_fair.launchers.options.builders',
   'tff_fair.launchers.pages.shift_report',
   'tff_fair.launchers.plots.all_plots',

@@ -1,0 +1,1 @@
+"""The five papers' claims, and what our recorded results say of each."""

@@ -1,0 +1,136 @@
+"""Prints what our recorded results say of the five papers' claims.
+
+  python -m launchers.claims
+
+Each claim is decided by comparisons of the rows in `results/`, paired over
+seeds: it holds, holds in part, does not hold, or is undecided at this scale.
+With --write, in a clone, the same goes to results/claims.csv, docs/claims.md
+and the README.
+"""
+
+import pathlib
+
+from absl import flags
+
+from tff_fair import checks
+from tff_fair.launchers import cli
+from tff_fair.launchers.claiming import claims_table
+from tff_fair.launchers.claiming import papers
+from tff_fair.launchers.claiming import protocols
+from tff_fair.launchers.claiming import recorded as recorded_lib
+from tff_fair.launchers.claiming import verdicts
+from tff_fair.launchers.results import records
+from tff_fair.launchers.runs import run_files
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+"""The clone."""
+
+# Word on the command line -> verdict.
+_VERDICTS = {
+  'holds': verdicts.HOLDS,
+  'in_part': verdicts.IN_PART,
+  'fails': verdicts.FAILS,
+  'undecided': verdicts.UNDECIDED,
+}
+
+
+def define_flags(flag_values: flags.FlagValues) -> None:
+  """Defines the flags of this launcher.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  flags.DEFINE_string(
+    'results',
+    'results',
+    'Folder with the recorded results, a csv file for each table.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_list(
+    'papers',
+    [],
+    f'Only the claims of these papers: {", ".join(papers.PAPERS)}.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_list(
+    'verdicts',
+    [],
+    f'Only the claims with these verdicts: {", ".join(_VERDICTS)}.',
+    flag_values=flag_values,
+  )
+  flags.DEFINE_boolean(
+    'write',
+    False,
+    f'Writes {claims_table.FILE} into the folder of the results, and'
+    ' docs/claims.md and the block of the README in a clone.',
+    flag_values=flag_values,
+  )
+
+
+def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
+  """Prints the verdicts.
+
+  Args:
+    argv: What is left of the command line: the program's name.
+    flag_values: The parsed flags of `define_flags`.
+  """
+  cli.check_only_flags(argv)
+  wanted_papers = _names(flag_values, 'papers', papers.PAPERS)
+  wanted = [
+    _VERDICTS[name] for name in _names(flag_values, 'verdicts', _VERDICTS)
+  ]
+  write = flag_values['write'].value
+  if write and (wanted_papers or wanted):
+    cli.fail(
+      '--write must be given without --papers and --verdicts, which leave'
+      ' claims out, found both.'
+    )
+  folder = pathlib.Path(flag_values['results'].value)
+  with cli.one_sentence_errors(
+    records.RecordsError, interrupted='interrupted; nothing was written.'
+  ):
+    if not folder.is_dir():
+      cli.fail(
+        '--results must be a folder with recorded results, found no folder'
+        f' {str(folder)!r}.'
+      )
+    recorded = recorded_lib.Recorded(records.read(folder))
+    results = verdicts.judge(recorded)
+    if write:
+      _write(folder, results, recorded)
+  shown = {
+    name: result
+    for name, result in results.items()
+    if papers.paper_of(name) in (wanted_papers or papers.PAPERS)
+    and result.ours.verdict in (wanted or verdicts.VERDICTS)
+  }
+  print(claims_table.text(shown) if shown else 'No claim has this verdict.')
+
+
+def _write(folder, results, recorded) -> None:
+  # Imported here: its neighbours import matplotlib, which takes seconds.
+  from tff_fair.launchers.claiming import claims_docs
+
+  readme, page = ROOT / 'README.md', ROOT / 'docs' / 'claims.md'
+  if not page.parent.is_dir():
+    cli.fail(f'--write must be used in a clone, found no {page.parent}.')
+  texts = {
+    folder / claims_table.FILE: claims_table.frame(results).to_csv(index=False),
+    page: claims_docs.page(results, protocols.measure(recorded)),
+    readme: claims_docs.render(readme.read_text(), results),
+  }
+  for path, text in texts.items():
+    run_files.write_atomically(path, text)
+
+
+def _names(flag_values, flag, known) -> list[str]:
+  """The names of a flag; they must be known."""
+  names = [name.strip() for name in flag_values[flag].value]
+  for name in names:
+    if name not in known:
+      cli.fail(checks.unknown_name(f'Each of --{flag}', name, known))
+  return names
+
+
+if __name__ == '__main__':
+  cli.run(main, define_flags)
