@@ -8,7 +8,9 @@ resumes the interrupted one from its last checkpoint. Tables that share an
 --output_dir share their runs.
 
 With `--record=results` the numbers of all finished runs are also added to
-`results/TABLE.csv`, from which docs/results.md and docs/claims.md are written.
+`results/TABLE.csv`, from which docs/results.md and docs/claims.md are written:
+those of earlier calls first, the others as soon as each run is finished. With
+`--only_record` nothing is trained.
 """
 
 import pathlib

@@ -1,6 +1,7 @@
 """Rows of finished runs, from directories with made-up numbers."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.launchers import fake_run
 from tests.launchers import tiny_table
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.results import recording
 from tff_fair.launchers.results import records
 from tff_fair.launchers.tables import definitions
@@ -168,6 +170,19 @@ def test_the_scale_is_the_share_of_the_data(tmp_path):
   (row,) = records.read(tmp_path).to_dict('records')
   assert row['scale'] == 0.5
   assert '--data_fraction=0.5' in row['command']
+
+
+def test_a_command_is_of_the_same_settings(tmp_path):
+  planner = tiny_table.planner(
+    rounds=3, data_dir=str(tmp_path), output_dir=tmp_path / 'out'
+  )
+  run = planner.run('digits', 'cffl', 0)
+  arguments = shlex.split(recording.command(run).partition('train ')[2])
+  settings = settings_lib.resolve(
+    train_flags.parse(arguments), train_flags.FLAG_NAMES
+  )
+  differ = {n for n, v in run.settings.items() if settings[n] != v}
+  assert differ == {'data_dir', 'output_dir'}
 
 
 def test_the_hash_is_of_all_settings_but_seeds_and_folders(tmp_path):
