@@ -249,18 +249,6 @@ def test_equations_are_well_formed(page):
     parser.parse(f'${block.text.strip()}$')
 
 
-def test_results_of_the_readme_are_those_of_the_results_page():
-  numbers = _numbers(_read('docs/results.md'))
-  for row in _rows(_section(_README, 'Results')):
-    ours, published = row[-2:]
-    assert _numbers(ours) and _numbers(ours) <= numbers, row
-    assert _numbers(published) and _numbers(published) <= numbers, row
-
-
-def _numbers(text):
-  return set(re.findall(r'(?<![\w.])-?\d*\.?\d+', text))
-
-
 def test_messages_are_those_of_the_code():
   page = 'docs/troubleshooting.md'
   messages = [block.text.strip() for block in _blocks(page, 'text')]

@@ -90,14 +90,18 @@ def answer_list(analysis: analysis_lib.Analysis) -> str:
   return _list(answer.sentences(analysis))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(
+  header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
+) -> str:
   """A Markdown table.
 
   Args:
     header: The titles of the columns.
     rows: The cells of each row, as Markdown.
+    texts: The number of columns of text, the first ones; numbers follow.
   """
-  lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
+  numbers = len(header) - texts
+  lines = [header, [*['---'] * texts, *['---:'] * numbers], *rows]
   return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
 
 

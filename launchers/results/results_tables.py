@@ -56,6 +56,39 @@ def render(
   return '\n\n'.join(_Grids(layout, means, numbers).grids())
 
 
+class Entry(NamedTuple):
+  """A number as a table shows it.
+
+  Attributes:
+    setting: The title of its setting.
+    cell: Its cell.
+    method: Its method.
+    metric: Its metric.
+    text: Our number and the paper's.
+  """
+
+  setting: str
+  cell: str
+  method: str
+  metric: str
+  text: str
+
+
+def entries(
+  layout: layouts.Layout,
+  frame: pd.DataFrame,
+  numbers: Mapping[tuple[str, str, str, str], published.Number],
+) -> list[Entry]:
+  """The numbers of a table, those of a cell's fullest setting first.
+
+  Args:
+    layout: What it shows.
+    frame: All recorded rows.
+    numbers: The published numbers, from `published.read`.
+  """
+  return _Grids(layout, _means(layout, frame), numbers).all_entries()
+
+
 def _means(layout, frame) -> dict[_Key, seed_means.Mean]:
   """The means that a table shows."""
   wanted = frame[frame['table'] == layout.table]
@@ -123,6 +156,20 @@ class _Grids:
         if getattr(key, self._layout.grids) == grid
       }
       yield self._grid(grid, shown)
+
+  def all_entries(self) -> list[Entry]:
+    """Each number."""
+    keys = sorted(self._means, key=lambda key: self._fullest_first(key.setting))
+    return [
+      Entry(
+        self._title('setting', key.setting),
+        key.setting.cell,
+        key.method,
+        key.metric,
+        self._text(key),
+      )
+      for key in keys
+    ]
 
   def _grid(self, grid, shown) -> str:
     rows = self._entries(self._layout.rows, shown)

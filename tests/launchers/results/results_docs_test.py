@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 
+from tff_fair.launchers.results import headlines
 from tff_fair.launchers.results import layouts
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_docs
@@ -53,13 +54,41 @@ def _lines(*rows, name='fedquad_table1', numbers=None):
   return [line for line in text.splitlines() if line]
 
 
-def test_the_committed_page_is_written_from_the_committed_results():
-  page = results_docs.PAGE.read_text()
+def test_the_committed_pages_are_written_from_the_committed_results():
   frame = records.read(results_docs.ROOT / 'results')
-  assert results_docs.render(page, frame) == page
-  for name in layouts.LAYOUTS:
-    start, end = f'<!-- results {name} -->\n', f'<!-- end of results {name} -->'
-    assert page.count(start) == page.count(end) == 1
+  pages = [page.read_text() for page in results_docs.PAGES]
+  for page in pages:
+    assert results_docs.render(page, frame) == page
+  for name in (*layouts.LAYOUTS, 'headlines'):
+    for mark in (
+      f'<!-- results {name} -->\n',
+      f'<!-- end of results {name} -->',
+    ):
+      assert ''.join(pages).count(mark) == 1
+
+
+def test_headlines_are_of_the_fullest_setting_that_has_all_methods():
+  headline = headlines.Headline(
+    paper='FedQuad',
+    layout='fedquad_table1',
+    cell='cifar10_a03_c10',
+    metric='global_accuracy',
+    methods=('fedquad', 'fed_avg'),
+  )
+  rows = [
+    _row('fedquad', 80.0),
+    _row('fedquad', 50.0, scale=0.1),
+    _row('fed_avg', 40.0, scale=0.1),
+  ]
+
+  def lines(*rows):
+    return headlines.render(pd.DataFrame(rows), _PAPER, [headline]).split('\n')
+
+  assert lines(*rows)[2] == (
+    '| FedQuad, Dirichlet(0.3), 10 % of the data, 1 seed | Accuracy of the'
+    ' global model (per cent) | FedQuad 50.0 / -; FedAvg 40.0 / 74.1 |'
+  )
+  assert len(lines(*rows[:1])) == 2
 
 
 def test_every_recorded_number_is_on_the_page():
@@ -209,7 +238,7 @@ def test_damaged_results_end_the_command_in_a_sentence(tmp_path, monkeypatch):
   page = tmp_path / 'results.md'
   page.write_text('as before')
   monkeypatch.setattr(results_docs, 'ROOT', tmp_path)
-  monkeypatch.setattr(results_docs, 'PAGE', page)
+  monkeypatch.setattr(results_docs, 'PAGES', (page,))
   with pytest.raises(SystemExit) as end:
     results_docs.main(['results_docs'])
   assert re.fullmatch(r'Error: .* found .*\.', str(end.value))
