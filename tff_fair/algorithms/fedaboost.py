@@ -190,7 +190,7 @@ def build_fedaboost(
       table['cohort_size'] = tf.fill([num_clients], cohort_size)
     return table
 
-  initial_row = collections.OrderedDict(
+  initial_row: dict[str, Any] = collections.OrderedDict(
     weight=np.float32(1 / num_clients), gamma=np.float32(initial_gamma)
   )
   if class_count == 'cohort':
