@@ -10,7 +10,8 @@ resumes the interrupted one from its last checkpoint. Tables that share an
 With `--record=results` the numbers of all finished runs are also added to
 `results/TABLE.csv`, from which docs/results.md and docs/claims.md are written:
 those of earlier calls first, the others as soon as each run is finished. With
-`--only_record` nothing is trained.
+`--only_record` nothing is trained, with `--only_missing` what is recorded is
+not trained again, whoever trained it.
 """
 
 import pathlib
@@ -114,6 +115,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'Train nothing: record the runs that are finished, and name the others.',
     flag_values=flag_values,
   )
+  flags.DEFINE_boolean(
+    'only_missing',
+    False,
+    'Leave out the runs whose numbers are all recorded. No table is written,'
+    ' since the output directory lacks their runs.',
+    flag_values=flag_values,
+  )
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -142,7 +150,10 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       output_dir=output_dir,
       figure_round=_at_least_1(flag_values, 'figure_round'),
     )
-    rows = planner.rows(cells)
+    rows = _rows(flag_values, name, planner, cells)
+    if not rows:
+      print('All numbers are recorded.')
+      return
     runs = table_runs.distinct(rows)
     _check_figure_round(planner, cells, runs)
     left = [run for run in runs if not run.is_finished()]
@@ -164,6 +175,8 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     training.set_runtime(runs[0].settings)
     _try_data(left)
     _train_all(runs, left, recorder)
+    if flag_values['only_missing'].value:
+      return
     _report(name, planner, rows, cells, numbers, output_dir)
 
 
@@ -191,6 +204,18 @@ def _restricted(flag_values, table, cells) -> definitions.Table:
     if method not in known:
       cli.fail(checks.unknown_name('Each of --methods', method, known))
   return table.restricted_to(methods or known)
+
+
+def _rows(flag_values, name, planner, cells) -> list[table_runs.Row]:
+  """The rows of the table, or what of them is not recorded."""
+  rows = planner.rows(cells)
+  if not flag_values['only_missing'].value:
+    return rows
+  folder = flag_values['record'].value
+  if folder is None:
+    cli.fail('--only_missing must be given with --record, found it alone.')
+  scale = flag_values['scale'].value
+  return recording.missing(pathlib.Path(folder), name, rows, scale)
 
 
 def _check_figure_round(planner, cells, runs) -> None:

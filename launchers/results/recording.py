@@ -1,6 +1,7 @@
 """Records the finished runs of a table as rows of `records`."""
 
 from collections.abc import Sequence
+import dataclasses
 import hashlib
 import json
 import pathlib
@@ -72,6 +73,46 @@ class Recorder:
     return records.add(self._folder, frame)
 
 
+def missing(
+  folder: pathlib.Path,
+  table: str,
+  rows: Sequence[table_runs.Row],
+  scale: float,
+) -> list[table_runs.Row]:
+  """The rows without the seeds that are recorded, of whatever machine.
+
+  Args:
+    folder: The folder of the results.
+    table: The name of the table.
+    rows: Its rows.
+    scale: The share of the data that the runs use.
+
+  Returns:
+    The rows of which a seed is not recorded, with these seeds alone.
+
+  Raises:
+    records.RecordsError: If what is there is wrong.
+  """
+  there = records.read(folder)
+  there = there[there['source'] == records.RUN]
+  names = [*records.KEY, 'settings']
+  recorded = set(there[names].itertuples(index=False, name=None))
+
+  def left(row):
+    return tuple(
+      compared
+      for compared in row.runs
+      if (
+        *_key(table, row, compared, scale).values(),
+        settings_hash(compared),
+      )
+      not in recorded
+    )
+
+  reduced = [dataclasses.replace(row, runs=left(row)) for row in rows]
+  return [row for row in reduced if row.runs]
+
+
 def build(
   table: str,
   row: table_runs.Row,
@@ -104,14 +145,7 @@ def build(
       f' {" ".join(str(error).split())}.'
     ) from error
   return {
-    'table': table,
-    'cell': row.cell,
-    'method': row.method,
-    'data': own.settings['task'],
-    'seed': str(own.seed),
-    'scale': float(scale),
-    'rounds': own.settings['rounds'],
-    'metric': row.metric,
+    **_key(table, row, compared, scale),
     'value': float(metric.in_unit(value, definitions.TABLES[table].percent)),
     'sd': float('nan'),
     'source': records.RUN,
@@ -120,6 +154,21 @@ def build(
     'settings': settings_hash(compared),
     'seconds': _seconds(summary, own.settings['rounds']),
     'command': commands.AND.join(command(run) for run in reversed(compared)),
+  }
+
+
+def _key(table, row, compared, scale) -> dict[str, str | int | float]:
+  """The columns `records.KEY` of a row."""
+  own = compared[0]
+  return {
+    'table': table,
+    'cell': row.cell,
+    'method': row.method,
+    'data': own.settings['task'],
+    'seed': str(own.seed),
+    'scale': float(scale),
+    'rounds': own.settings['rounds'],
+    'metric': row.metric,
   }
 
 

@@ -33,6 +33,7 @@ _REFUSED = r"""
 --table=tiny --rounds=0 | --rounds must be at least 1, found 0
 --table=tiny --figure_round=0 | --figure_round must be at least 1, found 0
 --table=tiny --only_record | --only_record must be given with --record, found it alone.$
+--table=tiny --only_missing | --only_missing must be given with --record, found it alone.$
 --table=tiny --record=/proc/results | --record=/proc/results must be a directory that can be written
 --table=tiny --scale=0 | --scale must be above 0 and at most 1, found 0\.0\.$
 --table=tiny --scale=-1 | --scale must be above 0 and at most 1, found -1\.0\.$

@@ -1,6 +1,7 @@
 """Rows of finished runs, from directories with made-up numbers."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -110,6 +111,30 @@ def test_only_record_names_what_is_missing_and_trains_nothing(tmp_path):
   assert '; 3 were there\n' in _main(tmp_path)
   others = _main(tmp_path, '--seeds=2', '--rounds=7')
   assert others.count('not finished') == 6 and '0 numbers' in others
+
+
+def test_what_others_have_recorded_is_left_out(tmp_path):
+  planner = _planner(tmp_path)
+  for name, accuracy in (('cffl', [0.2, 0.5]), ('standalone', [0.1, 0.2])):
+    _finish(planner.run('digits', name, 0), accuracy)
+  _main(tmp_path)
+  empty = [f'--output_dir={tmp_path}/new', '--only_missing', '--seeds=2']
+  first, *lines = _main(tmp_path, *empty).splitlines()
+  assert first.startswith('recorded: 0 numbers') and '; 0 were' in first
+  left = [' '.join(line.split('/')[-2:]) for line in lines]
+  assert [re.sub('-.*? ', ' ', name) for name in left] == [
+    'standalone seed_0',  # The reference of the next one.
+    'fed_avg seed_0',
+    'standalone seed_1',
+    'fed_avg seed_1',
+    'cffl seed_1',
+  ]
+  # Other settings are other numbers.
+  others = _main(tmp_path, *empty, '--rounds=7')
+  assert others.count('not finished') == 6
+  of_two = ['--seeds=1', '--methods=cffl,standalone', '--noonly_record']
+  assert _main(tmp_path, *empty, *of_two) == 'All numbers are recorded.\n'
+  assert not (tmp_path / 'new').exists()
 
 
 def test_a_run_of_older_code_has_no_version_and_no_seconds(tmp_path):
