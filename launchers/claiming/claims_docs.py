@@ -40,8 +40,8 @@ A claim is one or more comparisons, and all of them must hold: a metric of one
 method against that of another, in a cell of a table, or against a number.
 
 - **A difference** is paired over the seeds that both methods have, with its
-  95 % interval by the bootstrap over seeds. With two or three seeds that is the
-  range of the differences: it says that all seeds agree, and no more.
+  95 % interval of Student's t. With two seeds it is long, 9 standard deviations
+  to each side of the mean, with three 2.5: only a clear difference decides.
 - **A comparison** is *for* the claim if the whole interval is on the claimed
   side, and *against* it if the whole interval is on the other. It is *open* if
   0 is inside, with one seed, with transcribed means, of whose seeds nothing is

@@ -1,11 +1,9 @@
 """The difference of each comparison, paired over seeds, with its interval."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 import dataclasses
 import math
 from typing import Literal
-
-import numpy as np
 
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming import recorded as recorded_lib
@@ -61,39 +59,18 @@ def measure(
   Returns:
     Comparison -> what was found.
   """
-  pairs = {c: recorded.pairs(c) for c in comparisons}
-  found = _estimates(pairs)
-  return {
-    comparison: Measured(
-      comparison,
-      rows,
-      found.get(comparison),
-      _outcome(rows, comparison, found.get(comparison)),
-    )
-    for comparison, rows in pairs.items()
-  }
+  return {c: _measured(c, recorded.pairs(c)) for c in comparisons}
 
 
-def _estimates(
-  pairs: Mapping[definitions.Comparison, recorded_lib.Pairs | None],
-) -> dict[definitions.Comparison, estimates.Estimate]:
-  """All differences in one call, which shares the resamples."""
-  rows = {c: [*p.differences.values()] for c, p in pairs.items() if p}
-  if not rows:
-    return {}
-  width = max(map(len, rows.values()))
-  return dict(
-    zip(rows, estimates.estimate(_padded(rows.values(), width)), strict=True)
-  )
-
-
-def _padded(rows: Iterable[Sequence[float]], width: int) -> np.ndarray:
-  return np.array([[*row, *[math.nan] * (width - len(row))] for row in rows])
+def _measured(comparison, pairs) -> Measured:
+  if pairs is None:
+    return Measured(comparison, None, None, 'missing')
+  estimate = estimates.student([*pairs.differences.values()])
+  outcome = _outcome(pairs, comparison, estimate)
+  return Measured(comparison, pairs, estimate, outcome)
 
 
 def _outcome(pairs, comparison, estimate) -> Outcome:
-  if pairs is None:
-    return 'missing'
   ends = (estimate.low, estimate.high)
   low, high = ends if comparison.above else (-ends[1], -ends[0])
   if isinstance(comparison.right, float):
