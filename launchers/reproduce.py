@@ -15,21 +15,19 @@ not trained again, whoever trained it.
 """
 
 import pathlib
-import time
 
 from absl import flags
 
 from tff_fair import checks
-from tff_fair import tasks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.results import recording
 from tff_fair.launchers.results import records
-from tff_fair.launchers.runs import run_claim
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
+from tff_fair.launchers.tables import table_training
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -173,8 +171,13 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.SettingsError, records.RecordsError, *training.USER_ERRORS
   ):
     training.set_runtime(runs[0].settings)
-    _try_data(left)
-    _train_all(runs, left, recorder)
+    table_training.check_data(left)
+    done = []
+    table_training.train(
+      runs, left, lambda: recorder and done.append(recorder.record())
+    )
+    if done:
+      _say(records.total(done))
     if flag_values['only_missing'].value:
       return
     _report(name, planner, rows, cells, numbers, output_dir)
@@ -292,63 +295,6 @@ def _scale(flag_values) -> float:
   return value
 
 
-def _try_data(runs) -> None:
-  """Builds the task of each preset once, so that missing files show at once."""
-  from tff_fair.launchers.runs import training
-
-  for run in {run.preset: run for run in runs}.values():
-    try:
-      training.build_task(run.settings)
-    except tasks.DataNotFoundError as error:
-      stand_in = definitions.STAND_INS.get(run.settings['task'])
-      if stand_in is None:
-        raise
-      raise tasks.DataNotFoundError(
-        f'{error} --dataset={stand_in} uses other data instead.'
-      ) from error
-
-
-def _train_all(runs, left, recorder) -> None:
-  """Trains the unfinished runs, one after the other, and records each."""
-  import tqdm
-
-  rounds = {run.output_dir: run.settings['rounds'] for run in runs}
-  done = []
-  to_do = sum(rounds[run.output_dir] for run in left)
-  total = sum(rounds.values())
-  with tqdm.tqdm(
-    initial=total - to_do,
-    total=total,
-    disable=None,  # Quiet when the output is not a terminal.
-    unit='round',
-  ) as progress:
-    for number, run in enumerate(left, len(runs) - len(left) + 1):
-      name = '/'.join(run.output_dir.parts[-3:])
-      progress.set_description(f'{number}/{len(runs)} {name}')
-      began = time.monotonic()
-      _train(run, progress.update)
-      if recorder:
-        done.append(recorder.record())
-      if progress.disable:
-        seconds = time.monotonic() - began
-        print(f'{number}/{len(runs)} {name}: {seconds:.0f} s', flush=True)
-  if done:
-    _say(records.total(done))
-
-
-def _train(run, count_rounds) -> None:
-  import tensorflow as tf
-
-  from tff_fair.launchers.runs import training
-
-  tf.keras.backend.clear_session()  # Frees the previous run.
-  with run_claim.claim(run.output_dir):
-    training_run = training.Run(run.settings, run.output_dir, run.flags_text)
-    count_rounds(training_run.start)
-    training_run.train(lambda row: count_rounds(1))
-    training_run.finish()
-
-
 def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   """Writes the table and its plots, and prints the table."""
   from tff_fair.launchers.tables import table_plots
@@ -359,7 +305,7 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
       name,
       row,
       _values(row, definitions.TABLES[name].percent),
-      paper=numbers.get(_published(name, row)),
+      paper=numbers.get(published.key(name, row.cell, row.method, row.metric)),
       paper_rounds=planner.paper_rounds(row.cell, row.method),
     )
     for row in rows
@@ -367,14 +313,6 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   print(table_report.write(output_dir, name, written))
   table_plots.write_figures(name, planner, cells, output_dir / 'plots')
   print(f'results: {output_dir}')
-
-
-def _published(name, row) -> tuple[str, str, str, str]:
-  """The key in published.csv of the number of a row."""
-  table = definitions.TABLES[name]
-  method = table.printed_as.get(row.method, row.method)
-  metric = table_metrics.METRICS[row.metric].published or row.metric
-  return table.published_as or name, row.cell, method, metric
 
 
 def _values(row, percent) -> list[float]:

@@ -10,9 +10,7 @@ from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming import papers
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.claiming import wording
-from tff_fair.launchers.tables import definitions as tables
 from tff_fair.launchers.tables import published
-from tff_fair.launchers.tables import table_metrics
 
 FILE = 'claims.csv'
 """Its name in the folder of the results."""
@@ -150,10 +148,8 @@ def _printed(side) -> float | None:
   """The paper's number; None if it has none."""
   if isinstance(side, float):
     return side
-  table = tables.TABLES[side.table]
-  method = table.printed_as.get(side.method, side.method)
-  metric = table_metrics.METRICS[side.metric].published or side.metric
-  found = _numbers().get((side.table, side.cell, method, metric))
+  key = published.key(side.table, side.cell, side.method, side.metric)
+  found = _numbers().get(key)
   return None if found is None else found.value
 
 

@@ -75,8 +75,8 @@ def measure(recorded: recorded_lib.Recorded) -> list[Cell]:
       cell,
       {title: found[wanted[cell, title]] for title in DIFFERENCES},
       tuple(
-        numbers[tables.TABLES[name].published_as, cell, method, METRIC].value
-        for method in ('fedakd', 'fed_avg')
+        numbers[published.key(name, cell, method, METRIC)].value
+        for method in (_OWN, _AVG)
       ),
     )
     for cell in tables.TABLES[name].cells

@@ -260,10 +260,11 @@ class _Grids:
     return self._layout.digits.get(metric, own)
 
   def _published(self, key, numbers) -> published.Number | None:
-    method = self._table.printed_as.get(key.method, key.method)
-    metric = table_metrics.METRICS[key.metric].published or key.metric
-    table = self._table.published_as or self._layout.table
-    return numbers.get((table, key.setting.cell, method, metric))
+    return numbers.get(
+      published.key(
+        self._layout.table, key.setting.cell, key.method, key.metric
+      )
+    )
 
 
 def _rounded(value: float, digits: int) -> str:

@@ -12,6 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import table_metrics
+
 PATH = pathlib.Path(__file__).with_name('published.csv')
 
 _KEY = ['table', 'cell', 'method', 'metric']
@@ -63,6 +66,29 @@ def read(
     tuple(row[_KEY]): Number(float(row['value']), float(row['sd'] or 'nan'))
     for _, row in frame.iterrows()
   }
+
+
+def key(
+  table: str, cell: str, method: str, metric: str
+) -> tuple[str, str, str, str]:
+  """Where the number that a row of a table is held against is printed.
+
+  Args:
+    table: The name of our table.
+    cell: A cell of it.
+    method: A method of it.
+    metric: A metric of `table_metrics.METRICS`.
+
+  Returns:
+    A key of what `read` returns, which has it if the paper has the number.
+  """
+  ours = definitions.TABLES[table]
+  return (
+    ours.published_as or table,
+    cell,
+    ours.printed_as.get(method, method),
+    table_metrics.METRICS[metric].published or metric,
+  )
 
 
 def _check_row(path, row) -> None:

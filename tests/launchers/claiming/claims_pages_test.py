@@ -67,7 +67,7 @@ def test_pages_follow_the_results(results, committed):
 def test_a_row_says_what_was_compared():
   row = _row(
     _judged(
-      made_rows.rows('fedquad', [41.0, 44.0, 42.0], scale=0.05),
+      made_rows.rows('fedquad', [43.0, 44.0, 43.5], scale=0.05),
       made_rows.rows('fed_avg', [40.0, 40.0, 40.0], scale=0.05),
     )
   )
@@ -84,11 +84,11 @@ def test_a_row_says_what_was_compared():
     'against': 0,
     'open': 0,
     'missing': 0,
-    'left': '42.33',
+    'left': '43.5',
     'right': '40',
-    'estimate': '2.333',
-    'low': '1',
-    'high': '4',
+    'estimate': '3.5',
+    'low': '2.258',
+    'high': '4.742',
     'seeds': '3',
     'data': 'cifar10',
     'scale': '0.05',
@@ -137,7 +137,7 @@ def test_several_settings_and_means_in_words():
   assert wording.seeds(run) == '2, means'
   assert wording.scale(run) == '0.5, 1'
   assert wording.source(run) == 'run, transcribed'
-  assert wording.difference(run[0]) == '5.5 less 5: 0.5 [0, 1]'
+  assert wording.difference(run[0]) == '5.5 less 5: 0.5 [-5.853, 6.853]'
   assert wording.difference(run[1]) == '5 less 5: 0'
 
 
@@ -182,7 +182,7 @@ def test_data_that_stand_in_are_named():
 
 def test_counts_are_of_all_claims_and_their_papers():
   results = _judged(
-    made_rows.rows('fedquad', [5.0, 6.0]), made_rows.rows('fed_avg', [1.0, 1.0])
+    made_rows.rows('fedquad', [5.0, 5.1]), made_rows.rows('fed_avg', [1.0, 1.0])
   )
   counts = claims_table.counts(results)
   assert list(counts.index) == list(papers.PAPERS)
