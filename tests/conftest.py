@@ -68,6 +68,18 @@ def _freeze_garbage_collector():
   gc.freeze()
 
 
+@pytest.fixture(scope='module', autouse=True)
+def _seed():
+  """Gives every file the same random weights and draws in every run.
+
+  Without it, a model's first weights are new each time, and a comparison that
+  is rounded differently now and then fails now and then. Files that do not
+  import TensorFlow draw nothing.
+  """
+  if 'tensorflow' in sys.modules:
+    sys.modules['tensorflow'].keras.utils.set_random_seed(0)
+
+
 @pytest.fixture(scope='session')
 def default_runtime():
   """TFF computations run in this process."""

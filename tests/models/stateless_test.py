@@ -154,7 +154,7 @@ def test_vectorises_over_weights():
   for i in range(2):
     one = tf.nest.map_structure(lambda w, i=i: w[i], two)
     expected, expected_statistics = call((one, x[i]))
-    np.testing.assert_allclose(logits[i], expected, atol=1e-5)
+    np.testing.assert_allclose(logits[i], expected, rtol=1e-5, atol=1e-5)
     for found, value in zip(statistics, expected_statistics, strict=True):
       np.testing.assert_allclose(found[i], value, atol=1e-5)
 
