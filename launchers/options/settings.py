@@ -6,6 +6,7 @@ Nothing here imports TensorFlow, so that mistakes show at once.
 from collections.abc import Collection, Mapping
 import dataclasses
 import pathlib
+import tempfile
 from typing import Any
 
 from absl import flags
@@ -295,8 +296,8 @@ def make_writable(output_dir: pathlib.Path, flag: str = 'output_dir') -> None:
   """
   try:
     output_dir.mkdir(parents=True, exist_ok=True)
-    (output_dir / '.probe').touch()
-    (output_dir / '.probe').unlink()
+    # A name of its own: several launchers may try the same directory at once.
+    tempfile.TemporaryFile(dir=output_dir).close()
   except OSError as error:
     raise SettingsError(
       f'--{flag}={output_dir} must be a directory that can be written,'
