@@ -31,6 +31,7 @@ _VERDICTS = {
   'in_part': verdicts.IN_PART,
   'fails': verdicts.FAILS,
   'undecided': verdicts.UNDECIDED,
+  'uncounted': verdicts.UNCOUNTED,
 }
 
 
@@ -102,7 +103,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     name: result
     for name, result in results.items()
     if papers.paper_of(name) in (wanted_papers or papers.PAPERS)
-    and result.ours.verdict in (wanted or verdicts.VERDICTS)
+    and (not wanted or result.ours.verdict in wanted)
   }
   print(claims_table.text(shown) if shown else 'No claim has this verdict.')
 

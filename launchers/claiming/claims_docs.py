@@ -17,6 +17,7 @@ SYMBOLS = {
   verdicts.IN_PART: '◐',
   verdicts.FAILS: '✗',
   verdicts.UNDECIDED: '?',
+  verdicts.UNCOUNTED: '–',
 }
 """Verdict -> what stands for it."""
 
@@ -55,10 +56,9 @@ method against that of another, in a cell of a table, or against a number.
   data and rounds. Of several such settings, those with two or more seeds come
   first, then the paper's own data, then more data, then more rounds. Only the
   protocols of the authors' scripts have rounds of their own.
-- **Another reading.** Where the authors' public code is known to differ from
-  their text, the claim is tried again with that code's reading. No code is
-  known for CFFL and FedQuad; FedQuad's is tried with baselines that have no
-  cross-entropy in their loss, which the paper leaves open.
+- **Another reading.** Where a paper can be read in another way that we can run,
+  its claims are tried again with that reading, which the section of the paper
+  names. None of these readings is the authors' own script.
 - **The paper's numbers** are held against its claims in the same way: "3 of 4"
   means that its own table contradicts one comparison. A dash: the paper has
   figures or words only.
@@ -123,29 +123,37 @@ def render(readme: str, results: Mapping[str, verdicts.Result]) -> str:
 def _counts(results, link) -> str:
   """The number of claims by paper and verdict, in all at the end."""
   counts = claims_table.counts(results)
+  counted = list(verdicts.VERDICTS)
   header = [
     'paper',
     'claims',
-    *(f'{SYMBOLS[verdict]} {verdict}' for verdict in counts),
+    *(f'{SYMBOLS[verdict]} {verdict}' for verdict in counted),
     'of these not run',
+    f'{SYMBOLS[verdicts.UNCOUNTED]} {verdicts.UNCOUNTED}',
+  ]
+  named = [
+    (f'[{methods.title(paper)}]({link}#{_anchor(paper)})', row, paper)
+    for paper, row in counts.iterrows()
   ]
   rows = [
     [
-      f'[{methods.title(paper)}]({link}#{_anchor(paper)})',
-      str(row.sum()),
-      *map(str, row),
-      str(_not_run(_of(results, paper))),
+      name,
+      str(row[counted].sum()),
+      *map(str, row[counted]),
+      str(_not_run(_of(results, paper) if paper else results)),
+      str(row[verdicts.UNCOUNTED]),
     ]
-    for paper, row in counts.iterrows()
+    for name, row, paper in [*named, ('all', counts.sum(), None)]
   ]
-  total = counts.sum()
-  last = ['all', str(total.sum()), *map(str, total), str(_not_run(results))]
-  return compare_markdown.table(header, [*rows, last])
+  return compare_markdown.table(header, rows)
 
 
 def _not_run(results) -> int:
-  """The number of claims without any result."""
-  return sum(not result.ours.run for result in results.values())
+  """The number of claims that count and have no result."""
+  return sum(
+    not result.ours.run and result.ours.verdict != verdicts.UNCOUNTED
+    for result in results.values()
+  )
 
 
 def _anchor(paper) -> str:
@@ -163,7 +171,7 @@ def _glance(results) -> str:
         SYMBOLS[result.ours.verdict],
         name,
         result.claim.text,
-        wording.seeds(result.ours.run) or 'not run',
+        _seeds(result),
         wording.reading(result),
       ]
       for name, result in _of(results, paper).items()
@@ -171,6 +179,12 @@ def _glance(results) -> str:
     title = f'**[{methods.title(paper)}](#{_anchor(paper)})**'
     parts += [title, _left(header, rows)]
   return '\n\n'.join(parts)
+
+
+def _seeds(result) -> str:
+  if result.ours.verdict == verdicts.UNCOUNTED:
+    return '-'
+  return wording.seeds(result.ours.run) or 'not run'
 
 
 def _details(results) -> str:

@@ -39,13 +39,15 @@ def counts(results: Mapping[str, verdicts.Result]) -> pd.DataFrame:
     results: The result of `verdicts.judge`.
 
   Returns:
-    A row for each paper that has claims here, a column for each verdict.
+    A row for each paper that has claims here, a column for each verdict, those
+    that do not count last.
   """
   pairs = [(papers.paper_of(k), r.ours.verdict) for k, r in results.items()]
   found = pd.DataFrame(pairs, columns=['paper', 'verdict'])
   table = pd.crosstab(found['paper'], found['verdict'])
   shown = [paper for paper in papers.PAPERS if paper in table.index]
-  return table.reindex(index=shown, columns=verdicts.VERDICTS, fill_value=0)
+  columns = [*verdicts.VERDICTS, verdicts.UNCOUNTED]
+  return table.reindex(index=shown, columns=columns, fill_value=0)
 
 
 def text(results: Mapping[str, verdicts.Result]) -> str:
@@ -126,8 +128,15 @@ def _row(name, result) -> dict[str, object]:
     'paper_prints': printed,
     'reading': claim.reading.title if claim.reading else '',
     'script_verdict': wording.reading(result),
-    'note': ' '.join(filter(None, [claim.note, '' if run else 'Not run.'])),
+    'note': ' '.join(
+      filter(None, [claim.uncounted, claim.note, _missing(ours)])
+    ),
   }
+
+
+def _missing(ours) -> str:
+  """What is said of a claim that runs could decide, and none has."""
+  return '' if ours.run or ours.verdict == verdicts.UNCOUNTED else 'Not run.'
 
 
 def _values(telling) -> dict[str, str]:

@@ -63,6 +63,8 @@ class Claim:
     reading: Another reading to try it with: that of the authors' public code,
       if one is known.
     note: What else a reader must know, such as a number that is ours.
+    uncounted: Why no run of ours can decide it, in a sentence: it is listed
+      without a verdict. Empty if one can.
   """
 
   place: str
@@ -70,6 +72,7 @@ class Claim:
   comparisons: tuple[Comparison, ...]
   reading: Reading | None = None
   note: str = ''
+  uncounted: str = ''
 
 
 def versus(

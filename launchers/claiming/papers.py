@@ -9,7 +9,8 @@ from tff_fair.launchers.claiming import fedaboost_claims
 from tff_fair.launchers.claiming import fedakd_claims
 from tff_fair.launchers.claiming import fedquad_claims
 
-# A claim's name is its paper and its number there: add new ones at the end.
+# A claim's name is its paper and its number there: add new ones at the end. None
+# stands for a claim that was withdrawn, so that the others keep their numbers.
 _BY_PAPER = {
   'fedaboost': fedaboost_claims.CLAIMS,
   'corefed': corefed_claims.CLAIMS,
@@ -25,6 +26,7 @@ CLAIMS: Mapping[str, definitions.Claim] = {
   f'{paper}-{number}': claim
   for paper, claims in _BY_PAPER.items()
   for number, claim in enumerate(claims, 1)
+  if claim is not None
 }
 """Name, as `fedquad-1` -> claim."""
 

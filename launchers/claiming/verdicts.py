@@ -15,10 +15,16 @@ IN_PART = 'holds in part'
 FAILS = 'does not hold'
 UNDECIDED = 'undecided at this scale'
 VERDICTS = (HOLDS, IN_PART, FAILS, UNDECIDED)
-"""All verdicts, the best first."""
+"""The verdicts that count, the best first."""
+UNCOUNTED = 'not counted'
+"""In place of a verdict on a claim that no run of ours can decide."""
 
 Verdict = Literal[
-  'holds', 'holds in part', 'does not hold', 'undecided at this scale'
+  'holds',
+  'holds in part',
+  'does not hold',
+  'undecided at this scale',
+  'not counted',
 ]
 
 # What speaks against a claim comes first, what is open for want of seeds last.
@@ -88,14 +94,15 @@ def judge(
   wanted += [c for comparisons in others.values() for c in comparisons]
   found = statistics.measure(wanted, recorded)
 
-  def judged(comparisons):
-    return _judged([found[comparison] for comparison in comparisons])
+  def judged(comparisons, claim):
+    measured = [found[comparison] for comparison in comparisons]
+    return _judged(measured, claim.uncounted)
 
   return {
     name: Result(
       claim,
-      judged(claim.comparisons),
-      judged(others[name]) if others.get(name) else None,
+      judged(claim.comparisons, claim),
+      judged(others[name], claim) if others.get(name) else None,
     )
     for name, claim in claims.items()
   }
@@ -119,11 +126,10 @@ def verdict(outcomes: Iterable[statistics.Outcome]) -> Verdict:
   return UNDECIDED
 
 
-def _judged(measured) -> Judged:
+def _judged(measured, uncounted) -> Judged:
   outcomes = [m.outcome for m in measured]
-  return Judged(
-    tuple(measured), collections.Counter(outcomes), verdict(outcomes)
-  )
+  found = UNCOUNTED if uncounted else verdict(outcomes)
+  return Judged(tuple(measured), collections.Counter(outcomes), found)
 
 
 def _against_first(measured):

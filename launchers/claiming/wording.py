@@ -10,8 +10,8 @@ from tff_fair.launchers.tables import definitions as tables
 
 NOT_TRIED = 'not run'
 """What a page says of a reading without results."""
-NO_READING = 'none known'
-"""What it says of a claim without another reading."""
+NO_READING = '-'
+"""What it says of a claim that is tried with no other reading."""
 
 _BRINGS_IT_OUT = {
   verdicts.HOLDS: 'yes',
@@ -36,7 +36,7 @@ def reading(result: verdicts.Result) -> str:
   Args:
     result: What the results say of the claim.
   """
-  if result.claim.reading is None:
+  if result.claim.reading is None or result.claim.uncounted:
     return NO_READING
   if result.other is None or not result.other.run:
     return NOT_TRIED

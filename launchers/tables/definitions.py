@@ -20,11 +20,13 @@ class Cell:
     preset: Its preset.
     data: The task whose data the paper used, even if the preset has others.
     methods: The table's methods that run in it; None for all.
+    flags: Flags that override the preset; those of a method override these.
   """
 
   preset: str
   data: str
   methods: tuple[str, ...] | None = None
+  flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -103,14 +103,15 @@ class Planner:
     return self._runs[key]
 
   def _resolved(self, cell, method, seed, role) -> planned_run.PlannedRun:
-    preset = self.table.cells[cell].preset
-    flags = self.table.methods[method]
+    setting = self.table.cells[cell]
+    preset, flags = setting.preset, self.table.methods[method]
     if role != _OWN:
       reference = self.table.references[role]
       preset = reference.preset or preset
       flags = flags if reference.flags is None else reference.flags
     command = {
       'preset': preset,
+      **setting.flags,
       **flags,
       'task': self._stand_in(cell),
       **self._share(preset),
@@ -146,8 +147,9 @@ class Planner:
 
   def paper_rounds(self, cell: str, method: str) -> int:
     """The number of rounds in the paper."""
-    preset, flags = self.table.cells[cell].preset, self.table.methods[method]
-    return planned_run.resolve({'preset': preset, **flags})['rounds']
+    setting, flags = self.table.cells[cell], self.table.methods[method]
+    command = {'preset': setting.preset, **setting.flags, **flags}
+    return planned_run.resolve(command)['rounds']
 
   def _share(self, preset) -> dict[str, float]:
     """The flag that reduces the data of a run."""

@@ -1,5 +1,6 @@
 """The table and the pages of verdicts; the committed ones are up to date."""
 
+import dataclasses
 import math
 
 import pytest
@@ -96,7 +97,7 @@ def test_a_row_says_what_was_compared():
     'source': 'run',
     'paper_supports': 1,
     'paper_prints': 1,
-    'script_verdict': 'none known',
+    'script_verdict': '-',
     'note': '',
   }
   assert row[list(expected)].to_dict() == expected
@@ -188,11 +189,27 @@ def test_counts_are_of_all_claims_and_their_papers():
   assert list(counts.index) == list(papers.PAPERS)
   assert counts.to_numpy().sum() == len(papers.CLAIMS)
   assert counts.loc['fedquad', 'holds'] == counts['holds'].sum() == 1
-  # Of all other claims nothing was run.
-  line = next(
-    r for r in claims_docs.page(results, []).splitlines() if 'all' in r
+  # Of all other claims nothing was run, and some do not count.
+  lines = claims_docs.page(results, []).splitlines()
+  line = next(r for r in lines if r.startswith('| all '))
+  uncounted = sum(bool(claim.uncounted) for claim in papers.CLAIMS.values())
+  assert counts['not counted'].sum() == uncounted
+  counted = len(papers.CLAIMS) - uncounted
+  assert line == f'| all | {counted} | 1 | 0 | 0 | {counted - 1} |' + (
+    f' {counted - 1} | {uncounted} |'
   )
-  assert line.split(' | ')[-1] == f'{len(papers.CLAIMS) - 1} |'
+
+
+def test_a_claim_that_no_run_decides_does_not_count():
+  claim = dataclasses.replace(papers.CLAIMS[_CLAIM], uncounted='Because.')
+  made = made_rows.made(
+    made_rows.rows('fedquad', [5.0, 5.1]), made_rows.rows('fed_avg', [1.0, 1.0])
+  )
+  results = verdicts.judge(made, {_CLAIM: claim})
+  assert results[_CLAIM].ours.verdict == verdicts.UNCOUNTED
+  row = _row(results)
+  assert (row['verdict'], row['note']) == ('not counted', 'Because.')
+  assert claims_table.counts(results).loc['fedquad', 'holds'] == 0
 
 
 def test_the_protocols_of_the_scripts():
