@@ -142,6 +142,8 @@ def _front_note(analysis, columns) -> str:
   )
   if len(analysis.facts['seeds']) > 1:
     note += ' Thin crosses: 95 % intervals over the seeds.'
+  if analysis.in_turn:
+    note += f' {compare_plots.IN_TURN}'
   shown = compare_plots.methods_with(analysis, columns)
   absent = [compare_plots.title(m) for m in analysis.methods if m not in shown]
   if absent:

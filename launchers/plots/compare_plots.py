@@ -31,6 +31,8 @@ FRONTS = ((MEAN, WORST10), (MEAN, CF))
 _FAR = 5
 MAX_CURVES = 8
 """More curves cannot be told apart."""
+IN_TURN = 'Gray: clients take turns, a round is one update after the other.'
+"""What the gray markers of a picture are."""
 
 # In points of 1/72 inch: half of a marker, of which some have long corners.
 _SIZE, _RADIUS = 6.5, 4.2
@@ -77,10 +79,13 @@ def styles(analysis: analysis_lib.Analysis) -> dict[str, method_styles.Style]:
     analysis: The comparison.
 
   Returns:
-    Method -> style.
+    Method -> style; that of methods in turn is gray.
   """
   found = method_styles.of_runs(analysis.methods)
-  return dict(zip(analysis.methods, found, strict=True))
+  looks = dict(zip(analysis.methods, found, strict=True))
+  for method in analysis.in_turn:
+    looks[method] = looks[method]._replace(color=_GRAY)
+  return looks
 
 
 def title(method: str) -> str:
@@ -352,6 +357,8 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
   heading = 'Filled: on the Pareto front.'
   if _has_intervals(analysis):
     heading += ' Crosses: 95 % intervals over the seeds.'
+  if analysis.in_turn:
+    heading += f' {IN_TURN}'
   figure.suptitle(heading, fontsize='medium')
   for axes, columns in zip(panels, pairs, strict=True):
     draw_front(axes, analysis, columns)
