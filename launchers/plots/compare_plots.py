@@ -31,12 +31,13 @@ FRONTS = ((MEAN, WORST10), (MEAN, CF))
 _FAR = 5
 MAX_CURVES = 8
 """More curves cannot be told apart."""
-IN_TURN = 'Gray: clients take turns, a round is one update after the other.'
-"""What the gray markers of a picture are."""
+IN_TURN = 'Pale, in brackets: clients take turns, not ranked.'
+"""How a picture shows methods in turn."""
 
 # In points of 1/72 inch: half of a marker, of which some have long corners.
 _SIZE, _RADIUS = 6.5, 4.2
 _GRAY = '#808080'
+_PALE = 0.45  # Opacity.
 # Characters of a name, and of one at a side of the picture of ranks.
 _NAME_WIDTH, _SIDE_WIDTH = 30, 18
 # Rows of the picture of ranks: where the bars begin, and their distance; and
@@ -79,13 +80,10 @@ def styles(analysis: analysis_lib.Analysis) -> dict[str, method_styles.Style]:
     analysis: The comparison.
 
   Returns:
-    Method -> style; that of methods in turn is gray.
+    Method -> style.
   """
   found = method_styles.of_runs(analysis.methods)
-  looks = dict(zip(analysis.methods, found, strict=True))
-  for method in analysis.in_turn:
-    looks[method] = looks[method]._replace(color=_GRAY)
-  return looks
+  return dict(zip(analysis.methods, found, strict=True))
 
 
 def title(method: str) -> str:
@@ -166,7 +164,7 @@ def draw_front(
   analysis: analysis_lib.Analysis,
   columns: tuple[str, str],
 ) -> None:
-  """Draws two measures of all methods, and their Pareto front.
+  """Draws two measures of all methods, and the Pareto front of the ranked ones.
 
   Args:
     axes: Where to draw.
@@ -176,10 +174,17 @@ def draw_front(
   front, looks = analysis.front(*columns), styles(analysis)
   for method in drawn(analysis, columns):
     style = looks[method]._replace(hollow=method not in front)
+    shade = _PALE if method in analysis.in_turn else 1
     for line in _cross(analysis, method, columns):
-      axes.plot(*line.T, color=style.color, linewidth=0.8, alpha=0.55, zorder=1)
+      axes.plot(
+        *line.T,
+        color=style.color,
+        linewidth=0.8,
+        alpha=0.55 * shade,
+        zorder=1,
+      )
     point = _point(analysis, method, columns)
-    axes.plot(*point, linestyle='', zorder=3, **_marker(style))
+    axes.plot(*point, linestyle='', zorder=3, alpha=shade, **_marker(style))
   ends = np.array([_point(analysis, method, columns) for method in front])
   axes.plot(*ends.T, color=_GRAY, linewidth=1.2, zorder=2)
   names = [measures.BY_COLUMN[column].title for column in columns]
@@ -214,7 +219,7 @@ def label_front(
   first = (analysis.baseline, plan.ALONE, *front)
   labels = [
     label_places.Label(
-      title(method),
+      _label(analysis, method),
       shown.index(method),
       all_labels or method in first,
       method == analysis.baseline,
@@ -415,6 +420,11 @@ def _marker(style) -> dict:
 
 def _point(analysis, method, columns) -> tuple[float, ...]:
   return tuple(analysis.estimates[method, column].mean for column in columns)
+
+
+def _label(analysis, method) -> str:
+  name = title(method)
+  return f'({name})' if method in analysis.in_turn else name
 
 
 def _cross(analysis, method, columns) -> list[np.ndarray]:
