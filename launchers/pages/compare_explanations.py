@@ -56,11 +56,12 @@ def _marks(analysis) -> str:
 
 
 def _leaders(analysis) -> str:
-  title = _baseline(analysis)
+  title, fewest = _baseline(analysis), answer_leads.FEWEST_SEEDS
+  if len(analysis.facts['seeds']) < fewest:
+    return f'With fewer than {fewest} seeds no method is called a leader.'
   return (
     f'A method is called a leader if it is separably better than {title}, or is'
-    f' {title}; if there are at least {answer_leads.FEWEST_SEEDS} seeds; and if'
-    f' neither its mean accuracy nor {title}’s (nor Standalone’s, for the CF'
+    f' {title}, and if neither its mean accuracy nor {title}’s (nor Standalone’s, for the CF'
     f' coefficient) gains more than {analysis_lib.LARGEST_GAIN:g} in the last'
     ' quarter of the rounds.'
   )

@@ -38,6 +38,8 @@ IN_TURN = 'Pale, in brackets: clients take turns, not ranked.'
 _SIZE, _RADIUS = 6.5, 4.2
 _GRAY = '#808080'
 _PALE = 0.45  # Opacity.
+# Around the markers, as a share of where they are.
+_ROOM = 0.18
 # Characters of a name, and of one at a side of the picture of ranks.
 _NAME_WIDTH, _SIDE_WIDTH = 30, 18
 # Rows of the picture of ranks: where the bars begin, and their distance; and
@@ -189,7 +191,7 @@ def draw_front(
   axes.plot(*ends.T, color=_GRAY, linewidth=1.2, zorder=2)
   names = [measures.BY_COLUMN[column].title for column in columns]
   axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
-  axes.margins(x=0.14, y=0.1)
+  _limit(axes, analysis, columns)
   plot_parts.tidy(axes)
 
 
@@ -361,7 +363,7 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
   panels = figure.subplots(1, len(pairs), squeeze=False)[0]
   heading = 'Filled: on the Pareto front.'
   if _has_intervals(analysis):
-    heading += ' Crosses: 95 % intervals over the seeds.'
+    heading += ' Crosses: 95 % intervals over the seeds; long ones are cut off.'
   if analysis.in_turn:
     heading += f' {IN_TURN}'
   figure.suptitle(heading, fontsize='medium')
@@ -420,6 +422,18 @@ def _marker(style) -> dict:
 
 def _point(analysis, method, columns) -> tuple[float, ...]:
   return tuple(analysis.estimates[method, column].mean for column in columns)
+
+
+def _limit(axes, analysis, columns) -> None:
+  """Sets the limits by the markers: intervals of few seeds are far longer."""
+  points = np.array(
+    [_point(analysis, m, columns) for m in drawn(analysis, columns)]
+  )
+  low, high = points.min(axis=0), points.max(axis=0)
+  # A single point, or equal ones, would leave no room.
+  room = _ROOM * np.where(high > low, high - low, np.maximum(abs(high), 1))
+  axes.set(xlim=(low[0] - room[0], high[0] + room[0]))
+  axes.set(ylim=(low[1] - room[1], high[1] + room[1]))
 
 
 def _label(analysis, method) -> str:
