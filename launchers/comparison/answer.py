@@ -230,23 +230,22 @@ def _in_turn(analysis) -> list[str]:
   rounds, clients = analysis.facts['rounds'], analysis.facts['num_clients']
   group = '; '.join(map(words.title, analysis.in_turn))
   first = (
-    'Not ranked with the others are methods whose clients take turns'
-    f' ({group}): a round is {words.count(clients, "update")}, one after the'
-    ' other.'
+    'Not ranked, since clients take turns and a round is'
+    f' {words.count(clients, "update")} in a row: {group}.'
   )
   places = {m: analysis.at_baseline_depth(m) for m in analysis.in_turn}
   told = [
-    f'{words.number(depth.accuracy, _MEAN)} with {words.title(m)} (place'
-    f' {depth.place} of {depth.count})'
+    f'{words.title(m)} {words.number(depth.accuracy, _MEAN)}, place'
+    f' {depth.place} of {depth.count}'
     for m, depth in places.items()
     if depth is not None
   ]
   if not told:
     return [first]
   return [
-    f'{first} After as many updates in a row as the {rounds} rounds of'
-    f' {words.title(analysis.baseline)}, {rounds / clients:.3g} of their'
-    f' rounds, the mean accuracy is {"; ".join(told)}.'
+    f'{first} After {rounds} updates in a row, as many as with'
+    f' {words.title(analysis.baseline)} ({rounds / clients:.3g} of their'
+    f' rounds), their mean accuracy is: {"; ".join(told)}.'
   ]
 
 
@@ -263,12 +262,10 @@ def _by_chance(analysis) -> list[str]:
   )
   nothing = ', no sign of clients that are treated worse'
   return [
-    f'If all clients of {words.title(baseline)} had the same true accuracy, its'
-    f' worst 10 % would be {expected} by the noise of their test examples'
-    f' alone; found is {found}{nothing if baseline in near else ""}.'
-    f' {len(near) or "None"} of {words.count(len(analysis.ranked), "method")}'
-    f' {"is" if len(near) == 1 else "are"} within {NEAR_CHANCE:g} of their'
-    ' value by chance.'
+    'By chance alone, if all clients had the same true accuracy,'
+    f' {words.title(baseline)}’s worst 10 % would be {expected}; found is'
+    f' {found}{nothing if baseline in near else ""}. Within {NEAR_CHANCE:g} of'
+    f' chance: {len(near)} of {words.count(len(analysis.ranked), "method")}.'
   ]
 
 
@@ -301,10 +298,9 @@ def _small_tests(analysis) -> list[str]:
     if m in analysis.methods
   ]
   return [
-    f'With fewer than {client_scores.FEWEST_TEST_EXAMPLES} test examples'
-    f' {_who(analysis.facts, small)} in averages only: not in the worst'
-    ' clients, the CF coefficient and the share of better-off clients. The'
-    f' highest mean without them is {", against ".join(told)}.'
+    f'Having fewer than {client_scores.FEWEST_TEST_EXAMPLES} test examples,'
+    f' {_who(analysis.facts, small)} in averages only; without such clients the'
+    f' highest mean is {", against ".join(told)}.'
   ]
 
 

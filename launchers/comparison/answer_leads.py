@@ -1,10 +1,9 @@
 """Which method has the highest number of a measure, and whether it leads.
 
-A method is called a leader only if it is separably better than the baseline (or
-is the baseline), with `FEWEST_SEEDS` seeds or more, and if neither its mean
-accuracy nor that of what it is compared with still rises: gains more than
-`analysis.LARGEST_GAIN` in the last quarter of the rounds. Otherwise the highest
-number is told as such.
+A method is called a leader only if it is separably better than the baseline,
+with `FEWEST_SEEDS` seeds or more, and if neither its mean accuracy nor that of
+what it is compared with still rises: gains more than `analysis.LARGEST_GAIN` in
+the last quarter of the rounds. Otherwise the highest number is told as such.
 """
 
 from collections.abc import Sequence
@@ -60,8 +59,7 @@ def why_none(
   blocked = [c for c in single if not _leads(analysis, c)]
   if not blocked:
     return []
-  shorts = [measures.BY_COLUMN[c].short for c in blocked]
-  where = '' if blocked == single else f' in {words.joined(shorts)}'
+  where = '' if blocked == single else f' in {_shorts(blocked)}'
   reasons = [
     *_seeds(analysis),
     *_rises(analysis, blocked),
@@ -81,15 +79,15 @@ def _rises(analysis, columns) -> list[str]:
   rising = dict.fromkeys(m for c in columns for m in _rising(analysis, c))
   gains = {m: analysis.gain(m) for m in rising}
   told = [
-    f'{words.title(m)} (by {words.number(gain, _MEAN)})'
+    f'{words.title(m)} ({words.number(gain, _MEAN)})'
     for m, gain in gains.items()
     if not math.isnan(gain)
   ]
   reasons = []
   if told:
     reasons.append(
-      'in the last quarter of the rounds the mean accuracy still rises by more'
-      f' than {analysis_lib.LARGEST_GAIN:g} with {words.joined(told)}'
+      'the mean accuracy still rises in the last quarter of the rounds, by more'
+      f' than {analysis_lib.LARGEST_GAIN:g}, with {words.joined(told)}'
     )
   if len(told) < len(rising):
     reasons.append('some curves do not tell whether they still rise')
@@ -97,25 +95,35 @@ def _rises(analysis, columns) -> list[str]:
 
 
 def _not_separable(analysis, columns) -> list[str]:
-  found = [c for c in columns if _is_inseparable(analysis, c)]
-  if not found or len(analysis.facts['seeds']) == 1:
+  """What cannot be told from the baseline, and where it is highest itself."""
+  if len(analysis.facts['seeds']) == 1:
     return []
-  where = words.joined([measures.BY_COLUMN[c].short for c in found])
   title = words.title(analysis.baseline)
-  return [f'the highest {where} cannot be separated from {title}’s']
+  own = [c for c in columns if analysis.best(c) == analysis.baseline]
+  same = [c for c in columns if c not in own and not _is_above(analysis, c)]
+  reasons = []
+  if same:
+    reasons.append(f'no separable lead in {_shorts(same)}')
+  if own:
+    reasons.append(f'{title} itself is first in {_shorts(own)}')
+  return reasons
+
+
+def _shorts(columns) -> str:
+  return words.joined([measures.BY_COLUMN[c].short for c in columns])
 
 
 def _leads(analysis, column) -> bool:
   return not (
     _few_seeds(analysis)
     or _rising(analysis, column)
-    or _is_inseparable(analysis, column)
+    or not _is_above(analysis, column)
   )
 
 
-def _is_inseparable(analysis, column) -> bool:
-  best = analysis.best(column)
-  return best != analysis.baseline and analysis.verdict(best, column) <= 0
+def _is_above(analysis, column) -> bool:
+  """Whether the best method is separably better than the baseline."""
+  return analysis.verdict(analysis.best(column), column) > 0
 
 
 def _few_seeds(analysis) -> bool:

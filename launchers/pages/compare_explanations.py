@@ -60,8 +60,8 @@ def _leaders(analysis) -> str:
   if len(analysis.facts['seeds']) < fewest:
     return f'With fewer than {fewest} seeds no method is called a leader.'
   return (
-    f'A method is called a leader if it is separably better than {title}, or is'
-    f' {title}, and if neither its mean accuracy nor {title}’s (nor Standalone’s, for the CF'
+    f'A method is called a leader if it is separably better than {title}, and'
+    f' if neither its mean accuracy nor {title}’s (nor Standalone’s, for the CF'
     f' coefficient) gains more than {analysis_lib.LARGEST_GAIN:g} in the last'
     ' quarter of the rounds.'
   )
