@@ -173,14 +173,15 @@ def _of_baseline(analysis, column, leader) -> str:
 
 def _better_off(analysis, leader) -> str:
   """Without it a CF coefficient says little: it rewards being like alone."""
-  told = [
-    f'{words.mean(analysis, m, _BETTER_OFF)} with {words.title(m)}'
-    for m in dict.fromkeys((leader, analysis.baseline))
-    if m in analysis.methods and analysis.estimates[m, _BETTER_OFF].reached
-  ]
-  if not told:
+  if not analysis.estimates[leader, _BETTER_OFF].reached:
     return ''
-  return f'; the share of clients better off than alone is {words.joined(told)}'
+  share = words.mean(analysis, leader, _BETTER_OFF)
+  told = f'; better off than alone are {share} of its clients'
+  baseline = analysis.baseline
+  if leader == baseline or baseline not in analysis.methods:
+    return told
+  usual = words.mean(analysis, baseline, _BETTER_OFF)
+  return f'{told} ({words.title(baseline)} {usual})'
 
 
 def _next(analysis, column) -> str:

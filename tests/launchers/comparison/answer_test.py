@@ -128,8 +128,8 @@ class TestLeader:
     (why,) = _no_leader(said)
     assert why == (
       'No method is called a leader: the mean accuracy still rises in the last'
-      ' quarter of the rounds, by more than 0.005, with FedAvg (0.145) and Ditto'
-      ' (0.171).'
+      ' quarter of the rounds, by more than 0.005, with FedAvg (0.145) and'
+      ' Ditto (0.171).'
     )
 
   def test_none_with_four_seeds(self, tmp_path):
@@ -227,8 +227,7 @@ def test_a_cf_coefficient_is_told_with_the_share_of_better_off_clients(
     },
   )
   assert (
-    'the share of clients better off than alone is 0.50 with Ditto and 0.67'
-    ' with FedAvg'
+    '; better off than alone are 0.50 of its clients (FedAvg 0.67)'
   ) in said[2]
 
 
@@ -274,8 +273,8 @@ class TestSmallTestParts:
   def test_are_named(self, tmp_path):
     assert self._say(tmp_path, [[50, 60, 9]] * 2) == [
       'Having fewer than 10 test examples, Armed Forces counts in averages'
-      ' only; without such clients the highest mean is 0.700 with Ditto, against'
-      ' 0.550 with FedAvg.'
+      ' only; without such clients the highest mean is 0.700 with Ditto,'
+      ' against 0.550 with FedAvg.'
     ]
 
   @pytest.mark.parametrize(
@@ -360,9 +359,8 @@ def test_a_measure_that_the_baseline_lacks(tmp_path):
   )
   assert said[2] == (
     'For collaborative fairness (CF coefficient) Ditto has the highest number,'
-    ' 100.0 (95 % interval 100.0 to 100.0); FedAvg has no defined value; the'
-    ' share of clients better off than alone is 1.00 with Ditto and 0.50 with'
-    ' FedAvg.'
+    ' 100.0 (95 % interval 100.0 to 100.0); FedAvg has no defined value; better'
+    ' off than alone are 1.00 of its clients (FedAvg 0.50).'
   )
 
 
