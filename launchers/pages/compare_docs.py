@@ -137,7 +137,7 @@ def _best(analysis, column) -> str:
   usual = words.mean(analysis, baseline, column)
   usual = f'{words.title(baseline)} {usual}{_share(analysis, baseline, column)}'
   if column == _WORST10 and answer.near_chance(analysis, best):
-    usual += '; as by chance'
+    told += ', as by chance'
   return f'{told} ({usual})'
 
 
