@@ -290,6 +290,7 @@ def _facts(planner, used, asked, data, target, excluded) -> dict[str, Any]:
     'num_clients': data['num_clients'],
     'cohort_size': data['cohort_size'],
     'client_names': data['client_names'],
+    'test_examples': data['test_examples'],
     'rounds': used.rounds,
     'seeds': list(range(used.seeds)),
     'tune': used.tune,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import estimates as estimates_lib
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import ranking as ranking_lib
@@ -22,8 +23,10 @@ from tff_fair.launchers.options import methods as methods_lib
 read = reading.read
 """See `tff_fair.launchers.comparison.reading.read`."""
 
-# For a band in a picture fewer resamples do.
-_CURVE_RESAMPLES = 999
+LEVEL = 0.05
+"""A difference with a smaller corrected p value is marked."""
+LARGEST_GAIN = 0.005
+"""A method that gains more in the last quarter of its rounds still rises."""
 
 
 class Tuned(NamedTuple):
@@ -59,6 +62,36 @@ class Curve(NamedTuple):
   low: np.ndarray
   high: np.ndarray
 
+  def at(self, place: float) -> float:
+    """The mean after some rounds, between two evaluations on a straight line.
+
+    Args:
+      place: The number of rounds, which need not be whole.
+
+    Returns:
+      The mean; NaN before the first evaluation, and without one.
+    """
+    if not len(self.rounds):
+      return math.nan
+    return float(np.interp(place, self.rounds, self.mean, left=math.nan))
+
+
+class Depth(NamedTuple):
+  """A method whose clients take turns, at the baseline's sequential depth.
+
+  Attributes:
+    rounds: The method's rounds after which as many updates have followed one
+      another as the baseline has rounds.
+    accuracy: The mean accuracy of the clients then.
+    place: Its place among the ranked methods at the end of all their rounds.
+    count: The number of places.
+  """
+
+  rounds: float
+  accuracy: float
+  place: int
+  count: int
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Analysis:
@@ -74,8 +107,13 @@ class Analysis:
       of `measures.MEASURES`.
     differences: `(method, column)` -> the estimate of the paired difference
       `method - baseline` over the seeds; of NaN if the baseline is incomplete.
-    ranking: The ranks of `methods` by accuracy over clients and seeds; None for
-      fewer than two methods or two clients with test data.
+    p_values: `(method, column)` -> the p value of this difference by the paired
+      t test, corrected over the ranked methods of the column (Holm); for the
+      measures that have a better direction.
+    kept_means: Method -> the mean accuracy over the clients with enough test
+      examples, see `client_scores`.
+    ranking: The ranks of the ranked methods by accuracy over clients and seeds;
+      None for fewer than two methods or two clients with test data.
     tuned: Every method with a run -> its chosen values.
     runs: Method -> the curves of its seeds, for `curve`.
   """
@@ -85,6 +123,8 @@ class Analysis:
   incomplete: Mapping[str, str]
   estimates: Mapping[tuple[str, str], estimates_lib.Estimate]
   differences: Mapping[tuple[str, str], estimates_lib.Estimate]
+  p_values: Mapping[tuple[str, str], float]
+  kept_means: Mapping[str, float]
   ranking: ranking_lib.Ranking | None
   tuned: Mapping[str, Tuned]
   runs: Mapping[str, tuple[Mapping[str, list[float]], ...]]
@@ -94,18 +134,19 @@ class Analysis:
     """The method that all are compared with."""
     return self.facts['baseline']
 
-  def separable(self, method: str, column: str) -> bool:
-    """Whether a method can be told from the baseline.
+  @property
+  def ranked(self) -> tuple[str, ...]:
+    """The methods that are compared with each other: not those of `in_turn`."""
+    return tuple(m for m in self.methods if not takes_turns(m))
 
-    Args:
-      method: One of `methods`.
-      column: A measure's.
+  @property
+  def in_turn(self) -> tuple[str, ...]:
+    """The methods whose clients take turns.
 
-    Returns:
-      Whether the interval of the paired difference excludes 0; never for the
-      baseline itself, or with one seed.
+    A round of theirs is as many updates, one after the other, as there are
+    clients, so they are no candidates for the best one.
     """
-    return self.differences[method, column].sign != 0
+    return tuple(m for m in self.methods if takes_turns(m))
 
   def verdict(self, method: str, column: str) -> int:
     """Whether a method is separably better than the baseline, or worse.
@@ -115,31 +156,49 @@ class Analysis:
       column: A measure's.
 
     Returns:
-      1 for better, -1 for worse, 0 if they are not separable or the measure is
-      a cost.
+      1 for better, -1 for worse; 0 if the corrected p value is not below
+      `LEVEL`, for what has no better direction, and for a method in turn.
     """
-    return self.differences[method, column].sign * _direction(column)
+    if not self.p_values.get((method, column), math.nan) < LEVEL:
+      return 0
+    gap = self.differences[method, column].mean
+    return (1 if gap > 0 else -1) * _direction(column)
 
-  def difference(
-    self, method: str, other: str, column: str
-  ) -> estimates_lib.Estimate:
-    """The paired difference of two methods over the seeds.
+  def gain(self, method: str) -> float:
+    """What a method's mean accuracy gains in the last quarter of the rounds.
 
     Args:
       method: One of `methods`.
-      other: Another.
-      column: A measure's.
 
     Returns:
-      The estimate of `method - other`.
+      The gain, of the curve's mean over the seeds; NaN if there is no
+      evaluation before that quarter.
     """
-    return estimates_lib.difference(
-      self.estimates[method, column].values,
-      self.estimates[other, column].values,
-    )
+    curve = self.curve(method)
+    if not len(curve.rounds):
+      return math.nan
+    last = curve.rounds[-1]
+    return curve.at(last) - curve.at(0.75 * last)
+
+  def at_baseline_depth(self, method: str) -> Depth | None:
+    """Where a method in turn is after as many updates as the baseline.
+
+    Args:
+      method: One of `in_turn`.
+
+    Returns:
+      Its place at that depth; None if its first evaluation is later.
+    """
+    rounds = self.facts['rounds'] / self.facts['num_clients']
+    accuracy = self.curve(method).at(rounds)
+    if math.isnan(accuracy):
+      return None
+    mean = measures.MEASURES[0].column
+    better = sum(self.estimates[m, mean].mean > accuracy for m in self.ranked)
+    return Depth(rounds, accuracy, better + 1, len(self.ranked) + 1)
 
   def order(self, column: str) -> tuple[str, ...]:
-    """The methods with a value, best first.
+    """The ranked methods with a value, best first.
 
     Those that have it for more seeds come first: a method that rarely reaches
     the target is not better for its one fast run.
@@ -148,9 +207,9 @@ class Analysis:
       column: A measure's.
 
     Returns:
-      The methods; none for a cost.
+      The methods; none for what has no better direction.
     """
-    found = [m for m in self.methods if self.estimates[m, column].reached]
+    found = [m for m in self.ranked if self.estimates[m, column].reached]
     if not _direction(column):
       return ()
     return tuple(sorted(found, key=functools.partial(self._key, column)))
@@ -162,7 +221,7 @@ class Analysis:
       column: A measure's.
 
     Returns:
-      The methods; none if no method has a value, and for a cost.
+      The methods; none if no method has a value, or there is no direction.
     """
     order = self.order(column)
     return tuple(m for m in order if self._ties(m, order[0], column))
@@ -175,7 +234,7 @@ class Analysis:
 
     Returns:
       The method, of several that tie the first of `methods`; None if no method
-      has a value, and for a cost.
+      has a value, or there is no direction.
     """
     return next(iter(self.leaders(column)), None)
 
@@ -187,12 +246,12 @@ class Analysis:
       y_column: Another.
 
     Returns:
-      The methods than which no other is as good in both and better in one, by
-      descending x.
+      The ranked methods than which no other of them is as good in both and
+      better in one, by descending x.
     """
     points = {
       m: (self.estimates[m, x_column].mean, self.estimates[m, y_column].mean)
-      for m in self.methods
+      for m in self.ranked
     }
     known = {m: p for m, p in points.items() if not np.isnan(p).any()}
     front = [m for m in known if not _dominated(known[m], known.values())]
@@ -213,8 +272,9 @@ class Analysis:
     ]
     table = pd.concat(seeds, axis=1, join='inner').sort_index()
     values = table.to_numpy(float)
-    low, high = estimates_lib.intervals(values, _CURVE_RESAMPLES)
-    return Curve(table.index.to_numpy(float), values.mean(axis=1), low, high)
+    found = [estimates_lib.student(row) for row in values]
+    ends = np.array([(e.low, e.high) for e in found]).reshape(-1, 2).T
+    return Curve(table.index.to_numpy(float), values.mean(axis=1), *ends)
 
   def _key(self, column, method) -> tuple[int, float]:
     found = self.estimates[method, column]
@@ -235,7 +295,8 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   Returns:
     The analysis, the same for the same arguments.
   """
-  found = _with_seconds_ratio(reading.results(frame), frame, facts)
+  found = client_scores.rescored(reading.results(frame), facts)
+  found = _with_seconds_ratio(found, frame, facts)
   seeds = facts['seeds']
   complete = [
     name
@@ -254,7 +315,15 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     incomplete=_incomplete(frame, complete, facts),
     estimates=estimates,
     differences=differences,
-    ranking=_rank(by_seed['client_accuracies'], ordered, seeds),
+    p_values=_p_values(differences, complete, facts['baseline']),
+    kept_means=found.groupby('method')[client_scores.KEPT_MEAN]
+    .mean()
+    .to_dict(),
+    ranking=_rank(
+      by_seed['client_accuracies'],
+      [m for m in ordered if not takes_turns(m)],
+      seeds,
+    ),
     tuned={
       name: _tuned(rows, seeds[0])
       for name, rows in frame.groupby('method', sort=True)
@@ -264,6 +333,16 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
       for name in ordered
     },
   )
+
+
+def takes_turns(method: str) -> bool:
+  """Whether the clients of a method take turns, by its entry.
+
+  Args:
+    method: The method; one that is not registered is not known to.
+  """
+  entry = methods_lib.METHODS.get(method)
+  return entry is not None and entry.takes_turns
 
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
@@ -289,18 +368,28 @@ def _estimates(found, complete, facts) -> tuple[dict, dict]:
     for method in complete:
       values[method, column] = table.loc[method, seeds].to_numpy(float)
   unknown = np.full(len(seeds), np.nan)
-  gaps = [
-    values[key] - values.get((facts['baseline'], key[1]), unknown)
-    for key in keys
-  ]
-  if not keys:
-    return {}, {}
-  # One call, so that all share the resamples.
-  both = estimates_lib.estimate([*(values[key] for key in keys), *gaps])
   return (
-    dict(zip(keys, both[: len(keys)], strict=True)),
-    dict(zip(keys, both[len(keys) :], strict=True)),
+    {key: estimates_lib.student(values[key]) for key in keys},
+    {
+      key: estimates_lib.difference(
+        values[key], values.get((facts['baseline'], key[1]), unknown)
+      )
+      for key in keys
+    },
   )
+
+
+def _p_values(differences, methods, baseline) -> dict[tuple[str, str], float]:
+  """Those of the ranked methods, corrected within each measure."""
+  tested = [m for m in methods if m != baseline and not takes_turns(m)]
+  found = {}
+  for measure in measures.MEASURES:
+    if measure.higher is not None:
+      keys = [(method, measure.column) for method in tested]
+      found |= estimates_lib.holm(
+        {k: estimates_lib.p_value(differences[k].values) for k in keys}
+      )
+  return found
 
 
 def _rank(accuracies, methods, seeds) -> ranking_lib.Ranking | None:
@@ -315,7 +404,7 @@ def _rank(accuracies, methods, seeds) -> ranking_lib.Ranking | None:
       for name in methods
     ]
   ).T
-  return ranking_lib.rank(methods, scores[~np.isnan(scores).any(axis=1)])
+  return ranking_lib.rank(tuple(methods), scores[~np.isnan(scores).any(axis=1)])
 
 
 def _tuned(rows, first_seed) -> Tuned:
@@ -364,7 +453,7 @@ def _seeds(seeds) -> str:
 
 
 def _direction(column) -> int:
-  """1 where higher is better, -1 where lower is, 0 for a cost."""
+  """1 where higher is better, -1 where lower is, otherwise 0."""
   return {True: 1, False: -1, None: 0}[measures.BY_COLUMN[column].higher]
 
 

@@ -4,19 +4,25 @@ A number is told with what it is worth: whether the seeds can tell it from the
 baseline's. Nothing here imports TensorFlow.
 """
 
+import numpy as np
+
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import answer_leads
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import words
+from tff_fair.launchers.runs import client_names
 
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
+_CHANCE = client_scores.BY_CHANCE
 _BETTER_OFF, _TARGET = 'better_off', 'rounds_to_target'
 _BYTES, _SECONDS = ('bytes_down', 'bytes_up'), 'seconds_ratio'
 # The measures that a practitioner chooses a method by.
 _CHOSEN_BY = (_MEAN, _WORST10, 'cf')
-_LEVEL = 0.05
-# From six seeds on, chance makes all of them agree in less than 5 % of cases.
-_FEW_SEEDS = 5
+NEAR_CHANCE = 0.02
+"""So near to what chance gives, the worst clients tell nothing."""
+
+_MOST_NAMED, _NAME_WIDTH = 3, 30
 
 
 def sentences(analysis: analysis_lib.Analysis) -> list[str]:
@@ -28,25 +34,28 @@ def sentences(analysis: analysis_lib.Analysis) -> list[str]:
   Returns:
     Sentences, the most important first.
   """
-  if len(analysis.methods) < 2:
+  if len(analysis.ranked) < 2:
     return [_nothing_to_compare(analysis), *_left_out(analysis)]
   return [
     *_leads(analysis),
+    *answer_leads.why_none(analysis, _CHOSEN_BY),
+    *_by_chance(analysis),
+    *_small_tests(analysis),
     *_counts(analysis),
     *_inseparable(analysis),
     *_better_off(analysis),
     *_costs(analysis),
     _target(analysis),
-    *_ranks(analysis),
-    _worth_of_intervals(analysis),
+    *_in_turn(analysis),
+    _worth_of_marks(analysis),
     *_left_out(analysis),
   ]
 
 
 def _nothing_to_compare(analysis) -> str:
-  if not analysis.methods:
+  if not analysis.ranked:
     return f'{_setting(analysis)}, no method has a result for every seed.'
-  (method,) = analysis.methods
+  (method,) = analysis.ranked
   return (
     f'{_setting(analysis)}, only {words.title(method)} has a result for every'
     ' seed, a mean accuracy of'
@@ -118,7 +127,7 @@ def _inseparable(analysis) -> list[str]:
   equal = [
     measure.short
     for measure in told
-    if not any(analysis.verdict(m, measure.column) for m in analysis.methods)
+    if not any(analysis.verdict(m, measure.column) for m in analysis.ranked)
   ]
   if not equal:
     return []
@@ -214,76 +223,116 @@ def _reached(analysis, method) -> str:
   return f'after {rounds} rounds in {found.reached} of {seeds}'
 
 
-def _ranks(analysis) -> list[str]:
-  """What the tests over clients and seeds say."""
-  ranking = analysis.ranking
-  if ranking is None:
-    return [
-      'There are no ranks: they need two pairs of a client and a seed with test'
-      ' data.'
-    ]
-  test = 'Friedman’s test' if len(ranking.methods) > 2 else 'The sign test'
-  over = (
-    f'{test} of accuracy over {ranking.num_blocks} pairs of a client and a seed'
+def _in_turn(analysis) -> list[str]:
+  """Where the methods are whose clients take turns, at the baseline's depth."""
+  if not analysis.in_turn:
+    return []
+  rounds, clients = analysis.facts['rounds'], analysis.facts['num_clients']
+  group = '; '.join(map(words.title, analysis.in_turn))
+  first = (
+    'Not ranked, since clients take turns and a round is'
+    f' {words.count(clients, "update")} in a row: {group}.'
   )
-  if ranking.p_value >= _LEVEL:
-    return [
-      f'{over} finds no difference between the methods'
-      f' ({_p_value(ranking.p_value)}).'
-    ]
+  places = {m: analysis.at_baseline_depth(m) for m in analysis.in_turn}
+  told = [
+    f'{words.title(m)} {words.number(depth.accuracy, _MEAN)}, place'
+    f' {depth.place} of {depth.count}'
+    for m, depth in places.items()
+    if depth is not None
+  ]
+  if not told:
+    return [first]
   return [
-    f'{over} finds that the methods differ ({_p_value(ranking.p_value)});'
-    f' {_nemenyi(analysis)}.',
-    'Clients of one seed share its models and are not independent, so this p is'
-    ' too small.',
+    f'{first} After {rounds} updates in a row, as many as with'
+    f' {words.title(analysis.baseline)} ({rounds / clients:.3g} of their'
+    f' rounds), their mean accuracy is: {"; ".join(told)}.'
   ]
 
 
-def _nemenyi(analysis) -> str:
-  """What Nemenyi's test separates from the baseline."""
-  ranking, baseline = analysis.ranking, analysis.baseline
-  if baseline not in ranking.methods:
-    return f'{words.title(ranking.methods[0])} has the best average rank'
-  at = ranking.methods.index(baseline)
-  sides = {
-    'above': ranking.methods[:at],
-    'below': ranking.methods[:at:-1],  # The worst first.
-  }
-  told, num_far = [], 0
-  for side, found in sides.items():
-    far = [m for m in found if ranking.separates(m, baseline)]
-    num_far += len(far)
-    if far:
-      told.append(f'{words.names(far)} {side} it')
-  which = f': {"; ".join(told)}' if told else ''
-  others = len(ranking.methods) - 1
-  return (
-    f'Nemenyi’s test separates {num_far or "none"} of {others} from'
-    f' {words.title(baseline)}{which}'
+def _by_chance(analysis) -> list[str]:
+  """What the worst clients of the baseline would have if all were alike."""
+  baseline = analysis.baseline
+  if baseline not in analysis.methods:
+    return []
+  if not analysis.estimates[baseline, _CHANCE].reached:
+    return []
+  near = [m for m in analysis.ranked if near_chance(analysis, m)]
+  expected, found = (
+    words.mean(analysis, baseline, column) for column in (_CHANCE, _WORST10)
   )
+  nothing = ', no sign of clients that are treated worse'
+  return [
+    'By chance alone, if all clients had the same true accuracy,'
+    f' {words.title(baseline)}’s worst 10 % would be {expected}; found is'
+    f' {found}{nothing if baseline in near else ""}. Within {NEAR_CHANCE:g} of'
+    f' chance: {len(near)} of {words.count(len(analysis.ranked), "method")}.'
+  ]
 
 
-def _p_value(value) -> str:
-  return 'p < 0.001' if value < 0.001 else f'p = {value:.3f}'
+def near_chance(analysis: analysis_lib.Analysis, method: str) -> bool:
+  """Whether chance alone gives the worst 10 % of clients that were found.
+
+  Args:
+    analysis: The analysis.
+    method: One of its methods.
+
+  Returns:
+    Whether they are within .02 of what clients that are served alike would
+    have, see `client_scores.worst_by_chance`; not if that is unknown.
+  """
+  found, expected = (
+    analysis.estimates[method, column].mean for column in (_WORST10, _CHANCE)
+  )
+  return abs(found - expected) <= NEAR_CHANCE
 
 
-def _worth_of_intervals(analysis) -> str:
-  """What separable means with so many seeds."""
+def _small_tests(analysis) -> list[str]:
+  """Who counts in averages only."""
+  small = client_scores.left_out(analysis.facts)
+  if not small.any():
+    return []
+  best = max(analysis.ranked, key=analysis.kept_means.get)
+  told = [
+    f'{words.number(analysis.kept_means[m], _MEAN)} with {words.title(m)}'
+    for m in dict.fromkeys((best, analysis.baseline))
+    if m in analysis.methods
+  ]
+  return [
+    f'Having fewer than {client_scores.FEWEST_TEST_EXAMPLES} test examples,'
+    f' {_who(analysis.facts, small)} in averages only; without such clients the'
+    f' highest mean is {", against ".join(told)}.'
+  ]
+
+
+def _who(facts, small) -> str:
+  """Which clients, as the subject of a sentence with its verb."""
+  counts, names = small.sum(axis=1), facts['client_names']
+  lowest, highest = counts.min(), counts.max()
+  clients = words.count(facts['num_clients'], 'client')
+  if lowest < highest:
+    return f'{lowest} to {highest} of {clients}, by seed, count'
+  verb = 'counts' if highest == 1 else 'count'
+  if not names or highest > _MOST_NAMED or (small != small[0]).any():
+    return f'{highest} of {clients} {verb}'
+  told = [
+    client_names.one_line(names[i], _NAME_WIDTH)
+    for i in np.flatnonzero(small[0])
+  ]
+  return f'{words.joined(told)} {verb}'
+
+
+def _worth_of_marks(analysis) -> str:
+  """What separable means."""
   seeds = len(analysis.facts['seeds'])
   if seeds == 1:
     return (
-      'With one seed there is no interval, and another seed may turn any lead'
+      'With one seed there is no interval, and another seed may turn any order'
       ' round.'
     )
-  if seeds <= _FEW_SEEDS:
-    return (
-      f'An interval of {seeds} seeds is narrow: separable means little more'
-      f' than that all {seeds} agree in sign, as they do by chance in 1 of'
-      f' {2 ** (seeds - 1)} comparisons of equal methods.'
-    )
   return (
-    'The intervals are of 95 %: by chance about 1 of 20 comparisons of equal'
-    ' methods is separable.'
+    'Separable is a difference by a paired t test over the'
+    f' {seeds} seeds at the 5 % level, corrected for the number of methods'
+    ' (Holm).'
   )
 
 
@@ -309,4 +358,4 @@ def _has_verdicts(analysis) -> bool:
 
 
 def _others(analysis) -> tuple[str, ...]:
-  return tuple(m for m in analysis.methods if m != analysis.baseline)
+  return tuple(m for m in analysis.ranked if m != analysis.baseline)

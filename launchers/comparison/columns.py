@@ -7,7 +7,9 @@ status                    finished or diverged
 learning_rate, parameters what the trial has set
 rounds                    rounds of the run
 holdout_accuracy          mean over the clients' holdout parts
-client_*, global_accuracy scores on test data after the last round
+client_*, global_accuracy scores on test data after the last round; these, cf
+                          and better_off are of all clients that have some, see
+                          `client_scores` for those that pages leave out
 cf                        CF coefficient against Standalone of the same seed
 better_off                share of the clients above Standalone's accuracy
 target, rounds_to_target  an accuracy, and the first evaluation that has it

@@ -1,16 +1,16 @@
-"""Means over seeds with 95 % intervals."""
+"""Means over seeds with 95 % intervals, and tests of paired differences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
+from typing import TypeVar
 
 import numpy as np
 from numpy import typing as npt
 from scipy import stats
 
+_Key = TypeVar('_Key')
 _LEVEL = 0.95
-_NUM_RESAMPLES = 9999
-_BATCH = 500  # Resamples at a time; all of them would take hundreds of MB.
 # Differences below this are rounding: scores are at most 100, bytes are whole.
 _ROUNDING = 1e-9
 
@@ -34,107 +34,86 @@ class Estimate:
   values: tuple[float, ...]
   reached: int
 
-  @property
-  def sign(self) -> int:
-    """1 or -1 if the interval lies above or below 0; otherwise 0."""
-    return int(self.low > _ROUNDING) - int(self.high < -_ROUNDING)
 
-
-def estimate(values: npt.ArrayLike) -> list[Estimate]:
-  """Means over seeds with intervals by the percentile bootstrap over seeds.
-
-  With two or three seeds the interval is the range of the values.
-
-  Args:
-    values: `float[n, seeds]`, NaN where a seed does not define the value.
-
-  Returns:
-    n estimates, the same for the same values.
-  """
-  values = np.asarray(values, np.float64)
-  low, high = intervals(values)
-  return [
-    Estimate(_mean(row), *ends, tuple(row.tolist()), _reached(row))
-    for row, *ends in zip(values, low.tolist(), high.tolist(), strict=True)
-  ]
-
-
-def student(values: Sequence[float]) -> Estimate:
+def student(values: npt.ArrayLike) -> Estimate:
   """A mean over seeds with Student's interval, which supposes normal values.
 
-  For few seeds: the bootstrap's interval of two is only their range, and has
-  the mean inside in one case of two.
+  `mean +- t sd / sqrt(n)`; t is the quantile for n - 1 degrees of freedom.
 
   Args:
-    values: A value a seed, NaN where it is not defined.
+    values: `float[seeds]`, NaN where a seed does not define the value.
 
   Returns:
     The estimate.
   """
   row = np.asarray(values, np.float64)
-  defined = row[~np.isnan(row)]
-  mean, half = _mean(row), math.nan
-  if len(defined) >= 2:
-    quantile = stats.t.ppf((1 + _LEVEL) / 2, len(defined) - 1)
-    half = float(quantile * stats.sem(defined))
-  return Estimate(
-    mean, mean - half, mean + half, tuple(row.tolist()), len(defined)
-  )
+  mean, error, count = _moments(row)
+  half = math.nan
+  if count >= 2:
+    half = float(stats.t.ppf((1 + _LEVEL) / 2, count - 1)) * error
+  return Estimate(mean, mean - half, mean + half, tuple(row.tolist()), count)
 
 
-def intervals(
-  values: np.ndarray, num_resamples: int = _NUM_RESAMPLES
-) -> tuple[np.ndarray, np.ndarray]:
-  """The 95 % intervals of means over seeds.
-
-  Args:
-    values: `float64[n, seeds]`, NaN where a seed does not define the value.
-    num_resamples: The number of resamples.
-
-  Returns:
-    The lower and the upper ends, `float64[n]` each; NaN for fewer than two
-    defined values.
-  """
-  ends = np.full((2, len(values)), np.nan)
-  counts = (~np.isnan(values)).sum(axis=1)
-  # Rows with as many values share the resamples and one call.
-  for count in np.unique(counts[counts >= 2]).tolist():
-    rows = counts == count
-    ends[:, rows] = stats.bootstrap(
-      (_without_nan(values[rows], count),),
-      np.mean,
-      n_resamples=num_resamples,
-      batch=_BATCH,
-      vectorized=True,
-      axis=-1,
-      confidence_level=_LEVEL,
-      method='percentile',
-      random_state=0,
-    ).confidence_interval
-  return ends[0], ends[1]
-
-
-def difference(values: Sequence[float], others: Sequence[float]) -> Estimate:
+def difference(values: npt.ArrayLike, others: npt.ArrayLike) -> Estimate:
   """The mean over seeds of the paired difference of two methods.
 
   Args:
-    values: A method's value of every seed.
+    values: A method's value of every seed, `float[seeds]`.
     others: The other's, for the same seeds.
 
   Returns:
     The estimate of `values - others`.
   """
-  return estimate([np.subtract(values, others)])[0]
+  return student(np.subtract(values, others))
 
 
-def _without_nan(values, count) -> np.ndarray:
-  """Rows of `count` defined values, as `float64[n, count]`."""
-  return values[~np.isnan(values)].reshape(-1, count)
+def p_value(differences: npt.ArrayLike) -> float:
+  """The two-sided p value of the paired t test that the mean difference is 0.
+
+  It is below 5 % where Student's interval leaves out 0. If all differences are
+  equal, there is no t statistic: p is 1 if they are 0, and otherwise that of
+  the sign test, `2^(1 - n)`, so that scores of few possible values that happen
+  to agree are not taken for certain.
+
+  Args:
+    differences: `float[seeds]`, NaN where a seed does not define it.
+
+  Returns:
+    The p value; NaN for fewer than two defined differences.
+  """
+  mean, error, count = _moments(np.asarray(differences, np.float64))
+  if count < 2:
+    return math.nan
+  if error <= _ROUNDING:
+    return 1.0 if abs(mean) <= _ROUNDING else 2.0 ** (1 - count)
+  return float(2 * stats.t.sf(abs(mean) / error, count - 1))
 
 
-def _reached(row) -> int:
-  return int((~np.isnan(row)).sum())
+def holm(p_values: Mapping[_Key, float]) -> dict[_Key, float]:
+  """Corrects p values for their number (Holm, 1979).
+
+  The k-th smallest of m becomes `(m - k + 1) p`, at least what the one before
+  became, and at most 1. If those below 5 % are marked, the chance of a wrong
+  mark among all m is at most 5 %.
+
+  Args:
+    p_values: Test -> its p value; NaN for no test, which is not counted.
+
+  Returns:
+    Test -> its corrected p value; NaN stays NaN.
+  """
+  tests = [key for key, p in p_values.items() if not math.isnan(p)]
+  corrected, highest = dict(p_values), 0.0
+  for rank, key in enumerate(sorted(tests, key=p_values.get)):
+    highest = max(highest, min(1.0, (len(tests) - rank) * p_values[key]))
+    corrected[key] = highest
+  return corrected
 
 
-def _mean(row) -> float:
-  return float(np.nanmean(row)) if _reached(row) else math.nan
+def _moments(row: Sequence[float]) -> tuple[float, float, int]:
+  """The mean, its standard error, and the number of defined values."""
+  defined = row[~np.isnan(row)]
+  count = len(defined)
+  mean = float(defined.mean()) if count else math.nan
+  error = float(stats.sem(defined)) if count >= 2 else math.nan
+  return mean, error, count

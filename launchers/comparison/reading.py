@@ -91,7 +91,25 @@ def _read_facts(path) -> dict[str, Any]:
       )
   if not facts['seeds']:
     raise ComparisonError(f'{path}: seeds must not be empty.')
+  _check_sizes(facts, path)
   return facts
+
+
+def _check_sizes(facts, path) -> None:
+  """Files of older versions do not have the sizes of test parts."""
+  shape = len(facts['seeds']), facts['num_clients']
+  found = facts.get('test_examples', np.zeros(shape, int).tolist())
+  is_right = (
+    isinstance(found, list)
+    and len(found) == shape[0]
+    and all(isinstance(row, list) and len(row) == shape[1] for row in found)
+    and all(type(size) is int and size >= 0 for row in found for size in row)
+  )
+  if not is_right:
+    raise ComparisonError(
+      f'{path}: test_examples must have a list of {shape[1]} sizes for each of'
+      f' {shape[0]} seeds, found {str(found)[:40]!r}.'
+    )
 
 
 def _text(path) -> str:

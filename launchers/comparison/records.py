@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tff_fair import fairness
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import columns
 from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
@@ -113,9 +113,7 @@ def _scores(e, accuracy, alone) -> dict[str, Any]:
   if _has_global_model(e.method):
     found['global_accuracy'] = final['global_accuracy']
   if alone is not None and e.method != plan.ALONE:
-    found['cf'] = fairness.cf_coefficient(alone, accuracy)
-    known = ~np.isnan(alone) & ~np.isnan(accuracy)
-    found['better_off'] = float((accuracy > alone)[known].mean())
+    found |= client_scores.against_alone(alone, accuracy)
   values = [None if math.isnan(a) else a for a in accuracy]
   return {**found, 'client_accuracies': json.dumps(values)}
 

@@ -79,9 +79,9 @@ def describe(runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any] | Report:
     runs: A run for each seed.
 
   Returns:
-    `num_clients`, `cohort_size`, `client_names` and `notes` of the first one,
-    and whether all have a holdout, `has_holdout`; or why a task cannot be
-    built.
+    `num_clients`, `cohort_size`, `client_names` and `notes` of the first one;
+    whether all have a holdout, `has_holdout`; and `test_examples`, the size of
+    each client's test part with each seed; or why a task cannot be built.
   """
   from tff_fair.launchers.runs import training
 
@@ -96,6 +96,7 @@ def describe(runs: Sequence[planned_run.PlannedRun]) -> dict[str, Any] | Report:
     'client_names': list(tasks[0].client_names),
     'notes': list(tasks[0].notes),
     'has_holdout': all(map(_has_holdout, tasks)),
+    'test_examples': [_test_examples(task) for task in tasks],
   }
 
 
@@ -257,6 +258,13 @@ def _task(settings):
 def _has_holdout(task) -> bool:
   """Whether there are examples to choose between runs."""
   return len(task.validation.y) > 0
+
+
+def _test_examples(task) -> list[int]:
+  """The number of examples by which each client is tested."""
+  if task.has_server_test:
+    return task.num_clients * [len(task.server.test)]
+  return [len(split.test) for split in task.splits]
 
 
 def _end_with_parent() -> None:

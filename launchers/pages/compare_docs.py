@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import words
@@ -31,11 +32,12 @@ PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
 _PREFIX = 'compare_'
-_PICTURES = ('pareto', 'critical_difference')
+_PICTURES = ('pareto',)
+_WORST10 = 'client_accuracy_worst10'
 _OVERVIEW = {
   'client_accuracy_mean': 'mean accuracy',
-  'client_accuracy_worst10': 'worst 10 % of clients',
-  'cf': 'CF coefficient',
+  _WORST10: 'worst 10 % of clients',
+  'cf': 'CF coefficient, and share better off than alone',
 }
 
 
@@ -114,26 +116,36 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
 
 def _overview(results) -> str:
-  """Which method leads for which purpose, with the baseline next to it."""
-  header = ['data', *(f'best {title}' for title in _OVERVIEW.values())]
+  """Which method is highest in what, with the baseline next to it."""
+  header = ['data', *(f'highest {title}' for title in _OVERVIEW.values())]
   rows = [
     [
       f'{name}, {result.analysis.facts["num_clients"]} clients',
-      *(_leader(result.analysis, column) for column in _OVERVIEW),
+      *(_best(result.analysis, column) for column in _OVERVIEW),
     ]
     for name, result in results.items()
   ]
   return compare_markdown.table(header, rows)
 
 
-def _leader(analysis, column) -> str:
-  best = analysis.best(column)
+def _best(analysis, column) -> str:
+  """The ranked method with the highest number, and the baseline's."""
+  best, baseline = analysis.best(column), analysis.baseline
   mark = compare_tables.MARKS[analysis.verdict(best, column)]
-  value, usual = (
-    words.mean(analysis, method, column) for method in (best, analysis.baseline)
-  )
-  text = f'**{words.title(best)}** {value} {mark}'.strip()
-  return f'{text} ({words.title(analysis.baseline)} {usual})'
+  value = f'{words.mean(analysis, best, column)} {mark}'.strip()
+  told = f'**{words.title(best)}** {value}{_share(analysis, best, column)}'
+  usual = words.mean(analysis, baseline, column)
+  usual = f'{words.title(baseline)} {usual}{_share(analysis, baseline, column)}'
+  if column == _WORST10 and answer.near_chance(analysis, best):
+    told += ', as by chance'
+  return f'{told} ({usual})'
+
+
+def _share(analysis, method, column) -> str:
+  """The share of better-off clients, beside a CF coefficient."""
+  if column != 'cf':
+    return ''
+  return f', {words.mean(analysis, method, "better_off")}'
 
 
 def _cost(result) -> str:

@@ -141,7 +141,11 @@ def _front_note(analysis, columns) -> str:
     ' in one (the Pareto front).'
   )
   if len(analysis.facts['seeds']) > 1:
-    note += ' Thin crosses: 95 % intervals over the seeds.'
+    note += (
+      ' Thin crosses: 95 % intervals over the seeds; long ones are cut off.'
+    )
+  if analysis.in_turn:
+    note += f' {compare_plots.IN_TURN}'
   shown = compare_plots.methods_with(analysis, columns)
   absent = [compare_plots.title(m) for m in analysis.methods if m not in shown]
   if absent:

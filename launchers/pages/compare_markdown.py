@@ -11,6 +11,7 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.options import methods as methods_lib
+from tff_fair.launchers.pages import compare_explanations
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.runs import client_names
@@ -19,7 +20,13 @@ MARK = '<!-- Written by launchers.compare. -->\n'
 """The start of a page, so that no other file is overwritten."""
 
 # What a person asks first; the web page has all measures.
-_MAIN = ('client_accuracy_mean', 'client_accuracy_worst10', 'cf', 'better_off')
+_MAIN = (
+  'client_accuracy_mean',
+  'client_accuracy_worst10',
+  'worst10_by_chance',
+  'cf',
+  'better_off',
+)
 _COLUMNS = (*_MAIN, 'client_accuracy_min', 'client_f1_mean', 'rounds_to_target')
 _COST = 'seconds_ratio'
 # What Markdown would read as its own, and what ends a cell of a table.
@@ -47,13 +54,13 @@ def render(analysis: analysis_lib.Analysis) -> str:
     answer_list(analysis),
     '## Measures',
     _legend(analysis),
-    _measures_table(analysis, analysis.methods, (*_COLUMNS, _COST), True),
+    _measures_tables(analysis, analysis.ranked, (*_COLUMNS, _COST), True),
     '## What each method was tuned to',
     _tuned_table(analysis),
     '## What was left out',
     _list(left_out) if left_out else 'Nothing.',
     '## How it was done',
-    '\n\n'.join(map(_text, compare_tables.explanations(analysis))),
+    '\n\n'.join(map(_text, compare_explanations.sentences(analysis))),
     _list(settings),
   ]
   return MARK + '\n' + '\n\n'.join(parts) + '\n'
@@ -66,7 +73,8 @@ def headline_table(analysis: analysis_lib.Analysis) -> str:
     analysis: The comparison.
 
   Returns:
-    A Markdown table without intervals, best mean accuracy first.
+    A Markdown table without intervals, best mean accuracy first; below it one
+    of the methods whose clients take turns.
   """
   best = [
     method
@@ -74,8 +82,8 @@ def headline_table(analysis: analysis_lib.Analysis) -> str:
     for method in analysis.leaders(measure.column)[:1]
   ]
   short = {analysis.baseline, *methods_lib.PAPERS, *best}
-  methods = [method for method in analysis.methods if method in short]
-  return _measures_table(analysis, methods, (*_MAIN, _COST), False)
+  methods = [method for method in analysis.ranked if method in short]
+  return _measures_tables(analysis, methods, (*_MAIN, _COST), False)
 
 
 def answer_list(analysis: analysis_lib.Analysis) -> str:
@@ -112,21 +120,36 @@ def _legend(analysis) -> str:
     return 'Of one seed. Bold: the best of a column.'
   return (
     'Means over the seeds with 95 % intervals. Bold: the best of a column.'
-    f' {better} separably better than {baseline}, {worse} separably worse.'
+    f' {better} better than {baseline} {compare_tables.HOW_SEPARABLE}, {worse}'
+    ' worse.'
   )
 
 
-def _measures_table(analysis, methods, columns, with_intervals) -> str:
-  shown = [measures.BY_COLUMN[column] for column in columns]
-  header = ['Method', *map(compare_tables.heading, shown)]
-  rows = [
+def _measures_tables(analysis, methods, columns, with_intervals) -> str:
+  """The table of ranked methods, and that of methods in turn."""
+  shown = compare_tables.shown(
+    analysis, [measures.BY_COLUMN[column] for column in columns]
+  )
+  headings = [*map(compare_tables.heading, shown)]
+  found = _rows(analysis, shown, methods, with_intervals)
+  tables = [table(['Method', *headings], found)]
+  if analysis.in_turn:
+    depth = compare_tables.depth_heading(analysis)
+    found = _rows(analysis, shown, analysis.in_turn, with_intervals)
+    for row, method in zip(found, analysis.in_turn, strict=True):
+      row.append(compare_tables.at_depth(analysis, method))
+    tables.append(table([compare_tables.IN_TURN, *headings, depth], found))
+  return '\n\n'.join(tables)
+
+
+def _rows(analysis, shown, methods, with_intervals) -> list[list[str]]:
+  return [
     [
       _bold(_text(row.title), row.is_baseline),
       *(_cell(cell, with_intervals) for cell in row.cells),
     ]
     for row in compare_tables.rows(analysis, shown, methods)
   ]
-  return table(header, rows)
 
 
 def _cell(cell: compare_tables.Cell, with_intervals) -> str:

@@ -5,6 +5,7 @@ Nothing here imports TensorFlow.
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import answer
+from tff_fair.launchers.pages import compare_explanations
 from tff_fair.launchers.pages import compare_figures
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.pages import page_parts
@@ -26,6 +27,8 @@ def render(analysis: analysis_lib.Analysis) -> str:
     The text of an HTML file, which needs no other file.
   """
   methods = analysis.methods
+  groups = [group for group in (analysis.ranked, analysis.in_turn) if group]
+  scores = compare_tables.shown(analysis, compare_tables.SCORES)
   return page_parts.render(
     _TEMPLATE,
     MARK,
@@ -41,11 +44,15 @@ def render(analysis: analysis_lib.Analysis) -> str:
       analysis, compare_plots.curve_methods(analysis)
     ),
     tables=compare_tables,
-    scores=compare_tables.rows(analysis, compare_tables.SCORES),
-    costs=compare_tables.rows(analysis, compare_tables.COSTS),
+    shown=scores,
+    scores=[compare_tables.rows(analysis, scores, group) for group in groups],
+    costs=[
+      compare_tables.rows(analysis, compare_tables.COSTS, group)
+      for group in groups
+    ],
     tuned=compare_tables.tuned(analysis),
     left_out=compare_tables.left_out(analysis),
     settings=compare_tables.settings(analysis),
-    explanations=compare_tables.explanations(analysis),
+    explanations=compare_explanations.sentences(analysis),
     command=compare_tables.command(analysis),
   )

@@ -12,18 +12,28 @@ from matplotlib import ticker
 
 from tff_fair.launchers import command_names
 from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import estimates
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.pages import report_tables
 from tff_fair.launchers.plots import compare_plots
 
 MISSING = report_tables.MISSING
-SCORES = tuple(m for m in measures.MEASURES if m.higher is not None)
-"""The measures of which one direction is better."""
-COSTS = tuple(m for m in measures.MEASURES if m.higher is None)
+SCORES = tuple(m for m in measures.MEASURES if not m.is_cost)
+"""The measures of how well the clients are served."""
+COSTS = tuple(m for m in measures.MEASURES if m.is_cost)
 """The others."""
+CHANCE = measures.BY_COLUMN[client_scores.BY_CHANCE]
+"""What the worst clients would have by chance."""
+IN_TURN = 'Clients take turns'
+"""The heading of the methods that are not ranked."""
 MARKS = {1: '▲', -1: '▼', 0: ''}
 """Separably better than the baseline, separably worse, and neither."""
+HOW_SEPARABLE = (
+  'by a paired t test over the seeds, corrected for the number of methods'
+  ' (Holm)'
+)
+"""What a mark means."""
 
 _ARROWS = {True: '↑', False: '↓', None: ''}
 _BYTES = ticker.EngFormatter(unit='B', places=2)
@@ -50,11 +60,19 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A method: its name in papers, whether it is the baseline, its cells."""
+  """A method.
+
+  Attributes:
+    title: Its name in papers.
+    is_baseline: Whether it is the baseline.
+    cells: Its numbers.
+    detail: Of a method in turn, where it is at the baseline's depth.
+  """
 
   title: str
   is_baseline: bool
   cells: Sequence[Cell]
+  detail: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,21 +116,66 @@ def rows(
   Args:
     analysis: The comparison.
     columns: The measures of its columns.
-    methods: The methods of its rows; by default all with a result.
+    methods: The methods of its rows; by default all that are ranked.
 
   Returns:
     A row per method.
   """
-  shown = analysis.methods if methods is None else methods
+  shown = analysis.ranked if methods is None else methods
   best = {m.column: _best_looking(analysis, m) for m in columns}
   return [
     Row(
       compare_plots.title(method),
       method == analysis.baseline,
       [_cell(analysis, method, m, best[m.column]) for m in columns],
+      _depth(analysis, method),
     )
     for method in shown
   ]
+
+
+def shown(
+  analysis: analysis_lib.Analysis, columns: Iterable[measures.Measure]
+) -> list[measures.Measure]:
+  """The measures that a table has.
+
+  Args:
+    analysis: The comparison.
+    columns: Measures.
+
+  Returns:
+    Those of them, without what chance gives where that is not known.
+  """
+  chance = client_scores.BY_CHANCE
+  known = any(analysis.estimates[m, chance].reached for m in analysis.methods)
+  return [m for m in columns if known or m.column != chance]
+
+
+def at_depth(analysis: analysis_lib.Analysis, method: str) -> str:
+  """Where a method in turn is after as many updates as the baseline.
+
+  Args:
+    analysis: The comparison.
+    method: One of its methods in turn.
+
+  Returns:
+    The mean accuracy and the place, as a text; a dash if they are not known.
+  """
+  depth = analysis.at_baseline_depth(method)
+  if depth is None:
+    return MISSING
+  return f'{depth.accuracy:.3f}, place {depth.place} of {depth.count}'
+
+
+def depth_heading(analysis: analysis_lib.Analysis) -> str:
+  """The heading of the column of `at_depth`.
+
+  Args:
+    analysis: The comparison.
+  """
+  rounds = analysis.facts['rounds'] / analysis.facts['num_clients']
+  baseline = compare_plots.title(analysis.baseline)
+  return f'Mean accuracy at {baseline}’s depth ({rounds:.3g} rounds)'
 
 
 def tuned(analysis: analysis_lib.Analysis) -> list[Tuned]:
@@ -122,10 +185,11 @@ def tuned(analysis: analysis_lib.Analysis) -> list[Tuned]:
     analysis: The comparison.
 
   Returns:
-    A row per method: those with a result first, best mean accuracy first.
+    A row per method: those with a result first, best mean accuracy first, then
+    those in turn.
   """
-  last = [m for m in analysis.tuned if m not in analysis.methods]
-  return [_tuned(m, analysis.tuned[m]) for m in (*analysis.methods, *last)]
+  order = dict.fromkeys((*analysis.ranked, *analysis.in_turn, *analysis.tuned))
+  return [_tuned(m, analysis.tuned[m]) for m in order]
 
 
 def settings(analysis: analysis_lib.Analysis) -> list[tuple[str, str]]:
@@ -151,52 +215,6 @@ def settings(analysis: analysis_lib.Analysis) -> list[tuple[str, str]]:
     ('Target', facts['target_rule']),
     ('Version of tff-fair', facts['version']),
   ]
-
-
-def explanations(analysis: analysis_lib.Analysis) -> list[str]:
-  """How the runs became the numbers of the tables.
-
-  Args:
-    analysis: The comparison.
-
-  Returns:
-    Sentences.
-  """
-  baseline, seeds = (
-    compare_plots.title(analysis.baseline),
-    analysis.facts['seeds'],
-  )
-  if analysis.facts['tune'] > 1:
-    found = [
-      f'The trials are runs with seed {seeds[0]}. The trial with the highest'
-      ' mean accuracy of the clients on their holdout data gave the values'
-      ' for all seeds; test data took no part in the choice.'
-    ]
-  else:
-    found = ['Nothing was tuned: each method has its own defaults.']
-  if len(seeds) > 1:
-    found.append(
-      'An interval is the 95 % percentile bootstrap interval of the mean over'
-      f' {len(seeds)} seeds. “Separably” better or worse means that the'
-      f' interval of the paired differences to {baseline}, seed by seed, lies'
-      ' on one side of 0. Many methods are compared, so some of these marks'
-      ' may be due to chance.'
-    )
-  else:
-    found.append(
-      'There is one seed: the numbers have no intervals, and differences may'
-      ' be due to chance.'
-    )
-  if analysis.ranking:
-    found.append(
-      f'Ranks are of {len(analysis.ranking.methods)} methods in'
-      f' {analysis.ranking.num_blocks} blocks, a client with a seed each, by'
-      ' accuracy. Friedman’s test that all methods are alike:'
-      f' p {_p_value(analysis.ranking.p_value)}. Methods whose average ranks'
-      f' differ by less than {analysis.ranking.critical_difference:.2f} are'
-      ' not separable by Nemenyi’s test at the 5 % level (Demšar, 2006).'
-    )
-  return found
 
 
 def left_out(analysis: analysis_lib.Analysis) -> list[str]:
@@ -239,6 +257,12 @@ def command(analysis: analysis_lib.Analysis) -> str:
       *(f'--{name}={value}' for name, value in flags.items()),
     ]
   )
+
+
+def _depth(analysis, method) -> str:
+  if method not in analysis.in_turn:
+    return ''
+  return f'{depth_heading(analysis)}: {at_depth(analysis, method)}'
 
 
 def _best_looking(analysis, measure) -> set[str]:
@@ -298,7 +322,3 @@ def _tuned(method, values: analysis_lib.Tuned) -> Tuned:
 
 def _number(value: float, form: str) -> str:
   return MISSING if math.isnan(value) else format(value, form)
-
-
-def _p_value(value: float) -> str:
-  return '< 0.0001' if value < 1e-4 else f'= {value:.2g}'

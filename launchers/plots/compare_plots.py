@@ -31,10 +31,15 @@ FRONTS = ((MEAN, WORST10), (MEAN, CF))
 _FAR = 5
 MAX_CURVES = 8
 """More curves cannot be told apart."""
+IN_TURN = 'Pale, in brackets: clients take turns, not ranked.'
+"""How a picture shows methods in turn."""
 
 # In points of 1/72 inch: half of a marker, of which some have long corners.
 _SIZE, _RADIUS = 6.5, 4.2
 _GRAY = '#808080'
+_PALE = 0.45  # Opacity.
+# Around the markers, as a share of where they are.
+_ROOM = 0.18
 # Characters of a name, and of one at a side of the picture of ranks.
 _NAME_WIDTH, _SIDE_WIDTH = 30, 18
 # Rows of the picture of ranks: where the bars begin, and their distance; and
@@ -161,7 +166,7 @@ def draw_front(
   analysis: analysis_lib.Analysis,
   columns: tuple[str, str],
 ) -> None:
-  """Draws two measures of all methods, and their Pareto front.
+  """Draws two measures of all methods, and the Pareto front of the ranked ones.
 
   Args:
     axes: Where to draw.
@@ -171,15 +176,22 @@ def draw_front(
   front, looks = analysis.front(*columns), styles(analysis)
   for method in drawn(analysis, columns):
     style = looks[method]._replace(hollow=method not in front)
+    shade = _PALE if method in analysis.in_turn else 1
     for line in _cross(analysis, method, columns):
-      axes.plot(*line.T, color=style.color, linewidth=0.8, alpha=0.55, zorder=1)
+      axes.plot(
+        *line.T,
+        color=style.color,
+        linewidth=0.8,
+        alpha=0.55 * shade,
+        zorder=1,
+      )
     point = _point(analysis, method, columns)
-    axes.plot(*point, linestyle='', zorder=3, **_marker(style))
+    axes.plot(*point, linestyle='', zorder=3, alpha=shade, **_marker(style))
   ends = np.array([_point(analysis, method, columns) for method in front])
   axes.plot(*ends.T, color=_GRAY, linewidth=1.2, zorder=2)
   names = [measures.BY_COLUMN[column].title for column in columns]
   axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
-  axes.margins(x=0.14, y=0.1)
+  _limit(axes, analysis, columns)
   plot_parts.tidy(axes)
 
 
@@ -209,7 +221,7 @@ def label_front(
   first = (analysis.baseline, plan.ALONE, *front)
   labels = [
     label_places.Label(
-      title(method),
+      _label(analysis, method),
       shown.index(method),
       all_labels or method in first,
       method == analysis.baseline,
@@ -351,7 +363,9 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
   panels = figure.subplots(1, len(pairs), squeeze=False)[0]
   heading = 'Filled: on the Pareto front.'
   if _has_intervals(analysis):
-    heading += ' Crosses: 95 % intervals over the seeds.'
+    heading += ' Crosses: 95 % intervals over the seeds; long ones are cut off.'
+  if analysis.in_turn:
+    heading += f' {IN_TURN}'
   figure.suptitle(heading, fontsize='medium')
   for axes, columns in zip(panels, pairs, strict=True):
     draw_front(axes, analysis, columns)
@@ -408,6 +422,23 @@ def _marker(style) -> dict:
 
 def _point(analysis, method, columns) -> tuple[float, ...]:
   return tuple(analysis.estimates[method, column].mean for column in columns)
+
+
+def _limit(axes, analysis, columns) -> None:
+  """Sets the limits by the markers: intervals of few seeds are far longer."""
+  points = np.array(
+    [_point(analysis, m, columns) for m in drawn(analysis, columns)]
+  )
+  low, high = points.min(axis=0), points.max(axis=0)
+  # A single point, or equal ones, would leave no room.
+  room = _ROOM * np.where(high > low, high - low, np.maximum(abs(high), 1))
+  axes.set(xlim=(low[0] - room[0], high[0] + room[0]))
+  axes.set(ylim=(low[1] - room[1], high[1] + room[1]))
+
+
+def _label(analysis, method) -> str:
+  name = title(method)
+  return f'({name})' if method in analysis.in_turn else name
 
 
 def _cross(analysis, method, columns) -> list[np.ndarray]:

@@ -62,7 +62,7 @@ class Method:
     ignores: Shared flags without effect on it, each with the values of its own
       flags under which this is so; with no values it is always so.
     takes_turns: Whether clients take turns: a round calls `next` once for each
-      client.
+      client. `launchers.compare` does not rank such a method with others.
     groups: Which questions it answers, of `GROUPS`.
     tuned: The one or two flags that decide how well it does, each with the
       values that `launchers.compare` tries, for any task.

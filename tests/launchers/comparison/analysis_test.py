@@ -1,3 +1,4 @@
+import json
 import math
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 
 from tests.launchers.comparison import made_comparison
 from tff_fair.launchers.comparison import analysis
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.options import methods
 
@@ -40,35 +42,132 @@ def test_estimates_by_hand(tmp_path):
   )
   assert found.methods == ('ditto', 'fed_avg')
   ditto = found.estimates['ditto', _MEAN]
-  assert (ditto.mean, ditto.low, ditto.high) == pytest.approx((0.65, 0.6, 0.7))
+  # The standard error is 0.05, and 12.7062 the quantile of two seeds.
+  half = 12.7062 * 0.05
+  ends = pytest.approx((0.65 - half, 0.65 + half), rel=1e-4)
+  assert ditto.mean == pytest.approx(0.65)
+  assert (ditto.low, ditto.high) == ends
   assert ditto.values == pytest.approx((0.6, 0.7))
   # 0.6 - 0.4 and 0.7 - 0.5: the interval has no length.
   gap = found.differences['ditto', _MEAN]
   assert (gap.mean, gap.low, gap.high) == pytest.approx((0.2, 0.2, 0.2))
   # Variances: 0.04 and 0.01 against 0.01 twice; the second does not differ.
   gap = found.differences['ditto', _VARIANCE]
-  assert (gap.mean, gap.low) == pytest.approx((-0.015, -0.03))
-  assert not found.separable('ditto', _VARIANCE)
+  assert gap.values == pytest.approx((-0.03, 0))
+  assert found.verdict('ditto', _VARIANCE) == 0
 
 
 def test_lower_is_better_for_the_variance(tmp_path):
   found = _of_scores(
     tmp_path,
     {
-      'fed_avg': [[0.2, 0.6], [0.4, 0.8]],
-      'ditto': [[0.4, 0.5], [0.4, 0.6]],
-      'cffl': [[0.1, 0.9], [0.1, 0.8]],
+      'fed_avg': [[0.2, 0.6], [0.4, 0.8], [0.3, 0.7]],
+      'ditto': [[0.4, 0.5], [0.4, 0.6], [0.4, 0.5]],
+      'cffl': [[0.1, 0.9], [0.1, 0.8], [0.1, 0.9]],
     },
   )
   assert found.order(_VARIANCE) == ('ditto', 'fed_avg', 'cffl')
   assert found.best(_VARIANCE) == 'ditto'
   assert found.differences['ditto', _VARIANCE].mean < 0
+  # Ditto's differences are -0.0375, -0.03 and -0.0375: t is -14, and the
+  # smaller p of two is doubled. CFFL's are 0.12, 0.0825 and 0.12: t is 8.6.
+  ditto, cffl = (1 - t / math.sqrt(2 + t * t) for t in (14, 8.6))
+  p_values = [found.p_values[m, _VARIANCE] for m in ('ditto', 'cffl')]
+  assert p_values == pytest.approx([2 * ditto, cffl])
   verdicts = [found.verdict(m, _VARIANCE) for m in ('ditto', 'fed_avg', 'cffl')]
   assert verdicts == [1, 0, -1]
   # A cost has no best.
   assert found.verdict('ditto', 'seconds_ratio') == 0
-  assert found.separable('ditto', 'seconds_ratio')
   assert found.best('seconds_ratio') is None
+
+
+def test_marks_are_corrected_for_the_number_of_methods(tmp_path):
+  scores = {
+    'fed_avg': [[0.50], [0.60], [0.70]],
+    # 0.04, 0.05 and 0.07: t is 6.05, p is 0.026.
+    'ditto': [[0.54], [0.65], [0.77]],
+  }
+  alone = _of_scores(tmp_path / 'alone', scores)
+  assert alone.verdict('ditto', _MEAN) == 1
+  scores['cffl'] = [[0.50], [0.61], [0.69]]
+  # Clients that take turns are not compared, and do not count.
+  scores['dssgd'] = [[0.60], [0.71], [0.82]]
+  found = _of_scores(tmp_path / 'more', scores)
+  own = alone.p_values['ditto', _MEAN]
+  assert 0.025 < own < 0.05
+  assert found.p_values['ditto', _MEAN] == pytest.approx(2 * own)
+  assert found.verdict('ditto', _MEAN) == 0
+  assert ('dssgd', _MEAN) not in found.p_values
+  assert found.verdict('dssgd', _MEAN) == 0
+
+
+class TestMethodsInTurn:
+  _LEVELS = {
+    'fed_avg': 0.6,
+    'ditto': 0.2,
+    'dssgd': 0.9,
+    'round_robin_fed_avg': 0.1,
+  }
+
+  def _analyse(self, folder, num_clients=4, **facts):
+    scores = {m: [[v] * num_clients] * 2 for m, v in self._LEVELS.items()}
+    return _of_scores(folder, scores, **facts)
+
+  def test_are_in_no_order(self, tmp_path):
+    found = self._analyse(tmp_path)
+    assert found.in_turn == ('dssgd', 'round_robin_fed_avg')
+    assert found.ranked == ('fed_avg', 'ditto')
+    assert found.order(_MEAN) == ('fed_avg', 'ditto')
+    assert found.best(_MEAN) == 'fed_avg'
+    assert found.front(_MEAN, 'client_accuracy_min') == ('fed_avg',)
+    assert set(found.ranking.methods) == {'fed_avg', 'ditto'}
+
+  def test_at_the_depth_of_the_baseline(self, tmp_path):
+    # 6 rounds are 1.5 rounds of 4 clients; the curves rise by a sixth of their
+    # end in each round: 0.9 / 4 is above Ditto's end, and 0.1 / 4 below it.
+    found = self._analyse(tmp_path)
+    depth = found.at_baseline_depth('dssgd')
+    assert depth.rounds == 1.5
+    assert depth.accuracy == pytest.approx(0.225)
+    assert (depth.place, depth.count) == (2, 3)
+    depth = found.at_baseline_depth('round_robin_fed_avg')
+    assert depth.accuracy == pytest.approx(0.025)
+    assert (depth.place, depth.count) == (3, 3)
+
+  def test_before_the_first_evaluation_nothing_is_known(self, tmp_path):
+    found = self._analyse(tmp_path, num_clients=7)
+    assert found.at_baseline_depth('dssgd') is None
+
+
+@pytest.mark.parametrize(
+  ('rounds', 'mean', 'expected'),
+  [
+    ([4, 6, 8], [0.2, 0.5, 0.6], 0.1),
+    # Three quarters are between the evaluations.
+    ([2, 4, 8], [0.2, 0.4, 0.6], 0.1),
+    ([8], [0.6], math.nan),
+    ([], [], math.nan),
+  ],
+)
+def test_the_gain_of_the_last_quarter(tmp_path, rounds, mean, expected):
+  rows = made_comparison.rows((0,), methods=['fed_avg'], tune=1)
+  curve = {'rounds': rounds, 'mean': mean, 'worst10': mean}
+  rows[0]['curve'] = json.dumps(curve)
+  found = _analyse(tmp_path, rows, made_comparison.facts((0,)))
+  assert found.gain('fed_avg') == pytest.approx(expected, nan_ok=True)
+
+
+def test_scores_leave_out_clients_with_few_test_examples(tmp_path):
+  scores = {
+    'fed_avg': [[0.5, 0.7, 0.0], [0.5, 0.7, 0.3]],
+    'ditto': [[0.4, 0.6, 1.0], [0.4, 0.6, 1.0]],
+  }
+  found = _of_scores(tmp_path, scores, test_examples=[[10, 10, 9]] * 2)
+  assert found.methods == ('ditto', 'fed_avg')  # By the mean of all clients.
+  assert found.kept_means == pytest.approx({'fed_avg': 0.6, 'ditto': 0.5})
+  assert found.best('client_accuracy_min') == 'fed_avg'
+  chance = found.estimates['fed_avg', 'worst10_by_chance'].mean
+  assert chance == client_scores.worst_by_chance([10, 10], 0.6)
 
 
 def test_seconds_are_those_of_the_least_disturbed_runs(tmp_path):
@@ -105,7 +204,7 @@ def test_a_rare_success_is_not_the_best(tmp_path):
   ditto = found.estimates['ditto', 'rounds_to_target']
   assert (ditto.mean, ditto.reached) == (2, 1)
   assert found.order('rounds_to_target') == ('fed_avg', 'ditto')
-  assert not found.separable('ditto', 'rounds_to_target')
+  assert found.verdict('ditto', 'rounds_to_target') == 0
 
 
 def test_front_with_ties(tmp_path):
@@ -151,7 +250,11 @@ def test_the_curve_has_the_rounds_of_all_seeds(tmp_path):
   )
   np.testing.assert_array_equal(curve.rounds, [1, 3])
   np.testing.assert_allclose(curve.mean, [0.15, 0.35])
-  np.testing.assert_allclose([curve.low, curve.high], [[0.1, 0.3], [0.2, 0.4]])
+  half = 12.7062 * 0.05
+  ends = [[0.15 - half, 0.35 - half], [0.15 + half, 0.35 + half]]
+  np.testing.assert_allclose([curve.low, curve.high], ends, rtol=1e-4)
+  assert curve.at(2) == pytest.approx(0.25)
+  assert math.isnan(curve.at(0.5))
 
 
 class TestIncomplete:
@@ -190,9 +293,7 @@ class TestIncomplete:
     ]
     found = _analyse(tmp_path, rows)
     assert 'fed_avg' not in found.methods
-    assert not any(
-      found.separable('ditto', m.column) for m in measures.MEASURES
-    )
+    assert not any(found.verdict('ditto', m.column) for m in measures.MEASURES)
     # The two seeds that it has still say what a round takes.
     assert found.estimates['ditto', 'seconds_ratio'].mean == pytest.approx(2)
 
@@ -207,7 +308,7 @@ def test_one_seed_separates_nothing(tmp_path):
   rows, about = made_comparison.rows((0,)), made_comparison.facts((0,))
   found = _analyse(tmp_path, rows, about)
   assert found.best(_MEAN) == 'ditto'
-  assert not any(found.separable('ditto', m.column) for m in measures.MEASURES)
+  assert not any(found.verdict('ditto', m.column) for m in measures.MEASURES)
   assert np.isnan(found.curve('ditto').low).all()
 
 

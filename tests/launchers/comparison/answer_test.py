@@ -1,8 +1,11 @@
+import json
+
 import pytest
 
 from tests.launchers.comparison import made_comparison
 from tff_fair.launchers.comparison import analysis
 from tff_fair.launchers.comparison import answer
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.options import methods
 
 
@@ -33,20 +36,23 @@ def test_in_full(tmp_path):
     excluded={'fed_rdn': 'It needs images.'},
   )
   assert said == [
-    'On digits with 2 clients, 6 rounds and 3 seeds, for the mean Ditto leads'
-    ' with 0.817 (95 % interval 0.750 to 0.850), against 0.600 with FedAvg; its'
-    ' leads over FedAvg (0.217) and over the runner-up FedProx (0.200) are'
-    ' separable.',
-    'For the worst 10 % of the clients Ditto leads with 0.767 (95 % interval'
-    ' 0.700 to 0.800), against 0.500 with FedAvg; its lead over the runner-up'
-    ' FedAvg (0.267) is separable.',
+    'On digits with 2 clients, 6 rounds and 3 seeds, for the mean Ditto has the'
+    ' highest number, 0.817 (95 % interval 0.673 to 0.960), against 0.600 with'
+    ' FedAvg, not separable; next is FedProx with 0.617.',
+    # 0.3, 0.3 and 0.2: t is 8, p 0.0153, and 0.046 for three methods.
+    'For the worst 10 % of the clients Ditto has the highest number, 0.767 (95'
+    ' % interval 0.623 to 0.910), against 0.500 with FedAvg, separably less.',
     'For collaborative fairness (CF coefficient) Ditto, FedProx and FedAvg tie'
     ' at 100.0.',
-    'Of 3 other methods, the mean is separably better than FedAvg’s with 1 and'
-    ' worse with 1 (Standalone, by 0.150); the worst 10 % are better with 1 and'
-    ' worse with 1 (Standalone, by 0.100).',
-    'Nothing is separable from FedAvg in CF coefficient and share of better-off'
-    ' clients.',
+    'No method is called a leader: that takes 5 seeds, found 3; the mean'
+    ' accuracy still rises in the last quarter of the rounds, by more than'
+    ' 0.005, with FedAvg (0.150) and Ditto (0.204); no separable lead in mean'
+    ' accuracy.',
+    'Of 3 other methods, the mean is separably better than FedAvg’s with none'
+    ' and worse with none; the worst 10 % are better with 1 and worse with'
+    ' none.',
+    'Nothing is separable from FedAvg in mean accuracy, variance, macro-F1, CF'
+    ' coefficient, share of better-off clients and rounds to the target.',
     'With Ditto and FedAvg every client is better off in every run than when it'
     ' trains alone.',
     'Compared with a round of FedAvg, one of Ditto takes 2.00 times the seconds'
@@ -54,68 +60,262 @@ def test_in_full(tmp_path):
     'The target (95 % of FedAvg’s final mean accuracy of the same seed) is best'
     ' reached with Ditto, after 5.0 rounds in 3 of 3 seeds; with FedAvg after'
     ' 3.5 rounds in 2 of 3 seeds.',
-    # The sums of ranks are 7, 14.5, 15 and 23.5, with five ties of two:
-    # (1036.5 / 10 - 90) / (1 - 30 / 360) = 14.89. The critical difference of
-    # the averages is 1.91, and Standalone's is 8.5 / 6 below FedAvg's.
-    'Friedman’s test of accuracy over 6 pairs of a client and a seed finds that'
-    ' the methods differ (p = 0.002); Nemenyi’s test separates none of 3 from'
-    ' FedAvg.',
-    'Clients of one seed share its models and are not independent, so this p is'
-    ' too small.',
-    'An interval of 3 seeds is narrow: separable means little more than that'
-    ' all 3 agree in sign, as they do by chance in 1 of 4 comparisons of equal'
-    ' methods.',
+    'Separable is a difference by a paired t test over the 3 seeds at the 5 %'
+    ' level, corrected for the number of methods (Holm).',
     'Left out of all this: FedRDN (It needs images).',
   ]
 
 
-# The end of a sentence about the mean; each seed's accuracy of Ditto and CFFL.
-# FedAvg has 0.5, 0.6 and 0.7.
-_LEADS = {
-  'its lead over the runner-up FedAvg (0.100) is separable.': (
-    [0.6, 0.7, 0.8],
-    [0.3, 0.3, 0.3],
-  ),
-  'its lead over the runner-up FedAvg (0.033) is not separable.': (
-    [0.4, 0.7, 0.8],
-    [0.3, 0.3, 0.3],
-  ),
-  'its lead over FedAvg (0.100) is separable, that over the runner-up CFFL'
-  ' (0.067) is not.': ([0.6, 0.7, 0.8], [0.7, 0.6, 0.6]),
-  'its lead over the runner-up CFFL (0.010) is separable, that over FedAvg'
-  ' (0.033) is not.': ([0.4, 0.7, 0.8], [0.39, 0.69, 0.79]),
-  'neither its lead over FedAvg (0.033) nor that over the runner-up CFFL'
-  ' (0.010) is separable.': ([0.4, 0.7, 0.8], [0.41, 0.68, 0.78]),
-  'FedAvg itself leads with 0.600 (95 % interval 0.500 to 0.700); its lead over'
-  ' the runner-up Ditto (0.033) is not separable.': (
-    [0.6, 0.5, 0.6],
-    [0.3, 0.3, 0.3],
-  ),
-  'for the mean CFFL and Ditto tie at 0.700, against 0.600 with FedAvg; of'
-  ' their leads over FedAvg only that of Ditto is separable.': (
-    [0.6, 0.7, 0.8],
-    [0.9, 0.7, 0.5],
-  ),
-  'for the mean all 3 methods tie at 0.600.': (
-    [0.6, 0.6, 0.6],
-    [0.7, 0.6, 0.5],
-  ),
-}
+def _settled(rows):
+  """The rows with curves that do not rise, all but one of their points."""
+  for row in rows:
+    if row['chosen']:
+      mean = [row['client_accuracy_mean']] * 2
+      curve = {'rounds': [3, 6], 'mean': mean, 'worst10': mean}
+      row['curve'] = json.dumps(curve)
+  return rows
 
 
-@pytest.mark.parametrize('end,accuracies', _LEADS.items())
-def test_who_leads(tmp_path, end, accuracies):
-  ditto, cffl = ([[value, value] for value in values] for values in accuracies)
+def _of_two(folder, ditto, cffl, settled=True):
+  """Ditto and CFFL against FedAvg with equal accuracies of two clients."""
+  levels = {'fed_avg': (0.5, 0.6, 0.7, 0.6, 0.5), 'ditto': ditto, 'cffl': cffl}
+  seeds = range(len(ditto))
+  scores = {
+    method: [[value, value] for value in values[: len(ditto)]]
+    for method, values in levels.items()
+  }
+  rows = made_comparison.rows(seeds, scores=scores)
+  rows = _settled(rows) if settled else rows
+  return _say(folder, rows, made_comparison.facts(seeds, 2))
+
+
+def _no_leader(said):
+  return [sentence for sentence in said if 'called a leader' in sentence]
+
+
+_ABOVE, _LOW = (0.6, 0.71, 0.8, 0.71, 0.6), (0.3,) * 5
+
+
+class TestLeader:
+  # Each end of the sentence about the mean; Ditto's and CFFL's accuracies.
+  @pytest.mark.parametrize(
+    ('end', 'ditto', 'cffl'),
+    [
+      (
+        'for the mean Ditto leads with 0.684 (95 % interval 0.578 to 0.790),'
+        ' against 0.580 with FedAvg, separably less.',
+        _ABOVE,
+        _LOW,
+      ),
+      (
+        ', against 0.580 with FedAvg, separably less; next is CFFL with 0.660.',
+        _ABOVE,
+        (0.9, 0.4, 0.9, 0.4, 0.7),
+      ),
+      ('for the mean all 3 methods tie at 0.580.', (0.58,) * 5, (0.58,) * 5),
+    ],
+  )
+  def test_with_five_seeds_settled_curves_and_a_separable_lead(
+    self, tmp_path, end, ditto, cffl
+  ):
+    said = _of_two(tmp_path, ditto, cffl)
+    assert said[0].endswith(end)
+    assert not _no_leader(said)
+
+  def test_none_while_curves_rise(self, tmp_path):
+    said = _of_two(tmp_path, _ABOVE, _LOW, settled=False)
+    assert 'for the mean Ditto has the highest number, 0.684' in said[0]
+    (why,) = _no_leader(said)
+    assert why == (
+      'No method is called a leader: the mean accuracy still rises in the last'
+      ' quarter of the rounds, by more than 0.005, with FedAvg (0.145) and'
+      ' Ditto (0.171).'
+    )
+
+  def test_none_with_four_seeds(self, tmp_path):
+    said = _of_two(tmp_path, _ABOVE[:4], _LOW[:4])
+    assert 'separably less' in said[0] and 'leads' not in said[0]
+    (why,) = _no_leader(said)
+    assert why == ('No method is called a leader: that takes 5 seeds, found 4.')
+
+  def test_none_where_the_seeds_cannot_tell_it_from_the_baseline(
+    self, tmp_path
+  ):
+    said = _of_two(tmp_path, (0.4, 0.8, 0.8, 0.7, 0.5), _LOW)
+    assert said[0].endswith('against 0.580 with FedAvg, not separable.')
+    (why,) = _no_leader(said)
+    assert why == (
+      'No method is called a leader: no separable lead in mean accuracy and'
+      ' worst 10 %.'
+    )
+
+  def test_the_baseline_is_none(self, tmp_path):
+    said = _of_two(tmp_path, (0.4, 0.5, 0.6, 0.5, 0.5), _LOW)
+    assert said[0].endswith(
+      'for the mean FedAvg itself has the highest number, 0.580 (95 % interval'
+      ' 0.476 to 0.684); next is Ditto with 0.500.'
+    )
+    (why,) = _no_leader(said)
+    assert why.endswith(
+      'FedAvg itself is first in mean accuracy and worst 10 %.'
+    )
+
+  def test_none_where_no_curve_tells_whether_it_rises(self, tmp_path):
+    rows = made_comparison.rows(
+      range(5),
+      scores={
+        m: [[v] for v in values]
+        for m, values in (
+          ('fed_avg', (0.5, 0.6, 0.7, 0.6, 0.5)),
+          ('ditto', _ABOVE),
+        )
+      },
+    )
+    for row in rows:
+      row['curve'] = '{"rounds": [6], "mean": [0.7], "worst10": [0.7]}'
+    said = _say(tmp_path, rows, made_comparison.facts(range(5), 1))
+    (why,) = _no_leader(said)
+    assert why.endswith('some curves do not tell whether they still rise.')
+
+  def test_for_cf_standalone_must_have_settled_too(self, tmp_path):
+    # CF is 100 for Ditto, and varies around -100 for FedAvg.
+    alone = [[0.3, 0.4, 0.5]] * 5
+    low = [[0.5, 0.4, 0.3 + 0.01 * seed] for seed in range(5)]
+    scores = {
+      'fed_avg': low,
+      'ditto': [[0.6, 0.7, 0.8]] * 5,
+      'standalone': alone,
+    }
+    rows = _settled(made_comparison.rows(range(5), scores=scores))
+    about = made_comparison.facts(range(5), 3)
+    said = _say(tmp_path / 'settled', rows, about)
+    assert said[2].startswith(
+      'For collaborative fairness (CF coefficient) Ditto leads'
+    )
+    for row in rows:
+      if row['method'] == 'standalone':
+        row['curve'] = (
+          '{"rounds": [3, 6], "mean": [0.3, 0.4], "worst10": [0.3, 0.4]}'
+        )
+    said = _say(tmp_path / 'rising', rows, about)
+    assert 'leads' in said[0] and 'leads' not in said[2]
+    (why,) = _no_leader(said)
+    assert why == (
+      'No method is called a leader in CF coefficient: the mean accuracy still'
+      ' rises in the last quarter of the rounds, by more than 0.005, with'
+      ' Standalone (0.050).'
+    )
+
+
+def test_a_tie_with_a_separable_lead(tmp_path):
+  said = _of_two(tmp_path, _ABOVE, _ABOVE)
+  assert said[0].endswith(
+    'for the mean CFFL and Ditto tie at 0.684, against 0.580 with FedAvg, from'
+    ' which CFFL and Ditto can be separated.'
+  )
+
+
+def test_a_cf_coefficient_is_told_with_the_share_of_better_off_clients(
+  tmp_path,
+):
   said = _of_scores(
     tmp_path,
     {
-      'fed_avg': [[0.5, 0.5], [0.6, 0.6], [0.7, 0.7]],
-      'ditto': ditto,
-      'cffl': cffl,
+      'fed_avg': [[0.5, 0.6, 0.5], [0.5, 0.6, 0.4]],
+      'ditto': [[0.3, 0.4, 0.5], [0.4, 0.5, 0.6]],
+      'standalone': [[0.3, 0.4, 0.5], [0.3, 0.4, 0.5]],
     },
   )
-  assert said[0].endswith(end)
-  assert 6 <= len(said) <= 12
+  assert (
+    '; better off than alone are 0.50 of its clients (FedAvg 0.67)'
+  ) in said[2]
+
+
+class TestChance:
+  def _say(self, folder, lowest):
+    # Ten clients, of which one is worse, on 100 test examples each.
+    scores = {m: [[lowest, *[0.9] * 9]] * 2 for m in ('fed_avg', 'ditto')}
+    said = _of_scores(folder, scores, test_examples=[[100] * 10] * 2)
+    return [sentence for sentence in said if 'By chance' in sentence]
+
+  def test_may_be_the_reason(self, tmp_path):
+    (said,) = self._say(tmp_path, 0.85)
+    chance = client_scores.worst_by_chance([100] * 10, 0.895)
+    assert abs(chance - 0.85) < 0.02
+    assert said == (
+      'By chance alone, if all clients had the same true accuracy, FedAvg’s'
+      f' worst 10 % would be {chance:.3f}; found is 0.850, no sign of clients'
+      ' that are treated worse. Within 0.02 of chance: 2 of 2 methods.'
+    )
+
+  def test_is_not_the_reason(self, tmp_path):
+    (said,) = self._say(tmp_path, 0.3)
+    assert said.endswith(
+      'found is 0.300. Within 0.02 of chance: 0 of 2 methods.'
+    )
+
+  def test_is_not_told_without_sizes(self, tmp_path):
+    assert 'By chance' not in ''.join(_say(tmp_path))
+
+
+class TestSmallTestParts:
+  _SCORES = {
+    'fed_avg': 2 * [[0.5, 0.6, 1.0]],
+    'ditto': 2 * [[0.7, 0.7, 0.0]],
+  }
+
+  def _say(self, folder, sizes, names=('a', 'b', 'Armed\nForces')):
+    said = _of_scores(
+      folder, self._SCORES, test_examples=sizes, client_names=[*names]
+    )
+    return [x for x in said if 'averages only' in x]
+
+  def test_are_named(self, tmp_path):
+    assert self._say(tmp_path, [[50, 60, 9]] * 2) == [
+      'Having fewer than 10 test examples, Armed Forces counts in averages'
+      ' only; without such clients the highest mean is 0.700 with Ditto,'
+      ' against 0.550 with FedAvg.'
+    ]
+
+  @pytest.mark.parametrize(
+    ('sizes', 'names', 'told'),
+    [
+      ([[50, 9, 9], [50, 60, 9]], 'abc', '1 to 2 of 3 clients, by seed, count'),
+      ([[50, 9, 9], [9, 60, 9]], 'abc', '2 of 3 clients count'),
+      ([[50, 9, 60]] * 2, '', '1 of 3 clients counts'),
+      ([[50, 9, 9]] * 2, 'abc', 'b and c count'),
+    ],
+  )
+  def test_are_counted(self, tmp_path, sizes, names, told):
+    (said,) = self._say(tmp_path, sizes, names)
+    assert said.startswith(f'Having fewer than 10 test examples, {told} in')
+
+  def test_are_not_told_where_there_are_none(self, tmp_path):
+    assert not self._say(tmp_path, [[50, 60, 10]] * 2)
+
+
+def test_methods_in_turn_are_not_ranked(tmp_path):
+  said = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.5] * 4] * 2,
+      'ditto': [[0.2] * 4] * 2,
+      'dssgd': [[0.9] * 4] * 2,
+      'round_robin_fed_avg': [[0.7] * 4] * 2,
+    },
+  )
+  assert said[0].endswith(
+    'for the mean FedAvg itself has the highest number, 0.500 (95 % interval'
+    ' 0.500 to 0.500); next is Ditto with 0.200.'
+  )
+  # A quarter of 0.9 and of 0.7: after 1.5 of 6 rounds on a straight line.
+  assert (
+    'Not ranked, since clients take turns and a round is 4 updates in a row:'
+    ' DSSGD; FedAvg, in turn. After 6 updates in a row, as many as with FedAvg'
+    ' (1.5 of their rounds), their mean accuracy is: DSSGD 0.225, place 2 of 3;'
+    ' FedAvg, in turn 0.175, place 3 of 3.'
+  ) in said
+  assert sum('DSSGD' in sentence for sentence in said) == 1
 
 
 def test_equal_runs(tmp_path):
@@ -131,11 +331,8 @@ def test_equal_runs(tmp_path):
     'Nothing is separable from FedAvg in any measure.',
     'No method reaches the target (95 % of FedAvg’s final mean accuracy of the'
     ' same seed).',
-    'Friedman’s test of accuracy over 4 pairs of a client and a seed finds no'
-    ' difference between the methods (p = 1.000).',
-    'An interval of 2 seeds is narrow: separable means little more than that'
-    ' all 2 agree in sign, as they do by chance in 1 of 2 comparisons of equal'
-    ' methods.',
+    'Separable is a difference by a paired t test over the 2 seeds at the 5 %'
+    ' level, corrected for the number of methods (Holm).',
   ]
 
 
@@ -145,17 +342,9 @@ def test_of_one_seed_claims_nothing(tmp_path):
   assert 'interval' not in ''.join(said[:-1])
   assert 'separable' not in ''.join(said)
   assert said[-1] == (
-    'With one seed there is no interval, and another seed may turn any lead'
+    'With one seed there is no interval, and another seed may turn any order'
     ' round.'
   )
-
-
-def test_of_many_seeds(tmp_path):
-  seeds = range(6)
-  said = _say(
-    tmp_path, made_comparison.rows(seeds), made_comparison.facts(seeds)
-  )
-  assert said[-1].startswith('The intervals are of 95 %: by chance about 1 of')
 
 
 def test_a_measure_that_the_baseline_lacks(tmp_path):
@@ -169,8 +358,9 @@ def test_a_measure_that_the_baseline_lacks(tmp_path):
     },
   )
   assert said[2] == (
-    'For collaborative fairness (CF coefficient) Ditto leads with 100.0 (95 %'
-    ' interval 100.0 to 100.0); FedAvg has no defined value.'
+    'For collaborative fairness (CF coefficient) Ditto has the highest number,'
+    ' 100.0 (95 % interval 100.0 to 100.0); FedAvg has no defined value; better'
+    ' off than alone are 1.00 of its clients (FedAvg 0.50).'
   )
 
 
@@ -197,7 +387,7 @@ def test_of_an_incomplete_baseline(tmp_path):
   ]
   rows.append(made_comparison.trial_row('fed_avg', 1, 0, 'diverged'))
   said = _say(tmp_path, rows)
-  assert said[3] == (
+  assert said[4] == (
     'FedAvg lacks a result for some seed, so no method is compared with it.'
   )
   assert said[-1] == 'Left out of all this: FedAvg diverged with seed 1.'

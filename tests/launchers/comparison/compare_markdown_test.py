@@ -55,13 +55,35 @@ def test_a_headline_has_the_baseline_the_papers_methods_and_the_best(tmp_path):
     made_comparison.rows([0, 1], methods=names),
     made_comparison.facts([0, 1]),
   )
-  (table,) = _tables(compare_markdown.headline_table(analysis))
+  table, in_turn = _tables(compare_markdown.headline_table(analysis))
   found = {row[0] for row in table[2:]}
   papers = {entry.title for entry in methods.PAPERS.values()}
   best = methods.title(analysis.best('client_accuracy_worst10'))
   assert papers | {'**FedAvg**', best} <= found
   assert len(found) < len(names)
   assert ' to ' not in ''.join(sum(table[2:], []))
+  # Six rounds are 1.5 rounds of four clients, where a curve has a quarter.
+  assert in_turn[0][0] == 'Clients take turns'
+  assert in_turn[0][-1] == 'Mean accuracy at FedAvg’s depth (1.5 rounds)'
+  assert [row[0] for row in in_turn[2:]] == [
+    methods.title(m) for m in analysis.in_turn
+  ]
+  dssgd = analysis.estimates['dssgd', 'client_accuracy_mean'].mean
+  count = len(names) - 1
+  assert [row[-1] for row in in_turn[2:] if row[0] == 'DSSGD'] == [
+    f'{dssgd / 4:.3f}, place {count} of {count}'
+  ]
+  assert not any(mark in str(in_turn) for mark in '▲▼*')
+
+
+def test_what_chance_gives_stands_beside_the_worst_clients(tmp_path):
+  about = made_comparison.facts(test_examples=[[50] * 4] * 3)
+  analysis = _analyse(tmp_path, about=about)
+  header, _, *rows = _tables(compare_markdown.headline_table(analysis))[0]
+  assert header[3] == 'The same by chance'
+  values = {row[0]: row[3] for row in rows}
+  expected = analysis.estimates['fed_avg', 'worst10_by_chance'].mean
+  assert values['**FedAvg**'] == f'{expected:.3f}'
 
 
 def test_the_answer_is_a_list_without_markup_of_others(tmp_path):

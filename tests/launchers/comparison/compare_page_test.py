@@ -62,6 +62,17 @@ class TestPageOfAllMethods:
   def test_most_methods_have_no_curve_and_it_says_so(self, large):
     assert '19 of 27 methods are not drawn' in large[1].text
 
+  def test_methods_in_turn_are_a_group_of_their_own(self, large):
+    titles = [row[0][0] for row in large[1].tables[0][1:]]
+    at = next(i for i, t in enumerate(titles) if t.startswith('Clients take'))
+    assert at == len(methods.METHODS) - 2
+    group = titles[at + 1 :]
+    assert {title.split('Mean accuracy at')[0] for title in group} == {
+      'DSSGD',
+      'FedAvg, in turn',
+    }
+    assert all(', place ' in title or title.endswith('–') for title in group)
+
 
 class TestPage:
   def test_starts_with_its_mark(self, small):

@@ -58,7 +58,9 @@ def test_labels_overlap_neither_each_other_nor_markers(
   shown = compare_plots.methods_with(large, columns)
   needed = {large.baseline, 'standalone', *large.front(*columns)} & set(shown)
   texts = {label.get_text() for label in labels}
-  assert {methods.title(m) for m in (shown if all_labels else needed)} <= texts
+  told = {m: methods.title(m) for m in (shown if all_labels else needed)}
+  told |= {m: f'({told[m]})' for m in large.in_turn if m in told}
+  assert set(told.values()) <= texts
   boxes = _boxes(figure, labels)
   assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
   centers = axes.transData.transform(
@@ -67,6 +69,43 @@ def test_labels_overlap_neither_each_other_nor_markers(
   half = _MARKER * figure.dpi / 72
   markers = [transforms.Bbox([c - half, c + half]) for c in centers]
   assert not any(box.count_overlaps(markers) for box in boxes)
+
+
+def test_methods_in_turn_are_pale_and_not_on_the_front(large):
+  columns = (compare_plots.MEAN, compare_plots.WORST10)
+  axes = mpl_figure.Figure().subplots()
+  compare_plots.draw_front(axes, large, columns)
+  markers = [line for line in axes.lines if line.get_linestyle() == 'None']
+  drawn = compare_plots.drawn(large, columns)
+  pale = {
+    method
+    for method, line in zip(drawn, markers, strict=True)
+    if line.get_alpha() < 1
+  }
+  assert pale == set(large.in_turn) == {'dssgd', 'round_robin_fed_avg'}
+  assert not pale & set(large.front(*columns))
+  (figure,) = compare_figures.fronts(large)[compare_plots.WORST10]
+  assert compare_plots.IN_TURN in figure.note
+
+
+def test_long_intervals_do_not_hide_the_markers(tmp_path):
+  # Two seeds: the intervals are 12.7 times as long as their standard errors.
+  scores = {
+    'fed_avg': [[0.5, 0.5], [0.7, 0.7]],
+    'ditto': [[0.6, 0.6], [0.9, 0.9]],
+  }
+  paths = made_comparison.write(
+    tmp_path,
+    made_comparison.rows(range(2), scores=scores),
+    made_comparison.facts(range(2), 2),
+  )
+  found = analysis_lib.analyse(*analysis_lib.read(*paths))
+  axes = mpl_figure.Figure().subplots()
+  columns = (compare_plots.MEAN, compare_plots.WORST10)
+  compare_plots.draw_front(axes, found, columns)
+  assert found.estimates['ditto', compare_plots.MEAN].high > 2
+  low, high = axes.get_xlim()
+  assert 0.5 < low < 0.6 and 0.75 < high < 0.85
 
 
 def test_a_label_without_a_place_is_not_drawn():
@@ -114,7 +153,7 @@ def test_lines_of_ranks_cross_no_other(large):
   elbows = [
     line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 3
   ]
-  assert len(elbows) == len(methods.METHODS)
+  assert len(elbows) == len(large.ranked) == len(methods.METHODS) - 2
   for one, other in itertools.permutations(elbows, 2):
     (x, _), (_, row), (edge, _) = one
     up, end = other[0][0], other[1][1]

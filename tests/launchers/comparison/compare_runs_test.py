@@ -209,6 +209,9 @@ class TestWhole:
       'excluded': {},
     }
     assert expected.items() <= facts.items()
+    for seed, sizes in zip([0, 1], facts['test_examples'], strict=True):
+      paths = folder.glob(f'out/runs/standalone/*/seed_{seed}/clients.csv')
+      assert pd.read_csv(next(paths))['num_test'].tolist() == sizes
     for name in ('compare.md', 'compare.html'):
       assert 'CoRe-Fed' in (folder / 'out' / name).read_text()
     assert list((folder / 'out/plots').glob('*.png'))

@@ -8,53 +8,92 @@ from tff_fair.launchers.comparison import estimates
 _NAN = math.nan
 
 
-class TestEstimate:
+class TestStudent:
+  def test_by_hand(self):
+    # The standard deviation is 1; 4.30265 is the quantile of 2 degrees.
+    found = estimates.student([1, 2, 3])
+    half = 4.30265 / math.sqrt(3)
+    ends = pytest.approx((2 - half, 2 + half), rel=1e-5)
+    assert (found.low, found.high) == ends
+    assert (found.mean, found.values, found.reached) == (2, (1, 2, 3), 3)
+
   def test_equal_values_have_an_interval_of_length_zero(self):
-    (found,) = estimates.estimate([[0.1, 0.1, 0.1]])
-    assert found.low == found.high == pytest.approx(0.1, abs=1e-15)
-
-  def test_one_seed_has_no_interval(self):
-    (found,) = estimates.estimate([[0.5]])
-    assert (found.mean, found.reached, found.sign) == (0.5, 1, 0)
-    assert np.isnan([found.low, found.high]).all()
-
-  def test_three_seeds_have_their_range(self):
-    # All three resampled values are the lowest in 1 of 27, more than 2.5 %.
-    (found,) = estimates.estimate([[4.0, 1.0, 2.0]])
-    assert (found.low, found.high) == (1, 4)
-    assert found.mean == pytest.approx(7 / 3)
+    found = estimates.student([0.1, 0.1, 0.1])
+    assert found.low == pytest.approx(0.1, abs=1e-15)
+    assert found.high == pytest.approx(0.1, abs=1e-15)
 
   def test_undefined_seeds_are_left_out(self):
-    found = estimates.estimate(
-      [[_NAN, 1, 3], [_NAN, 5, _NAN], [_NAN, _NAN, _NAN], [1, 2, 3]]
-    )
-    assert [e.reached for e in found] == [2, 1, 0, 3]
-    assert [e.mean for e in found[:2]] == [2, 5]
-    assert math.isnan(found[2].mean)
-    assert (found[0].low, found[0].high) == (1, 3)
-    # A row's interval does not depend on the others.
-    (alone,) = estimates.estimate([[1, 2, 3]])
-    assert found[3] == alone
+    found = estimates.student([_NAN, 1, 3])
+    assert (found.mean, found.reached) == (2, 2)
+    # 12.7062 is the quantile of one degree, and the standard error is 1.
+    assert found.high == pytest.approx(2 + 12.7062, rel=1e-5)
 
-  def test_approaches_the_normal_interval(self):
-    values = np.random.default_rng(0).normal(5.0, 2.0, (1, 400))
-    (found,) = estimates.estimate(values)
-    half = 1.96 * values.std() / 20
-    assert found.high - found.mean == pytest.approx(half, rel=0.05)
-    assert found.mean - found.low == pytest.approx(half, rel=0.05)
+  @pytest.mark.parametrize(('values', 'mean'), [([0.5, _NAN], 0.5), ([], _NAN)])
+  def test_fewer_than_two_seeds_have_no_interval(self, values, mean):
+    found = estimates.student(values)
+    assert found.mean == pytest.approx(mean, nan_ok=True)
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_differences_are_paired():
+  found = estimates.difference([3, _NAN, 5], [1, 3, 4])
+  assert found.values == pytest.approx((2, _NAN, 1), nan_ok=True)
+  assert found.mean == 1.5
+
+
+class TestPValue:
+  def test_of_two_seeds_by_hand(self):
+    # t is 2; with one degree of freedom it has Cauchy's distribution.
+    expected = 1 - 2 * math.atan(2) / math.pi
+    assert estimates.p_value([1, 3]) == pytest.approx(expected)
+    assert estimates.p_value([_NAN, -1, -3]) == pytest.approx(expected)
+
+  def test_of_three_seeds_by_hand(self):
+    # With two degrees of freedom p = 1 - t / sqrt(2 + t^2), and t^2 is 12.
+    expected = 1 - math.sqrt(12 / 14)
+    assert estimates.p_value([1, 2, 3]) == pytest.approx(expected)
+
+  def test_is_below_the_level_where_the_interval_leaves_out_zero(self):
+    rng = np.random.default_rng(0)
+    found = []
+    for values in rng.normal(1, 1, (50, 4)):
+      interval = estimates.student(values)
+      is_apart = interval.low > 0 or interval.high < 0
+      assert (estimates.p_value(values) < 0.05) == is_apart
+      found.append(is_apart)
+    assert 5 < sum(found) < 45
+
+  @pytest.mark.parametrize(
+    ('differences', 'expected'),
+    [
+      ([0, 0, 0], 1),
+      ([0.1 + 0.2 - 0.3] * 3, 1),  # 5.6e-17 is rounding.
+      ([0.05, 0.05], 1 / 2),  # The sign test: both agree.
+      ([-0.05] * 5, 1 / 16),
+      ([-0.2, 0.5 - 0.7], 1 / 2),  # They differ by rounding.
+      ([0.5], _NAN),
+      ([0.5, _NAN], _NAN),
+      ([], _NAN),
+    ],
+  )
+  def test_without_a_t_statistic(self, differences, expected):
+    found = estimates.p_value(differences)
+    assert found == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize(
-  'values,others,sign',
+  ('p_values', 'expected'),
   [
-    ([3, 4, 5], [1, 3, 4], 1),
-    ([1, 3, 4], [3, 4, 5], -1),
-    ([3, 4, 5], [1, 5, 4], 0),
-    ([3, 4, 5], [3, 3, 3], 0),  # One seed has no difference.
-    ([0.1 + 0.2], [0.3], 0),
-    ([0.1 + 0.2, 0.1 + 0.2], [0.3, 0.3], 0),  # 5.6e-17 is rounding.
-    ([3, _NAN, 5], [1, 3, _NAN], 0),  # One pair is left.
+    # 4 x .005, 3 x .01, 2 x .03, and .04, which is not below the one before.
+    ((0.01, 0.04, 0.03, 0.005), (0.03, 0.06, 0.06, 0.02)),
+    # Ties: 3 x .02 and 2 x .02, raised to it. NaN is not counted.
+    ((0.02, 0.02, _NAN, 0.5), (0.06, 0.06, _NAN, 0.5)),
+    ((0.6, 0.7), (1, 1)),
+    ((_NAN,), (_NAN,)),
+    ((), ()),
   ],
 )
-def test_the_sign_of_paired_differences(values, others, sign):
-  assert estimates.difference(values, others).sign == sign
+def test_holm_by_hand(p_values, expected):
+  found = estimates.holm(dict(enumerate(p_values)))
+  assert list(found) == list(range(len(p_values)))
+  assert tuple(found.values()) == pytest.approx(expected, nan_ok=True)

@@ -99,6 +99,21 @@ def test_other_tables(tmp_path, content, message):
       json.dumps(made_comparison.facts(seeds=[0], rounds='many')),
       "rounds must be of type int, found 'many'",
     ),
+    *(
+      (
+        json.dumps(made_comparison.facts(seeds=[0], test_examples=sizes)),
+        'test_examples must have a list of 4 sizes for each of 1 seeds, found',
+      )
+      for sizes in (
+        [],
+        [5, 5, 5, 5],
+        [[5, 5, 5]],
+        [[5, 5, 5, -1]],
+        [[5, 5, 5, 0.5]],
+        [[5, 5, 5, 5], [5, 5, 5, 5]],
+        'many',
+      )
+    ),
   ],
 )
 def test_damaged_facts(tmp_path, text, message):

@@ -148,7 +148,16 @@ def test_tasks_are_described_before_any_training(tmp_path):
     'client_names': [],
     'notes': [],
     'has_holdout': True,
+    'test_examples': found['test_examples'],
   }
+  assert [len(sizes) for sizes in found['test_examples']] == [3, 3]
+  assert min(map(min, found['test_examples'])) > 0
+  assert found['test_examples'][0] != found['test_examples'][1]
+  by_server = worker.describe(
+    _runs(tmp_path, split='server', validation_fraction=0.0)
+  )
+  (sizes,) = by_server['test_examples']
+  assert len(set(sizes)) == 1 and len(sizes) == 3
   runs = _runs(tmp_path, holdout_fraction=0.0)
   assert not worker.describe(runs)['has_holdout']
   found = worker.describe(_runs(tmp_path, num_clients=10_000))

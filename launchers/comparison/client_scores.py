@@ -1,0 +1,162 @@
+"""Scores over clients, of those whose test parts say enough.
+
+Nothing here imports TensorFlow.
+"""
+
+from collections.abc import Mapping, Sequence
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from tff_fair import fairness
+from tff_fair.launchers.comparison import plan
+
+FEWEST_TEST_EXAMPLES = 10
+"""A client with fewer counts in averages only, see `rescored`."""
+
+BY_CHANCE = 'worst10_by_chance'
+"""The column of `worst_by_chance`."""
+KEPT_MEAN = 'client_accuracy_mean_kept'
+"""The column of the mean accuracy over the clients that are not left out."""
+
+# What tells how the clients differ: column -> the name in `fairness`.
+_SPREADS = {
+  f'client_accuracy_{name}': name
+  for name in ('worst10', 'min', 'variance', 'jain')
+}
+_CHANGED = (*_SPREADS, 'cf', 'better_off')
+
+
+def against_alone(alone: np.ndarray, accuracy: np.ndarray) -> dict[str, float]:
+  """How the clients fare against training alone.
+
+  Args:
+    alone: Their accuracies with Standalone, `float[clients]`, NaN where it is
+      not defined.
+    accuracy: Their accuracies with a method, likewise.
+
+  Returns:
+    `cf`, the CF coefficient, and `better_off`, the share of the clients whose
+    accuracy is above that of Standalone; NaN where they are not defined.
+  """
+  known = ~np.isnan(alone) & ~np.isnan(accuracy)
+  gains = (accuracy > alone)[known]
+  return {
+    'cf': fairness.cf_coefficient(alone, accuracy),
+    'better_off': float(gains.mean()) if gains.size else math.nan,
+  }
+
+
+def left_out(facts: Mapping[str, Any]) -> np.ndarray:
+  """Which clients have too few test examples, but some.
+
+  Args:
+    facts: The facts of compare.json; old ones do not have the sizes of test
+      parts, so that nobody is left out.
+
+  Returns:
+    `bool[seeds, clients]`.
+  """
+  sizes = _sizes(facts)
+  return (sizes > 0) & (sizes < FEWEST_TEST_EXAMPLES)
+
+
+def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
+  """The results with scores of the clients that have enough test examples.
+
+  The worst clients, the variance, Jain's index, the CF coefficient and the
+  share of better-off clients leave out clients with fewer than
+  `FEWEST_TEST_EXAMPLES`; averages have all clients.
+
+  Args:
+    results: The rows of `reading.results`; those of a seed in which nobody is
+      left out keep their numbers.
+    facts: The facts of compare.json.
+
+  Returns:
+    The same rows with these scores, and with the columns `BY_CHANCE` (NaN
+    without the sizes of test parts, and if the server has the test examples)
+    and `KEPT_MEAN`.
+  """
+  small = dict(zip(facts['seeds'], left_out(facts), strict=True))
+  sizes = dict(zip(facts['seeds'], _sizes(facts), strict=True))
+  if facts['options'].get('split') == 'server':
+    sizes = {seed: 0 * own for seed, own in sizes.items()}
+  rows = list(results.itertuples())
+  kept = {(r.method, r.seed): _kept(r, small[r.seed]) for r in rows}
+  scores = [_scores(r, kept, small[r.seed], sizes[r.seed]) for r in rows]
+  names = [*_CHANGED, KEPT_MEAN, BY_CHANCE]
+  table = pd.DataFrame(scores, results.index, names, dtype=float)
+  return results.assign(**{name: table[name] for name in names})
+
+
+def worst_by_chance(sizes: Sequence[int], accuracy: float) -> float:
+  """The mean accuracy of the worst 10 % of clients that are served alike.
+
+  The accuracy of client i is a binomial variable of n_i test examples, divided
+  by n_i; all have the same probability of a right prediction. What is returned
+  is the expected value of the mean of the m lowest,
+
+      E = (1 / m) int_0^1 E[max(0, m - N(x))] dx,  m = ceil(.1 k),
+
+  N(x) being the number of the k clients whose accuracy is at most x. It is
+  exact, and supposes that clients share no test examples.
+
+  Args:
+    sizes: n_i, the number of test examples of each client; a client with 0 is
+      left out.
+    accuracy: The probability.
+
+  Returns:
+    The expected value; NaN without clients or without a probability.
+  """
+  sizes = [size for size in sizes if size > 0]
+  if not sizes or math.isnan(accuracy):
+    return math.nan
+  count = fairness.worst_count(len(sizes))
+  grids = [np.arange(size + 1) / size for size in sizes]
+  points = np.unique(np.concatenate(grids))
+  # The probability that N(x) is 0, 1, ..., m - 1 from each point to the next.
+  at_most = np.zeros([count, len(points)])
+  at_most[0] = 1
+  for size, grid in zip(sizes, grids, strict=True):
+    right = np.searchsorted(grid, points, side='right') - 1
+    below = special.bdtr(np.arange(size + 1), size, accuracy)[right]
+    moved = np.concatenate([np.zeros([1, len(points)]), at_most[:-1]])
+    at_most = at_most * (1 - below) + moved * below
+  missing = (np.arange(count, 0, -1) @ at_most)[:-1]
+  return float(missing @ np.diff(points)) / count
+
+
+def _sizes(facts) -> np.ndarray:
+  """The number of test examples, `int[seeds, clients]`; 0 if not known."""
+  shape = len(facts['seeds']), facts['num_clients']
+  return np.array(facts.get('test_examples', np.zeros(shape, int)), int)
+
+
+def _kept(row, small) -> np.ndarray:
+  """The accuracies of a row, NaN for clients that are left out."""
+  unknown = np.full(len(small), np.nan)
+  accuracies = row.client_accuracies
+  own = unknown if accuracies is None else np.array(accuracies, float)
+  return np.where(small, np.nan, own)
+
+
+def _scores(row, kept, small, sizes) -> dict[str, float]:
+  """The scores of a row; `kept` has the accuracies of all rows."""
+  own, alone = (
+    kept.get((method, row.seed)) for method in (row.method, plan.ALONE)
+  )
+  if not small.any():
+    found = {name: getattr(row, name) for name in _CHANGED}
+  else:
+    spread = fairness.client_statistics(own)
+    found = {column: spread[name] for column, name in _SPREADS.items()}
+    if alone is not None and row.method != plan.ALONE:
+      found |= against_alone(alone, own)
+  mean = fairness.client_statistics(own)['mean']
+  chance = worst_by_chance(np.where(np.isnan(own), 0, sizes), mean)
+  return {**found, KEPT_MEAN: mean, BY_CHANCE: chance}

@@ -1,0 +1,105 @@
+import math
+
+import numpy as np
+import pytest
+
+from tests.launchers.comparison import made_comparison
+from tff_fair.launchers.comparison import client_scores
+from tff_fair.launchers.comparison import reading
+
+
+class TestWorstByChance:
+  @pytest.mark.parametrize(
+    ('sizes', 'accuracy', 'expected'),
+    [
+      ([5], 0.8, 0.8),  # The lowest of one is its mean.
+      ([1, 1], 0.5, 1 / 4),  # 1 if both are right.
+      # The second has 0, 1/2 or 1 where the first has 1, and 0 counts else.
+      ([1, 2], 0.5, 1 / 4),
+      ([1, 0, 1], 0.5, 1 / 4),  # Who has no test examples is left out.
+      ([7, 31], 1.0, 1.0),
+      ([7, 31], 0.0, 0.0),
+      # The two lowest of eleven: both 1 if all are right, one if ten are.
+      ([1] * 11, 0.9, 0.9**11 + 11 * 0.9**10 * 0.1 / 2),
+      ([], 0.5, math.nan),
+      ([0], 0.5, math.nan),
+      ([3], math.nan, math.nan),
+    ],
+  )
+  def test_by_hand(self, sizes, accuracy, expected):
+    found = client_scores.worst_by_chance(sizes, accuracy)
+    assert found == pytest.approx(expected, nan_ok=True)
+
+  def test_is_what_draws_have_on_average(self):
+    sizes = np.array([7, 7, 10, 11, 14, 16, 16, 20, 22, 23, 24, 27, 31])
+    draws = np.random.default_rng(0).binomial(sizes, 0.9, (20_000, 13)) / sizes
+    expected = np.sort(draws)[:, :2].mean()
+    found = client_scores.worst_by_chance(sizes, 0.9)
+    assert found == pytest.approx(expected, abs=0.001)
+
+
+# Two seeds of three clients; the third one has 9 test examples in the first.
+_SCORES = {
+  'fed_avg': [[0.5, 0.6, 1.0], [0.5, 0.6, 0.1]],
+  'standalone': [[0.4, 0.6, 0.0], [0.4, 0.6, 0.0]],
+}
+
+
+def _rescored(folder, **facts):
+  rows = made_comparison.rows((0, 1), tune=1, scores=_SCORES)
+  rows[1]['cf'] = 12.5  # Of the second seed.
+  about = made_comparison.facts((0, 1), 3, **facts)
+  frame, about = reading.read(*made_comparison.write(folder, rows, about))
+  results = reading.results(frame)
+  found = client_scores.rescored(results, about)
+  return results.set_index(['method', 'seed']), found.set_index(
+    ['method', 'seed']
+  )
+
+
+def test_a_client_with_few_test_examples_counts_in_averages_only(tmp_path):
+  sizes = [[10, 20, 9], [10, 20, 10]]
+  recorded, found = _rescored(tmp_path, test_examples=sizes)
+  first = found.loc['fed_avg', 0]
+  assert first['client_accuracy_mean'] == pytest.approx(0.7)
+  assert first['client_accuracy_mean_kept'] == pytest.approx(0.55)
+  assert first['client_accuracy_worst10'] == 0.5
+  assert first['client_accuracy_min'] == 0.5
+  assert first['client_accuracy_variance'] == pytest.approx(0.0025)
+  assert first['client_accuracy_jain'] == pytest.approx(1.1**2 / (2 * 0.61))
+  assert first['cf'] == pytest.approx(100)
+  assert first['better_off'] == 0.5  # Equal is not better.
+  assert recorded.loc[('fed_avg', 0), 'better_off'] == pytest.approx(2 / 3)
+  chance = client_scores.worst_by_chance([10, 20], 0.55)
+  assert first['worst10_by_chance'] == pytest.approx(chance)
+  # Nobody is left out with the second seed.
+  second = found.loc['fed_avg', 1]
+  assert second['cf'] == 12.5
+  assert second['client_accuracy_min'] == 0.1
+  assert second['client_accuracy_mean_kept'] == pytest.approx(0.4)
+  alone = found.loc['standalone', 0]
+  assert alone['client_accuracy_min'] == 0.4
+  assert np.isnan([alone['cf'], alone['better_off']]).all()
+
+
+def test_without_sizes_nobody_is_left_out_and_nothing_is_by_chance(tmp_path):
+  recorded, found = _rescored(tmp_path)
+  names = list(recorded.columns)
+  assert found[names].equals(recorded)
+  assert found['worst10_by_chance'].isna().all()
+
+
+def test_a_test_set_of_the_server_is_not_of_independent_clients(tmp_path):
+  _, found = _rescored(
+    tmp_path, test_examples=[[50] * 3] * 2, options={'split': 'server'}
+  )
+  assert found['worst10_by_chance'].isna().all()
+
+
+def test_who_is_left_out():
+  sizes = [[9, 10, 0], [2, 9, 11]]
+  about = made_comparison.facts((0, 1), 3, test_examples=sizes)
+  np.testing.assert_array_equal(
+    client_scores.left_out(about), [[True, False, False], [True, True, False]]
+  )
+  assert not client_scores.left_out(made_comparison.facts()).any()
