@@ -36,6 +36,9 @@ def predict(run: pathlib.Path, path: pathlib.Path) -> list[str]:
 def encode(table: pd.DataFrame, features: list[dict]) -> np.ndarray:
   """The inputs for the rows of a table; a missing number is the mean."""
   known = pd.DataFrame(features).set_index('name')
+  # Booleans beside missing values.
+  flags = known.index.intersection(table.select_dtypes(object).columns)
+  table = table.astype(dict.fromkeys(flags, float))
   x = pd.get_dummies(table, prefix_sep='=', dummy_na=True, dtype=float)
   x = x.join(table.isna().astype(float).add_suffix('=missing'))
   x = x.reindex(columns=known.index, fill_value=0) - known['mean']

@@ -1,12 +1,25 @@
 """Reads arrays from an npz file."""
 
 import os
+import tokenize
 import zipfile
 import zlib
 
 import numpy as np
 
 from tff_fair.tasks import sources
+
+# What NumPy and zipfile raise for damaged files; RuntimeError for a password,
+# or an unknown method of compression.
+_UNREADABLE = (
+  zipfile.BadZipFile,
+  zlib.error,
+  tokenize.TokenError,
+  EOFError,
+  MemoryError,
+  OSError,
+  RuntimeError,
+)
 
 
 def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
@@ -30,7 +43,7 @@ def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
       if not lacking:
         return {key: archive[key] for key in keys}
       found = f'no {lacking[0]} but {", ".join(archive) or "nothing"}'
-  except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+  except _UNREADABLE as error:
     found = f'an unreadable file ({error})'
     raise sources.DataDamagedError(path, required, found) from None
   except (AttributeError, TypeError, ValueError) as error:

@@ -1,8 +1,13 @@
 """Reads a table from a csv or parquet file."""
 
+from collections.abc import Collection
 import csv
+import gzip
 import os
+import re
+import zlib
 
+import numpy as np
 import pandas as pd
 
 from tff_fair.tasks import sources
@@ -10,14 +15,20 @@ from tff_fair.tasks import sources
 _SEPARATORS = (';', '\t', '|')
 # What stands for a missing value besides what pandas takes for one.
 _MISSING = ['?']
+# A whole number as Python writes it, or as pandas writes a float.
+_WHOLE = re.compile(r'(0|-?[1-9][0-9]{0,99})(\.0*)?')
+_CHUNK = 2**20
 
 
-def read(path: str | os.PathLike) -> pd.DataFrame:
+def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
   """Reads a table.
 
   Args:
     path: The file. A csv file has the names of the columns in its first line;
       empty fields, `?`, `NA` and the like are missing values.
+    keys: Columns of names, as far as there are such: what differs in a csv file
+      differs in the table. They hold whole numbers only where these are written
+      without zeros in front and without exponents.
 
   Returns:
     The table.
@@ -32,14 +43,21 @@ def read(path: str | os.PathLike) -> pd.DataFrame:
   try:
     names = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
     table = pd.read_csv(
-      path, skipinitialspace=True, na_values=_MISSING, low_memory=False
+      path,
+      skipinitialspace=True,
+      na_values=_MISSING,
+      low_memory=False,
+      dtype=dict.fromkeys(keys, str),
     )
+    has_nul = _has_nul(path)
   except UnicodeDecodeError as error:
     found = f'bytes that are no text in UTF-8 ({error.reason})'
     raise sources.DataDamagedError(path, required, found) from None
-  except (ValueError, OSError, EOFError, csv.Error) as error:
+  except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
     found = f'an unreadable file ({error})'
     raise sources.DataDamagedError(path, required, found) from None
+  if has_nul:  # Where a text ends for pandas.
+    raise sources.DataDamagedError(path, required, 'a NUL, which no text has')
   # pandas calls a second column 'a' 'a.1'.
   repeated = names[names.duplicated() & names.notna()]
   if len(repeated):
@@ -50,7 +68,8 @@ def read(path: str | os.PathLike) -> pd.DataFrame:
     raise sources.DataDamagedError(path, required, found)
   if table.shape[1] == 1:
     _check_separator(path, required, str(table.columns[0]))
-  return table
+  known = [key for key in keys if key in table]
+  return table.assign(**{key: _names(table[key]) for key in known})
 
 
 def _read_parquet(path: str | os.PathLike) -> pd.DataFrame:
@@ -66,6 +85,43 @@ def _read_parquet(path: str | os.PathLike) -> pd.DataFrame:
     raise sources.DataDamagedError(
       path, 'a table in the format parquet', f'an unreadable file ({error})'
     ) from None
+
+
+def _has_nul(path) -> bool:
+  is_packed = os.fspath(path).lower().endswith('.gz')
+  with (gzip.open if is_packed else open)(path, 'rb') as file:
+    return any(b'\0' in chunk for chunk in iter(lambda: file.read(_CHUNK), b''))
+
+
+def _names(column: pd.Series) -> pd.Series:
+  """The column as texts, or as numbers where these are as many as the texts.
+
+  Whole numbers are names, and fractions make a sentence about measurements.
+  """
+  texts = set(column.dropna())
+  number_of = {text: _whole(text) for text in texts}
+  if None in number_of.values():
+    number_of = _fractions(texts)
+  if len(set(number_of.values())) != len(texts):
+    return column
+  values = [number_of.get(text, np.nan) for text in column]
+  # Python's numbers, since beside missing values NumPy's lose digits.
+  return pd.Series(values, column.index, object)
+
+
+def _whole(text: str) -> int | None:
+  found = _WHOLE.fullmatch(text.strip())
+  return int(found[1]) if found else None
+
+
+def _fractions(texts: Collection[str]) -> dict[str, float]:
+  """The numbers of texts; nothing unless all are some, and not all whole."""
+  numbers = pd.to_numeric(pd.Series([*texts], dtype=object), errors='coerce')
+  numbers = numbers.to_numpy(np.float64)
+  is_whole = np.isfinite(numbers) & (numbers == np.floor(numbers))
+  if np.isnan(numbers).any() or is_whole.all():
+    return {}
+  return dict(zip(texts, numbers.tolist(), strict=True))
 
 
 def _check_separator(path, required, name: str) -> None:

@@ -20,8 +20,14 @@ from tff_fair.launchers.runs import client_names
 # Characters of a client's name in a line; with what is before it, the line has
 # at most 80.
 _NAME_WIDTH = 30
+# Clients in a sentence.
+_MOST_NAMED = 5
 
 Scores = Mapping[str, metrics.ClientScores]
+
+
+class NotFiniteError(ArithmeticError):
+  """A model is of no use; the message says which, without a full stop."""
 
 
 def build_evaluator(
@@ -93,9 +99,14 @@ def evaluate(
 
   Returns:
     The scores by the name of the model.
+
+  Raises:
+    NotFiniteError: If no client has finite embeddings for the centroids.
   """
   weights = process.get_model_weights(state)
   centroids = class_centroids and class_centroids(weights)
+  if centroids and not np.any(centroids['counts']):
+    raise NotFiniteError('the embeddings of no client are finite')
   if centroids and centroids['num_rejected_clients']:
     warnings.warn(
       f'{centroids["num_rejected_clients"]} clients are left out of the class'
@@ -107,6 +118,38 @@ def evaluate(
     table = process.client_model_table(state)
     scores['personal'] = evaluator.evaluate_clients(table)
   return scores
+
+
+def check_finite(
+  scores: Scores,
+  has_data: Sequence[bool],
+  names: Sequence[str],
+  *,
+  has_global_loss: bool = True,
+) -> None:
+  """Checks that the loss of the models is finite where it is defined.
+
+  Accuracy does not show such models: the largest of NaN logits is the first.
+
+  Args:
+    scores: The scores of an evaluation.
+    has_data: Which clients have training data; the others, free riders, and
+      clients without test examples do not count.
+    names: The name of each client; empty if clients have none.
+    has_global_loss: False if the nearest centroid classified.
+
+  Raises:
+    NotFiniteError: If the loss of a model is NaN or infinite.
+  """
+  for model, model_scores in scores.items():
+    counts = np.asarray(has_data) & (model_scores.num_examples > 0)
+    bad = np.flatnonzero(counts & ~np.isfinite(model_scores.loss))
+    if not bad.size or (model == 'global' and not has_global_loss):
+      continue
+    whose = 'the global model'
+    if model == 'personal':
+      whose = f'the personal model of {listed(bad, names)}'
+    raise NotFiniteError(f'the loss of {whose} is not finite')
 
 
 def of_clients(scores: Scores) -> metrics.ClientScores:
@@ -167,10 +210,19 @@ def worst_client(
   if not known.size or known.min() == known.max():
     return ''
   client_id = np.nanargmin(accuracy)
-  worst = f'{accuracy[client_id]:.4f}, client {client_id}'
-  if not names:
-    return worst
-  return f'{worst} ({client_names.one_line(names[client_id], _NAME_WIDTH)})'
+  return f'{accuracy[client_id]:.4f}, {listed([client_id], names)}'
+
+
+def listed(client_ids: Sequence[int], names: Sequence[str]) -> str:
+  """Clients in a sentence, such as `client 3 (North), client 5 (South)`.
+
+  Args:
+    client_ids: At least one client; of many only the first are named.
+    names: The name of each client; empty if clients have none.
+  """
+  shown = ', '.join(_titled(i, names) for i in client_ids[:_MOST_NAMED])
+  more = len(client_ids) - _MOST_NAMED
+  return f'{shown} and {more} more' if more > 0 else shown
 
 
 def client_columns(scores: Scores) -> dict[str, Any]:
@@ -182,6 +234,13 @@ def client_columns(scores: Scores) -> dict[str, Any]:
     'f1': client_scores.f1,
     'loss': client_scores.loss,
   }
+
+
+def _titled(client_id, names) -> str:
+  if not names:
+    return f'client {client_id}'
+  name = client_names.one_line(names[client_id], _NAME_WIDTH)
+  return f'client {client_id} ({name})'
 
 
 def _of_parts(task, parts, statistics) -> metrics.Evaluator:

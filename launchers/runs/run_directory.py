@@ -177,6 +177,14 @@ class RunDirectory:
       'client_id'
     )
 
+  def read_always_rejected(self) -> list[int]:
+    """The clients whose update was not finite in any of their rounds."""
+    reports = pd.read_csv(
+      self.path / 'reports.csv', usecols=['client_id', 'rejected']
+    )
+    always = reports.groupby('client_id')['rejected'].min() > 0
+    return always.index[always].tolist()
+
   def _append(self, name, round_number, frame):
     path = self.path / name
     frame = self._named(frame)

@@ -176,6 +176,8 @@ class Run:
         while not self._is_over():
           self._state, row = self._round(self.done + 1)
           self.done += 1
+          if self._is_evaluated(self.done):
+            self._check_finite()  # Before a checkpoint, to resume before it.
           self.stop = self._find_stop()
           if self._is_due('checkpoint_every', self.done) or self.stop:
             self._directory.save_checkpoint(self._state, self.done)
@@ -195,7 +197,8 @@ class Run:
     """Writes clients.csv and summary.json, and returns the latter.
 
     Raises:
-      DivergedError: If the run has trained nothing.
+      DivergedError: If the run, or a client with a model of its own, has
+        trained nothing, or a model is of no use.
       OSError: If a file cannot be written.
     """
     evaluated = self._directory.read_metrics()
@@ -206,8 +209,10 @@ class Run:
         ' numbers of clients.'
       )
     # A run that was complete at the start has not evaluated yet.
-    scores = self._scores or self._evaluate(self._state)
-    self._scores = scores = self._averaged(scores)
+    self._scores = self._scores or self._evaluate(self._state, self.done)
+    self._check_finite()
+    self._check_trained()
+    self._scores = scores = self._averaged(self._scores)
     self._directory.write_clients(self._client_columns(scores))
     summary = {
       'version': code_version.code_version(),
@@ -317,7 +322,7 @@ class Run:
     row, reports = round_metrics.merge(calls)
     accuracies = ()
     if self._is_evaluated(round_number):
-      self._scores = self._evaluate(state)
+      self._scores = self._evaluate(state, round_number)
       row.update(self._metric_columns(self._scores))
       accuracies = evaluation.honest_accuracies(self._scores, self._has_data)
       if self._settings['distances']:
@@ -352,7 +357,7 @@ class Run:
       names = tff.structure.name_list(measured['client_work'])
       defined = metric.removeprefix('train_') in names
     else:
-      columns = self._metric_columns(self._evaluate(initial))
+      columns = self._metric_columns(self._evaluate(initial, 0))
       defined = not np.isnan(columns[metric])
     if not defined:
       raise RunError(
@@ -363,10 +368,40 @@ class Run:
   def _check_converges(self, row, round_number):
     failure = self._failed.add(row)
     if failure:
-      raise DivergedError(
-        f'the run has diverged: {failure}, up to round {round_number}; a lower'
-        ' learning rate may help, in a new --output_dir.'
+      raise self._diverged(f'{failure}, up to round {round_number}')
+
+  def _check_finite(self):
+    """Refuses models whose scores would mean nothing."""
+    try:
+      evaluation.check_finite(
+        self._scores,
+        self._has_data,
+        self._task.client_names,
+        has_global_loss=self._centroids is None,
       )
+    except evaluation.NotFiniteError as error:
+      raise self._diverged(f'{error} after round {self.done}') from None
+
+  def _check_trained(self):
+    """Refuses personal models that are as they were at the start."""
+    if 'personal' not in self._scores:
+      return
+    rejected = self._directory.read_always_rejected()
+    untrained = [i for i in rejected if self._has_data[i]]
+    if untrained:
+      who = evaluation.listed(untrained, self._task.client_names)
+      raise self._diverged(
+        f'no update of {who} was finite in {self.done} rounds, whose model is'
+        ' as it was at the start'
+      )
+
+  def _diverged(self, failure) -> DivergedError:
+    # An earlier version may have written it.
+    self._directory.remove_summary()
+    return DivergedError(
+      f'the run has diverged: {failure}; a lower learning rate may help, in a'
+      ' new --output_dir.'
+    )
 
   def _is_due(self, period: str, round_number: int) -> bool:
     last = round_number == self._settings['rounds']
@@ -385,10 +420,13 @@ class Run:
     accuracies = self._directory.read_mean_accuracies(rounds)
     return last_rounds.with_accuracies(scores, accuracies)
 
-  def _evaluate(self, state):
-    return evaluation.evaluate(
-      self._evaluator, self._process, state, self._centroids
-    )
+  def _evaluate(self, state, round_number):
+    try:
+      return evaluation.evaluate(
+        self._evaluator, self._process, state, self._centroids
+      )
+    except evaluation.NotFiniteError as error:
+      raise self._diverged(f'{error} after round {round_number}') from None
 
   def _metric_columns(self, scores):
     return evaluation.metric_columns(scores, self._has_data)

@@ -23,8 +23,9 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
 
   _check_columns(options)
   features = options.feature_columns
+  keys = [options.client_column, options.label_column]
   return table.encode(
-    table_file.read(options.data_file),
+    table_file.read(options.data_file, [key for key in keys if key]),
     client=options.client_column,
     label=options.label_column,
     features=None if features is None else _split(features),

@@ -116,6 +116,43 @@ class TestFromDataFrame:
     )
     assert found.class_names == ('0', '1')
 
+  @pytest.mark.parametrize('dtype', ['boolean', object])
+  def test_booleans_with_gaps_are_filled_in_all_parts(self, dtype):
+    rows = np.arange(_ROWS)
+    smoker = pd.Series(rows % 2 == 0, dtype=dtype).mask(rows % 7 == 3)
+    table = _table(smoker=smoker)
+    found = _hospitals(table, missing='fill')
+    *_, (name, mean, deviation), missing = found.features
+    assert (name, missing) == ('smoker', ('smoker=missing', 0, 1))
+    assert 0 < mean < 1
+    levels = np.unique(
+      np.round([(v - mean) / deviation for v in (0, mean, 1)], 4)
+    )
+    parts = [
+      _arrays(found.data(i)[part])
+      for i in range(3)
+      for part in ('train', 'holdout')
+    ]
+    parts += found.tests()
+    x = np.concatenate([x for x, _ in parts])
+    np.testing.assert_allclose(np.unique(np.round(x[:, -2], 4)), levels)
+    np.testing.assert_array_equal(x[:, -1] == 1, np.abs(x[:, -2]) < 1e-6)
+    assert x[:, -1].sum() == (rows % 7 == 3).sum()
+    with pytest.raises(ValueError, match="found 4 in 'smoker' of 30 rows"):
+      _hospitals(table)
+    dropped = _hospitals(table, missing='drop')
+    assert dropped.features[-1] == ('smoker', 0, 1)
+
+  def test_texts_of_numbers_are_texts_and_none_is_cut(self):
+    rows = np.arange(_ROWS)
+    texts = np.array(['007', '7', '10'], object)[rows % 3]
+    assert _hospitals(_table(hospital=texts)).client_names == ('007', '10', '7')
+    texts = np.array(['h\0x', 'h\0y'], object)[rows % 2]
+    with pytest.raises(
+      ValueError, match=r"found a NUL in the name 'h\\x00x'\."
+    ):
+      _hospitals(_table(hospital=texts))
+
   def test_refuses_what_only_dataframes_hold(self):
     days = pd.date_range('2024-01-01', periods=_ROWS)
     mixed = pd.Series([1, 'a'] * (_ROWS // 2), dtype=object)

@@ -293,6 +293,63 @@ with run_claim.claim(pathlib.Path({str(tmp_path)!r})):
     digits_run.main(tmp_path, num_clients=5000)
 
 
+def test_a_personal_model_of_no_use_ends_the_run(tmp_path, recwarn):
+  """Its logits are NaN, which are class 0 for an accuracy."""
+  values = dict(
+    preset=None,
+    algorithm='standalone',
+    num_clients=3,
+    data_fraction=0.2,
+    local_epochs=None,
+    client_learning_rate=1e9,
+    checkpoint_every=1,
+  )
+  sentences = []
+  for _ in ('the run', 'its resumption'):
+    with pytest.raises(SystemExit) as error:
+      digits_run.main(tmp_path, **values)
+    sentences.append(str(error.value))
+    assert not (tmp_path / 'summary.json').exists()
+    assert not digits_run.models(tmp_path)
+  assert sentences[0] == sentences[1]
+  scores = digits_run.read(tmp_path, 'client_scores.csv')
+  number = scores['round'].max()
+  last = scores[scores['round'] == number]
+  assert last['accuracy'].notna().all()
+  bad = last['client_id'][~np.isfinite(last['loss'])]
+  who = ', '.join(f'client {i}' for i in bad)
+  assert sentences[0].startswith(
+    f'Error: the run has diverged: the loss of the personal model of {who} is'
+    f' not finite after round {number}; a lower learning rate may help'
+  )
+  assert not [w for w in recwarn if w.category is RuntimeWarning]
+
+
+def test_a_personal_model_that_was_never_trained_ends_the_run(tmp_path):
+  """A client's inputs of 1e30 have a loss, but none after the first step."""
+  rows = np.arange(90)
+  x = np.stack([rows % 2, rows % 5], axis=1).astype(np.float32)
+  x[rows % 3 == 1] *= 1e30
+  names = np.array(['Ulm', 'Bonn', 'Jena'])[rows % 3]
+  np.savez(tmp_path / 'own.npz', x=x, y=rows % 2, client=names)
+  values = dict(
+    preset=None,
+    task='arrays',
+    data_file=tmp_path / 'own.npz',
+    num_clients=None,
+    local_epochs=None,
+    batch_size=5,
+  )
+  message = (
+    r'^Error: the run has diverged: no update of client 0 \(Bonn\) was finite'
+    r' in 2 rounds, whose model is as it was at the start; a lower'
+  )
+  with pytest.raises(SystemExit, match=message):
+    digits_run.main(tmp_path / 'alone', **values, algorithm='standalone')
+  # The global model is that of the others.
+  digits_run.main(tmp_path / 'together', **values, algorithm='fed_avg')
+
+
 def test_a_run_that_trains_nothing_fails(tmp_path):
   values = dict(preset=None, algorithm='q_fed_avg', data_fraction=0.2)
   with pytest.raises(

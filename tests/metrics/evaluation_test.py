@@ -87,6 +87,17 @@ def test_clients_without_test_data():
   assert math.isnan(scores.accuracy[0]) and math.isnan(scores.pooled['loss'])
 
 
+def test_logits_that_are_not_finite_have_no_loss_and_no_warning(recwarn):
+  """exp(inf - inf) is NaN; -inf is a class that is never predicted."""
+  inf = math.inf
+  logits = [[inf, 0], [math.nan, 0], [0, -inf], [0, -inf], [0, 0]]
+  scores = metrics.score_predictions(logits, [0, 1, 0, 1, 1], range(5), 5)
+  expected = [math.nan, math.nan, 0, inf, math.log(2)]
+  np.testing.assert_allclose(scores.loss, expected)
+  assert scores.accuracy.tolist() == [1, 0, 1, 0, 0]
+  assert not recwarn.list
+
+
 _SHARED = (np.array(_X, np.float32), np.array([0, 1, 1], np.int32))
 
 

@@ -1,6 +1,7 @@
 """Tasks of one's own data: what becomes of them, and mistakes with them."""
 
 import dataclasses
+import gzip
 import io
 import os
 import pathlib
@@ -9,6 +10,7 @@ import re
 import runpy
 import sys
 from unittest import mock
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -86,6 +88,23 @@ def _task(folder, content, **options):
 def _npy(values):
   file = io.BytesIO()
   np.save(file, values)
+  return file.getvalue()
+
+
+def _header(shape):
+  """An npy file without its numbers."""
+  file = io.BytesIO()
+  facts = {'descr': '<f8', 'fortran_order': False, 'shape': tuple(shape)}
+  np.lib.format.write_array_header_1_0(file, facts)
+  return file.getvalue()
+
+
+def _npz(content):
+  """An archive whose x is this file."""
+  file = io.BytesIO()
+  with zipfile.ZipFile(file, 'w') as archive:
+    for name in ('x', 'y', 'client'):
+      archive.writestr(f'{name}.npy', content)
   return file.getvalue()
 
 
@@ -176,6 +195,11 @@ _REFUSED = {
     ),
     {},
     'at most 10,000 clients, .* found 100,000 in 100,000 rows: is it a column',
+  ),
+  'a NUL in a name': (
+    ('own.csv', 'hospital,age,outcome\nh1\0x,3,ill\nh1\0y,3,well\n'),
+    {},
+    'separated by commas, .* found a NUL, which no text has',
   ),
   'clients that are measurements': (
     _table(hospital=np.linspace(0, 1, _ROWS)),
@@ -310,7 +334,17 @@ _REFUSED = {
     {},
     'pyarrow must be installed|in the format parquet, found an unreadable',
   ),
+  'a damaged packed file': (
+    ('own.csv.gz', gzip.compress(b'a,b\n' * 99)[:10] + b'\xff' * 20),
+    {},
+    'separated by commas, .* found an unreadable file',
+  ),
   # Arrays.
+  'an array beyond memory': (
+    ('own.npz', _npz(_header([10**15, 2]))),
+    {},
+    'found an unreadable file',
+  ),
   'npz without y': (
     _arrays(y=None),
     {},
@@ -518,11 +552,72 @@ class TestTable:
     np.testing.assert_allclose(built.data.x[3, :2], [0, 1], atol=1e-6)
     assert not np.delete(built.data.x[:, 1], 3).any()
 
+  @pytest.mark.parametrize('part', ['train', 'holdout', 'test'])
+  def test_a_filled_boolean_is_the_mean_of_the_known_ones(self, part, tmp_path):
+    smoker = pd.Series(np.arange(_ROWS) % 4 == 0, dtype=object)
+    whole = tasks.build_task(
+      **_task(tmp_path, _table(smoker=smoker), holdout_fraction=0.2)
+    )
+    gaps = np.concatenate([getattr(s, part)[:1] for s in whole.splits])
+    assert len(gaps) == 3
+    smoker[gaps] = None
+    options = {'missing_values': 'fill', 'holdout_fraction': 0.2}
+    built = tasks.build_task(
+      **_task(tmp_path, _table(smoker=smoker), **options)
+    )
+    # The deal is the same, and so is what is known.
+    parts = zip(built.splits, whole.splits, strict=True)
+    assert all(map(np.array_equal, a, b) for a, b in parts)
+    training = np.concatenate(
+      [p for s in built.splits for p in (s.train, s.holdout)]
+    )
+    known = smoker[np.setdiff1d(training, gaps)].astype(float)
+    filled = smoker.astype(float).fillna(known.mean())
+    deviation = filled[training].std(ddof=0)
+    np.testing.assert_allclose(
+      built.data.x[:, -2],
+      (filled - known.mean()) / deviation,
+      rtol=1e-5,
+      atol=1e-6,
+    )
+    np.testing.assert_array_equal(
+      np.flatnonzero(built.data.x[:, -1]), np.sort(gaps)
+    )
+    assert built.features[-2:] == (
+      ('smoker', pytest.approx(known.mean()), pytest.approx(deviation)),
+      ('smoker=missing', 0, 1),
+    )
+    assert np.isfinite(built.data.x).all()
+
+  def test_a_boolean_with_gaps_is_refused_or_dropped(self, tmp_path):
+    smoker = pd.Series(np.arange(_ROWS) % 4 == 0, dtype=object)
+    smoker[[5, 9]] = None
+    arguments = _task(tmp_path, _table(smoker=smoker))
+    with pytest.raises(ValueError, match="found 2 in 'smoker' of 40 rows"):
+      tasks.build_task(**arguments)
+    built = tasks.build_task(**arguments, missing_values='drop')
+    expected = smoker.drop([5, 9]).astype(float)
+    np.testing.assert_array_equal(built.data.x[:, -1], expected)
+
+  def test_inputs_beyond_float32_name_their_column(self, tmp_path):
+    arguments = _task(tmp_path, _table())
+    (row, *_) = tasks.build_task(**arguments).splits[0].test
+    # The deviation of the others is 5e-31.
+    size = (np.arange(_ROWS) % 2) * 1e-30
+    size[row] = 1e30
+    arguments = _task(tmp_path, _table(size=size))
+    message = f"^The column 'size' must give finite .* inf for row {row + 1}: l"
+    with pytest.raises(ValueError, match=message):
+      tasks.build_task(**arguments)
+
   def test_the_example_encodes_new_rows_likewise(self, tmp_path):
     table = _with('age', 3, None).astype({'age': float})
     rows = np.arange(_ROWS)
     table = table.assign(
-      sex=table['sex'].where(rows != 5), smoker=rows % 2 == 0, one=1
+      sex=table['sex'].where(rows != 5),
+      smoker=rows % 2 == 0,
+      drinker=pd.Series(rows % 3 == 0, dtype=object).mask(rows % 5 == 0),
+      one=1,
     )
     built = tasks.build_task(**_task(tmp_path, table, missing_values='fill'))
     encode = runpy.run_path(str(_EXAMPLE))['encode']
@@ -576,6 +671,70 @@ class TestTable:
     monkeypatch.chdir('/')
     x = next(iter(pickle.loads(sent)(1)['train']))['x']
     np.testing.assert_array_equal(x, built.examples(1).train.x)
+
+
+# Names as a csv file has them, and as they are sorted; 'drop' leaves out gaps.
+_NAMES = [
+  (['007', '7', '08', '8'], ['007', '08', '7', '8']),
+  (['1e2', '100'], ['100', '1e2']),
+  (['12', '0999'], ['0999', '12']),
+  (['01234', '1234', '99'], ['01234', '1234', '99']),
+  (['10', '9', '-1', '0'], ['-1', '0', '9', '10']),
+  (['-0', '0'], ['-0', '0']),
+  (['+7', '7'], ['+7', '7']),
+  # pandas writes whole numbers so beside missing ones.
+  (['10.0', '9.0'], ['9', '10']),
+  (['1.0', '1'], ['1', '1.0']),
+  (['9007199254740993', '9007199254740992', ''], None),
+  (['100000000000000000000', '99999999999999999999'], None),
+  (['TRUE', 'False', 'true'], ['False', 'TRUE', 'true']),
+  (['x', '', '?', 'NA', '7'], ['7', 'x']),
+]
+
+
+def _csv_of(texts, column):
+  """Two rows of each text in one of the key columns of a csv file."""
+  other = {'hospital': 'outcome', 'outcome': 'hospital'}[column]
+  lines = [f'{text},{i % 3},{"ab"[i % 2]}' for i in (0, 1) for text in texts]
+  return '\n'.join([f'{column},age,{other}', *lines, ''])
+
+
+class TestNames:
+  @pytest.mark.parametrize('column', ['hospital', 'outcome'])
+  @pytest.mark.parametrize(('texts', 'names'), _NAMES)
+  @pytest.mark.parametrize('ending', ['csv', 'csv.gz'])
+  def test_what_differs_in_a_file_stays_apart(
+    self, texts, names, column, ending, tmp_path
+  ):
+    text = _csv_of(texts, column).encode()
+    content = text if ending == 'csv' else gzip.compress(text)
+    built = tasks.build_task(
+      **_task(tmp_path, (f'own.{ending}', content), missing_values='drop')
+    )
+    found = built.client_names if column == 'hospital' else built.class_names
+    assert list(found) == (names or sorted(filter(None, texts), key=int))
+
+  def test_numbers_and_texts_of_a_parquet_file(self, tmp_path):
+    pytest.importorskip('pyarrow')
+    rows = np.arange(_ROWS)
+    table = _table(
+      hospital=np.array(['007', '7'])[rows % 2], outcome=10 - rows % 3
+    )
+    table.to_parquet(tmp_path / 'own.parquet')
+    built = tasks.build_task(**_task(tmp_path, tmp_path / 'own.parquet'))
+    assert built.client_names == ('007', '7')
+    assert built.class_names == ('8', '9', '10')
+
+  def test_two_texts_of_one_number_are_noted(self, tmp_path):
+    content = ('own.csv', _csv_of(['007', '7', '8'], 'hospital'))
+    notes = tasks.build_task(**_task(tmp_path, content)).notes
+    expected = "the names '007' and '7', which are the same number and count as"
+    assert [expected in note for note in notes].count(True) == 1
+
+  def test_fractions_are_no_names(self, tmp_path):
+    content = ('own.csv', _csv_of(['0.5', '1', '02'], 'hospital'))
+    with pytest.raises(ValueError, match='found the number 0.5 in row 1'):
+      tasks.build_task(**_task(tmp_path, content))
 
 
 class TestArrays:

@@ -212,8 +212,9 @@ def from_dataframe(
   Clients and classes are numbered in the order of their names. Numbers are
   standardised with mean and deviation of all examples outside test parts;
   texts and categories become one feature of 0 and 1 for each value; booleans
-  become 0 and 1. What the user should know, such as a column that looks like
-  ids, is a warning and in `notes`.
+  become 0 and 1, or are standardised where some are missing. What the user
+  should know, such as a column that looks like ids, is a warning and in
+  `notes`.
 
   Args:
     table: The table.

@@ -337,9 +337,10 @@ def _without_loss(scores) -> ClientScores:
 
 def _cross_entropy(logits, labels) -> np.ndarray:
   """`ln(sum(exp(logits))) - logits[label]` for each example."""
-  shifted = logits - logits.max(axis=1, keepdims=True)
-  log_sum = np.log(np.exp(shifted).sum(axis=1))
-  return log_sum - shifted[np.arange(len(labels)), labels]
+  with np.errstate(invalid='ignore'):  # NaN if the largest logit is infinite.
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    log_sum = np.log(np.exp(shifted).sum(axis=1))
+    return log_sum - shifted[np.arange(len(labels)), labels]
 
 
 def _check_examples(x, y) -> None:

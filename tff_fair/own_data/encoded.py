@@ -57,18 +57,23 @@ class Encoded:
   ) -> tuple[np.ndarray, tuple[Feature, ...]]:
     """Returns the inputs of a model, and how features became inputs.
 
-    Numbers of a table are standardised, and a missing one becomes the mean.
+    Numbers of a table are standardised, and a missing one becomes the mean of
+    those that `training` has; 0 if it has none.
 
     Args:
       training: int64 [m], positions of the examples outside test sets, whose
         mean and deviation are used.
 
     Returns:
-      float32 [n, ...], and a `Feature` for each of the d features of a table;
-      none for other data.
+      float32 [n, ...], finite, and a `Feature` for each of the d features of a
+      table; none for other data.
+
+    Raises:
+      ValueError: If an input is not finite, which no model could learn from.
     """
-    x = self.x.astype(np.float32)
+    x = _as_float32(self.x)
     if self.is_number is None:
+      _check_finite(x, self.feature_names)
       return x, ()
     means = np.zeros(len(self.feature_names))
     deviations = np.ones(len(self.feature_names))
@@ -76,6 +81,7 @@ class Encoded:
     scaling = _scaling(numbers[training])
     x[:, self.is_number] = _scaled(numbers, *scaling)
     means[self.is_number], deviations[self.is_number] = scaling
+    _check_finite(x, self.feature_names)
     rows = zip(
       self.feature_names, means.tolist(), deviations.tolist(), strict=True
     )
@@ -128,6 +134,24 @@ def positions_by_owner(owners: np.ndarray, count: int) -> list[np.ndarray]:
   return np.split(order, np.cumsum(sizes)[:-1])
 
 
+def _check_finite(x: np.ndarray, names: tuple[str, ...]) -> None:
+  """Refuses inputs that are NaN or infinite."""
+  bad = ~np.isfinite(x)
+  if bad.any():
+    first = np.argwhere(bad)[0]
+    what = f'The column {names[first[1]]!r}' if names else 'x'
+    raise ValueError(
+      f'{what} must give finite inputs, found {x[tuple(first)]:g} for row'
+      f' {first[0] + 1}: leave out the column or the row, or mend its value.'
+    )
+
+
+def _as_float32(x: np.ndarray) -> np.ndarray:
+  """What float32 cannot hold becomes infinite."""
+  with np.errstate(over='ignore'):
+    return x.astype(np.float32)
+
+
 def _scaling(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   """The means and deviations of columns, exactly 0 for a constant one."""
   deviations = np.where(np.ptp(known, axis=0) > 0, known.std(axis=0), 0.0)
@@ -143,7 +167,7 @@ def _scaled(
     out=np.zeros_like(numbers),
     where=deviations > 0,
   )
-  return scaled.astype(np.float32)
+  return _as_float32(scaled)
 
 
 def _filled(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The names of clients and classes, and what kind of values a column has."""
 
 from collections.abc import Sequence
+import re
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,10 @@ _KINDS = {
   **dict.fromkeys(('timedelta', 'timedelta64'), 'duration'),
 }
 _MAX_SHOWN = 12
+# Few digits, so that floats are equal only where the numbers are.
+_SMALL_NUMBER = re.compile(
+  r'[+-]?(?=.{1,15}$)[0-9]+(\.[0-9]*)?([eE][0-9]{1,2})?'
+)
 
 
 def kind_of(what: str, column: pd.Series) -> str:
@@ -119,22 +124,22 @@ def enumerate_classes(
 
 
 def near_duplicates(what: str, names: Sequence[str]) -> list[str]:
-  """Returns sentences about names that differ in capitals or blanks only.
+  """Returns sentences about names that are almost the same.
+
+  They differ in capitals or blanks only, or are the same number.
 
   Args:
     what: What a sentence calls the column.
     names: The distinct names.
   """
-  seen: dict[str, str] = {}
-  pairs = []
-  for name in names:
-    first = seen.setdefault(' '.join(name.split()).casefold(), name)
-    if first != name:
-      pairs.append((first, name))
   return [
-    f'{what} has the names {first!r} and {name!r}, which differ in capitals or'
-    ' blanks only and count as two.'
-    for first, name in pairs[:3]
+    f'{what} has the names {first!r} and {name!r}, which {how} and count as'
+    ' two.'
+    for key, how in (
+      (_folded, 'differ in capitals or blanks only'),
+      (_as_number, 'are the same number'),
+    )
+    for first, name in _pairs(names, key)[:3]
   ]
 
 
@@ -147,6 +152,22 @@ def listed(values: Sequence[object]) -> str:
   shown = ', '.join(repr(value) for value in values[:_MAX_SHOWN])
   more = len(values) - _MAX_SHOWN
   return f'{shown} and {more} more' if more > 0 else shown
+
+
+def _pairs(names, key) -> list[tuple[str, str]]:
+  """Each name whose key an earlier one has, and that one."""
+  seen: dict[str | float, str] = {}
+  firsts = [seen.setdefault(key(name), name) for name in names]
+  return [(a, b) for a, b in zip(firsts, names, strict=True) if a != b]
+
+
+def _folded(name) -> str:
+  return ' '.join(name.split()).casefold()
+
+
+def _as_number(name) -> str | float:
+  """The number that a text writes; other texts, and large ones, as they are."""
+  return float(name) if _SMALL_NUMBER.fullmatch(name) else name
 
 
 def _enumerate(what, column, required, remedy):
@@ -169,5 +190,14 @@ def _enumerate(what, column, required, remedy):
         f' {numbers[odd][0]:g} in row {np.argmax(odd) + 1}; {remedy}'
       )
     column = pd.Series(numbers.astype(np.int64))
-  codes, values = pd.factorize(column.to_numpy(), sort=True)
-  return codes.astype(np.int64), tuple(str(value) for value in values)
+  # Not pandas.factorize, for which a text ends at a NUL.
+  values = column.tolist()
+  found = sorted(set(values))
+  names = tuple(map(str, found))
+  for name in names:
+    if '\0' in name:
+      raise ValueError(
+        f'{what} must hold {required}, found a NUL in the name {name!r}.'
+      )
+  number_of = {value: i for i, value in enumerate(found)}
+  return np.array([number_of[value] for value in values], np.int64), names

@@ -52,7 +52,8 @@ def encode(
 
   A column of texts, or of pandas's categories, becomes a feature of 0 and 1 for
   each of its values; numbers stay as they are, for `Encoded.to_inputs` to
-  standardise; booleans become 0 and 1.
+  standardise; booleans become 0 and 1, and count as numbers where some are
+  missing.
 
   Args:
     table: The table.
@@ -166,12 +167,16 @@ class _Feature:
   def _of_numbers(cls, name, column, kind, notes):
     values = column.to_numpy(np.float64, na_value=np.nan)
     _check_size(f'The column {name!r}', values)
-    columns, found = [values], [str(name)]
-    if np.isnan(values).any():
-      columns.append(np.isnan(values).astype(np.float64))
-      found.append(f'{name}=missing')
-    is_number = [kind != 'flag', *[False] * (len(columns) - 1)]
-    return cls(np.stack(columns, axis=1), found, is_number, notes)
+    missing = np.isnan(values)
+    if not missing.any():
+      return cls(values[:, np.newaxis], [str(name)], [kind != 'flag'], notes)
+    # A flag, too: the mean that fills a gap is known of standardised features.
+    return cls(
+      np.stack([values, missing.astype(np.float64)], axis=1),
+      [str(name), f'{name}=missing'],
+      [True, False],
+      notes,
+    )
 
 
 def _check_columns(table, client, label, features, called) -> list[Any]:

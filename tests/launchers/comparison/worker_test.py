@@ -82,6 +82,15 @@ def test_a_diverged_run_is_an_outcome_and_not_run_again(
   assert signals.rounds.value == done
 
 
+def test_a_personal_model_of_no_use_is_a_diverged_run(tmp_path):
+  runs = _runs(tmp_path, 'standalone', client_learning_rate=1e9)
+  assert worker.train(runs).kind == worker.TRAINED
+  outcome = outcomes.read(runs[0].output_dir)
+  assert outcome.status == outcomes.DIVERGED
+  assert 'loss of the personal model of client ' in outcome.reason
+  assert not (runs[0].output_dir / 'summary.json').exists()
+
+
 def test_what_the_task_does_not_allow(tmp_path):
   # Server validation, of which there is none.
   runs = _runs(tmp_path, 'cffl', holdout_fraction=0.0)

@@ -54,6 +54,61 @@ def test_the_worst_client_is_named():
     assert found == expected
 
 
+def _with_losses(losses, num_examples=10):
+  losses = np.array(losses)
+  return _scores(np.full(len(losses), 0.5))._replace(
+    loss=losses, num_examples=np.broadcast_to(num_examples, losses.shape)
+  )
+
+
+@pytest.mark.parametrize(
+  ('scores', 'names', 'message'),
+  [
+    ({'global': _with_losses([np.nan] * 3)}, (), 'the global model'),
+    (
+      {'global': _with_losses([1.0] * 3), 'personal': _with_losses([1, 2, 3])},
+      (),
+      None,
+    ),
+    (
+      {
+        'global': _with_losses([1.0] * 3),
+        'personal': _with_losses([np.nan, 1e30, np.inf]),
+      },
+      ['Ulm', 'Bonn', 'Jena\n'],
+      'the personal model of client 0 (Ulm), client 2 (Jena)',
+    ),
+    # Without test examples there is no loss.
+    ({'global': _with_losses([1, np.nan, 1], [9, 0, 9])}, (), None),
+  ],
+)
+def test_a_loss_that_is_not_finite_is_refused(scores, names, message):
+  if message is None:
+    return evaluation.check_finite(scores, [True] * 3, names)
+  with pytest.raises(evaluation.NotFiniteError) as error:
+    evaluation.check_finite(scores, [True] * 3, names)
+  assert str(error.value) == f'the loss of {message} is not finite'
+  return None
+
+
+def test_free_riders_and_centroids_have_any_loss():
+  scores = {
+    'global': _with_losses([1.0, 1, 1]),
+    'personal': _with_losses([1, 1, np.inf]),
+  }
+  evaluation.check_finite(scores, [True, True, False], ())
+  with pytest.raises(evaluation.NotFiniteError, match='of client 2 is'):
+    evaluation.check_finite(scores, [True] * 3, ())
+  scores = {'global': _with_losses([np.nan] * 3)}
+  evaluation.check_finite(scores, [True] * 3, (), has_global_loss=False)
+
+
+def test_many_clients_are_not_all_named():
+  found = evaluation.listed(range(7), ())
+  assert found.startswith('client 0, client 1, ')
+  assert found.endswith(', client 4 and 2 more')
+
+
 def _model():
   """The embedding is the brightness; class 1 is what is brighter than 0."""
   x = tf.keras.Input([2, 2, 1])
