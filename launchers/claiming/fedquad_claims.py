@@ -13,7 +13,7 @@ _BASELINES = {
 }
 _METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
 # The paper links to its code, which we have not seen. It does not say whether
-# its baselines minimise cross-entropy too; its numbers suggest that they do not.
+# its baselines minimise cross-entropy; its numbers suggest that they do not.
 _WITHOUT_CE = definitions.Reading(
   'that the losses of its metric-learning baselines have no cross-entropy',
   {name: f'{name}_without_ce' for name in _METRIC_LOSSES},

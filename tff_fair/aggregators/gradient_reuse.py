@@ -45,7 +45,7 @@ def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
 def participation_frequencies(
   participation: Any, ages: Any, window: Any
 ) -> tf.Tensor:
-  """`f_i`, the fraction of the last `window` rounds with client i (equation 10).
+  """`f_i`, the share of the last `window` rounds with client i (equation 10).
 
   That the count is at least 1 is ours: a client that is reused after exactly
   `window` rounds has 0. The divisor is the window in the first rounds too.
