@@ -45,6 +45,7 @@ MODELS: dict[str, tuple[str, ...]] = {
   'cnn_corefed': ('images',),
   'cnn_corefed_plain': ('images',),
   'cnn_fedquad': ('images',),
+  'cnn_fedquad_momentum_09': ('images',),
   'cnn_fedakd': ('images',),
   'cnn_fedakd_deep': ('images',),
   'gru_ehr': ('records',),

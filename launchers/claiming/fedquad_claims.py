@@ -12,8 +12,8 @@ _BASELINES = {
   'moon': 'MOON',
 }
 _METRIC_LOSSES = ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
-# No public code is known. The paper does not say whether its baselines minimise
-# cross-entropy as well; its numbers suggest that they do not.
+# The paper links to its code, which we have not seen. It does not say whether
+# its baselines minimise cross-entropy; its numbers suggest that they do not.
 _WITHOUT_CE = definitions.Reading(
   'that the losses of its metric-learning baselines have no cross-entropy',
   {name: f'{name}_without_ce' for name in _METRIC_LOSSES},
@@ -37,6 +37,79 @@ def _against(table, cells, baselines, text, note='') -> Claim:
     ),
     reading=_WITHOUT_CE if {*baselines} & {*_METRIC_LOSSES} else None,
     note=note,
+  )
+
+
+def _all_but(method) -> tuple[str, ...]:
+  return tuple(name for name in ('fedquad', *_BASELINES) if name != method)
+
+
+def _triplets_below(number, data, title):
+  """Quadruplets against triplets, centralised and federated."""
+  table = f'fedquad_table{number}'
+  yield Claim(
+    place=f'table {number}',
+    text=f'Quadruplets are better than triplets, centralised, on {title}.',
+    comparisons=definitions.versus(
+      table, [f'{data}_centralised'], ['quadruplet'], ['triplet'], [_METRIC]
+    ),
+  )
+  yield Claim(
+    place=f'table {number}',
+    text=f'QuadrupletFL is better than TripletFL in every split of {title}.',
+    comparisons=definitions.versus(
+      table,
+      [f'{data}_{split}_c10' for split in _SPLITS],
+      ['quadruplet_fl'],
+      ['triplet_fl'],
+      [_METRIC],
+    ),
+    reading=_WITHOUT_CE,
+    note='The paper calls it "our version of QuadrupletFL"; ours is that of'
+    ' Chen et al.',
+  )
+
+
+def _above_centralised(number, data, title) -> Claim:
+  return Claim(
+    place=f'table {number}',
+    text=f'IID, the accuracy is above that of centralised metric losses on'
+    f' {title}.',
+    comparisons=tuple(
+      definitions.Comparison(
+        Side(f'fedquad_table{number}', f'{data}_iid_c10', 'fedquad', _METRIC),
+        Side(f'fedquad_table{number}', f'{data}_centralised', other, _METRIC),
+      )
+      for other in ('supcon', 'triplet', 'quadruplet')
+    ),
+    note='A reading of the table; no sentence says so.',
+  )
+
+
+def _many_clients(number, data, title):
+  table = f'fedquad_table{number}'
+  few, many = (f'{data}_a05_c{clients}' for clients in (10, 200))
+  yield Claim(
+    place=f'table {number}',
+    text=f'With 200 clients MOON is below all other methods on {title}.',
+    comparisons=definitions.versus(
+      table, [many], ['moon'], _all_but('moon'), [_METRIC], above=False
+    ),
+    reading=_WITHOUT_CE,
+  )
+  yield Claim(
+    place=f'table {number}',
+    text=f'All methods are worse with 200 clients than with 10 on {title}.',
+    comparisons=tuple(
+      definitions.Comparison(
+        Side(table, many, method, _METRIC),
+        Side(table, few, method, _METRIC),
+        above=False,
+      )
+      for method in ('fedquad', *_BASELINES)
+    ),
+    reading=_WITHOUT_CE,
+    note='The text says so of "many existing methods".',
   )
 
 
@@ -109,4 +182,10 @@ CLAIMS = (
     definitions.order([_cell(0.5, 1.0, 0.5), _cell(0.5, 1.0, 1.0)])
     + definitions.order([_alone(0.5, 1.0, 0.5), _alone(0.5, 1.0, 1.0)]),
   ),
+  *_triplets_below(1, 'cifar10', 'CIFAR-10'),
+  *_triplets_below(3, 'cifar100', 'CIFAR-100'),
+  _above_centralised(1, 'cifar10', 'CIFAR-10'),
+  _above_centralised(3, 'cifar100', 'CIFAR-100'),
+  *_many_clients(2, 'cifar10', 'CIFAR-10'),
+  *_many_clients(4, 'cifar100', 'CIFAR-100'),
 )

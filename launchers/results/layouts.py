@@ -55,6 +55,11 @@ _FEDQUAD_SETTINGS = {
   'iid_c10': 'IID',
   'a03_c10': 'Dirichlet(0.3)',
   'a05_c10': 'Dirichlet(0.5)',
+  'a03_c10_capped': 'Dirichlet(0.3), capped',
+  'a05_c10_capped': 'Dirichlet(0.5), capped',
+  'iid_c10_momentum_09': 'IID, momentum .9',
+  'a03_c10_momentum_09': 'Dirichlet(0.3), momentum .9',
+  'a05_c10_momentum_09': 'Dirichlet(0.5), momentum .9',
   'centralised': 'one client',
 }
 _SHIFTS = {

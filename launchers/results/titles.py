@@ -19,6 +19,14 @@ _METHODS = {
   'fed_avg_fedakd_protocol': "FedAvg, FedAKD's protocol",
   'fedakd_fed_avg_protocol': "FedAKD, FedAvg's protocol",
   'fedakd_local_fed_avg_protocol': "FedAKD, FedAvg's protocol, local models",
+  'corefed_first_embedding': (
+    'CoRe-Fed, first embedding, equal frequencies, not refined, no reuse'
+  ),
+  'ditto_1': 'Ditto, lambda 1',
+  'q_fed_avg_1': 'q-FedAvg, q 1',
+  'fed_mgda_1': 'FedMGDA+, e 1',
+  'fed_mdfg_s3': 'FedMDFG, s 3',
+  'fed_mdfg_s1': 'FedMDFG, s 1',
   'cofed': 'CoFed',
   'refed': 'ReFed',
   'supervised': 'cross-entropy',

@@ -1,9 +1,10 @@
 """CoRe-Fed's distances of the clients from the global model, by evaluation.
 
-Table 1 of CoRe-Fed (AAAI 2026) does not define what its distances are between.
-So a row of metrics.csv has both distances in three spaces: between the
-parameters and between the mean embeddings of the local models and the global
-model, and between the clients' accuracies and equal accuracies.
+Section 4.1 of CoRe-Fed (AAAI 2026) measures a "parameter divergence between a
+client model and a global model", without the unit of its angle. So a row of
+metrics.csv has both distances between parameters, the angle in radians. The
+other two spaces are ours: the mean embeddings of the local models and the
+global model, and the clients' accuracies and equal accuracies.
 """
 
 from collections.abc import Sequence

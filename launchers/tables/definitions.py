@@ -243,6 +243,7 @@ _FEDABOOST_COMPARISON = Table(
 _COREFED_METRICS = (
   'client_accuracy_mean',
   'client_accuracy_variance',
+  'parameters_d_cosine_degrees',
   *distances.COLUMNS,
 )
 _COREFED_METHODS = {
@@ -254,12 +255,28 @@ _COREFED_METHODS = {
   'fed_rdn': {'algorithm': 'fed_rdn'},
   'fed_avg': {'algorithm': 'fed_avg'},  # Not in the paper's table.
 }
-# As the authors' public code computes it.
-_COREFED_SCRIPT = {
-  'algorithm': 'corefed',
-  'gradient_reuse': False,
-  'global_embedding': 'first',
-  'embedding_of': 'global_batch',
+# The other values of the paper's table 2, which does not say which of them are
+# those of table 1. The presets have the first of each.
+_COREFED_OTHER_VALUES = {
+  'ditto_1': {'algorithm': 'ditto', 'proximal_weight': 1.0},
+  'q_fed_avg_1': {'algorithm': 'q_fed_avg', 'q': 1.0},
+  'fed_mgda_1': {'algorithm': 'fed_mgda', 'deviation': 1.0},
+  'fed_mdfg_s3': {'algorithm': 'fed_mdfg', 'line_search_scale': 3},
+  'fed_mdfg_s1': {'algorithm': 'fed_mdfg', 'line_search_scale': 1},
+}
+# Not in the paper's table either. The last has what options can have of the
+# authors' public code; it is not that code.
+_COREFED_OURS = {
+  'fed_avg_uniform': {'algorithm': 'fed_avg', 'uniform': True},
+  'corefed_no_reuse': {'algorithm': 'corefed', 'gradient_reuse': False},
+  'corefed_first_embedding': {
+    'algorithm': 'corefed',
+    'gradient_reuse': False,
+    'global_embedding': 'first',
+    'embedding_of': 'global_batch',
+    'fairness_exponent': 0.0,
+    'distillation_rate': 0.0,
+  },
 }
 _COREFED_FMNIST = Cell(preset='corefed_fmnist', data='fmnist')
 
@@ -269,21 +286,26 @@ _COREFED_COMPARISON = Table(
     'fmnist': _COREFED_FMNIST,
     'cifar10': Cell(preset='corefed_cifar', data='cifar10'),
   },
-  methods={**_COREFED_METHODS, 'corefed_script': _COREFED_SCRIPT},
-  printed_as={'corefed_script': 'corefed'},
+  methods={**_COREFED_METHODS, **_COREFED_OTHER_VALUES, **_COREFED_OURS},
+  printed_as={
+    **{
+      name: flags['algorithm'] for name, flags in _COREFED_OTHER_VALUES.items()
+    },
+    'corefed_no_reuse': 'corefed',
+    'corefed_first_embedding': 'corefed',
+  },
   metrics=_COREFED_METRICS,
   figures={'distances': tuple(_COREFED_METHODS)},
   percent=False,
   seeds=3,
 )
 
-# The paper does not name the data.
+# The paper names neither the data nor the setting.
 _COREFED_TRADE_OFF = Table(
   title='CoRe-Fed, table 3: contribution against alignment',
   cells={
-    'tradeoff_a': Cell(preset='corefed_tradeoff_a', data='fmnist'),
-    # The setting of table 1, whose runs it shares.
-    'tradeoff_b': _COREFED_FMNIST,
+    name: Cell(preset=f'corefed_{name}', data='fmnist')
+    for name in ('tradeoff_a', 'tradeoff_b')
   },
   methods={'corefed': {'algorithm': 'corefed'}},
   metrics=_COREFED_METRICS,
@@ -291,7 +313,7 @@ _COREFED_TRADE_OFF = Table(
   seeds=3,
 )
 
-# Here, too, the paper does not name the data.
+# Here, too, the paper names neither.
 _COREFED_ABLATION = Table(
   title='CoRe-Fed, ablation: the paper has a figure only',
   cells={'fmnist': _COREFED_FMNIST},
@@ -303,6 +325,7 @@ _COREFED_ABLATION = Table(
       'variant': 'refed',
       'alignment': 'client',
     },
+    'fed_avg': {'algorithm': 'fed_avg'},  # Not in the paper's figure.
   },
   metrics=_COREFED_METRICS,
   figures={'distances': ('corefed', 'cofed', 'refed')},
@@ -311,11 +334,35 @@ _COREFED_ABLATION = Table(
 )
 
 
-def _fedquad_cell(
-  data: str, setting: str, methods: tuple[str, ...]
-) -> tuple[str, Cell]:
-  name = f'{data}_{setting}'
-  return name, Cell(preset=f'fedquad_{name}', data=data, methods=methods)
+# Two details that FedQuad's paper leaves open, otherwise than by default. The
+# partition is that of MOON's public code, whose paper it follows. The momentum
+# is PyTorch's default.
+_FEDQUAD_VARIANTS = {
+  '': {},
+  '_capped': {'balance_cap': True, 'min_samples': 10},
+  '_momentum_09': {'model': 'cnn_fedquad_momentum_09'},
+}
+
+
+def _fedquad_cells(
+  data: str,
+  settings: tuple[str, ...],
+  methods: tuple[str, ...],
+  variants: tuple[str, ...] = tuple(_FEDQUAD_VARIANTS),
+) -> dict[str, Cell]:
+  """The settings, and after them their variants."""
+  return {
+    f'{data}_{setting}{variant}': Cell(
+      preset=f'fedquad_{data}_{setting}',
+      data=data,
+      methods=methods,
+      flags=_FEDQUAD_VARIANTS[variant],
+    )
+    for variant in variants
+    for setting in settings
+    # The cap is of Dirichlet's partition.
+    if not (variant == '_capped' and setting.startswith('iid'))
+  }
 
 
 # The paper does not say whether its baselines also minimise cross-entropy; its
@@ -343,14 +390,15 @@ _WITHOUT_CE = {f'{name}_without_ce': name for name in _METRIC_FL}
 
 def _fedquad_comparison(number: int, data: str) -> Table:
   federated = tuple(_FEDQUAD_METHODS)
-  cells = [
-    _fedquad_cell(data, setting, federated)
-    for setting in ('iid_c10', 'a03_c10', 'a05_c10')
-  ]
-  cells.append(_fedquad_cell(data, 'centralised', tuple(_CENTRALISED_METHODS)))
+  settings = ('iid_c10', 'a03_c10', 'a05_c10')
   return Table(
     title=f'FedQuad, table {number}: accuracy with 10 clients',
-    cells=dict(cells),
+    cells={
+      **_fedquad_cells(data, settings, federated),
+      **_fedquad_cells(
+        data, ('centralised',), tuple(_CENTRALISED_METHODS), ('',)
+      ),
+    },
     methods={**_FEDQUAD_METHODS, **_CENTRALISED_METHODS},
     printed_as=_WITHOUT_CE,
     metrics=('global_accuracy',),
@@ -363,10 +411,7 @@ def _fedquad_populations(number: int, data: str) -> Table:
   federated = tuple(_FEDQUAD_METHODS)
   return Table(
     title=f'FedQuad, table {number}: accuracy with 10 and 200 clients',
-    cells=dict(
-      _fedquad_cell(data, setting, federated)
-      for setting in ('a05_c10', 'a05_c200')
-    ),
+    cells=_fedquad_cells(data, ('a05_c10', 'a05_c200'), federated),
     methods=_FEDQUAD_METHODS,
     printed_as=_WITHOUT_CE,
     metrics=('global_accuracy',),

@@ -107,9 +107,28 @@ def window(name: str) -> Callable[[pathlib.Path], float]:
 _mean_accuracy = final('client_accuracy_mean')
 
 
+def in_degrees(
+  compute: Callable[[pathlib.Path], float],
+) -> Callable[[pathlib.Path], float]:
+  """An angle that another metric has in radians."""
+  return lambda run: float(np.degrees(compute(run)))
+
+
 def _distances() -> dict[str, Metric]:
-  """CoRe-Fed's distances in all spaces; the paper does not name its space."""
-  metrics = {}
+  """CoRe-Fed's distances in all spaces.
+
+  The paper's are between parameters. It does not say in which unit its angle
+  is.
+  """
+  metrics = {
+    'parameters_d_cosine_degrees': Metric(
+      title='D_cosine between parameters (degrees)',
+      compute=in_degrees(final('parameters_d_cosine')),
+      is_share=False,
+      digits=3,
+      published='d_cosine',
+    )
+  }
   for space, between in distances.SPACES.items():
     for name, (title, unit) in distances.DISTANCES.items():
       metrics[f'{space}_{name}'] = Metric(
@@ -117,7 +136,7 @@ def _distances() -> dict[str, Metric]:
         compute=final(f'{space}_{name}'),
         is_share=False,
         digits=4 if name == 'd_cosine' else 2,
-        published=name if space in distances.MODEL_SPACES else None,
+        published=name if space == 'parameters' else None,
       )
   return metrics
 

@@ -207,7 +207,7 @@ def test_changing_cohorts_against_numpy():
     },
     {'gradient_reuse': False, 'activation': 'linear'},
     {'variant': 'cofed'},
-    # As the authors' code.
+    # As options can have it of the authors' code, which is more than this.
     {
       'gradient_reuse': False,
       'global_embedding': 'first',

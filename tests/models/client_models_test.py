@@ -29,6 +29,7 @@ _SIZES = [
   # batch norms' 4 * (64 + 128 + 256), 256 * 128 + 128 behind the average over
   # pixels and 128 * 10 + 10.
   ('cnn_fedquad', (32, 32, 3), 10, 128, 406794),
+  ('cnn_fedquad_momentum_09', (32, 32, 3), 10, 128, 406794),
   # 128 * 90 + 90 more weights; the size of the images does not matter.
   ('cnn_fedquad', (4, 5, 3), 100, 128, 418404),
 ]
@@ -174,9 +175,13 @@ def test_the_moving_averages_of_cnn_fedquad_keep_half():
   expected = first.mean(axis=(0, 1, 2)) / 2  # From 0,
   np.testing.assert_allclose(mean, expected, rtol=1e-4, atol=1e-6)
   assert np.all(variance < 0.9)  # and from 1.
-  norms = [
-    layer.momentum
-    for layer in model.layers
-    if isinstance(layer, tf.keras.layers.BatchNormalization)
-  ]
-  assert norms == [0.5] * 3
+  for build, momentum in (
+    (models.cnn_fedquad, 0.5),
+    (models.cnn_fedquad_momentum_09, 0.9),
+  ):
+    norms = [
+      layer.momentum
+      for layer in build((4, 4, 3), 4).layers
+      if isinstance(layer, tf.keras.layers.BatchNormalization)
+    ]
+    assert norms == [momentum] * 3

@@ -27,7 +27,9 @@ GlobalEmbedding = Literal['mean', 'first']
 
 
 def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
-  """`tau = max(1, floor(M_t / |S_t|))`, rounds (equation 7).
+  """`tau = max(1, floor(M_t / |S_t|))`, rounds (Algorithm 1, line 18).
+
+  The paper has `M_t / |S_t|`; a whole number of rounds is ours.
 
   Args:
     num_seen: int32, M_t, number of clients that took part in any round so far,
@@ -43,9 +45,10 @@ def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
 def participation_frequencies(
   participation: Any, ages: Any, window: Any
 ) -> tf.Tensor:
-  """`f_i`, the fraction of the last `window` rounds with client i (equation 8).
+  """`f_i`, the share of the last `window` rounds with client i (equation 10).
 
-  The count is at least 1; the divisor is the window in the first rounds too.
+  That the count is at least 1 is ours: a client that is reused after exactly
+  `window` rounds has 0. The divisor is the window in the first rounds too.
 
   Args:
     participation: `bool[rounds, k]`, which clients took part.
@@ -63,7 +66,7 @@ def participation_frequencies(
 def alignment_scores(
   embeddings: Any, global_embedding: Any, distillation_rate: float
 ) -> tf.Tensor:
-  """`rho_i = cos(r_i, z_g)` of the refined embeddings (equations 9, 10).
+  """`rho_i = cos(r_i, z_g)` of the refined embeddings (Algorithm 1, line 21).
 
   Args:
     embeddings: `float64[k, p]`, z_i.
@@ -100,9 +103,11 @@ def contributions(
   fairness_exponent: float,
   sharpness: float,
 ) -> tf.Tensor:
-  """The aggregation weights `w~_i` (equations 11, 13).
+  """The aggregation weights `w~_i` (equation 11).
 
       u_i = (1 / f_i)^gamma sigma(k rho_i),  w~_i = u_i / sum u
+
+  The sum is over the given clients; the paper's is over those of the round.
 
   Args:
     frequencies: `float64[k]`, positive.
@@ -136,8 +141,9 @@ class GradientReuseFactory(
   4. The result is `lr_t sum_A w~_i g_i`, with the stored `g_i` of clients that
      are active but absent. Without such clients it is a mean of updates.
 
-  Equation 13 sums over S_t alone, which would leave equation 12 without effect;
-  `gradient_reuse=False` is that reading, A_t = S_t.
+  Equations 11 and 13 sum over S_t alone, which would leave equation 12 without
+  effect; here both are over A_t. `gradient_reuse=False` is the other reading,
+  A_t = S_t.
 
   A client takes no part if `accepted` is not positive, or one of its numbers is
   not finite or too large (`summable.LARGEST`). If no client takes part, the

@@ -3,9 +3,8 @@
 "CoRe-Fed: Bridging Collaborative and Representation Fairness via Federated
 Embedding Distillation" (AAAI 2026) weighs clients by how rarely they took part
 and by how well their mean embedding agrees with the global one, and reuses the
-gradients of clients that took part recently. Equation numbers are the paper's.
-Where it contradicts itself or is silent, the default is named in
-`build_corefed` and an option gives the other reading.
+gradients of clients that took part recently. By default embeddings act through
+these weights alone, so clients do not distil. Equation numbers are the paper's.
 """
 
 import collections
@@ -72,6 +71,8 @@ def build_corefed(
 
   Args:
     model_fn: Builds a model with an output `embedding`.
+    client_optimizer: The paper's is SGD at 0.1, times 0.999 each round.
+    batch_size: The paper's are 50 and 200; the default is ours.
     client_learning_rate_fn: As in `build_fed_avg`; reused gradients are
       multiplied by the rate of the current round.
     variant: The paper's ablations. 'corefed', everything; 'cofed', no
@@ -85,18 +86,21 @@ def build_corefed(
       `CE + contrastive_weight L(z_b) + distillation_weight ||z_b - r_b||^2`
       with z_b the mean normalised embedding of a minibatch, L equation 6
       (0 without others), and r_b the refined z_b, held constant.
-    gradient_reuse: False is equation 13 literally: the sum over S_t alone.
+    gradient_reuse: False is equations 11 and 13 literally: sums over S_t alone.
     global_embedding: z_g: 'mean' of the embeddings of S_t, or, as in the public
       code, that of the 'first' client. Here it is the one of the lowest id in
-      S_t, since runtimes do not keep the order of a round's clients.
-    embedding_of: z_i: 'local', step 2; or 'global_batch', as in the public
-      code, over one minibatch by the received model: the first `batch_size`
-      of the client's training examples.
+      S_t, since runtimes do not keep the order of a round's clients; there it
+      is the first that was drawn.
+    embedding_of: z_i: 'local', step 2; or 'global_batch', over one minibatch by
+      the received model: the first `batch_size` of the client's training
+      examples. So does the public code, in training mode and without scaling
+      the features.
     include_positive: Whether the positive pair is in the denominator of
       equation 6; the paper leaves it out.
     fairness_exponent: The paper's gamma, how much rare participation counts;
-      not negative.
-    sharpness: The paper's k, how much agreement counts, not negative.
+      not negative. The paper has 0.5 and 2, and its public code 0.5.
+    sharpness: The paper's k, how much agreement counts, not negative. The paper
+      has 0.5 and 2, and its public code 2.
     distillation_rate: The paper's beta, how far embeddings are refined; in
       [0, 1].
     temperature: The paper's tau of the contrastive loss, positive.

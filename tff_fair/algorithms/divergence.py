@@ -1,9 +1,8 @@
 """How far the clients' models of a round are from its global model.
 
-CoRe-Fed (AAAI 2026) measures fairness by two distances between a client's model
-and the global one, and names the models by the symbol of their extractor. So
-they are measured in two spaces: between all parameters, and between the mean
-embeddings that both models give the client's data.
+CoRe-Fed (AAAI 2026) measures fairness by two distances between the parameters
+of a client's model and those of the global one. The same distances between the
+mean embeddings that both models give the client's data are ours.
 """
 
 import collections
@@ -32,7 +31,8 @@ def build_divergence(
 
   A client's local model after the round's training is its own, where the method
   has a `model` for each client in the client table; else it is what the client
-  received minus the update it sends.
+  received minus the update it sends. In FedMDFG that is one step of gradient
+  descent, where the other methods train for an epoch.
 
   Args:
     model: The client model.

@@ -1,8 +1,9 @@
 """FedQuad: clients keep their classes compact, and apart from each other.
 
-"FedQuad". Clients add a loss of four examples' embeddings to cross-entropy:
-an anchor, another example of its class, and one of each of two further classes.
-Equation numbers are the paper's.
+"FedQuad: Federated Stochastic Quadruplet Learning to Mitigate Data
+Heterogeneity" (2025). Clients add a loss of four examples' embeddings to
+cross-entropy: an anchor, another example of its class, and one of each of two
+further classes. Equation numbers are the paper's.
 
 Where the paper contradicts itself, tables and equations take precedence, and
 the other reading is an option: distances are not squared (equation 5; Algorithm
@@ -53,7 +54,7 @@ def build_fedquad(
         + v2 [d(z_a, z_p) - d(z_a, z_n2) + m2]_+
 
   over a minibatch of anchors, each of the client's examples once an epoch, with
-  z their embeddings (equations 4 to 6). The other three are drawn from the
+  z their embeddings (equations 3 to 5). The other three are drawn from the
   client's own examples, see `client.sample_quadruplets`; with one class nothing
   is drawn (v1 = v2 = 0), with two v2 = 0. All four pass through the model in
   training mode, each role separately if it has batch normalisation: an anchor
@@ -64,7 +65,9 @@ def build_fedquad(
   Args:
     model_fn: Builds a model with an output `embedding`, not normalised.
     client_optimizer: The paper's is Adam at 1e-3 with a weight decay of 1e-5.
-    batch_size: Anchors a minibatch; the last, shorter one is kept.
+    batch_size: Anchors a minibatch; the last, shorter one is kept. This default
+      and those of `local_epochs`, `quadruplet_weight` and `margins` are the
+      paper's.
     focal_gamma: As in `build_fed_avg`; no effect without `use_ce`.
     quadruplet_weight: beta, not negative; at 0 this is FedAvg bit for bit.
     margins: m1 and m2, not negative.

@@ -1,8 +1,8 @@
 """Sampling of quadruplets of a client's examples, from the labels alone.
 
-FedQuad, section "quadruplet sampling". A quadruplet is four positions among the
-client's examples, so that inputs are looked up and not copied. The quadruplets
-of all anchors are drawn at once, in the time of a sort.
+FedQuad, section III-A, "Stochastic Quadruplet Sampling". A quadruplet is four
+positions among the client's examples, so that inputs are looked up and not
+copied. The quadruplets of all anchors are drawn at once, in the time of a sort.
 """
 
 from typing import Any, NamedTuple

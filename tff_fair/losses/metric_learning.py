@@ -1,12 +1,14 @@
 """Metric-learning losses: distances between embeddings of a few examples.
 
-FedQuad, "Quadruplet loss for federated metric learning" by its equation 5, and
-its baselines: the triplet loss of its text (after Hoffer and Ailon,
-"Deep Metric Learning Using Triplet Network", https://arxiv.org/abs/1412.6622),
-the quadruplet loss of Chen et al., "Beyond Triplet Loss" (CVPR 2017,
-https://arxiv.org/abs/1704.01719), the supervised contrastive loss of Khosla et
-al. (NeurIPS 2020, https://arxiv.org/abs/2004.11362) and the model-contrastive
-loss of MOON (Li, He and Song, CVPR 2021, https://arxiv.org/abs/2103.16257).
+That of "FedQuad: Federated Stochastic Quadruplet Learning to Mitigate Data
+Heterogeneity" (https://arxiv.org/abs/2509.04107), equation 5, and those of its
+baselines: a triplet loss with a margin (the paper cites Hoffer and Ailon, "Deep
+Metric Learning Using Triplet Network", https://arxiv.org/abs/1412.6622, whose
+loss has none), the quadruplet loss of Chen et al., "Beyond Triplet Loss" (CVPR
+2017, https://arxiv.org/abs/1704.01719), the supervised contrastive loss of
+Khosla et al. (NeurIPS 2020, https://arxiv.org/abs/2004.11362) and the
+model-contrastive loss of MOON (Li, He and Song, CVPR 2021,
+https://arxiv.org/abs/2103.16257).
 
 The functions keep the dtype of their arguments. TensorFlow Addons has none of
 these: its triplet losses choose examples within a batch, its contrastive loss

@@ -1,7 +1,7 @@
 """CoRe-Fed's two distances between models.
 
-CoRe-Fed (AAAI 2026), table 1: the angle and the L1 distance between a client's
-model and the global model.
+CoRe-Fed (AAAI 2026), section 4.1: the angle and the L1 distance between a
+client's model and the global model. The paper does not say the angle's unit.
 """
 
 from typing import Any

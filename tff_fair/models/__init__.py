@@ -6,6 +6,7 @@ from tff_fair.models.client_models import cnn_corefed_plain
 from tff_fair.models.client_models import cnn_fedakd
 from tff_fair.models.client_models import cnn_fedakd_deep
 from tff_fair.models.client_models import cnn_fedquad
+from tff_fair.models.client_models import cnn_fedquad_momentum_09
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
@@ -31,6 +32,7 @@ __all__ = [
   'cnn_fedakd',
   'cnn_fedakd_deep',
   'cnn_fedquad',
+  'cnn_fedquad_momentum_09',
   'cnn_femnist',
   'gru_ehr',
   'mlp_cffl_adult',

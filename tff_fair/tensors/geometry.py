@@ -78,7 +78,7 @@ def refined(embeddings: Any, global_embedding: Any, rate: float) -> tf.Tensor:
 
       a = cos(z, z_g),  v = a z_g,  r = z + rate (v - z)
 
-  Equations 9 and 10 of "CoRe-Fed: Bridging Collaborative and Representation
+  Equations 9 and 8 of "CoRe-Fed: Bridging Collaborative and Representation
   Fairness via Federated Embedding Distillation" (AAAI 2026); the rate is its
   beta.
 

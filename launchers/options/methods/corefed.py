@@ -37,15 +37,15 @@ METHOD = entry.Method(
       'gradient_reuse',
       True,
       'Absent clients that participated recently count with their last'
-      ' gradients.',
+      ' gradients, as in equation 12; not in equations 11 and 13.',
       unless=(_REFED,),
     ),
     flag_types.Choice(
       'global_embedding',
       'mean',
       "What a client's embedding is compared with: the mean of the round's"
-      ' clients (mean), or the embedding of the first one, the client with the'
-      ' lowest id (first), as in the public code.',
+      ' clients (mean), or the embedding of the client with the lowest id'
+      ' (first); the public code takes the client that was drawn first.',
       symbol='z_g',
       choices=('mean', 'first'),
       unless=(_REFED_AT_SERVER,),
@@ -55,7 +55,7 @@ METHOD = entry.Method(
       'local',
       "A client's embedding: of all its examples by its trained model (local),"
       ' or of one minibatch, its first examples, by the received model'
-      ' (global_batch), as in the public code.',
+      ' (global_batch), as in the public code, which does not scale features.',
       symbol='z_i',
       choices=('local', 'global_batch'),
       unless=(_REFED_AT_SERVER,),

@@ -3,6 +3,7 @@
 import math
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -104,6 +105,28 @@ def test_every_recorded_number_is_on_the_page():
     for cell in layout.cells
   }
   assert {*zip(frame['table'], frame['cell'], strict=True)} <= shown
+
+
+def test_every_recorded_angle_between_parameters_is_there_in_degrees():
+  frame = records.read(results_docs.ROOT / 'results')
+  names = [name for name in records.KEY if name != 'metric']
+
+  def angles(metric):
+    found = frame[frame['metric'] == metric].set_index(names)
+    assert found.index.is_unique
+    return found
+
+  radians = angles('parameters_d_cosine')
+  degrees = angles('parameters_d_cosine_degrees').loc[radians.index]
+  # As `table_metrics` computes it.
+  exact = np.degrees(radians['value'])
+  runs = radians['source'] == records.RUN
+  assert runs.any() and not runs.all()
+  assert (degrees['value'] == exact)[runs].all()
+  # Of the transcribed ones two digits are known.
+  np.testing.assert_allclose(degrees['value'], exact, rtol=0.06)
+  for name in ('source', 'version', 'settings', 'command'):
+    assert (degrees[name] == radians[name]).all(), name
 
 
 def test_layouts_have_cells_of_their_tables_and_methods_titles_of_their_own():

@@ -66,23 +66,22 @@ def test_rows_resolve_and_their_presets_have_the_data_of_the_paper():
 
 def test_every_published_number_has_its_row():
   numbers = published.read()
-  model_distances = [
-    ['parameters_d_cosine', 'parameters_d_manhattan'],
-    ['embedding_d_cosine', 'embedding_d_manhattan'],
-  ]
+  parameters = ['parameters_d_cosine', 'parameters_d_manhattan']
+  degrees = ['parameters_d_cosine_degrees']
   for name, metrics, count, ours in (
     ('cffl_table1', ['cf'], 42, 0),
     ('cffl_table2', ['client_accuracy_max'], 30, 0),
-    # FedAvg is not in the paper's table.
-    ('corefed_table1', ['client_accuracy_mean'], 12, 2),
-    ('corefed_table1', model_distances[0], 24, 4),
-    ('corefed_table1', model_distances[1], 24, 4),
+    # FedAvg, also with equal weights, is not in the paper's table.
+    ('corefed_table1', ['client_accuracy_mean'], 12, 4),
+    ('corefed_table1', parameters, 24, 8),
+    ('corefed_table1', degrees, 12, 4),
     ('corefed_table3', ['client_accuracy_mean'], 2, 0),
-    ('corefed_table3', model_distances[1], 4, 0),
-    ('fedquad_table1', ['global_accuracy'], 22, 0),
-    ('fedquad_table2', ['global_accuracy'], 12, 0),
-    ('fedquad_table3', ['global_accuracy'], 22, 0),
-    ('fedquad_table4', ['global_accuracy'], 12, 0),
+    ('corefed_table3', parameters, 4, 0),
+    # Six methods in five variants of cells, and in four.
+    ('fedquad_table1', ['global_accuracy'], 22, 30),
+    ('fedquad_table2', ['global_accuracy'], 12, 24),
+    ('fedquad_table3', ['global_accuracy'], 22, 30),
+    ('fedquad_table4', ['global_accuracy'], 12, 24),
     ('fedquad_table5', ['global_accuracy'], 7, 0),
   ):
     called = {
@@ -107,9 +106,11 @@ def test_every_published_number_has_its_row():
     assert (len(printed), len(rows - printed)) == (count, ours), name
   for name in ('cffl_classes', 'cffl_freerider', 'corefed_ablation'):
     assert name not in {key[0] for key in numbers}
-  # The paper's distances are not those of accuracies.
+  # The paper's distances are those of parameters.
   for name, metric in table_metrics.METRICS.items():
-    assert not name.startswith('accuracy_d_') or metric.published is None
+    if 'd_cosine' in name or 'd_manhattan' in name:
+      of_parameters = name.startswith('parameters_')
+      assert (metric.published is not None) == of_parameters, name
 
 
 def test_the_free_rider_is_compared_with_the_same_run_without():
@@ -129,8 +130,8 @@ def test_the_free_rider_is_compared_with_the_same_run_without():
 def test_tables_share_runs():
   (shared,) = (
     row.runs[0][0].output_dir
-    for row in _rows('corefed_table3')
-    if (row.cell, row.metric) == ('tradeoff_b', 'client_accuracy_mean')
+    for row in _rows('corefed_ablation')
+    if (row.method, row.metric) == ('fed_avg', 'client_accuracy_mean')
   )
   comparison = table_runs.distinct(_rows('corefed_table1'))
   assert shared in {run.output_dir for run in comparison}
@@ -142,8 +143,9 @@ def test_tables_share_runs():
       }
       for number in pair
     )
-    # Nine methods in three cells, and four centralised runs.
-    assert (len(first & second), len(first)) == (9, 3 * 9 + 4)
+    # Nine methods in three cells and in their five variants, and four
+    # centralised runs; Dirichlet(0.5) and its two variants are in both.
+    assert (len(first & second), len(first)) == (3 * 9, 8 * 9 + 4)
   first, second = (
     {run.output_dir for run in table_runs.distinct(_rows(f'cffl_table{n}'))}
     for n in (1, 2)
@@ -152,7 +154,9 @@ def test_tables_share_runs():
 
 
 def test_the_ablation_is_that_of_the_presets():
-  for method, run in _runs('corefed_ablation', 'fmnist').items():
+  runs = _runs('corefed_ablation', 'fmnist')
+  assert runs.pop('fed_avg').settings['algorithm'] == 'fed_avg'
+  for method, run in runs.items():
     preset = f'--preset=corefed_ablation_{method}'
     expected = settings_lib.resolve(
       train_flags.parse([preset]), train_flags.FLAG_NAMES
@@ -226,3 +230,63 @@ def test_protocols_of_fedakds_scripts():
       local = method == 'fedakd_local_fed_avg_protocol'
       assert found['evaluate'] == ('local' if local else 'global')
       assert found['order'] == 'up_down'
+
+
+def test_all_values_of_corefeds_table_2_run_by_name():
+  runs = _runs('corefed_table1', 'fmnist')
+  for flag, values in (
+    ('proximal_weight', {'ditto': 0.1, 'ditto_1': 1}),
+    ('q', {'q_fed_avg': 0.1, 'q_fed_avg_1': 1}),
+    ('deviation', {'fed_mgda': 0.1, 'fed_mgda_1': 1}),
+    (
+      'line_search_scale',
+      {'fed_mdfg': 5, 'fed_mdfg_s3': 3, 'fed_mdfg_s1': 1},
+    ),
+  ):
+    first, *others = values
+    for method, value in values.items():
+      assert runs[method].settings[flag] == value, method
+    for method in others:
+      # Nothing but this value.
+      found, expected = dict(runs[method].settings), dict(runs[first].settings)
+      for settings in (found, expected):
+        del settings[flag], settings['output_dir']
+      assert found == expected, method
+
+
+def test_corefeds_table_3_is_not_in_the_setting_of_table_1():
+  a, b = (
+    _runs('corefed_table3', f'tradeoff_{row}')['corefed'].settings
+    for row in 'ab'
+  )
+  names = ('fairness_exponent', 'sharpness')
+  assert tuple(a[name] for name in names) == (2, 0.5)
+  assert tuple(b[name] for name in names) == (0.5, 2)
+  assert a['batch_size'] == b['batch_size'] == 200
+  assert (
+    _runs('corefed_table1', 'fmnist')['corefed'].settings['batch_size'] == 50
+  )
+
+
+def test_fedquads_variants_differ_from_their_cells_by_what_they_are_called():
+  for cell, changes in (
+    (
+      'cifar10_a03_c10_capped',
+      {'balance_cap': (False, True), 'min_samples': (2, 10)},
+    ),
+    (
+      'cifar10_iid_c10_momentum_09',
+      {'model': ('cnn_fedquad', 'cnn_fedquad_momentum_09')},
+    ),
+  ):
+    plain = cell.removesuffix('_capped').removesuffix('_momentum_09')
+    for method in ('fed_avg', 'fedquad'):
+      base, found = (
+        _runs('fedquad_table1', name)[method].settings for name in (plain, cell)
+      )
+      differing = {
+        name: (base[name], value)
+        for name, value in found.items()
+        if base[name] != value and name != 'output_dir'
+      }
+      assert differing == changes, cell

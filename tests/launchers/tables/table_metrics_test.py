@@ -67,8 +67,9 @@ def test_scores_and_distances_are_those_of_the_last_evaluation(tmp_path):
   assert len(final) == 6
   for name, value in final.items():
     assert METRICS[name].compute(run) == value
+  degrees = METRICS['parameters_d_cosine_degrees'].compute(run)
+  assert degrees == pytest.approx(180 / math.pi * final['parameters_d_cosine'])
   cosine = METRICS['embedding_d_cosine']
-  assert cosine.published == 'd_cosine'
   assert cosine.heading(percent=True) == (
     'D_cosine between mean embeddings (radians)'
   )

@@ -138,7 +138,16 @@ def test_embeddings_are_drawn_of_the_first_seed(tmp_path, monkeypatch):
   # Centralised training is neither FedAvg nor FedQuad.
   files = [
     f'{name}_cifar10_{setting}_embeddings.png'
-    for setting in ('iid_c10', 'a03_c10', 'a05_c10')
+    for setting in (
+      'iid_c10',
+      'a03_c10',
+      'a05_c10',
+      'a03_c10_capped',
+      'a05_c10_capped',
+      'iid_c10_momentum_09',
+      'a03_c10_momentum_09',
+      'a05_c10_momentum_09',
+    )
   ]
   assert [path.name for path in paths] == files == list(drawn)
   preset = tmp_path / 'runs/fedquad_cifar10_iid_c10'
@@ -148,6 +157,6 @@ def test_embeddings_are_drawn_of_the_first_seed(tmp_path, monkeypatch):
   }
   # Only the requested methods, of the last round.
   write(['fedquad', 'moon'])
-  assert [list(runs) for runs in drawn.values()] == [['fedquad']] * 3
+  assert [list(runs) for runs in drawn.values()] == [['fedquad']] * 8
   assert drawn[files[0]]['fedquad'][1] is None
   assert write(['moon']) == []

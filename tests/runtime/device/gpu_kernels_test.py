@@ -58,6 +58,7 @@ _MODELS = {
   'cnn_corefed': (32, 32, 3),
   'cnn_corefed_plain': (32, 32, 3),
   'cnn_fedquad': (32, 32, 3),
+  'cnn_fedquad_momentum_09': (32, 32, 3),
   'cnn_fedakd': (32, 32, 3),
   'cnn_fedakd_deep': (32, 32, 3),
   'gru_ehr': (13, 4),

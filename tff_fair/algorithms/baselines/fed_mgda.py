@@ -46,7 +46,7 @@ def build_fed_mgda(
   Args:
     client_optimizer: Its learning rate is eta.
     deviation: The paper's epsilon, in [0, 1]. At 0 this is FedAvg of updates
-      of length 1; at 1 the weights are free.
+      of length 1; at 1 the weights are free. CoRe-Fed compares with 0.1 and 1.
     server_optimizer: Applied to `eta_t d`; None subtracts it.
 
   Returns:

@@ -44,8 +44,8 @@ def build_supcon_fl(
 
   Args:
     metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
-      bit for bit.
-    temperature: Of the contrastive loss, positive.
+      bit for bit. FedQuad's paper gives no number.
+    temperature: Of the contrastive loss, positive. Nor does it give this one.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
@@ -91,14 +91,14 @@ def build_triplet_fl(
 ) -> processes.FairLearningProcess:
   """Builds TripletFL: a triplet loss of sampled or mined triplets.
 
-  FedQuad cites a loss that is a softmax of the two distances; the margin is
-  what its text describes. It does not say how triplets are chosen.
+  FedQuad cites a loss that is a softmax of the two distances, and says neither
+  its margin nor how triplets are chosen.
   See `build_fedquad` for arguments and errors that are not listed here.
 
   Args:
     metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
-      bit for bit.
-    margin: m, not negative.
+      bit for bit. FedQuad's paper gives no number.
+    margin: m, not negative. Nor does it give this one.
     mining: 'sampled', `losses.triplet_loss` of FedQuad's quadruplets without
       the second negative; 'semihard' or 'hard', the loss of TensorFlow Addons
       of that name, which chooses triplets within each minibatch. See
@@ -154,7 +154,8 @@ def build_quadruplet_fl(
 
   Args:
     metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
-      bit for bit.
+      bit for bit. FedQuad's paper gives no number.
+    margins: m1 and m2, not negative; by default those of FedQuad's own loss.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and

@@ -2,7 +2,7 @@
 
 Li, He and Song, "Model-Contrastive Federated Learning" (CVPR 2021,
 https://arxiv.org/abs/2103.16257), without its projection head: z is the model's
-own embedding, as in FedQuad's comparison.
+own embedding. FedQuad's paper does not say how its comparison has it.
 """
 
 import collections
