@@ -93,7 +93,7 @@ HEADLINES = (
   Headline(
     paper='FedAKD',
     layout='fedakd_table1_cifar10',
-    cell='cifar10_ics5_shared',
+    cell='cifar10_ics5',
     metric='cf',
     methods=('fedakd', 'cffl'),
   ),
