@@ -9,8 +9,8 @@ from tff_fair.launchers.claiming import fedaboost_claims
 from tff_fair.launchers.claiming import fedakd_claims
 from tff_fair.launchers.claiming import fedquad_claims
 
-# A claim's name is its paper and its number there: add new ones at the end. None
-# stands for a claim that was withdrawn, so that the others keep their numbers.
+# A claim's name is its paper and its number there: add new ones at the end.
+# None stands for a claim that was withdrawn: the others keep their numbers.
 _BY_PAPER = {
   'fedaboost': fedaboost_claims.CLAIMS,
   'corefed': corefed_claims.CLAIMS,

@@ -1,4 +1,7 @@
-"""The README's table: the headline rows of the results page."""
+"""The README's table: the headline rows of the results page.
+
+Only runs at hand make a headline, and only with enough seeds.
+"""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -7,11 +10,15 @@ import pandas as pd
 
 from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.results import layouts
+from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_tables
 from tff_fair.launchers.results import titles
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
+
+MIN_SEEDS = 3
+"""Seeds that each number of a headline has at least."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,15 +117,16 @@ def render(
   Args:
     frame: All recorded rows.
     numbers: The published numbers, from `published.read`.
-    headlines: The rows; one without results is left out.
+    headlines: The rows; one without runs of enough seeds is left out.
 
   Returns:
     Markdown.
   """
+  runs = frame[frame['source'] == records.RUN]
   body = [
     row
     for headline in headlines
-    if (row := _row(headline, frame, numbers)) is not None
+    if (row := _row(headline, runs, numbers)) is not None
   ]
   header = ['experiment', 'what', "ours / the paper's"]
   return compare_markdown.table(header, body, texts=3)
@@ -128,7 +136,8 @@ def _row(headline, frame, numbers) -> list[str] | None:
   layout = layouts.LAYOUTS[headline.layout]
   settings = {}
   for entry in results_tables.entries(layout, frame, numbers):
-    if (entry.cell, entry.metric) == (headline.cell, headline.metric):
+    wanted = (entry.cell, entry.metric) == (headline.cell, headline.metric)
+    if wanted and entry.seeds >= MIN_SEEDS:
       settings.setdefault(entry.setting, {})[entry.method] = entry.text
   for setting, texts in settings.items():
     if {*headline.methods} <= {*texts}:

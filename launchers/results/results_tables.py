@@ -65,6 +65,7 @@ class Entry(NamedTuple):
     method: Its method.
     metric: Its metric.
     text: Our number and the paper's.
+    seeds: The number of seeds behind ours.
   """
 
   setting: str
@@ -72,6 +73,7 @@ class Entry(NamedTuple):
   method: str
   metric: str
   text: str
+  seeds: int
 
 
 def entries(
@@ -117,8 +119,9 @@ def _setting(table, cell, method, data, scale, rounds) -> titles.Setting:
 @functools.cache
 def _paper_rounds(table, cell, method) -> int:
   definition = definitions.TABLES[table]
-  flags = {'preset': definition.cells[cell].preset}
-  return planned_run.resolve({**flags, **definition.methods[method]})['rounds']
+  setting = definition.cells[cell]
+  flags = {**setting.flags, **definition.methods[method]}
+  return planned_run.resolve({'preset': setting.preset, **flags})['rounds']
 
 
 class _Grids:
@@ -167,6 +170,7 @@ class _Grids:
         key.method,
         key.metric,
         self._text(key),
+        self._means[key].seeds,
       )
       for key in keys
     ]

@@ -235,7 +235,8 @@ def cnn_fedakd_deep(
   """`cnn_fedakd` with a third convolution (FedAKD, table 5, CIFAR-10).
 
   The paper specifies a "3-layer CNN"; a third block of 64 filters, without
-  pooling, is our choice.
+  pooling, is our choice. An older state of the public code has convolutions of
+  32, 64 and 128 filters without batch normalisation and pooling.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least

@@ -67,6 +67,10 @@ def test_the_committed_pages_are_written_from_the_committed_results():
       assert ''.join(pages).count(mark) == 1
 
 
+def _seeds(*args, number=3, **others):
+  return [_row(*args, seed=str(seed), **others) for seed in range(number)]
+
+
 def test_headlines_are_of_the_fullest_setting_that_has_all_methods():
   headline = headlines.Headline(
     paper='FedQuad',
@@ -75,20 +79,21 @@ def test_headlines_are_of_the_fullest_setting_that_has_all_methods():
     metric='global_accuracy',
     methods=('fedquad', 'fed_avg'),
   )
-  rows = [
-    _row('fedquad', 80.0),
-    _row('fedquad', 50.0, scale=0.1),
-    _row('fed_avg', 40.0, scale=0.1),
-  ]
+  alone = _seeds('fedquad', 80.0)
+  both = _seeds('fedquad', 50.0, scale=0.1) + _seeds('fed_avg', 40.0, scale=0.1)
 
-  def lines(*rows):
+  def lines(rows):
     return headlines.render(pd.DataFrame(rows), _PAPER, [headline]).split('\n')
 
-  assert lines(*rows)[2] == (
-    '| FedQuad, Dirichlet(0.3), 10 % of the data, 1 seed | Accuracy of the'
-    ' global model (per cent) | FedQuad 50.0 / -; FedAvg 40.0 / 74.1 |'
+  assert lines(alone + both)[2] == (
+    '| FedQuad, Dirichlet(0.3), 10 % of the data, 3 seeds | Accuracy of the'
+    ' global model (per cent) | FedQuad 50.0 ± 0.0 / -; FedAvg 40.0 ± 0.0 /'
+    ' 74.1 |'
   )
-  assert len(lines(*rows[:1])) == 2
+  assert len(lines(alone)) == 2
+  assert len(lines(alone + both[:-1])) == 2, 'two seeds make no headline'
+  old = [{**row, 'source': 'transcribed'} for row in both]
+  assert len(lines(alone + old)) == 2, 'transcribed numbers make no headline'
 
 
 def test_every_recorded_number_is_on_the_page():
