@@ -216,7 +216,9 @@ def cnn_fedakd(
 
   Twice [convolution 3x3 SAME, batch norm, ReLU, max-pool 2] with 32 and 64
   filters, flatten, logits. The paper gives no numbers of filters; they and the
-  momentum .9 of the moving averages are those of the public code.
+  momentum .9 of the moving averages are those of the public code. The epsilon
+  of batch norm, 1e-3, and the initial weights, Glorot's, are Keras's defaults,
+  not PyTorch's.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
