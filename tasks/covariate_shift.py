@@ -4,8 +4,13 @@ The features of all examples are projected on their first principal components.
 Each client gets a point at a fixed Mahalanobis distance from the mean, in its
 own random direction, and draws its examples with weights that decrease with the
 distance from that point. Labels do not change.
+
+As printed, all clients draw from one pool and split what they have drawn: an
+example that tests one client may train another. `split_covariate_shift` divides
+the pool first.
 """
 
+from collections.abc import Sequence
 import math
 import warnings
 
@@ -13,11 +18,13 @@ import numpy as np
 
 from tff_fair import checks
 from tff_fair.tasks import partitions
+from tff_fair.tasks import splits
 from tff_fair.tasks import streams
 
 SIZES = ('equal', 'zipf')
 WEIGHTS = ('density', 'ratio')
 METHODS = ('importance', 'pc1_sort')
+POOLS = ('split', 'shared')
 FORMS = ('expansion', 'paper')
 # Squared; no example is nearly as far from the mean.
 MAX_SHIFT = 1e6
@@ -70,20 +77,14 @@ def covariate_shift(
     UserWarning: If the effective sample size of a client's weights is below a
       tenth of the number of examples that it draws.
   """
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_choice('sizes', sizes, SIZES)
   checks.check_choice('method', method, METHODS)
   checks.check_integer('seed', seed, 0)
   features = _check_features(features)
-  num_examples = len(features)
-  total = num_examples // 2 if total is None else total
-  checks.check_integer('total', total, 0, num_examples)
-  by_name = {'equal': partitions.equal_sizes, 'zipf': partitions.zipf_sizes}
-  counts = by_name[sizes](total, num_clients)
+  counts = _client_sizes(len(features), num_clients, sizes, total)
   if method == 'pc1_sort':
     order = np.argsort(principal_components(features, 1)[:, 0], kind='stable')
     ends = np.cumsum(counts)
-    return [np.sort(part) for part in np.split(order[:total], ends[:-1])]
+    return [np.sort(p) for p in np.split(order[: ends[-1]], ends[:-1])]
   probabilities = client_weights(
     principal_components(features, pca_dim),
     num_clients,
@@ -94,9 +95,84 @@ def covariate_shift(
   _warn_of_few_effective(counts, probabilities)
   rng = np.random.default_rng(seed)
   return [
-    np.sort(rng.choice(num_examples, count, p=p))
+    np.sort(rng.choice(len(features), count, p=p))
     for count, p in zip(counts, probabilities, strict=True)
   ]
+
+
+def split_covariate_shift(
+  features: np.ndarray,
+  num_clients: int,
+  *,
+  sizes: str = 'equal',
+  shift: float = 5.0,
+  pca_dim: int = 10,
+  weights: str = 'density',
+  seed: int,
+  total: int | None = None,
+  test_fraction: float = 0.2,
+  holdout_fraction: float = 0.1,
+) -> tuple[splits.Split, ...]:
+  """Deals examples as 'importance' does, each part from its part of the pool.
+
+  The pool is divided at random into a training, a holdout and a test part with
+  the sizes of `splits.split_sizes`. A client of n examples, of which
+  `split_sizes(n)` train, are held out and test, draws each of these from the
+  pool's part of that name, with replacement, by the probabilities that
+  `client_weights` gives it, normalised over the part. So no example that is
+  held out or tests any client trains any client. The division is ours:
+  Algorithm 2 has one pool, see `covariate_shift`.
+
+  Args:
+    features: See `covariate_shift`.
+    num_clients: See `covariate_shift`.
+    sizes: See `covariate_shift`.
+    shift: See `client_weights`.
+    pca_dim: See `client_weights`.
+    weights: See `client_weights`.
+    seed: Seed, at least 0.
+    total: See `covariate_shift`.
+    test_fraction: See `splits.split_sizes`.
+    holdout_fraction: See `splits.split_sizes`.
+
+  Returns:
+    One `Split` per client. A client may have an example several times, and
+    several clients may have the same example, in parts of the same name.
+
+  Raises:
+    TypeError: As `covariate_shift`.
+    ValueError: As `covariate_shift`.
+
+  Warns:
+    UserWarning: As `covariate_shift`, of the training parts.
+  """
+  checks.check_integer('seed', seed, 0)
+  features = _check_features(features)
+  counts = _client_sizes(len(features), num_clients, sizes, total)
+  fractions = {
+    'test_fraction': test_fraction,
+    'holdout_fraction': holdout_fraction,
+  }
+  pool = splits.split_pool(len(features), seed=seed, **fractions)
+  part_sizes = [splits.split_sizes(int(n), **fractions) for n in counts]
+  probabilities = client_weights(
+    principal_components(features, pca_dim),
+    num_clients,
+    shift=shift,
+    weights=weights,
+    seed=seed,
+  )
+  _warn_of_few_effective(
+    np.array([train for train, _, _ in part_sizes]),
+    [p[pool.train] / p[pool.train].sum() for p in probabilities],
+  )
+  rng = np.random.default_rng(seed)
+  return tuple(
+    splits.Split(
+      *(_draw(rng, part, size, p) for part, size in zip(pool, own, strict=True))
+    )
+    for own, p in zip(part_sizes, probabilities, strict=True)
+  )
 
 
 def principal_components(features: np.ndarray, dim: int) -> np.ndarray:
@@ -344,6 +420,27 @@ def approximate_kl(
   return float(terms + sampling)
 
 
+def _client_sizes(
+  num_examples: int, num_clients: int, sizes: str, total: int | None
+) -> np.ndarray:
+  """The number of examples of each client."""
+  checks.check_integer('num_clients', num_clients, 1)
+  checks.check_choice('sizes', sizes, SIZES)
+  total = num_examples // 2 if total is None else total
+  checks.check_integer('total', total, 0, num_examples)
+  by_name = {'equal': partitions.equal_sizes, 'zipf': partitions.zipf_sizes}
+  return by_name[sizes](total, num_clients)
+
+
+def _draw(
+  rng: np.random.Generator, part: np.ndarray, size: int, p: np.ndarray
+) -> np.ndarray:
+  """Draws from a part of the pool by probabilities of the whole pool."""
+  if not size:
+    return np.array([], np.int64)
+  return np.sort(rng.choice(part, size, p=p[part] / p[part].sum()))
+
+
 def _check_features(features: np.ndarray) -> np.ndarray:
   features = np.asarray(features)
   if features.dtype.kind not in 'biuf':
@@ -359,7 +456,7 @@ def _check_features(features: np.ndarray) -> np.ndarray:
 
 
 def _warn_of_few_effective(
-  counts: np.ndarray, probabilities: np.ndarray
+  counts: np.ndarray, probabilities: Sequence[np.ndarray]
 ) -> None:
   effective = np.array([effective_sample_size(p) for p in probabilities])
   few = np.flatnonzero(effective < counts / 10)

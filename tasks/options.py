@@ -45,7 +45,7 @@ class TaskOptions:
     random_classes: Whether, under 'class', the classes of a client are drawn at
       random; otherwise they are the lowest ones.
     shift_sizes: 'equal' (FedAKD's BCS) or 'zipf' (its ICS); None for 'equal'.
-      For this and the next four see `tasks.covariate_shift`.
+      For this and the next five see `tasks.covariate_shift`.
     shift_method: 'importance' (FedAKD's Algorithm 2) or 'pc1_sort', slices of
       the examples in the order of their first principal component; None for
       'importance'.
@@ -54,6 +54,9 @@ class TaskOptions:
     pca_dim: Number of principal components that are shifted; None for 10.
     shift_weights: 'density' (as printed) or 'ratio' (those of a shifted
       Gaussian); None for 'density'.
+    shift_pool: 'split' (a client's test and holdout examples train no client)
+      or 'shared' (as printed: every client draws from the whole pool, then
+      splits, so that what tests one client may train another).
     split: 'client': train and test files are pooled, and every client keeps its
       own test and holdout part. 'server': the server keeps the test file as
       test set, or `test_fraction` of a data set without one, and validates on
@@ -102,6 +105,7 @@ class TaskOptions:
   shift: float | None = None
   pca_dim: int | None = None
   shift_weights: str | None = None
+  shift_pool: str = 'split'
   split: str = 'client'
   validation_fraction: float | None = None
   holdout_fraction: float = 0.1
@@ -196,6 +200,7 @@ class TaskOptions:
     for name, values in choices.items():
       if getattr(self, name) is not None:
         checks.check_choice(name, getattr(self, name), values)
+    checks.check_choice('shift_pool', self.shift_pool, covariate_shift.POOLS)
     if self.shift is not None:
       checks.check_positive('shift', self.shift, covariate_shift.MAX_SHIFT)
     if self.pca_dim is not None:

@@ -1,6 +1,7 @@
 """Builds a task from one pool of examples and a partition of it."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -49,11 +50,8 @@ def build(
   server = _server_split(len(data.y), test_start, options)
   to_deal = np.arange(len(data.y)) if server is None else server.to_deal
   to_deal = draw(to_deal, options.data_fraction, seed=options.seed)
-  if options.partition == rules.OWN_PARTITION:
-    parts = encoded.positions_by_owner(owners[to_deal], options.num_clients)
-  else:
-    parts = _partition(data, to_deal, options)
-  partition = [to_deal[part] for part in parts]
+  if options.num_examples is not None:
+    checks.check_integer('num_examples', options.num_examples, 1, len(to_deal))
   return task.Task(
     name=name,
     num_classes=num_classes,
@@ -61,7 +59,7 @@ def build(
       model_builders.get(options.model), data.x.shape[1:], num_classes
     ),
     data=data,
-    splits=_client_splits(partition, options),
+    splits=_client_splits(data, to_deal, owners, options),
     server=server,
   )
 
@@ -98,6 +96,55 @@ def _server_split(
   )
 
 
+def _client_splits(
+  data: task.Examples,
+  to_deal: np.ndarray,
+  owners: np.ndarray | None,
+  options: options_lib.TaskOptions,
+) -> tuple[splits.Split, ...]:
+  fractions = {'test_fraction': 0.0, 'holdout_fraction': 0.0}
+  if options.split == 'client':
+    fractions = {name: getattr(options, name) for name in fractions}
+  if _divides_pool_first(options):
+    drawn = covariate_shift.split_covariate_shift(
+      data.x[to_deal], **_shift_options(options), **fractions
+    )
+    return tuple(
+      splits.Split(*(to_deal[part] for part in own)) for own in drawn
+    )
+  if options.partition == rules.OWN_PARTITION:
+    parts = encoded.positions_by_owner(owners[to_deal], options.num_clients)
+  else:
+    parts = _partition(data, to_deal, options)
+  if options.partition == 'class' and options.split == 'client':
+    _check_dealt_once(parts, options)
+  return splits.split_clients(
+    [to_deal[part] for part in parts], seed=options.seed, **fractions
+  )
+
+
+def _divides_pool_first(options: options_lib.TaskOptions) -> bool:
+  return (
+    options.partition == 'covariate_shift'
+    and options.shift_method == 'importance'
+    and options.split == 'client'
+    and options.shift_pool == 'split'
+  )
+
+
+def _shift_options(options: options_lib.TaskOptions) -> dict[str, Any]:
+  """The arguments of both functions that draw examples by weights."""
+  return {
+    'num_clients': options.num_clients,
+    'sizes': options.shift_sizes,
+    'shift': options.shift,
+    'pca_dim': options.pca_dim,
+    'weights': options.shift_weights,
+    'seed': options.seed,
+    'total': options.num_examples,
+  }
+
+
 def _partition(
   data: task.Examples, to_deal: np.ndarray, options: options_lib.TaskOptions
 ) -> list[np.ndarray]:
@@ -114,8 +161,6 @@ def _partition(
       min_samples=options.min_samples,
     )
   total = options.num_examples
-  if total is not None:
-    checks.check_integer('num_examples', total, 1, len(labels))
   if options.partition == 'class':
     return partitions.classes(
       labels,
@@ -127,14 +172,8 @@ def _partition(
   if options.partition == 'covariate_shift':
     return covariate_shift.covariate_shift(
       data.x[to_deal],
-      options.num_clients,
-      sizes=options.shift_sizes,
-      shift=options.shift,
-      pca_dim=options.pca_dim,
-      weights=options.shift_weights,
       method=options.shift_method,
-      seed=options.seed,
-      total=total,
+      **_shift_options(options),
     )
   deal = {
     'equal': partitions.equal,
@@ -144,17 +183,6 @@ def _partition(
   return deal[options.partition](
     len(labels), options.num_clients, seed=options.seed, total=total
   )
-
-
-def _client_splits(
-  partition: list[np.ndarray], options: options_lib.TaskOptions
-) -> tuple[splits.Split, ...]:
-  fractions = {'test_fraction': 0.0, 'holdout_fraction': 0.0}
-  if options.split == 'client':
-    if options.partition == 'class':
-      _check_dealt_once(partition, options)
-    fractions = {name: getattr(options, name) for name in fractions}
-  return splits.split_clients(partition, seed=options.seed, **fractions)
 
 
 def _check_dealt_once(

@@ -82,6 +82,7 @@ USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
   'shift': _IMPORTANCE,
   'pca_dim': _IMPORTANCE,
   'shift_weights': _IMPORTANCE,
+  'shift_pool': {**_IMPORTANCE, 'split': ('client',)},
   'num_examples': {
     'partition': tuple(p for p in POOL_PARTITIONS if p != 'dirichlet')
   },

@@ -162,6 +162,38 @@ def split_clients(
   )
 
 
+def split_pool(
+  num_examples: int,
+  *,
+  seed: int,
+  test_fraction: float = 0.2,
+  holdout_fraction: float = 0.1,
+) -> Split:
+  """Splits a pool of examples at random, before clients draw from it.
+
+  Args:
+    num_examples: Number of examples `N` of the pool, at least 0.
+    seed: Seed, at least 0.
+    test_fraction: See `split_sizes`.
+    holdout_fraction: See `split_sizes`.
+
+  Returns:
+    The three disjoint parts of `0..N-1`.
+
+  Raises:
+    TypeError: If an argument is not a number of its kind.
+    ValueError: If an argument is outside its range.
+  """
+  checks.check_integer('seed', seed, 0)
+  _, holdout, test = split_sizes(
+    num_examples,
+    test_fraction=test_fraction,
+    holdout_fraction=holdout_fraction,
+  )
+  rng = streams.generator(seed, streams.POOL_SPLIT)
+  return Split(*_draw_parts(rng, np.arange(num_examples), holdout, test))
+
+
 def with_leak(split: Split, leak: str) -> Split:
   """Returns a client's parts with its test examples among the training ones.
 

@@ -14,6 +14,7 @@ EHR_SPLIT = 5
 EHR_RECORDS = 6
 SHIFT_DIRECTIONS = 7
 SHIFT_CONTROL = 8
+POOL_SPLIT = 9
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:

@@ -168,6 +168,7 @@ def _numbers():
 
 
 def _supports(comparison, left, right) -> bool:
-  if left == right:
+  lead = left - right if comparison.above else right - left
+  if lead == comparison.margin:
     return isinstance(comparison.right, float)
-  return (left > right) == comparison.above
+  return lead > comparison.margin

@@ -29,11 +29,14 @@ class Comparison:
     right: What it is compared with, or a number, in the paper's unit.
     above: Whether the claim says that the left is above the right. Otherwise it
       says that it is below. A number itself is both, "at least" and "at most".
+    margin: By how much, in the metric's unit; if negative, how far it may be on
+      the other side.
   """
 
   left: Side
   right: Side | float
   above: bool = True
+  margin: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +86,7 @@ def versus(
   metrics: Sequence[str],
   *,
   above: bool = True,
+  margin: float = 0.0,
 ) -> tuple[Comparison, ...]:
   """Each method against each baseline, in each cell, by each metric.
 
@@ -93,6 +97,7 @@ def versus(
     baselines: Those that it compares them with.
     metrics: The metrics.
     above: Whether the methods' values are above those of the baselines.
+    margin: By how much, see `Comparison`.
 
   Returns:
     The comparisons.
@@ -102,6 +107,7 @@ def versus(
       Side(table, cell, method, metric),
       Side(table, cell, baseline, metric),
       above,
+      margin,
     )
     for cell in cells
     for method in methods
@@ -170,12 +176,12 @@ def under(
     The comparisons that it has an answer to; it may be none.
   """
   replaced = (
-    Comparison(
-      _replaced(reading, comparison.left),
-      comparison.right
+    dataclasses.replace(
+      comparison,
+      left=_replaced(reading, comparison.left),
+      right=comparison.right
       if isinstance(comparison.right, float)
       else _replaced(reading, comparison.right),
-      comparison.above,
     )
     for comparison in comparisons
   )

@@ -1,8 +1,10 @@
-"""How much of FedAKD's accuracy and lead is the protocol of its scripts.
+"""How much of FedAKD's accuracy and lead is a protocol like its scripts'.
 
-The authors' scripts do not train and score all methods alike. The table
-`fedakd_protocols` has the methods under their own protocols, FedAKD under
-FedAvg's, and FedAvg under FedAKD's.
+The scripts of FedAKD's authors do not train and score all methods alike. The
+table `fedakd_protocols` has the methods with the split, the rounds and the
+scored model of their own scripts, FedAKD with FedAvg's, and FedAvg with
+FedAKD's. It does not have the scripts' partition, and none of the scripts was
+run.
 """
 
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ _OWN, _OTHER = 'fedakd_own_protocol', 'fedakd_fed_avg_protocol'
 _LOCAL = 'fedakd_local_fed_avg_protocol'
 
 DIFFERENCES: Mapping[str, tuple[str, str]] = {
-  "lead of FedAKD, each under its script's protocol": (_OWN, _AVG),
+  'lead of FedAKD, each under its own protocol': (_OWN, _AVG),
   "lead, both under FedAvg's protocol": (_OTHER, _AVG),
   "lead, both under FedAvg's protocol, FedAKD by the clients' own models": (
     _LOCAL,

@@ -2,7 +2,7 @@
 
 Rows of one setting can be compared: of the same data, share of the data, and
 length of the training. A length is a number of rounds, or "the method's own" if
-its table fixes that, as the protocols of the authors' scripts do.
+its table fixes that, as FedAKD's protocols and its equal time do.
 """
 
 from collections.abc import Mapping

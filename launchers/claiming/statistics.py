@@ -36,14 +36,15 @@ class Measured:
 
   @property
   def support(self) -> float:
-    """The difference as the claim has it, as a share of what it is against.
+    """The difference beyond the claimed, as a share of what it is against.
 
     Infinite without rows, and if the difference is undefined.
     """
     if self.estimate is None or math.isnan(self.estimate.mean):
       return math.inf
     size = abs(self.pairs.right) or 1.0
-    return (1 if self.comparison.above else -1) * self.estimate.mean / size
+    lead = self.estimate.mean if self.comparison.above else -self.estimate.mean
+    return (lead - self.comparison.margin) / size
 
 
 def measure(
@@ -72,7 +73,8 @@ def _measured(comparison, pairs) -> Measured:
 
 def _outcome(pairs, comparison, estimate) -> Outcome:
   ends = (estimate.low, estimate.high)
-  low, high = ends if comparison.above else (-ends[1], -ends[0])
+  ends = ends if comparison.above else (-ends[1], -ends[0])
+  low, high = (end - comparison.margin for end in ends)
   if isinstance(comparison.right, float):
     # The claimed level itself is enough.
     low += 2 * _ROUNDING

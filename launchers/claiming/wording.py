@@ -168,7 +168,7 @@ def _papers_data(measured) -> str:
 def _parts(compared):
   left, right = compared.left, compared.right
   if isinstance(right, definitions.Side):
-    relation = 'above' if compared.above else 'below'
+    relation = _relation(compared)
     other = right.method
     if right.cell != left.cell:
       other = f'{other} in {right.cell}'
@@ -176,6 +176,15 @@ def _parts(compared):
     relation = 'at least' if compared.above else 'at most'
     other = f'{right:g}'
   return left.table, left.cell, left.metric, left.method, relation, other
+
+
+def _relation(compared) -> str:
+  """Above or below, and by how much."""
+  margin, sides = compared.margin, ('above', 'below')
+  if margin < 0:
+    return f'less than {-margin:g} {sides[compared.above]}'
+  more = f'more than {margin:g} ' if margin else ''
+  return more + sides[not compared.above]
 
 
 def _unpaired(pairs) -> str:

@@ -307,6 +307,14 @@ DATA = (
     ' density.',
     choices=covariate_shift.WEIGHTS,
   ),
+  flag_types.Choice(
+    'shift_pool',
+    'split',
+    'Partition covariate_shift: no example that tests a client trains another'
+    ' (split), or, as printed in the paper, all clients draw from one pool and'
+    ' then split (shared).',
+    choices=covariate_shift.POOLS,
+  ),
   flag_types.Real(
     'data_fraction',
     1.0,

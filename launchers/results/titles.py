@@ -15,6 +15,11 @@ _DATA = {
 }
 # Methods whose names are not an algorithm's followed by words.
 _METHODS = {
+  # As in the public scripts of FedAKD's authors, not as in their own papers.
+  'cgsv_script': "CGSV, FedAKD's variant",
+  'fed_ave_script': "FedAVE, FedAKD's variant",
+  'fed_sac_script': "FedSAC, FedAKD's variant",
+  'fed_dc': "FedDC, FedAKD's variant",
   'cgsv_fed_avg_protocol': "CGSV, FedAvg's protocol",
   'fed_avg_fedakd_protocol': "FedAvg, FedAKD's protocol",
   'fedakd_fed_avg_protocol': "FedAKD, FedAvg's protocol",

@@ -85,7 +85,7 @@ def key(
   ours = definitions.TABLES[table]
   return (
     ours.published_as or table,
-    cell,
+    ours.cells[cell].published_as or cell,
     ours.printed_as.get(method, method),
     table_metrics.METRICS[metric].published or metric,
   )

@@ -65,6 +65,12 @@ def above_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
   return float((pairs['run'] > pairs['standalone']).mean())
 
 
+def below_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
+  """The share of clients with a lower accuracy than when training alone."""
+  pairs = _pair(run, standalone)
+  return float((pairs['run'] < pairs['standalone']).mean())
+
+
 def isolation_round(run: pathlib.Path) -> float:
   """The first round in which a free rider is no longer reputable."""
   reports = pd.read_csv(run / 'reports.csv')
@@ -210,6 +216,11 @@ METRICS: dict[str, Metric] = {
   'above_standalone': Metric(
     title='Share of the clients above their standalone accuracy',
     compute=above_standalone,
+    references=('standalone',),
+  ),
+  'below_standalone': Metric(
+    title='Share of the clients below their standalone accuracy',
+    compute=below_standalone,
     references=('standalone',),
   ),
   'isolation_round': Metric(

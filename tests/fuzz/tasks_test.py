@@ -11,6 +11,7 @@ from tests.fuzz import strategies
 from tests.fuzz.strategies import refused
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
+from tff_fair.tasks import splits
 
 pytestmark = pytest.mark.full
 
@@ -147,3 +148,34 @@ class TestCovariateShift:
     if sorts:
       _check_parts(deal, len(x), total)
     assert all(map(np.array_equal, parts, deal()))
+
+  @given(
+    _FEATURES,
+    st.integers(1, 3),
+    st.fixed_dictionaries(
+      {
+        'sizes': st.sampled_from(covariate_shift.SIZES),
+        'weights': st.sampled_from(covariate_shift.WEIGHTS),
+        'shift': st.floats(0.1, 50),
+        'test_fraction': st.floats(0, 0.9),
+        'holdout_fraction': st.floats(0, 0.9),
+        'seed': _SEEDS,
+      }
+    ),
+  )
+  def test_what_tests_a_client_trains_none(self, x, num_clients, options):
+    if np.ptp(x) <= 1e-3:
+      return
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore', UserWarning)
+      parts = covariate_shift.split_covariate_shift(
+        x, num_clients, pca_dim=2, **options
+      )
+    train, holdout, test = map(np.concatenate, zip(*parts, strict=True))
+    assert not np.intersect1d(train, test).size
+    assert not np.intersect1d(train, holdout).size
+    assert not np.intersect1d(holdout, test).size
+    sizes_of = getattr(partitions, f'{options["sizes"]}_sizes')
+    fractions = {k: v for k, v in options.items() if k.endswith('_fraction')}
+    for split, n in zip(parts, sizes_of(len(x) // 2, num_clients), strict=True):
+      assert tuple(map(len, split)) == splits.split_sizes(int(n), **fractions)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.tasks import refusals
 from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import splits
 
 _RNG = np.random.default_rng(5)
 # 2,000 examples of 4 x 3 features, of unequal variances and correlated.
@@ -140,6 +141,85 @@ class TestCovariateShift:
       ),
     ]
     refusals.check(call, rows)
+
+
+class TestSplitCovariateShift:
+  def _deal(self, **options):
+    return covariate_shift.split_covariate_shift(
+      FEATURES, 3, pca_dim=2, sizes='zipf', **{'seed': 0, **options}
+    )
+
+  def test_sizes_by_hand(self):
+    # Clients of 545, 273 and 182, as above; a fifth tests, an eighth of the
+    # rest is held out: 109 and 436 / 8 = 54.5, 55 and 218 / 8 = 27.25, 36 and
+    # 146 / 8 = 18.25.
+    parts = self._deal(test_fraction=0.2, holdout_fraction=0.125)
+    sizes = [tuple(map(len, split)) for split in parts]
+    assert sizes == [(381, 55, 109), (191, 27, 55), (128, 18, 36)]
+    for part in itertools.chain(*parts):
+      assert part.dtype == np.int64
+      assert (np.diff(part) >= 0).all()
+
+  def test_parts_come_from_their_parts_of_the_pool(self):
+    fractions = {'test_fraction': 0.3, 'holdout_fraction': 0.2}
+    pool = splits.split_pool(len(FEATURES), seed=4, **fractions)
+    # 2,000: 600 test, a fifth of 1,400 is held out.
+    assert tuple(map(len, pool)) == (1120, 280, 600)
+    for split in self._deal(seed=4, total=2000, **fractions):
+      for drawn, part in zip(split, pool, strict=True):
+        assert np.isin(drawn, part).all()
+
+  def test_no_part_where_its_fraction_is_0(self):
+    parts = self._deal(test_fraction=0.0, holdout_fraction=0.0)
+    assert [tuple(map(len, split)) for split in parts] == [
+      (545, 0, 0),
+      (273, 0, 0),
+      (182, 0, 0),
+    ]
+
+  def test_is_random_and_repeatable(self):
+    def deal(seed):
+      return np.concatenate(list(itertools.chain(*self._deal(seed=seed))))
+
+    np.testing.assert_array_equal(deal(1), deal(1))
+    assert not np.array_equal(deal(1), deal(2))
+
+  def test_every_part_is_drawn_by_the_weights_of_the_client(self):
+    y = covariate_shift.principal_components(FEATURES, 2)
+    weights = covariate_shift.client_weights(y, 2, shift=2.0, seed=3)
+    fractions = {'test_fraction': 0.4, 'holdout_fraction': 0.5}
+    pool = splits.split_pool(len(FEATURES), seed=3, **fractions)
+    parts = covariate_shift.split_covariate_shift(
+      FEATURES, 2, shift=2.0, pca_dim=2, seed=3, total=2000, **fractions
+    )
+    for split, p in zip(parts, weights, strict=True):
+      for drawn, part in zip(split, pool, strict=True):
+        own, here = p[part] / p[part].sum(), y[part]
+        error = np.sqrt((own @ here**2 - (own @ here) ** 2) / len(drawn))
+        away = np.abs(y[drawn].mean(axis=0) - own @ here)
+        assert (away < 4 * error).all()
+        # Without weights the mean would be far from there.
+        assert (away < np.abs(here.mean(axis=0) - own @ here)).any()
+
+  def test_warns_as_the_shared_pool_does(self):
+    with pytest.warns(UserWarning, match=r'^The covariate shift .*client 0'):
+      self._deal(shift=60.0, total=2000)
+
+  def test_refuses(self):
+    legal = {'features': FEATURES, 'num_clients': 3, 'seed': 0}
+    refusals.check_values(
+      functools.partial(covariate_shift.split_covariate_shift, **legal),
+      {
+        'num_clients': [0],
+        'total': [2001],
+        'sizes': ['even'],
+        'weights': ['exact'],
+        'test_fraction': [1.0, '20%'],
+        'holdout_fraction': [-0.1],
+        'seed': [-1],
+        'features': [np.full((10, 2), np.nan)],
+      },
+    )
 
 
 class TestPrincipalComponents:

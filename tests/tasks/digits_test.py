@@ -11,6 +11,7 @@ from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
 from tff_fair.tasks import pooled
 from tff_fair.tasks import rules
+from tff_fair.tasks import splits
 
 
 def _positions(task):
@@ -119,10 +120,18 @@ _PARTITIONS = [
 ]
 
 
+def _draws_by_weights(options):
+  shifts = options.get('partition') == 'covariate_shift'
+  return shifts and 'shift_method' not in options
+
+
 @pytest.mark.parametrize('split', ['client', 'server'])
 @pytest.mark.parametrize('fraction', [1.0, 0.5])
 def test_the_partition_is_that_of_the_options(split, fraction):
   for options, describe in _PARTITIONS:
+    whole_pool = {}
+    if split == 'client' and _draws_by_weights(options):
+      whole_pool = {'shift_pool': 'shared'}
     task = tasks.build_task(
       'digits',
       num_clients=5,
@@ -130,12 +139,63 @@ def test_the_partition_is_that_of_the_options(split, fraction):
       split=split,
       data_fraction=fraction,
       **options,
+      **whole_pool,
     )
     pool = np.arange(1797) if split == 'client' else task.server.to_deal
     pool = pooled.draw(pool, fraction, seed=7)
     expected = describe(task.data.x[pool], task.data.y[pool])
     for found, part in zip(_positions(task), expected, strict=True):
       assert np.sort(found).tolist() == pool[part].tolist(), options
+
+
+@pytest.mark.parametrize('fraction', [1.0, 0.5])
+def test_a_shared_pool_is_split_after_the_draws(fraction):
+  shares = {'test_fraction': 0.3, 'holdout_fraction': 0.2}
+  task = tasks.build_task(
+    'digits',
+    num_clients=4,
+    partition='covariate_shift',
+    shift_pool='shared',
+    data_fraction=fraction,
+    seed=5,
+    **shares,
+  )
+  pool = pooled.draw(np.arange(1797), fraction, seed=5)
+  drawn = covariate_shift.covariate_shift(task.data.x[pool], 4, seed=5)
+  expected = splits.split_clients(
+    [pool[part] for part in drawn], seed=5, **shares
+  )
+  for found, split in zip(task.splits, expected, strict=True):
+    assert all(map(np.array_equal, found, split))
+  # What the default is for: here examples that test a client train another.
+  train, _, test = map(np.concatenate, zip(*task.splits, strict=True))
+  assert np.isin(test, train).mean() > 0.1
+
+
+@pytest.mark.parametrize('fraction', [1.0, 0.5])
+def test_by_default_what_tests_a_client_trains_none(fraction):
+  shares = {'test_fraction': 0.3, 'holdout_fraction': 0.2}
+  task = tasks.build_task(
+    'digits',
+    num_clients=4,
+    partition='covariate_shift',
+    data_fraction=fraction,
+    seed=5,
+    **shares,
+  )
+  pool = pooled.draw(np.arange(1797), fraction, seed=5)
+  expected = covariate_shift.split_covariate_shift(
+    task.data.x[pool], 4, seed=5, **shares
+  )
+  for found, split in zip(task.splits, expected, strict=True):
+    for positions, part in zip(found, split, strict=True):
+      assert positions.tolist() == pool[part].tolist()
+  train, holdout, test = map(np.concatenate, zip(*task.splits, strict=True))
+  assert not np.isin(np.concatenate([holdout, test]), train).any()
+  # A quarter of half of the examples is 225 of 898, or 112 of 449; three
+  # tenths of 225 is 67.5.
+  if fraction == 1:
+    assert [len(split.test) for split in task.splits] == [68, 68, 67, 67]
 
 
 def test_fractions_reach_the_splits():
@@ -179,6 +239,7 @@ def test_what_a_client_draws_twice_is_in_one_of_its_parts():
     num_clients=2,
     partition='covariate_shift',
     shift=8.0,
+    shift_pool='shared',
     num_examples=1797,
     holdout_fraction=0.125,
   )

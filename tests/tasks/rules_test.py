@@ -36,6 +36,7 @@ class TestTaskOptions:
         'shift_sizes': ['even'],
         'shift_method': ['sort'],
         'shift_weights': ['exact'],
+        'shift_pool': ['own', None],
         'shift': [0, '5', 1e300],
         'pca_dim': [0, 2.5],
         'validation_fraction': [-0.1, 1.0, '10%'],
@@ -110,7 +111,7 @@ _DIRICHLET = (
   'balance_cap',
   'min_samples',
 )
-_IMPORTANCE = ('shift', 'pca_dim', 'shift_weights')
+_IMPORTANCE = ('shift', 'pca_dim', 'shift_weights', 'shift_pool')
 _SHIFT = ('shift_sizes', 'shift_method', *_IMPORTANCE)
 
 
@@ -265,11 +266,14 @@ class TestRegistry:
     self, tmp_path
   ):
     sort = {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}
+    server_shift = {'partition': 'covariate_shift', 'split': 'server'}
     for name, option, value, others, reason in [
       ('mnist', 'shift', 2.0, {}, "partition='dirichlet'"),
       ('mnist', 'min_samples', 3, {'partition': 'zipf'}, "partition='zipf'"),
       ('adult', 'dirichlet_alpha', 0.5, {}, "partition='power_law'"),
       ('fmnist', 'shift', 1.0, sort, "shift_method='pc1_sort'"),
+      ('fmnist', 'shift_pool', 'shared', sort, "shift_method='pc1_sort'"),
+      ('cifar10', 'shift_pool', 'shared', server_shift, "split='server'"),
       ('cifar10', 'validation_fraction', 0.0, {}, "split='client'"),
       (
         'cifar10',
@@ -285,7 +289,7 @@ class TestRegistry:
     ]:
       message = (
         rf'^{option} must not be set with {reason}, which leaves it without '
-        rf'effect, found {value}\.$'
+        rf'effect, found {value!r}\.$'
       )
       build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
       refusals.check(build, [({option: value, **others}, ValueError, message)])

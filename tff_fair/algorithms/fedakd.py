@@ -1,6 +1,7 @@
 """FedAKD: clients and server teach each other by distillation, in two phases.
 
-"Two-way" knowledge distillation under imbalanced covariate shift. Each client
+Federated Asynchronous Knowledge Distillation, of "Towards Collaborative
+Fairness in Federated Learning Under Imbalanced Covariate Shift". Each client
 keeps its own model; only examples that this model classifies correctly teach
 the global one, so that clients with good data have more influence, and no
 client's model is overwritten. Where the paper contradicts itself, its
@@ -54,10 +55,10 @@ def build_fedakd(
 
   Client k has a model `w_k`, at first w^0, and receives the global model `w_g`:
 
-  1. Down: `w_k` is trained on all of its examples D_k, on
+  1. Down (equation 2): `w_k` is trained on all of its examples D_k, on
      `CE(w_k) + alpha KD(w_k; w_g)`, the teacher `w_g` fixed.
-  2. Select: `I_k`, the examples that `w_k` classifies correctly.
-  3. Up: `w_gk`, at first `w_g`, is trained on I_k, on
+  2. Select (equation 4): `I_k`, the examples that `w_k` classifies correctly.
+  3. Up (equation 5): `w_gk`, at first `w_g`, is trained on I_k, on
      `CE(w_gk) + beta KD(w_gk; w_k)`, the teacher `w_k` fixed. If I_k is empty,
      `w_gk = w_g`.
   4. Server: `w_g <- sum_k |D_k| w_gk / sum_k |D_k|`; `w_k` stays on the client.

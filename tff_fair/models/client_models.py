@@ -226,7 +226,9 @@ def cnn_fedakd(
 
   Twice [convolution 3x3 SAME, batch norm, ReLU, max-pool 2] with 32 and 64
   filters, flatten, logits. The paper gives no numbers of filters; they and the
-  momentum .9 of the moving averages are those of the public code.
+  momentum .9 of the moving averages are those of the public code. The epsilon
+  of batch norm, 1e-3, and the initial weights, Glorot's, are Keras's defaults,
+  not PyTorch's.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least
@@ -245,7 +247,8 @@ def cnn_fedakd_deep(
   """`cnn_fedakd` with a third convolution (FedAKD, table 5, CIFAR-10).
 
   The paper specifies a "3-layer CNN"; a third block of 64 filters, without
-  pooling, is our choice.
+  pooling, is our choice. An older state of the public code has convolutions of
+  32, 64 and 128 filters without batch normalisation and pooling.
 
   Args:
     input_shape: Shape of one image, `(height, width, channels)`, at least

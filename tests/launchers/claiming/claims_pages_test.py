@@ -163,6 +163,23 @@ def test_a_statistic_that_is_no_product_lists_its_comparisons():
   assert 'above fedquad in cifar10_iid_c10 in cifar10_a03_c10' in text
 
 
+@pytest.mark.parametrize(
+  ('above', 'margin', 'relation'),
+  [
+    (True, 0.0, 'above'),
+    (False, 0.0, 'below'),
+    (True, 0.2, 'more than 0.2 above'),
+    (False, 0.2, 'more than 0.2 below'),
+    (True, -2.0, 'less than 2 below'),
+    (False, -2.0, 'less than 2 above'),
+  ],
+)
+def test_a_margin_in_words(above, margin, relation):
+  compared = dataclasses.replace(made_rows.against(above=above), margin=margin)
+  text = wording.comparison(compared)
+  assert f'fedquad {relation} fed_avg' in text
+
+
 def test_data_that_stand_in_are_named():
   results = _judged(
     *(

@@ -50,6 +50,22 @@ def test_every_claim_names_what_exists_and_says_something_else():
   assert len(set(texts)) == len(texts)
 
 
+def test_the_papers_numbers_are_held_against_a_margin():
+  # FedAKD, table 5a, DIR 1: 87.57 against 87.33, 53.32 against 52.14.
+  def supported(cell, margin, above=True):
+    comparisons = definitions.versus(
+      'fedakd_table5', [cell], ['fedakd'], ['fed_sac'],
+      ['client_accuracy_max'], above=above, margin=margin,
+    )  # fmt: skip
+    claim = definitions.Claim(place='', text='', comparisons=comparisons)
+    return claims_table.published_support(claim)
+
+  assert supported('fmnist_dir1', 0.23) == (1, 1)
+  assert supported('fmnist_dir1', 0.25) == (0, 1)
+  assert supported('cifar10_dir1', -1.19, above=False) == (1, 1)
+  assert supported('cifar10_dir1', -1.17, above=False) == (0, 1)
+
+
 def test_a_name_that_does_not_exist_is_noticed():
   side = definitions.Side('fedquad_table1', 'cifar10_iid_c10', 'moon', 'cf')
   assert not definitions.exists(side)

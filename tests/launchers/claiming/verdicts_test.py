@@ -1,5 +1,6 @@
 """Outcomes of comparisons, worked by hand, and the verdicts that follow."""
 
+import dataclasses
 import math
 
 import pytest
@@ -67,6 +68,34 @@ def test_more_seeds_decide():
 )
 def test_outcomes(ours, other, above, outcome):
   assert _of(ours, other, above=above).outcome == outcome
+
+
+# Differences of 1.9 and 2.1: mean 2, half of the interval 12.706 * .1 = 1.27.
+@pytest.mark.parametrize(
+  ('above', 'margin', 'outcome'),
+  [
+    (True, 0.7, 'for'),
+    (True, 0.8, 'open'),
+    (True, 3.2, 'open'),
+    (True, 3.3, 'against'),
+    (False, -3.3, 'for'),
+    (False, -3.2, 'open'),
+    (False, -0.7, 'against'),
+  ],
+)
+def test_a_margin_by_hand(above, margin, outcome):
+  comparison = dataclasses.replace(
+    made_rows.against(above=above), margin=margin
+  )
+  found = _measured(
+    comparison,
+    made_rows.rows('fedquad', [11.9, 12.1]),
+    made_rows.rows('fed_avg', [10.0, 10.0]),
+  )
+  assert found.outcome == outcome
+  # What is beyond the margin speaks for the claim.
+  lead = 2.0 if above else -2.0
+  assert found.support == pytest.approx((lead - margin) / 10.0)
 
 
 def test_rounding_of_transcribed_values_decides_nothing():

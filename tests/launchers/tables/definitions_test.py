@@ -199,6 +199,40 @@ def test_a_table_of_some_methods_keeps_its_order_and_the_original():
   assert original.cells == before
 
 
+def test_equal_time_is_equal_time():
+  runs = {row.method: row.runs[0] for row in _rows('fedakd_table3')}
+  rounds = {
+    method: own.settings['rounds'] for method, (own, *_) in runs.items()
+  }
+  assert rounds['fedakd'] == 40
+  assert rounds['fed_avg'] == 80
+  assert rounds['cgsv'] == rounds['cgsv_script'] == 61
+  # What the coefficient compares with trains as long as in table 2.
+  cf = [row for row in _rows('fedakd_table3') if row.metric == 'cf']
+  assert {row.runs[0][1].settings['rounds'] for row in cf} == {80}
+
+
+def test_shared_draws_differ_from_the_default_in_the_pool_alone():
+  for name in ('fedakd_table1', 'fedakd_protocols'):
+    table = definitions.TABLES[name]
+    twins = [cell for cell in table.cells if cell.endswith('_shared')]
+    assert twins, name
+    for twin in twins:
+      cell = twin.removesuffix('_shared')
+      default, shared = _runs(name, cell), _runs(name, twin)
+      assert list(default) == list(shared)
+      for method, run in default.items():
+        differing = {
+          option
+          for option, value in shared[method].settings.items()
+          if value != run.settings[option]
+        }
+        assert differing == {'shift_pool', 'output_dir'}, (twin, method)
+        assert run.settings['shift_pool'] == 'split'
+      key = published.key(name, twin, 'fed_avg', 'cf')
+      assert key == published.key(name, cell, 'fed_avg', 'cf')
+
+
 def test_protocols_of_fedakds_scripts():
   table = definitions.TABLES['fedakd_protocols']
   assert table.references['standalone'].flags == table.methods['standalone']

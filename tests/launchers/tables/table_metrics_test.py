@@ -35,9 +35,10 @@ def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
   assert METRICS['cf'].compute(*runs) == pytest.approx(100)
 
 
-def test_share_above_standalone(tmp_path):
+def test_shares_above_and_below_standalone(tmp_path):
   runs = _pair(tmp_path, [0.2, 0.2, 0.4, 0.1], [0.1, 0.2, 0.3, 0.3])
   assert METRICS['above_standalone'].compute(*runs) == 0.5  # A tie is not.
+  assert METRICS['below_standalone'].compute(*runs) == 0.25
 
 
 def test_free_rider(tmp_path):

@@ -158,7 +158,7 @@ def test_synthetic_records_are_called_that(tmp_path):
   )
   row = planner.rows([cell])[0]
   written = table_report.build_row(
-    name, row, [50.0], paper=None, paper_rounds=20
+    name, row, [50.0], paper=None, paper_rounds=80
   )
   assert written['data'] == 'synthetic records (ehr_scale 0.01)'
   assert written['marks'] == (

@@ -1,6 +1,7 @@
 """pFedCK: a personal and a shared model teach each other on every client.
 
-Personalised federated learning by clustering and knowledge transfer. The paper
+J. Zhang and Y. Shi, "A Personalized Federated Learning Method Based on
+Clustering and Knowledge Distillation", Electronics 13(5), 857, 2024. The paper
 itself was not available: the structure is that of its abstract, and the default
 numbers are our choice.
 """
