@@ -15,6 +15,8 @@ _DATA = {
 }
 # Methods whose names are not an algorithm's followed by words.
 _METHODS = {
+  'fedaboost_cohort_classes': 'FeDABoost, C = cohort, constant gamma',
+  'fedaboost_sgd': 'FeDABoost-1, SGD',
   'cgsv_fed_avg_protocol': "CGSV, FedAvg's protocol",
   'fed_avg_fedakd_protocol': "FedAvg, FedAKD's protocol",
   'fedakd_fed_avg_protocol': "FedAKD, FedAvg's protocol",
@@ -26,7 +28,11 @@ _METHODS = {
   'triplet': 'triplets',
   'quadruplet': 'quadruplets',
 }
-_WORDS = {'ce': 'cross-entropy', 'pretrain': 'pretrained'}
+_WORDS = {
+  'authors': "authors'",
+  'ce': 'cross-entropy',
+  'pretrain': 'pretrained',
+}
 
 
 class Setting(NamedTuple):
