@@ -29,11 +29,14 @@ class Comparison:
     right: What it is compared with, or a number, in the paper's unit.
     above: Whether the claim says that the left is above the right. Otherwise it
       says that it is below. A number itself is both, "at least" and "at most".
+    any_rounds: Whether the sides may have different numbers of rounds, each the
+      most that were recorded.
   """
 
   left: Side
   right: Side | float
   above: bool = True
+  any_rounds: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,12 +57,13 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-  """What a paper says, and the comparisons that decide it: all must hold.
+  """What a paper says, and the comparisons that decide it.
 
   Attributes:
     place: Where the paper says it.
     text: The claim in a sentence.
-    comparisons: Its statistic.
+    comparisons: Its statistic; all must hold.
+    most: Whether it is enough that more than half of them hold.
     reading: Another reading to try it with: that of the authors' public code,
       if one is known.
     note: What else a reader must know, such as a number that is ours.
@@ -70,6 +74,7 @@ class Claim:
   place: str
   text: str
   comparisons: tuple[Comparison, ...]
+  most: bool = False
   reading: Reading | None = None
   note: str = ''
   uncounted: str = ''
@@ -170,12 +175,12 @@ def under(
     The comparisons that it has an answer to; it may be none.
   """
   replaced = (
-    Comparison(
-      _replaced(reading, comparison.left),
-      comparison.right
+    dataclasses.replace(
+      comparison,
+      left=_replaced(reading, comparison.left),
+      right=comparison.right
       if isinstance(comparison.right, float)
       else _replaced(reading, comparison.right),
-      comparison.above,
     )
     for comparison in comparisons
   )

@@ -204,6 +204,9 @@ _CFFL_ACCURACY = Table(
     'standalone': _STANDALONE,
     'cffl_u0.1': _cffl(0.1),
     'cffl_pretrain_u0.1': _cffl(0.1, pretrain=True),
+    # Figures 1 and 2 have these, the paper's table has not.
+    'cffl_u1': _cffl(1.0),
+    'cffl_pretrain_u1': _cffl(1.0, pretrain=True),
     'dssgd_u0.1_authors_rate': _dssgd(0.1, **_AUTHORS_CLIP),
     'fed_avg_authors_rate': _FED_AVG,
     'standalone_authors_rate': _STANDALONE,
@@ -266,6 +269,7 @@ _FEDABOOST_METRICS = (
   'global_f1',
   'global_loss',
   'client_loss_mean',
+  'global_f1_lead',
   'rounds_ahead_of_fed_avg',
   'client_f1_median',
   'client_f1_own_labels_median',

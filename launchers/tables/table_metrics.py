@@ -192,6 +192,11 @@ METRICS: dict[str, Metric] = {
   'global_f1': Metric(
     title='Macro-F1 of the global model', compute=final('global_f1')
   ),
+  'global_f1_lead': Metric(
+    title="Macro-F1 of the global model less FedAvg's",
+    compute=change(final('global_f1')),
+    references=('fed_avg',),
+  ),
   'global_loss': Metric(
     title='Loss of the global model',
     compute=final('global_loss'),
