@@ -64,8 +64,7 @@ class Claim:
     text: The claim in a sentence.
     comparisons: Its statistic; all must hold.
     most: Whether it is enough that more than half of them hold.
-    reading: Another reading to try it with: that of the authors' public code,
-      if one is known.
+    reading: Another reading of the paper to try it with.
     note: What else a reader must know, such as a number that is ours.
     uncounted: Why no run of ours can decide it, in a sentence: it is listed
       without a verdict. Empty if one can.

@@ -189,7 +189,12 @@ _CFFL_FAIRNESS = Table(
   metrics=('cf',),
   references=_ALONE,
   figures={
-    'client_accuracy': ('cffl_u0.1', 'cffl_u1'),
+    'client_accuracy': (
+      'cffl_pretrain_u0.1',
+      'cffl_pretrain_u1',
+      'cffl_u0.1',
+      'cffl_u1',
+    ),
     'scatter': ('fed_avg', 'dssgd_u0.1', 'dssgd_u1', 'cffl_u0.1', 'cffl_u1'),
   },
   percent=True,

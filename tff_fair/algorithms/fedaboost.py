@@ -80,7 +80,8 @@ def build_fedaboost(
       aggregation stays (the paper's ablation).
     boost_rate: eta, not negative; 0 leaves the weights as they are.
     error_threshold: In [0, 1]; at 1 no client is ever boosted.
-    error_clip: epsilon of equation 6, in (0, 0.5).
+    error_clip: epsilon of equation 6, in (0, 0.5); the paper has 1e-6 as an
+      example.
     initial_gamma: gamma_0, in [0, max_gamma].
     max_gamma: Upper bound of gamma, not negative.
     focal_weight: beta_f of equation 5, positive.
