@@ -51,11 +51,13 @@ method against that of another, in a cell of a table, or against a number.
 - **The verdict:** the claim *holds* if all comparisons are for it; *holds in
   part* if some are for it and some against; *does not hold* if some are against
   and none for it. Otherwise it is *undecided at this scale*, which includes all
-  that was not run.
+  that was not run. A claim of "most" of its comparisons holds if more than half
+  are for it, and does not hold if at least half are against it.
 - **Which results count:** both sides must be of the same data, share of the
   data and rounds. Of several such settings, those with two or more seeds come
-  first, then the paper's own data, then more data, then more rounds. Only
-  FedAKD's protocols and its comparison in equal time have rounds of their own.
+  first, then the paper's own data, then more data, then more rounds. Rounds
+  differ only between FedAKD's protocols, in its comparison in equal time, and
+  where a claim compares experiments of different lengths.
 - **Another reading.** Where a paper can be read in another way that we can run,
   its claims are tried again with that reading, which the section of the paper
   names. None of these readings is the authors' own script.

@@ -31,12 +31,15 @@ class Comparison:
       says that it is below. A number itself is both, "at least" and "at most".
     margin: By how much, in the metric's unit; if negative, how far it may be on
       the other side.
+    any_rounds: Whether the sides may have different numbers of rounds, each the
+      most that were recorded.
   """
 
   left: Side
   right: Side | float
   above: bool = True
   margin: float = 0.0
+  any_rounds: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,14 +60,14 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-  """What a paper says, and the comparisons that decide it: all must hold.
+  """What a paper says, and the comparisons that decide it.
 
   Attributes:
     place: Where the paper says it.
     text: The claim in a sentence.
-    comparisons: Its statistic.
-    reading: Another reading to try it with: that of the authors' public code,
-      if one is known.
+    comparisons: Its statistic; all must hold.
+    most: Whether it is enough that more than half of them hold.
+    reading: Another reading of the paper to try it with.
     note: What else a reader must know, such as a number that is ours.
     uncounted: Why no run of ours can decide it, in a sentence: it is listed
       without a verdict. Empty if one can.
@@ -73,6 +76,7 @@ class Claim:
   place: str
   text: str
   comparisons: tuple[Comparison, ...]
+  most: bool = False
   reading: Reading | None = None
   note: str = ''
   uncounted: str = ''

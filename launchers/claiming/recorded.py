@@ -112,19 +112,26 @@ class Recorded:
     Returns:
       The rows of one setting; None if there are none.
     """
-    left, right = comparison.left, comparison.right
+    left = comparison.left
     found = [
       _paired(setting, values, other)
       for setting, values in self._by_side.get(left, {}).items()
-      if (other := self._values(right, setting)) is not None
+      if (other := self._values(comparison, setting)) is not None
     ]
     found = [pairs for pairs in found if pairs.differences]
     return max(found, key=lambda p: _rank(p, left), default=None)
 
-  def _values(self, right, setting) -> Values | float | None:
-    if isinstance(right, definitions.Side):
-      return self._by_side.get(right, {}).get(setting)
-    return right
+  def _values(self, comparison, setting) -> Values | float | None:
+    """Those of the right, in the setting of the left."""
+    right = comparison.right
+    if not isinstance(right, definitions.Side):
+      return right
+    settings = self._by_side.get(right, {})
+    if not comparison.any_rounds:
+      return settings.get(setting)
+    alike = [s for s in settings if s[:2] == setting[:2]]
+    longest = max(alike, key=lambda s: s.length, default=None)
+    return settings.get(longest)
 
 
 def _setting(row) -> Setting:

@@ -96,7 +96,7 @@ def judge(
 
   def judged(comparisons, claim):
     measured = [found[comparison] for comparison in comparisons]
-    return _judged(measured, claim.uncounted)
+    return _judged(measured, claim)
 
   return {
     name: Result(
@@ -108,16 +108,28 @@ def judge(
   }
 
 
-def verdict(outcomes: Iterable[statistics.Outcome]) -> Verdict:
+def verdict(
+  outcomes: Iterable[statistics.Outcome], most: bool = False
+) -> Verdict:
   """The verdict on a claim.
 
   Args:
     outcomes: Those of its comparisons.
+    most: Whether it speaks of most of them.
 
   Returns:
     It holds if all are for it; in part if some are for it and some against it;
-    not, if some are against it and none for it; otherwise it is undecided.
+    not, if some are against it and none for it; otherwise it is undecided. One
+    of most holds if more than half are for it, not if at least half are against
+    it, and is undecided otherwise.
   """
+  outcomes = list(outcomes)
+  if most:
+    if 2 * outcomes.count('for') > len(outcomes):
+      return HOLDS
+    return (
+      FAILS if 2 * outcomes.count('against') >= len(outcomes) else UNDECIDED
+    )
   outcomes = set(outcomes)
   if outcomes == {'for'}:
     return HOLDS
@@ -126,9 +138,9 @@ def verdict(outcomes: Iterable[statistics.Outcome]) -> Verdict:
   return UNDECIDED
 
 
-def _judged(measured, uncounted) -> Judged:
+def _judged(measured, claim) -> Judged:
   outcomes = [m.outcome for m in measured]
-  found = UNCOUNTED if uncounted else verdict(outcomes)
+  found = UNCOUNTED if claim.uncounted else verdict(outcomes, claim.most)
   return Judged(tuple(measured), collections.Counter(outcomes), found)
 
 

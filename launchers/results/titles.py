@@ -20,6 +20,8 @@ _METHODS = {
   'fed_ave_script': "FedAVE, FedAKD's variant",
   'fed_sac_script': "FedSAC, FedAKD's variant",
   'fed_dc': "FedDC, FedAKD's variant",
+  'fedaboost_cohort_classes': 'FeDABoost, C = cohort, constant gamma',
+  'fedaboost_sgd': 'FeDABoost-1, SGD',
   'cgsv_fed_avg_protocol': "CGSV, FedAvg's protocol",
   'fed_avg_fedakd_protocol': "FedAvg, FedAKD's protocol",
   'fedakd_fed_avg_protocol': "FedAKD, FedAvg's protocol",
@@ -39,7 +41,11 @@ _METHODS = {
   'triplet': 'triplets',
   'quadruplet': 'quadruplets',
 }
-_WORDS = {'ce': 'cross-entropy', 'pretrain': 'pretrained'}
+_WORDS = {
+  'authors': "authors'",
+  'ce': 'cross-entropy',
+  'pretrain': 'pretrained',
+}
 
 
 class Setting(NamedTuple):

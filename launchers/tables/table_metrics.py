@@ -71,6 +71,41 @@ def below_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
   return float((pairs['run'] < pairs['standalone']).mean())
 
 
+def standalone_accuracy_of_best(
+  run: pathlib.Path, standalone: pathlib.Path
+) -> float:
+  """The accuracy alone of the client that is best in the run, the first one."""
+  pairs = _pair(run, standalone)
+  return float(pairs['standalone'][pairs['run'].idxmax()])
+
+
+def client_loss_mean(run: pathlib.Path) -> float:
+  """FeDABoost, equation 1, over the clients that have test examples."""
+  return float(_honest(run)['loss'].mean())
+
+
+def rounds_ahead(run: pathlib.Path, other: pathlib.Path) -> float:
+  """How many rounds earlier than the other run it reaches the same global F1.
+
+  That is the lower of their last ones, which both reach.
+
+  Args:
+    run: The run.
+    other: The run that it is compared with.
+
+  Returns:
+    The difference of the first evaluated rounds with this F1 or a higher one;
+    NaN if a last F1 is undefined.
+  """
+  curves = [
+    pd.read_csv(path / 'metrics.csv').set_index('round')['global_f1']
+    for path in (run, other)
+  ]
+  goal = min(curve.iloc[-1] for curve in curves)
+  own, others = ((curve >= goal).idxmax() for curve in curves)
+  return float(others - own) if np.isfinite(goal) else np.nan
+
+
 def isolation_round(run: pathlib.Path) -> float:
   """The first round in which a free rider is no longer reputable."""
   reports = pd.read_csv(run / 'reports.csv')
@@ -182,6 +217,11 @@ METRICS: dict[str, Metric] = {
   'global_f1': Metric(
     title='Macro-F1 of the global model', compute=final('global_f1')
   ),
+  'global_f1_lead': Metric(
+    title="Macro-F1 of the global model less FedAvg's",
+    compute=change(final('global_f1')),
+    references=('fed_avg',),
+  ),
   'global_loss': Metric(
     title='Loss of the global model',
     compute=final('global_loss'),
@@ -222,6 +262,24 @@ METRICS: dict[str, Metric] = {
     title='Share of the clients below their standalone accuracy',
     compute=below_standalone,
     references=('standalone',),
+  ),
+  'standalone_accuracy_of_best': Metric(
+    title='Accuracy alone of the client that is best',
+    compute=standalone_accuracy_of_best,
+    references=('standalone',),
+  ),
+  'client_loss_mean': Metric(
+    title="Mean of the clients' losses",
+    compute=client_loss_mean,
+    is_share=False,
+    digits=3,
+  ),
+  'rounds_ahead_of_fed_avg': Metric(
+    title='Rounds less than FedAvg to the lower of their last F1',
+    compute=rounds_ahead,
+    references=('fed_avg',),
+    is_share=False,
+    digits=0,
   ),
   'isolation_round': Metric(
     title='Round in which the free rider is isolated',

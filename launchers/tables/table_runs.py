@@ -104,7 +104,7 @@ class Planner:
 
   def _resolved(self, cell, method, seed, role) -> planned_run.PlannedRun:
     setting = self.table.cells[cell]
-    preset, flags = setting.preset, self.table.methods[method]
+    preset, flags = setting.preset, self.table.flags_of(cell, method)
     if role != _OWN:
       reference = self.table.references[role]
       preset = reference.preset or preset
@@ -147,7 +147,7 @@ class Planner:
 
   def paper_rounds(self, cell: str, method: str) -> int:
     """The number of rounds in the paper."""
-    setting, flags = self.table.cells[cell], self.table.methods[method]
+    setting, flags = self.table.cells[cell], self.table.flags_of(cell, method)
     command = {'preset': setting.preset, **setting.flags, **flags}
     return planned_run.resolve(command)['rounds']
 

@@ -44,6 +44,7 @@ class Options:
   upload_rate: float = 1.0
   pretrain: bool = False
   pretrain_epochs: int = 5
+  pretrain_learning_rate: float | None = None
   punishment_factor: float = 5.0
   history_weight: float = 0.5
   clip_value: float = 0.01
@@ -209,13 +210,14 @@ class Cffl:
       num_non_finite=np.sum(~finite),
     )
 
-  def _train(self, j, data, epochs):
-    """Participant `j`'s model after some epochs."""
+  def _train(self, j, data, epochs, learning_rate=None):
+    """Participant `j`'s model after some epochs; None is the round's rate."""
     options = self.options
+    usual = options.learning_rate * options.decay**self._num_rounds
     model = numpy_reference.train(
       numpy_reference.Linear.of(self.models[j], self._num_classes),
       data,
-      learning_rate=options.learning_rate * options.decay**self._num_rounds,
+      learning_rate=learning_rate or usual,
       epochs=epochs,
     )
     return model.vector
@@ -231,7 +233,9 @@ class Cffl:
     """Trains participant `j`; returns the upload."""
     options = self.options
     if options.pretrain and not self._seen[j]:
-      self.models[j] = self._train(j, data, options.pretrain_epochs)
+      self.models[j] = self._train(
+        j, data, options.pretrain_epochs, options.pretrain_learning_rate
+      )
     update, unclipped = self._updates(j, data)
     if not np.isfinite(unclipped).all():
       return unclipped

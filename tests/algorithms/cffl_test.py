@@ -199,6 +199,7 @@ _OPTIONS = [
   {'ties': 'keep', 'clip_value': 0.01, 'own_share': 'aggregation'},
   {'pretrain': True, 'pretrain_epochs': 2, 'upload_rate': 0.4},
   {'pretrain': True, 'amounts': (1, 20, 17)},
+  {'pretrain': True, 'pretrain_learning_rate': 0.05},
 ]
 
 
@@ -230,6 +231,29 @@ def test_pretraining_changes_the_client_s_model_and_not_the_server_s():
   # Five more epochs, unclipped.
   models = linear_task.client_weights(process, state)
   assert np.abs(models - _START).max() > 0.2
+
+
+@pytest.mark.parametrize(('rate', 'of_pretraining'), [(None, 0.15), (0.6, 0.6)])
+def test_pretraining_s_own_rate_does_not_decay(rate, of_pretraining):
+  """Of a participant that joins in the second round, in which .3 is halved."""
+  clients = _clients()
+  rounds = [linear_task.pick(clients, ids) for ids in ([0, 1], [2])]
+  # Bounds so small that pretraining alone moves the model.
+  process, outputs, _, _ = _run(
+    rounds,
+    pretrain=True,
+    pretrain_learning_rate=rate,
+    decay=0.5,
+    clip_value=1e-6,
+  )
+  expected = numpy_reference.train(
+    linear_task.initial_model(),
+    clients[2],
+    learning_rate=of_pretraining,
+    epochs=5,
+  )
+  found = linear_task.client_weights(process, outputs[-1].state)[2]
+  np.testing.assert_allclose(found, expected.vector, atol=1e-5)
 
 
 @pytest.mark.full
@@ -494,6 +518,7 @@ def test_bad_arguments():
     ('amounts', 3, 'a sequence of integers', TypeError),
     ('amounts', (0, 0, 0, 0), 'at least one positive'),
     ('pretrain_epochs', 0, 'at least 1'),
+    ('pretrain_learning_rate', 0.0, 'positive'),
     ('punishment_factor', -1.0, ''),
     ('history_weight', 1.5, 'at most 1'),
     ('history_weight', -0.1, 'at least 0'),

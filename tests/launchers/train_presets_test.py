@@ -44,7 +44,9 @@ def _data_dir(tmp_path_factory):
       {'fallback': 'fed_avg'},
     ),
     ('fedaboost_femnist_1', 'fed_avg', {}),
-    ('fedaboost_femnist_2', 'ditto', {}),  # AdamW, batch norm, dropout.
+    # AdamW, batch norm, dropout.
+    ('fedaboost_femnist_2', 'fedaboost', {'fallback': 'fed_avg'}),
+    ('fedaboost_femnist_2', 'ditto', {}),
     ('fedaboost_cifar_20', 'fedaboost', {'fallback': 'fed_avg'}),
     ('cffl_adult_size_p5', 'dssgd', {'num_examples': 40}),
     ('cffl_freerider', 'cffl', {'num_examples': 40}),

@@ -35,7 +35,7 @@ def samme_alpha(
     error: Fraction of wrong predictions in [0, 1], a scalar or a tensor.
     num_classes: C, of the shape of `error` or a scalar. With a single class
       nothing is better than chance, so the coefficient is 0.
-    error_clip: The paper's epsilon, in (0, 0.5).
+    error_clip: Epsilon, in (0, 0.5); the paper has 1e-6 as an example.
 
   Returns:
     float32, of the shape of `error`.

@@ -48,6 +48,7 @@ def build_cffl(
   upload_rate: float = 1.0,
   pretrain: bool = False,
   pretrain_epochs: int = 5,
+  pretrain_learning_rate: float | None = None,
   punishment_factor: float = 5.0,
   history_weight: float = 0.5,
   clip_value: float = 0.01,
@@ -91,6 +92,9 @@ def build_cffl(
       client; below, one auxiliary model.
     pretrain: Whether a client trains alone before its first round.
     pretrain_epochs: For how many epochs; nothing is clipped or uploaded.
+    pretrain_learning_rate: Learning rate of that training, the same in every
+      round, positive; None takes that of the client's first round. The paper
+      names none; its authors' code has 0.005.
     punishment_factor: a_p, positive and at most 700.
     history_weight: Weight of the reputation of the round before.
     clip_value: Positive; see `clip_mode`.
@@ -112,7 +116,8 @@ def build_cffl(
       alone, 'standalone', its updates clipped as before.
     ties: Equal magnitudes at a cut-off (clipping makes many): 'index' keeps
       those of lowest index, which favours the first layers; 'preclip' those
-      larger before clipping (uploads; allocations go by index); 'keep' all.
+      larger before clipping (uploads; allocations go by index); 'keep' all, as
+      the uploads of the authors' code.
     free_riders: Clients that send noise; they train nothing and add what they
       receive. They need `amounts`, having no data to count.
 
@@ -130,6 +135,8 @@ def build_cffl(
   """
   shared = arguments.check_arguments(build_cffl, locals())
   checks.check_count('pretrain_epochs', pretrain_epochs, 1)
+  if pretrain_learning_rate is not None:
+    checks.check_positive('pretrain_learning_rate', pretrain_learning_rate)
   checks.check_positive('upload_rate', upload_rate, 1.0)
   checks.check_positive('clip_value', clip_value)
   _check_amounts(amounts, num_clients)
@@ -178,6 +185,8 @@ def build_cffl(
 
   def pretrained(row, examples, client_seed, learning_rate):
     """The model of a client that has never trained, trained alone."""
+    if pretrain_learning_rate is not None:
+      learning_rate = pretrain_learning_rate
     count = row['untrained'] * tf.size(examples['y'])
     result = train_alone(
       row['model'],

@@ -1,10 +1,11 @@
 """FeDABoost: federated learning with adaptive boosting.
 
-"FeDABoost" weighs client models by the multiclass-AdaBoost (SAMME) coefficient
-of their own error, and gives clients with a high error a growing focusing
-parameter of the focal loss. Equation numbers are the paper's. Where it
-contradicts itself, the default is named in `build_fedaboost` and an option
-gives the other reading.
+Kasthuri Arachchige, Boeva and Abghari, "FeDABoost: Fairness Aware Federated
+Learning with Adaptive Boosting" (WAFL at ECML PKDD 2025), weigh client models
+by the multiclass-AdaBoost (SAMME) coefficient of their own error, and give
+clients with a high error a growing focusing parameter of the focal loss.
+Equation numbers are the paper's. Where it contradicts itself, the default is
+named in `build_fedaboost` and an option gives the other reading.
 """
 
 import collections
@@ -79,14 +80,16 @@ def build_fedaboost(
       aggregation stays (the paper's ablation).
     boost_rate: eta, not negative; 0 leaves the weights as they are.
     error_threshold: In [0, 1]; at 1 no client is ever boosted.
-    error_clip: epsilon of equation 6, in (0, 0.5).
+    error_clip: epsilon of equation 6, in (0, 0.5); the paper has 1e-6 as an
+      example.
     initial_gamma: gamma_0, in [0, max_gamma].
     max_gamma: Upper bound of gamma, not negative.
     focal_weight: beta_f of equation 5, positive.
     class_count: `C_j`: 'local', the distinct labels in the client's training
       and holdout parts (text of equation 6), or 'global', the model's classes
       (the paper's Algorithm 1). With 'cohort' it is the number of clients in
-      the round, as in the public code; a round of one client then has C_j = 1.
+      the round, as in one state of the authors' public code and in no equation;
+      a round of one client then has C_j = 1.
     single_class: A client of one class has ln(0) in equation 6. 'exclude' gives
       it alpha 0: not aggregated, `w_j` unchanged. Otherwise it would have the
       largest alpha of all, for a model of one class. 'floor2' takes C_j = 2.
@@ -96,8 +99,8 @@ def build_fedaboost(
     weight_init: First `w_j`: 'm0', one by the size of the first round's cohort
       (the text), or 'k', one by `num_clients` (Algorithm 1).
     gamma_mode: 'gated' as in step 3; 'always' adds `w_j` at every
-      participation, regardless of the error; 'constant' leaves out step 3, as
-      in the public code: gamma stays `initial_gamma`.
+      participation, regardless of the error; 'constant' leaves out step 3:
+      gamma stays `initial_gamma`.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
       receives the raw alpha as weight, even if it is negative, and with
       `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.

@@ -37,6 +37,13 @@ METHOD = entry.Method(
       unless=({'pretrain': False},),
     ),
     flag_types.Real(
+      'pretrain_learning_rate',
+      None,
+      "Learning rate of that training; the default is the client optimiser's.",
+      above=0,
+      unless=({'pretrain': False},),
+    ),
+    flag_types.Real(
       'punishment_factor',
       5.0,
       'Factor in the reputation sinh(α x); the larger, the more reputations'

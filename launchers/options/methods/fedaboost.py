@@ -63,7 +63,7 @@ METHOD = entry.Method(
       'local',
       "Number of classes in alpha: the client's distinct labels (local), the"
       " task's classes (global), or in their place the number of clients in the"
-      ' round (cohort), as in the public code.',
+      ' round (cohort).',
       symbol='C',
       choices=('local', 'global', 'cohort'),
     ),
@@ -101,7 +101,7 @@ METHOD = entry.Method(
       'gamma_mode',
       'gated',
       'Gamma grows only above the error threshold (gated), or always, or it'
-      ' stays as it is (constant), as in the public code.',
+      ' stays as it is (constant).',
       choices=('gated', 'always', 'constant'),
       unless=_ONLY_BOOSTING,
     ),

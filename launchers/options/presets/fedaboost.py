@@ -1,6 +1,7 @@
 """FeDABoost's experiments."""
 
 import dataclasses
+from typing import Any
 
 from tff_fair.launchers.options.presets import preset
 
@@ -34,6 +35,7 @@ _MNIST = preset.Preset(
   },
   methods={
     'fedaboost': {'boost_rate': 0.01, 'error_threshold': 0.3},
+    # Ours: the experiment has no Ditto.
     'ditto': {
       'proximal_weight': 0.1,
       'personal_optimizer': 'sgd',
@@ -44,22 +46,27 @@ _MNIST = preset.Preset(
 )
 
 
-def _femnist(optimizer: str, learning_rate: float, weight_decay: float):
+def _femnist(name: str, **of_fedaboost: Any) -> preset.Preset:
+  """Experiment 2; FeDABoost-2 alone has another optimiser."""
   return preset.Preset(
-    source='FeDABoost, experiment 2',
+    source=f'FeDABoost, experiment 2, {name}',
     shared={
       'algorithm': 'fedaboost',
       'task': 'femnist',
       'client_fraction': 0.2,
-      'client_optimizer': optimizer,
-      'client_learning_rate': learning_rate,
-      'client_weight_decay': weight_decay,
+      'client_optimizer': 'sgd',
+      'client_learning_rate': 1e-3,
+      'client_weight_decay': 5e-4,
       'local_epochs': 5,
       'batch_size': 64,
       'rounds': 210,
     },
     methods={
-      'fedaboost': {'boost_rate': 0.01, 'error_threshold': 0.5},
+      'fedaboost': {
+        'boost_rate': 0.01,
+        'error_threshold': 0.5,
+        **of_fedaboost,
+      },
       'ditto': {
         'proximal_weight': 0.1,
         'personal_optimizer': 'adam',
@@ -128,8 +135,13 @@ PRESETS = {
   'fedaboost_digits_without_boosting': _without_boosting(_DIGITS),
   'fedaboost_mnist': _MNIST,
   'fedaboost_mnist_without_boosting': _without_boosting(_MNIST),
-  'fedaboost_femnist_1': _femnist('sgd', 1e-3, 5e-4),
-  'fedaboost_femnist_2': _femnist('adamw', 2e-4, 1e-6),
+  'fedaboost_femnist_1': _femnist('FeDABoost-1'),
+  'fedaboost_femnist_2': _femnist(
+    'FeDABoost-2',
+    client_optimizer='adamw',
+    client_learning_rate=2e-4,
+    client_weight_decay=1e-6,
+  ),
   'fedaboost_cifar_20': _cifar(0.2, 70),
   'fedaboost_cifar_40': _cifar(0.4, 45),
   'fedaboost_cifar_60': _cifar(0.6, 30),

@@ -1,5 +1,6 @@
 """Which rows answer a comparison."""
 
+import dataclasses
 import math
 
 import pytest
@@ -39,6 +40,24 @@ def test_sides_of_other_settings_do_not_meet():
   ours = made_rows.rows('fedquad', [1.0], scale=0.5)
   for other in ({}, {'scale': 0.5, 'rounds': 10}, {'scale': 0.5, 'data': 'x'}):
     assert _pairs(ours, made_rows.rows('fed_avg', [1.0], **other)) is None
+
+
+def test_sides_of_other_rounds_meet_where_a_claim_says_so():
+  """Each with its longest, and never of other data or another share of them."""
+  comparison = dataclasses.replace(_AGAINST, any_rounds=True)
+  found = _pairs(
+    made_rows.rows('fedquad', [1.0, 2.0], rounds=5),
+    made_rows.rows('fedquad', [3.0, 4.0], rounds=9),
+    made_rows.rows('fed_avg', [1.5, 1.5], rounds=20),
+    made_rows.rows('fed_avg', [9.0, 9.0], rounds=7),
+    comparison=comparison,
+  )
+  assert found.differences == {'0': 1.5, '1': 2.5}
+  assert found.rounds == (9, 20)
+  ours = made_rows.rows('fedquad', [1.0])
+  for other in ({'scale': 0.5}, {'data': 'x'}):
+    theirs = made_rows.rows('fed_avg', [1.0], **other)
+    assert _pairs(ours, theirs, comparison=comparison) is None
 
 
 def test_sides_of_other_seeds_do_not_meet():

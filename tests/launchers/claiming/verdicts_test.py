@@ -149,6 +149,34 @@ def test_verdicts(outcomes, verdict):
   assert verdicts.verdict(outcomes[::-1]) == verdict
 
 
+@pytest.mark.parametrize(
+  ('outcomes', 'verdict'),
+  [
+    (['for', 'for', 'against'], verdicts.HOLDS),
+    (['for', 'against'], verdicts.FAILS),
+    (['against', 'against', 'for', 'open'], verdicts.FAILS),
+    (['for', 'for', 'against', 'open'], verdicts.UNDECIDED),
+    (['for', 'for', 'for', 'missing'], verdicts.HOLDS),
+    (['for', 'missing', 'missing'], verdicts.UNDECIDED),
+    (['missing'], verdicts.UNDECIDED),
+  ],
+)
+def test_verdicts_of_most(outcomes, verdict):
+  assert verdicts.verdict(outcomes, most=True) == verdict
+  assert verdicts.verdict(outcomes[::-1], most=True) == verdict
+  claim = dataclasses.replace(_claim('fed_avg'), most=True)
+  assert (
+    verdicts._judged(
+      [_measured_as(outcome) for outcome in outcomes], claim
+    ).verdict
+    == verdict
+  )
+
+
+def _measured_as(outcome):
+  return statistics.Measured(made_rows.against(), None, None, outcome)
+
+
 def _claim(*baselines, reading=None):
   return definitions.Claim(
     place='table 1',

@@ -70,7 +70,9 @@ def test_every_published_number_has_its_row():
   degrees = ['parameters_d_cosine_degrees']
   for name, metrics, count, ours in (
     ('cffl_table1', ['cf'], 42, 0),
-    ('cffl_table2', ['client_accuracy_max'], 30, 0),
+    # Standalone's are those of the participant that is best in CFFL.
+    ('cffl_table2', ['client_accuracy_max'], 24, 24),
+    ('cffl_table2', ['standalone_accuracy_of_best'], 12, 30),
     # FedAvg, also with equal weights, is not in the paper's table.
     ('corefed_table1', ['client_accuracy_mean'], 12, 4),
     ('corefed_table1', parameters, 24, 8),
@@ -150,7 +152,60 @@ def test_tables_share_runs():
     {run.output_dir for run in table_runs.distinct(_rows(f'cffl_table{n}'))}
     for n in (1, 2)
   )
-  assert second < first
+  alone = _runs('cffl_table2', 'mnist_p5')['standalone_authors_rate']
+  assert alone.output_dir in second - first
+  # Standalone at the authors' rate, in six cells.
+  assert len(second - first) == 6
+
+
+def test_cffl_s_baselines_at_the_rates_of_its_authors():
+  for cell, alone, averaged, clip in (
+    ('mnist_p10', 0.01, 0.02, 0.001),
+    ('adult_p10', 0.005, 0.03, 0.001),
+  ):
+    runs = {**_runs('cffl_table1', cell), **_runs('cffl_table2', cell)}
+    found = {
+      name: run.settings['client_learning_rate'] for name, run in runs.items()
+    }
+    assert found['standalone_authors_rate'] == alone
+    assert found['fed_avg_authors_rate'] == averaged
+    for upload_rate in ('u0.1', 'u1'):
+      name = f'dssgd_{upload_rate}_authors_rate'
+      assert found[name] == alone
+      assert runs[name].settings['clip_value'] == clip
+      assert runs[f'dssgd_{upload_rate}'].settings['clip_value'] == 0.01
+    # Others keep the rate that the paper gives for CFFL.
+    usual = {'mnist_p10': 0.25, 'adult_p10': 0.03}[cell]
+    others = {found[n] for n in found if not n.endswith('_authors_rate')}
+    assert others == {usual}
+    pretrained = runs['cffl_pretrain_u0.1_authors_rate'].settings
+    assert pretrained['client_learning_rate'] == usual
+    assert pretrained['pretrain_learning_rate'] == 0.005
+
+
+def test_fedaboost_2_alone_trains_by_adamw():
+  found = {
+    name: tuple(
+      run.settings[f'client_{flag}']
+      for flag in ('optimizer', 'learning_rate', 'weight_decay')
+    )
+    for name, run in _runs('fedaboost_text', 'femnist_2').items()
+  }
+  sgd, adamw = ('sgd', 1e-3, 5e-4), ('adamw', 2e-4, 1e-6)
+  assert found.pop('fedaboost') == adamw
+  assert found.pop('fedaboost_without_boosting') == adamw
+  assert found.pop('fedaboost_cohort_classes') == adamw
+  assert found == dict.fromkeys(
+    ('fed_avg', 'fed_avg_uniform', 'ditto', 'fedaboost_sgd'), sgd
+  )
+
+
+def test_clients_of_at_least_64():
+  runs = _runs('fedaboost_text', 'mnist_min64')
+  assert set(runs) == set(_runs('fedaboost_text', 'mnist'))
+  for run in runs.values():
+    assert run.settings['min_samples'] == 64
+    assert run.settings['data_fraction'] == 0.6
 
 
 def test_the_ablation_is_that_of_the_presets():

@@ -1,12 +1,14 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.launchers import fake_run
 from tff_fair.launchers.tables import table_metrics
 
 METRICS = table_metrics.METRICS
+_RIDER = [1, 2, 3, 0]
 
 
 def _pair(tmp_path, run, alone, **of_run):
@@ -39,6 +41,49 @@ def test_shares_above_and_below_standalone(tmp_path):
   runs = _pair(tmp_path, [0.2, 0.2, 0.4, 0.1], [0.1, 0.2, 0.3, 0.3])
   assert METRICS['above_standalone'].compute(*runs) == 0.5  # A tie is not.
   assert METRICS['below_standalone'].compute(*runs) == 0.25
+
+
+def test_the_best_participant_s_accuracy_alone(tmp_path):
+  """Not the best accuracy alone, and not that of a free rider."""
+  runs = _pair(
+    tmp_path,
+    [0.2, 0.6, 0.5, 0.9],
+    [0.1, 0.3, 0.4, 0.1],
+    num_train=[1, 2, 3, 0],
+  )
+  assert METRICS['standalone_accuracy_of_best'].compute(*runs) == 0.3
+
+
+def test_mean_of_the_clients_losses(tmp_path):
+  run = fake_run.write(tmp_path / 'run', [0.2, 0.6, 0.5, 0.9], num_train=_RIDER)
+  path = run / 'clients.csv'
+  clients = pd.read_csv(path)
+  clients['loss'] = [1.0, 2.0, np.nan, 9.0]
+  clients.to_csv(path, index=False)
+  # Without the client that has no test examples, and the free rider.
+  assert METRICS['client_loss_mean'].compute(run) == 1.5
+
+
+@pytest.mark.parametrize(
+  ('own', 'others', 'expected'),
+  [
+    # The lower last one, .6, is reached in rounds 2 and 6.
+    ([0.65, 0.7, 0.8], [0.2, 0.5, 0.6], 4),
+    # .5: in rounds 4 and 2.
+    ([0.3, 0.5, 0.7], [0.6, 0.4, 0.5], -2),
+    ([0.3, 0.5, 0.7], [0.3, 0.5, 0.7], 0),
+    ([0.3, 0.5, np.nan], [0.3, 0.5, 0.7], np.nan),
+  ],
+)
+def test_rounds_ahead_to_the_lower_last_f1(tmp_path, own, others, expected):
+  runs = []
+  for name, curve in (('own', own), ('others', others)):
+    run = fake_run.write(tmp_path / name, [0.1])
+    frame = pd.DataFrame({'round': [2, 4, 6], 'global_f1': curve})
+    frame.to_csv(run / 'metrics.csv', index=False)
+    runs.append(run)
+  found = METRICS['rounds_ahead_of_fed_avg'].compute(*runs)
+  np.testing.assert_equal(found, expected)
 
 
 def test_free_rider(tmp_path):

@@ -61,6 +61,29 @@ def test_the_directory_is_a_function_of_the_settings():
   assert len(others) == 5
 
 
+def test_a_cell_has_flags_and_those_of_a_method():
+  cell = definitions.Cell(
+    preset='cffl_digits',
+    data='digits',
+    flags={'rounds': 7, 'batch_size': 4},
+    method_flags={'m': {'upload_rate': 0.2, 'batch_size': 5}},
+  )
+  methods = {
+    'm': {'algorithm': 'cffl', 'upload_rate': 0.5},
+    'other': {'algorithm': 'cffl', 'upload_rate': 0.5},
+  }
+  planner = _planner(_table(methods, {'cell': cell}))
+  found = {
+    name: tuple(
+      planner.run('cell', name, 0).settings[flag]
+      for flag in ('rounds', 'batch_size', 'upload_rate')
+    )
+    for name in methods
+  }
+  assert found == {'m': (7, 5, 0.2), 'other': (7, 4, 0.5)}
+  assert planner.paper_rounds('cell', 'm') == 7
+
+
 def test_rows_leave_out_what_compares_a_run_with_itself():
   rows = _planner().rows(['digits'])
   assert [(row.metric, row.method) for row in rows] == [
