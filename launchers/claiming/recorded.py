@@ -135,7 +135,7 @@ class Recorded:
 
 
 def _setting(row) -> Setting:
-  own = tables.TABLES[row.table].methods[row.method].get('rounds')
+  own = tables.TABLES[row.table].flags_of(row.cell, row.method).get('rounds')
   length = _OWN_LENGTH if row.rounds == own else row.rounds
   return Setting(row.data, row.scale, length)
 

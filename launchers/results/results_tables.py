@@ -120,7 +120,7 @@ def _setting(table, cell, method, data, scale, rounds) -> titles.Setting:
 def _paper_rounds(table, cell, method) -> int:
   definition = definitions.TABLES[table]
   setting = definition.cells[cell]
-  flags = {**setting.flags, **definition.methods[method]}
+  flags = {**setting.flags, **definition.flags_of(cell, method)}
   return planned_run.resolve({'preset': setting.preset, **flags})['rounds']
 
 
