@@ -60,7 +60,7 @@ HEADLINES = (
     layout='cffl_table2',
     cell='mnist_p5',
     metric='client_accuracy_max',
-    methods=('cffl_u0.1', 'standalone'),
+    methods=('cffl_u0.1', 'fed_avg'),
   ),
   Headline(
     paper='CFFL',

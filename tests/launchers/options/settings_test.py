@@ -179,6 +179,7 @@ fedaboost: --split=server --test_leak=test_trains | split
 fedaboost: --split=server --task=mnist --test_fraction=0.1 | split task
 fedaboost: --server_learning_rate=0.1 | server_optimizer
 cffl: --pretrain_epochs=3 | pretrain
+cffl: --pretrain_learning_rate=0.1 | pretrain
 cffl: --free_rider_kind=zero | free_riders
 corefed: --variant=cofed --alignment=client | variant
 corefed: --variant=cofed --distillation_rate=0.1 | variant
