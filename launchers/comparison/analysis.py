@@ -137,7 +137,7 @@ class Analysis:
   @property
   def ranked(self) -> tuple[str, ...]:
     """The methods that are compared with each other: not those of `in_turn`."""
-    return tuple(m for m in self.methods if not takes_turns(m))
+    return tuple(m for m in self.methods if not methods_lib.takes_turns(m))
 
   @property
   def in_turn(self) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ class Analysis:
     A round of theirs is as many updates, one after the other, as there are
     clients, so they are no candidates for the best one.
     """
-    return tuple(m for m in self.methods if takes_turns(m))
+    return tuple(m for m in self.methods if methods_lib.takes_turns(m))
 
   def verdict(self, method: str, column: str) -> int:
     """Whether a method is separably better than the baseline, or worse.
@@ -321,7 +321,7 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     .to_dict(),
     ranking=_rank(
       by_seed['client_accuracies'],
-      [m for m in ordered if not takes_turns(m)],
+      [m for m in ordered if not methods_lib.takes_turns(m)],
       seeds,
     ),
     tuned={
@@ -333,16 +333,6 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
       for name in ordered
     },
   )
-
-
-def takes_turns(method: str) -> bool:
-  """Whether the clients of a method take turns, by its entry.
-
-  Args:
-    method: The method; one that is not registered is not known to.
-  """
-  entry = methods_lib.METHODS.get(method)
-  return entry is not None and entry.takes_turns
 
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
@@ -381,7 +371,9 @@ def _estimates(found, complete, facts) -> tuple[dict, dict]:
 
 def _p_values(differences, methods, baseline) -> dict[tuple[str, str], float]:
   """Those of the ranked methods, corrected within each measure."""
-  tested = [m for m in methods if m != baseline and not takes_turns(m)]
+  tested = [
+    m for m in methods if m != baseline and not methods_lib.takes_turns(m)
+  ]
   found = {}
   for measure in measures.MEASURES:
     if measure.higher is not None:

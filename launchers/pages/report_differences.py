@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import dataclasses
 
 from tff_fair import tasks
+from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.pages import report_runs
@@ -16,7 +17,8 @@ from tff_fair.launchers.runs import client_names
 #
 # With other data, seeds, epochs or another model, the numbers do not tell the
 # methods apart; the same holds for the rounds behind the numbers, the last ones
-# that are averaged among them, and for the version of tff-fair.
+# that are averaged among them, for how many updates in a row a round is, and
+# for the version of tff-fair.
 _DATA = tuple(
   name
   for name in train_flags.DATA_FLAG_NAMES
@@ -114,6 +116,7 @@ def compare(runs: Sequence[report_runs.Run]) -> Comparison:
     *_of_flags(runs, _EPOCHS),
     *_of_flags(runs, _MODEL),
     *_of_flags(runs, _AVERAGED),
+    *_of_values('updates in a row a round', [_depth(run) for run in runs]),
     *_of_values('version', [run.version for run in runs]),
   ]
   conditions = _of_flags(runs, _CONDITIONS)
@@ -156,6 +159,12 @@ def _value(run, name) -> str:
   except ValueError:  # The task of a plug-in that is not loaded.
     default = None
   return 'default' if default is None else str(default)
+
+
+def _depth(run) -> str:
+  """How many updates a round is, one after the other."""
+  turns = methods.takes_turns(run.algorithm)
+  return 'one a client' if turns else 'one'
 
 
 def _method(run) -> tuple[tuple[str, str], ...]:

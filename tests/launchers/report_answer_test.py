@@ -186,6 +186,21 @@ def test_differences_and_best_marks(tmp_path):
 
 
 class TestDifferences:
+  def test_a_method_in_turn_is_not_better_than_others(self, tmp_path):
+    names = ('fed_avg', 'dssgd', 'round_robin_fed_avg')
+    folders = [
+      report_run.write(tmp_path / name, (0.5, 0.7, best), algorithm=name)
+      for name, best in zip(names, (0.7, 0.8, 0.9), strict=True)
+    ]
+    runs, comparison = _read(*folders[:2])
+    assert [str(difference) for difference in comparison.unlike] == [
+      'updates in a row a round (one, one a client)'
+    ]
+    assert not _is_marked(runs, comparison)
+    runs, comparison = _read(*folders[1:])
+    assert not comparison.unlike
+    assert _is_marked(runs, comparison)
+
   def test_rounds_are_those_that_are_done(self, tmp_path):
     folders = [
       report_run.write(tmp_path / 'x', algorithm='ditto', rounds=2),

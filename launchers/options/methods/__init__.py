@@ -29,3 +29,8 @@ METHODS = {**PAPERS, **BASELINES}
 def title(name: str) -> str:
   """A method's name in papers; the name itself if there is no such method."""
   return METHODS[name].title if name in METHODS else name
+
+
+def takes_turns(name: str) -> bool:
+  """Whether the clients of a method take turns; not, if it is not known."""
+  return name in METHODS and METHODS[name].takes_turns
