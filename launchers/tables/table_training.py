@@ -40,19 +40,25 @@ def train(
 ) -> None:
   """Trains the unfinished runs, and shows how far it is.
 
+  A run that diverges ends no other run.
+
   Args:
     runs: All runs of the table.
     left: Those to train.
     after_each: What is called as soon as a run is finished.
 
   Raises:
-    One of `launchers.runs.training.USER_ERRORS`, or what `after_each` raises.
+    One of `launchers.runs.training.USER_ERRORS`, or what `after_each` raises;
+    `DivergedError` at the end, if runs have diverged.
   """
   import tqdm
+
+  from tff_fair.launchers.runs import training
 
   rounds = {run.output_dir: run.settings['rounds'] for run in runs}
   to_do = sum(rounds[run.output_dir] for run in left)
   total = sum(rounds.values())
+  diverged = []
   with tqdm.tqdm(
     initial=total - to_do,
     total=total,
@@ -63,11 +69,21 @@ def train(
       name = '/'.join(run.output_dir.parts[-3:])
       progress.set_description(f'{number}/{len(runs)} {name}')
       began = time.monotonic()
-      _train(run, progress.update)
+      try:
+        _train(run, progress.update)
+      except training.DivergedError as error:
+        diverged.append(f'{name}: {error}')
+        print(diverged[-1], flush=True)
+        continue
       after_each()
       if progress.disable:
         seconds = time.monotonic() - began
         print(f'{number}/{len(runs)} {name}: {seconds:.0f} s', flush=True)
+  if diverged:
+    raise training.DivergedError(
+      f'{len(diverged)} of {len(left)} runs diverged, and all others are'
+      f' trained: {" ".join(diverged)}'
+    )
 
 
 def _train(run, count_rounds) -> None:
