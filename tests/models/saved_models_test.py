@@ -53,7 +53,7 @@ def test_predictions_are_the_same(tmp_path):
       inputs = np.ceil(inputs)
     np.save(path.with_suffix('.inputs.npy'), inputs)
     expected[path] = model(inputs).numpy()
-  assert len(expected) == 12
+  assert len(expected) == 13
   subprocess.run(
     [sys.executable, '-c', _PROGRAM, *map(str, expected)],
     cwd=tmp_path,
