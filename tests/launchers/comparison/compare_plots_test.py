@@ -139,26 +139,11 @@ def test_files_are_small_and_the_same_for_the_same_numbers(large, tmp_path):
   again = compare_plots.write(large, tmp_path / 'b')
   assert [path.name for path in first] == [
     'pareto.png',
-    'critical_difference.png',
     'curves.png',
   ]
   for one, other in zip(first, again, strict=True):
     assert one.read_bytes() == other.read_bytes()
     assert one.stat().st_size < _MAX_BYTES
-
-
-def test_lines_of_ranks_cross_no_other(large):
-  axes = mpl_figure.Figure().subplots()
-  compare_plots.draw_ranks(axes, large, 9)
-  elbows = [
-    line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 3
-  ]
-  assert len(elbows) == len(large.ranked) == len(methods.METHODS) - 2
-  for one, other in itertools.permutations(elbows, 2):
-    (x, _), (_, row), (edge, _) = one
-    up, end = other[0][0], other[1][1]
-    # A line down to a label ends above each row that it would cross.
-    assert not min(x, edge) < up < max(x, edge) or end < row
 
 
 def test_at_most_eight_curves_the_baseline_first(large):
