@@ -4,12 +4,13 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Sequence
-import itertools
+import math
 import os
 import pathlib
 
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
+from matplotlib import lines as mpl_lines
 from matplotlib import text as mpl_text
 import numpy as np
 
@@ -17,7 +18,6 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.options import methods as methods_lib
-from tff_fair.launchers.plots import label_places
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import client_names
@@ -32,13 +32,16 @@ MAX_CURVES = 8
 IN_TURN = 'Pale, in brackets: clients take turns, not ranked.'
 """How a picture shows methods in turn."""
 
-# In points of 1/72 inch: half of a marker, of which some have long corners.
-_SIZE, _RADIUS = 6.5, 4.2
+# In points of 1/72 inch: a marker, and from its middle to its label.
+_SIZE, _OFFSET = 6.5, 4.5
 _GRAY = '#808080'
 _PALE = 0.45  # Opacity.
 # Around the markers, as a share of where they are.
 _ROOM = 0.18
 _NAME_WIDTH = 30  # Characters.
+_ALIGNED = {1: 'bottom', 0: 'center', -1: 'top'}
+# Of the picture with all names beside it: inches, and names in a column.
+_PANEL, _LEGEND, _HEIGHT, _NAMES = 6.2, 1.5, 5.4, 30
 
 
 def write(
@@ -193,39 +196,47 @@ def label_front(
   analysis: analysis_lib.Analysis,
   columns: tuple[str, str],
   font_size: float,
-  *,
-  all_labels: bool = False,
 ) -> list[mpl_text.Annotation]:
-  """Writes the names of methods next to their markers.
+  """Writes the names of few methods next to their markers.
+
+  Names on the front stand above on the right, where no ranked method can be,
+  but the leftmost one on the left; that of the baseline on the right, and those
+  in turn below on the right.
 
   Args:
-    axes: What `draw_front` drew; its figure has all else that takes place.
+    axes: What `draw_front` drew.
     analysis: The comparison.
     columns: The measures' columns, horizontal first.
     font_size: Of the labels.
-    all_labels: Whether all methods must have a label, not only the baseline,
-      Standalone and the front.
 
   Returns:
-    The labels.
+    The labels of the front, of the baseline and of the methods in turn.
   """
-  shown, front = drawn(analysis, columns), analysis.front(*columns)
-  first = (analysis.baseline, plan.ALONE, *front)
-  labels = [
-    label_places.Label(
-      _label(analysis, method),
-      shown.index(method),
-      all_labels or method in first,
-      method == analysis.baseline,
+  front = analysis.front(*columns)
+  labels = []
+  for method in drawn(analysis, columns):
+    if method in front:
+      right, up = -1 if method == front[-1] != front[0] else 1, 1
+    elif method == analysis.baseline:
+      right, up = 1.5, 0
+    elif method in analysis.in_turn:
+      right, up = 1, -1
+    else:
+      continue
+    labels.append(
+      axes.annotate(
+        _label(analysis, method),
+        _point(analysis, method, columns),
+        (right * _OFFSET, up * _OFFSET),
+        textcoords='offset points',
+        ha='left' if right > 0 else 'right',
+        va=_ALIGNED[up],
+        fontsize=font_size,
+        fontweight='bold' if method == analysis.baseline else 'normal',
+        zorder=4,
+      )
     )
-    for method in dict.fromkeys((*first, *shown))
-    if method in shown
-  ]
-  points = [_point(analysis, method, columns) for method in shown]
-  lines = [line for m in shown for line in _cross(analysis, m, columns)]
-  ends = [_point(analysis, method, columns) for method in front]
-  lines += itertools.pairwise(ends)
-  return label_places.draw(axes, points, labels, _RADIUS, font_size, lines)
+  return labels
 
 
 def curve_methods(analysis: analysis_lib.Analysis) -> tuple[str, ...]:
@@ -288,10 +299,10 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
   if not pairs:
     return None
   figure = mpl_figure.Figure(
-    figsize=(6.2 * len(pairs), 5.4), layout='constrained'
+    figsize=(_PANEL * len(pairs) + _LEGEND, _HEIGHT), layout='constrained'
   )
   panels = figure.subplots(1, len(pairs), squeeze=False)[0]
-  heading = 'Filled: on the Pareto front.'
+  heading = 'Filled in a panel: on its Pareto front.'
   if _has_intervals(analysis):
     heading += ' Crosses: 95 % intervals over the seeds; long ones are cut off.'
   if analysis.in_turn:
@@ -302,10 +313,33 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
     far = ', '.join(map(title, outside(analysis, columns)))
     if far:
       axes.set_title(f'Far below: {far}', fontsize='small', loc='left')
-  # Now the panels have their sizes.
-  for axes, columns in zip(panels, pairs, strict=True):
-    label_front(axes, analysis, columns, font_size=8, all_labels=True)
+    label_front(axes, analysis, columns, font_size=8)
+  shown = {method for columns in pairs for method in drawn(analysis, columns)}
+  _draw_names(figure, analysis, [m for m in analysis.methods if m in shown])
   return figure
+
+
+def _draw_names(figure, analysis, methods) -> None:
+  """Draws the legend of all methods beside the panels."""
+  looks = styles(analysis)
+  keys = [
+    mpl_lines.Line2D(
+      [],
+      [],
+      linestyle='',
+      label=_label(analysis, method),
+      alpha=_PALE if method in analysis.in_turn else 1,
+      **_marker(looks[method]),
+    )
+    for method in methods
+  ]
+  figure.legend(
+    handles=keys,
+    loc='outside right upper',
+    ncols=math.ceil(len(keys) / _NAMES),
+    fontsize='small',
+    frameon=False,
+  )
 
 
 @plot_parts.plain_text()
