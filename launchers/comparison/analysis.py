@@ -1,4 +1,4 @@
-"""What the runs of a comparison say, as numbers: estimates, ranks, fronts.
+"""What the runs of a comparison say, as numbers: estimates, order, fronts.
 
 Everything follows from compare.csv and compare.json. Nothing here imports
 TensorFlow.
@@ -16,7 +16,6 @@ import pandas as pd
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import estimates as estimates_lib
 from tff_fair.launchers.comparison import measures
-from tff_fair.launchers.comparison import ranking as ranking_lib
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods as methods_lib
 
@@ -112,8 +111,6 @@ class Analysis:
       measures that have a better direction.
     kept_means: Method -> the mean accuracy over the clients with enough test
       examples, see `client_scores`.
-    ranking: The ranks of the ranked methods by accuracy over clients and seeds;
-      None for fewer than two methods or two clients with test data.
     tuned: Every method with a run -> its chosen values.
     runs: Method -> the curves of its seeds, for `curve`.
   """
@@ -125,7 +122,6 @@ class Analysis:
   differences: Mapping[tuple[str, str], estimates_lib.Estimate]
   p_values: Mapping[tuple[str, str], float]
   kept_means: Mapping[str, float]
-  ranking: ranking_lib.Ranking | None
   tuned: Mapping[str, Tuned]
   runs: Mapping[str, tuple[Mapping[str, list[float]], ...]]
 
@@ -319,11 +315,6 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     kept_means=found.groupby('method')[client_scores.KEPT_MEAN]
     .mean()
     .to_dict(),
-    ranking=_rank(
-      by_seed['client_accuracies'],
-      [m for m in ordered if not methods_lib.takes_turns(m)],
-      seeds,
-    ),
     tuned={
       name: _tuned(rows, seeds[0])
       for name, rows in frame.groupby('method', sort=True)
@@ -382,21 +373,6 @@ def _p_values(differences, methods, baseline) -> dict[tuple[str, str], float]:
         {k: estimates_lib.p_value(differences[k].values) for k in keys}
       )
   return found
-
-
-def _rank(accuracies, methods, seeds) -> ranking_lib.Ranking | None:
-  """Ranks methods over the clients of all seeds that have test data."""
-  if not methods:
-    return None
-  num_clients = max((len(a) for a in accuracies if a is not None), default=0)
-  unknown = num_clients * (math.nan,)
-  scores = np.array(
-    [
-      np.concatenate([accuracies[name, seed] or unknown for seed in seeds])
-      for name in methods
-    ]
-  ).T
-  return ranking_lib.rank(tuple(methods), scores[~np.isnan(scores).any(axis=1)])
 
 
 def _tuned(rows, first_seed) -> Tuned:

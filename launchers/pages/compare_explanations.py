@@ -26,7 +26,6 @@ def sentences(analysis: analysis_lib.Analysis) -> list[str]:
     _leaders(analysis),
     *_clients(analysis),
     *_turns(analysis),
-    *_ranks(analysis),
   ]
 
 
@@ -96,24 +95,5 @@ def _turns(analysis) -> list[str]:
   ]
 
 
-def _ranks(analysis) -> list[str]:
-  ranking = analysis.ranking
-  if not ranking:
-    return []
-  return [
-    f'Ranks are of {len(ranking.methods)} methods in {ranking.num_blocks}'
-    ' blocks, a client with a seed each, by accuracy. Friedman’s test that all'
-    f' methods are alike: p {_p_value(ranking.p_value)}. Methods whose average'
-    f' ranks differ by less than {ranking.critical_difference:.2f} are not'
-    ' separable by Nemenyi’s test at the 5 % level (Demšar, 2006). Clients of'
-    ' one seed share its models and are not independent, so that p and this'
-    ' difference are too small.'
-  ]
-
-
 def _baseline(analysis) -> str:
   return compare_plots.title(analysis.baseline)
-
-
-def _p_value(value) -> str:
-  return '< 0.0001' if value < 1e-4 else f'= {value:.2g}'

@@ -34,38 +34,6 @@ def fronts(
   }
 
 
-def ranks(analysis: analysis_lib.Analysis) -> list[report_svg.Figure]:
-  """The average ranks, and what cannot be separated.
-
-  Args:
-    analysis: The comparison.
-
-  Returns:
-    One figure; none without a ranking.
-  """
-  ranking = analysis.ranking
-  if ranking is None:
-    return []
-  told = [
-    f'{compare_plots.title(method)} {rank:.1f}'
-    for method, rank in zip(ranking.methods, ranking.average_ranks, strict=True)
-  ]
-  groups = [
-    ', '.join(map(compare_plots.title, group)) for group in ranking.groups
-  ]
-  return [
-    report_svg.draw_figure(
-      'ranks',
-      'Average ranks of the methods',
-      'Methods under one thick bar are not separable from each other.',
-      f'(1 is best). {"; ".join(told)}. Not separable:'
-      f' {"; ".join(groups) or "none"}',
-      lambda axes: compare_plots.draw_ranks(axes, analysis, _FONT_SIZE),
-      height=compare_plots.rank_height(analysis),
-    )
-  ]
-
-
 def curves(analysis: analysis_lib.Analysis) -> list[report_svg.Figure]:
   """The learning curves of some methods.
 

@@ -38,7 +38,6 @@ def render(analysis: analysis_lib.Analysis) -> str:
     sentences=answer.sentences(analysis),
     fronts=compare_figures.fronts(analysis),
     keys=compare_figures.legend(analysis, methods),
-    ranks=compare_figures.ranks(analysis),
     curves=compare_figures.curves(analysis),
     curve_keys=compare_figures.legend(
       analysis, compare_plots.curve_methods(analysis)

@@ -4,22 +4,20 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Sequence
-import itertools
 import math
 import os
 import pathlib
 
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
+from matplotlib import lines as mpl_lines
 from matplotlib import text as mpl_text
 import numpy as np
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import plan
-from tff_fair.launchers.comparison import ranking as ranking_lib
 from tff_fair.launchers.options import methods as methods_lib
-from tff_fair.launchers.plots import label_places
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import client_names
@@ -34,18 +32,16 @@ MAX_CURVES = 8
 IN_TURN = 'Pale, in brackets: clients take turns, not ranked.'
 """How a picture shows methods in turn."""
 
-# In points of 1/72 inch: half of a marker, of which some have long corners.
-_SIZE, _RADIUS = 6.5, 4.2
+# In points of 1/72 inch: a marker, and from its middle to its label.
+_SIZE, _OFFSET = 6.5, 4.5
 _GRAY = '#808080'
 _PALE = 0.45  # Opacity.
 # Around the markers, as a share of where they are.
 _ROOM = 0.18
-# Characters of a name, and of one at a side of the picture of ranks.
-_NAME_WIDTH, _SIDE_WIDTH = 30, 18
-# Rows of the picture of ranks: where the bars begin, and their distance; and
-# what the critical difference needs below the labels.
-_FIRST_BAR, _BAR_STEP, _DIFFERENCE_ROWS = 0.9, 0.45, 2.2
-_INCHES_PER_ROW = 0.185
+_NAME_WIDTH = 30  # Characters.
+_ALIGNED = {1: 'bottom', 0: 'center', -1: 'top'}
+# Of the picture with all names beside it: inches, and names in a column.
+_PANEL, _LEGEND, _HEIGHT, _NAMES = 6.2, 1.5, 5.4, 30
 
 
 def write(
@@ -64,7 +60,6 @@ def write(
   folder.mkdir(parents=True, exist_ok=True)
   figures = {
     'pareto.png': _front_figure(analysis),
-    'critical_difference.png': _rank_figure(analysis),
     'curves.png': _curve_figure(analysis),
   }
   written = []
@@ -201,101 +196,47 @@ def label_front(
   analysis: analysis_lib.Analysis,
   columns: tuple[str, str],
   font_size: float,
-  *,
-  all_labels: bool = False,
 ) -> list[mpl_text.Annotation]:
-  """Writes the names of methods next to their markers.
+  """Writes the names of few methods next to their markers.
+
+  Names on the front stand above on the right, where no ranked method can be,
+  but the leftmost one on the left; that of the baseline on the right, and those
+  in turn below on the right.
 
   Args:
-    axes: What `draw_front` drew; its figure has all else that takes place.
+    axes: What `draw_front` drew.
     analysis: The comparison.
     columns: The measures' columns, horizontal first.
     font_size: Of the labels.
-    all_labels: Whether all methods must have a label, not only the baseline,
-      Standalone and the front.
 
   Returns:
-    The labels.
+    The labels of the front, of the baseline and of the methods in turn.
   """
-  shown, front = drawn(analysis, columns), analysis.front(*columns)
-  first = (analysis.baseline, plan.ALONE, *front)
-  labels = [
-    label_places.Label(
-      _label(analysis, method),
-      shown.index(method),
-      all_labels or method in first,
-      method == analysis.baseline,
+  front = analysis.front(*columns)
+  labels = []
+  for method in drawn(analysis, columns):
+    if method in front:
+      right, up = -1 if method == front[-1] != front[0] else 1, 1
+    elif method == analysis.baseline:
+      right, up = 1.5, 0
+    elif method in analysis.in_turn:
+      right, up = 1, -1
+    else:
+      continue
+    labels.append(
+      axes.annotate(
+        _label(analysis, method),
+        _point(analysis, method, columns),
+        (right * _OFFSET, up * _OFFSET),
+        textcoords='offset points',
+        ha='left' if right > 0 else 'right',
+        va=_ALIGNED[up],
+        fontsize=font_size,
+        fontweight='bold' if method == analysis.baseline else 'normal',
+        zorder=4,
+      )
     )
-    for method in dict.fromkeys((*first, *shown))
-    if method in shown
-  ]
-  points = [_point(analysis, method, columns) for method in shown]
-  lines = [line for m in shown for line in _cross(analysis, m, columns)]
-  ends = [_point(analysis, method, columns) for method in front]
-  lines += itertools.pairwise(ends)
-  return label_places.draw(axes, points, labels, _RADIUS, font_size, lines)
-
-
-@plot_parts.plain_text()
-def draw_ranks(
-  axes: mpl_axes.Axes, analysis: analysis_lib.Analysis, font_size: float
-) -> None:
-  """Draws average ranks and what cannot be separated (Demsar, 2006).
-
-  Args:
-    axes: Where to draw, `rank_height` high.
-    analysis: The comparison, with a ranking.
-    font_size: Of the labels.
-  """
-  ranking, looks = analysis.ranking, styles(analysis)
-  low, high = _rank_limits(ranking)
-  axes.set(xlim=(low, high), ylim=(_rank_rows(ranking), 0))
-  axes.spines[['left', 'right', 'bottom']].set_visible(False)
-  axes.set_yticks([])
-  axes.xaxis.tick_top()
-  axes.xaxis.set_label_position('top')
-  axes.xaxis.set_major_locator(plot_parts.round_locator())
-  axes.set_xlabel('Average rank (1 is best)')
-  _draw_difference(axes, ranking, low, font_size)
-  ranks = dict(zip(ranking.methods, ranking.average_ranks, strict=True))
-  for row, group in _rows_of_groups(ranking):
-    ends = ranks[group[0]], ranks[group[-1]]
-    height = _FIRST_BAR + _BAR_STEP * row
-    axes.plot(ends, [height] * 2, color='black', linewidth=2.5, zorder=4)
-  for method, place in _sides(ranking).items():
-    is_left, row = place
-    rank, edge = ranks[method], low if is_left else high
-    axes.plot(
-      [rank, rank, edge],
-      [0, row, row],
-      color=looks[method].color,
-      linewidth=0.9,
-      clip_on=False,
-    )
-    axes.plot(rank, 0, clip_on=False, zorder=5, **_marker(looks[method]))
-    name = client_names.one_line(title(method), _SIDE_WIDTH)
-    axes.annotate(
-      f'{name} {rank:.1f}' if is_left else f'{rank:.1f} {name}',
-      (edge, row),
-      (-3 if is_left else 3, 0),
-      textcoords='offset points',
-      ha='right' if is_left else 'left',
-      va='center',
-      fontsize=font_size,
-      fontweight='bold' if method == analysis.baseline else 'normal',
-    )
-
-
-def rank_height(analysis: analysis_lib.Analysis) -> float:
-  """The height of the picture of ranks.
-
-  Args:
-    analysis: The comparison, with a ranking.
-
-  Returns:
-    In inches.
-  """
-  return 0.6 + _INCHES_PER_ROW * _rank_rows(analysis.ranking)
+  return labels
 
 
 def curve_methods(analysis: analysis_lib.Analysis) -> tuple[str, ...]:
@@ -358,10 +299,10 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
   if not pairs:
     return None
   figure = mpl_figure.Figure(
-    figsize=(6.2 * len(pairs), 5.4), layout='constrained'
+    figsize=(_PANEL * len(pairs) + _LEGEND, _HEIGHT), layout='constrained'
   )
   panels = figure.subplots(1, len(pairs), squeeze=False)[0]
-  heading = 'Filled: on the Pareto front.'
+  heading = 'Filled in a panel: on its Pareto front.'
   if _has_intervals(analysis):
     heading += ' Crosses: 95 % intervals over the seeds; long ones are cut off.'
   if analysis.in_turn:
@@ -372,21 +313,33 @@ def _front_figure(analysis) -> mpl_figure.Figure | None:
     far = ', '.join(map(title, outside(analysis, columns)))
     if far:
       axes.set_title(f'Far below: {far}', fontsize='small', loc='left')
-  # Now the panels have their sizes.
-  for axes, columns in zip(panels, pairs, strict=True):
-    label_front(axes, analysis, columns, font_size=8, all_labels=True)
+    label_front(axes, analysis, columns, font_size=8)
+  shown = {method for columns in pairs for method in drawn(analysis, columns)}
+  _draw_names(figure, analysis, [m for m in analysis.methods if m in shown])
   return figure
 
 
-@plot_parts.plain_text()
-def _rank_figure(analysis) -> mpl_figure.Figure | None:
-  if analysis.ranking is None:
-    return None
-  figure = mpl_figure.Figure(
-    figsize=(8, rank_height(analysis)), layout='constrained'
+def _draw_names(figure, analysis, methods) -> None:
+  """Draws the legend of all methods beside the panels."""
+  looks = styles(analysis)
+  keys = [
+    mpl_lines.Line2D(
+      [],
+      [],
+      linestyle='',
+      label=_label(analysis, method),
+      alpha=_PALE if method in analysis.in_turn else 1,
+      **_marker(looks[method]),
+    )
+    for method in methods
+  ]
+  figure.legend(
+    handles=keys,
+    loc='outside right upper',
+    ncols=math.ceil(len(keys) / _NAMES),
+    fontsize='small',
+    frameon=False,
   )
-  draw_ranks(figure.subplots(), analysis, font_size=9)
-  return figure
 
 
 @plot_parts.plain_text()
@@ -451,57 +404,3 @@ def _cross(analysis, method, columns) -> list[np.ndarray]:
     ]
   )
   return [line for line in lines if np.isfinite(line).all()]
-
-
-def _rank_limits(ranking: ranking_lib.Ranking) -> tuple[float, float]:
-  low, high = ranking.average_ranks[0], ranking.average_ranks[-1]
-  low = math.floor(low)
-  return low, max(math.ceil(high), math.ceil(low + ranking.critical_difference))
-
-
-def _rank_rows(ranking: ranking_lib.Ranking) -> float:
-  rows = [row for _, row in _sides(ranking).values()]
-  return max(rows) + _DIFFERENCE_ROWS
-
-
-def _sides(ranking: ranking_lib.Ranking) -> dict[str, tuple[bool, float]]:
-  """Each method's side, whether it is the left one, and its row.
-
-  The outermost method of a side has its first row, so that no line to a label
-  crosses another.
-  """
-  rows = [row for row, _ in _rows_of_groups(ranking)]
-  top = _FIRST_BAR + _BAR_STEP * (max(rows, default=-1) + 1) + 0.5
-  half = math.ceil(len(ranking.methods) / 2)
-  left, right = ranking.methods[:half], ranking.methods[half:]
-  return {
-    **{method: (True, top + i) for i, method in enumerate(left)},
-    **{method: (False, top + i) for i, method in enumerate(right[::-1])},
-  }
-
-
-def _rows_of_groups(ranking) -> list[tuple[int, tuple[str, ...]]]:
-  """The bars, each in the first row where it touches no other bar."""
-  index = {method: i for i, method in enumerate(ranking.methods)}
-  ends, found = [], []  # The last method of each row.
-  for group in ranking.groups:
-    start, end = index[group[0]], index[group[-1]]
-    row = next((i for i, last in enumerate(ends) if last < start), len(ends))
-    ends[row : row + 1] = [end]
-    found.append((row, group))
-  return found
-
-
-def _draw_difference(axes, ranking, low, font_size) -> None:
-  """Draws below all labels how far apart methods must be to be separable."""
-  height = _rank_rows(ranking) - _DIFFERENCE_ROWS + 1
-  ends = low, low + ranking.critical_difference
-  axes.plot(ends, [height] * 2, color=_GRAY, marker='|', markersize=7)
-  axes.annotate(
-    f'critical difference {ranking.critical_difference:.2f}',
-    (low, height),
-    (0, -5),
-    textcoords='offset points',
-    va='top',
-    fontsize=font_size,
-  )

@@ -120,7 +120,6 @@ class TestMethodsInTurn:
     assert found.order(_MEAN) == ('fed_avg', 'ditto')
     assert found.best(_MEAN) == 'fed_avg'
     assert found.front(_MEAN, 'client_accuracy_min') == ('fed_avg',)
-    assert set(found.ranking.methods) == {'fed_avg', 'ditto'}
 
   def test_at_the_depth_of_the_baseline(self, tmp_path):
     # 6 rounds are 1.5 rounds of 4 clients; the curves rise by a sixth of their
@@ -180,19 +179,6 @@ def test_seconds_are_those_of_the_least_disturbed_runs(tmp_path):
   assert of_cffl.values == (1.5, 1.5, 1.5)
   assert (of_cffl.low, of_cffl.high) == (1.5, 1.5)
   assert found.estimates['fed_avg', 'seconds_ratio'].mean == 1
-
-
-def test_clients_without_test_data_are_in_no_block(tmp_path):
-  found = _of_scores(
-    tmp_path,
-    {
-      'fed_avg': [[0.5, None, 0.4], [0.5, None, 0.4]],
-      'ditto': [[0.6, None, 0.3], [0.6, None, None]],
-    },
-  )
-  assert found.ranking.num_blocks == 3
-  assert found.ranking.methods == ('ditto', 'fed_avg')
-  assert found.ranking.average_ranks == pytest.approx((4 / 3, 5 / 3))
 
 
 def test_a_rare_success_is_not_the_best(tmp_path):
@@ -278,7 +264,6 @@ class TestIncomplete:
       'fed_prox': 'FedProx diverged with seed 1.',
       'fed_rdn': 'It needs images.',
     }
-    assert found.ranking.num_blocks == 12
     lost = found.tuned['cffl']
     assert math.isnan(lost.learning_rate)
     assert (lost.num_trials, lost.num_diverged) == (2, 2)
@@ -300,7 +285,7 @@ class TestIncomplete:
   def test_of_all_methods(self, tmp_path):
     rows = [made_comparison.trial_row('fed_avg', 0, 0, 'diverged')]
     found = _analyse(tmp_path, rows)
-    assert found.methods == () and found.ranking is None
+    assert found.methods == ()
     assert found.incomplete == {'fed_avg': 'FedAvg diverged in its only run.'}
 
 

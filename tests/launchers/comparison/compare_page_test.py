@@ -106,7 +106,6 @@ class TestPage:
     assert [w.split('. ')[0] for w in words] == [
       'Mean accuracy and worst 10 % of the methods',
       'Mean accuracy and CF coefficient of the methods',
-      'Average ranks of the methods (1 is best)',
       'Mean accuracy of the clients over the rounds at the end',
     ]
     assert 'On the Pareto front: Ditto' in words[0]
@@ -121,14 +120,13 @@ def test_one_seed_has_no_intervals_and_says_so(tmp_path):
   assert '▲' not in page.text and 'Thin crosses' not in page.text
 
 
-def test_without_a_ranking(tmp_path):
+def test_without_a_cf_coefficient(tmp_path):
   scores = {'fed_avg': [[0.5]], 'ditto': [[0.6]]}
   _, page = _page(
     tmp_path,
     made_comparison.rows([0], 1, scores=scores),
     made_comparison.facts([0], 1),
   )
-  assert 'There is no ranking' in page.text
   assert 'No method has a CF coefficient' in page.text
 
 

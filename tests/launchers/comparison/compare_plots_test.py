@@ -1,10 +1,6 @@
-"""The pictures of a comparison, above all their labels."""
-
-import itertools
+"""The pictures of a comparison."""
 
 from matplotlib import figure as mpl_figure
-from matplotlib import text as mpl_text
-from matplotlib import transforms
 import numpy as np
 import pytest
 
@@ -13,11 +9,9 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.pages import compare_figures
 from tff_fair.launchers.plots import compare_plots
-from tff_fair.launchers.plots import label_places
+from tff_fair.launchers.plots import method_styles
 
 _MAX_BYTES = 100_000
-# In points, smaller than any marker.
-_MARKER = 2.5
 
 
 @pytest.fixture(scope='module', name='large')
@@ -38,37 +32,56 @@ def _large(tmp_path_factory):
   return analysis_lib.analyse(*analysis_lib.read(*paths))
 
 
-def _boxes(figure, labels):
-  figure.draw_without_rendering()
-  # Of the text alone, without the line to the point.
-  return [mpl_text.Text.get_window_extent(label) for label in labels]
+def test_labels_of_the_front_the_baseline_and_those_in_turn(tmp_path):
+  # Points (mean, worst client): Ditto and CFFL are on the front, FedProx is
+  # below Ditto, and methods in turn are not ranked.
+  scores = {
+    'fed_avg': [[0.5, 0.7]],
+    'fed_prox': [[0.45, 0.95]],
+    'ditto': [[0.5, 1.0]],
+    'cffl': [[0.6, 0.8]],
+    'dssgd': [[0.9, 0.9]],
+  }
+  paths = made_comparison.write(
+    tmp_path,
+    made_comparison.rows([0], 2, scores=scores),
+    made_comparison.facts([0], 2),
+  )
+  found = analysis_lib.analyse(*analysis_lib.read(*paths))
+  columns = (compare_plots.MEAN, compare_plots.WORST10)
+  axes = mpl_figure.Figure().subplots()
+  labels = compare_plots.label_front(axes, found, columns, 9)
+  places = {
+    label.get_text(): (label.get_ha(), label.get_va()) for label in labels
+  }
+  assert places == {
+    '(DSSGD)': ('left', 'top'),
+    'Ditto': ('left', 'bottom'),
+    'CFFL': ('right', 'bottom'),
+    'FedAvg': ('left', 'center'),
+  }
+  at = {label.get_text(): label.xy for label in labels}
+  assert at['CFFL'] == pytest.approx((0.7, 0.6))
 
 
-@pytest.mark.parametrize('all_labels', [False, True])
-@pytest.mark.parametrize('columns', compare_plots.FRONTS)
-def test_labels_overlap_neither_each_other_nor_markers(
-  large, columns, all_labels
-):
-  figure = mpl_figure.Figure(figsize=(4.7, 4.1), layout='constrained')
-  axes = figure.subplots()
-  compare_plots.draw_front(axes, large, columns)
-  labels = compare_plots.label_front(
-    axes, large, columns, 9, all_labels=all_labels
-  )
-  shown = compare_plots.methods_with(large, columns)
-  needed = {large.baseline, 'standalone', *large.front(*columns)} & set(shown)
-  texts = {label.get_text() for label in labels}
-  told = {m: methods.title(m) for m in (shown if all_labels else needed)}
-  told |= {m: f'({told[m]})' for m in large.in_turn if m in told}
-  assert set(told.values()) <= texts
-  boxes = _boxes(figure, labels)
-  assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
-  centers = axes.transData.transform(
-    [[large.estimates[m, c].mean for c in columns] for m in shown]
-  )
-  half = _MARKER * figure.dpi / 72
-  markers = [transforms.Bbox([c - half, c + half]) for c in centers]
-  assert not any(box.count_overlaps(markers) for box in boxes)
+def test_the_legend_names_all_methods_that_are_drawn(large):
+  names = compare_plots._front_figure(large).legends[0]
+  found = {
+    text.get_text(): (key.get_markeredgecolor(), key.get_marker())
+    for text, key in zip(names.get_texts(), names.legend_handles, strict=True)
+  }
+  drawn = {
+    method
+    for columns in compare_plots.FRONTS
+    for method in compare_plots.drawn(large, columns)
+  }
+  assert len(drawn) > 20
+  assert found == {
+    f'({methods.title(m)})'
+    if m in large.in_turn
+    else methods.title(m): method_styles.PROVIDED[m]
+    for m in drawn
+  }
 
 
 def test_methods_in_turn_are_pale_and_not_on_the_front(large):
@@ -108,57 +121,16 @@ def test_long_intervals_do_not_hide_the_markers(tmp_path):
   assert 0.5 < low < 0.6 and 0.75 < high < 0.85
 
 
-def test_a_label_without_a_place_is_not_drawn():
-  axes = mpl_figure.Figure(figsize=(2, 2)).subplots()
-  axes.plot([0, 1], [0, 1])
-  points = [(0.5, 0.5), (0.5, 0.5)]
-  labels = [label_places.Label(text, i, True) for i, text in enumerate('aW')]
-  drawn = label_places.draw(axes, points, labels, 3, 9)
-  assert [label.get_text() for label in drawn] == ['a', 'W']
-  wide = [label_places.Label(100 * 'W', 0, True)]
-  assert not label_places.draw(axes, points, wide, 3, 9)
-
-
-def test_a_label_stands_beside_a_line_if_it_can():
-  figure = mpl_figure.Figure(figsize=(4, 4))
-  axes = figure.subplots()
-  axes.plot([0, 1], [0, 1])
-  label = label_places.Label('name', 0, True)
-  sides = [
-    label_places.draw(axes, [(0.5, 0.5)], [label], 3, 9, lines)[
-      0
-    ].get_position()
-    for lines in ([], [[(0.5, 0.5), (1, 1)]])
-  ]
-  assert min(sides[0]) > 0  # Above on the right.
-  assert sides[1][0] > 0 > sides[1][1]
-
-
 def test_files_are_small_and_the_same_for_the_same_numbers(large, tmp_path):
   first = compare_plots.write(large, tmp_path / 'a')
   again = compare_plots.write(large, tmp_path / 'b')
   assert [path.name for path in first] == [
     'pareto.png',
-    'critical_difference.png',
     'curves.png',
   ]
   for one, other in zip(first, again, strict=True):
     assert one.read_bytes() == other.read_bytes()
     assert one.stat().st_size < _MAX_BYTES
-
-
-def test_lines_of_ranks_cross_no_other(large):
-  axes = mpl_figure.Figure().subplots()
-  compare_plots.draw_ranks(axes, large, 9)
-  elbows = [
-    line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 3
-  ]
-  assert len(elbows) == len(large.ranked) == len(methods.METHODS) - 2
-  for one, other in itertools.permutations(elbows, 2):
-    (x, _), (_, row), (edge, _) = one
-    up, end = other[0][0], other[1][1]
-    # A line down to a label ends above each row that it would cross.
-    assert not min(x, edge) < up < max(x, edge) or end < row
 
 
 def test_at_most_eight_curves_the_baseline_first(large):
