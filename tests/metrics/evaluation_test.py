@@ -14,10 +14,11 @@ ModelWeights = tff.learning.models.ModelWeights
 # negative x. The tie at x = 0 goes to class 0.
 _KERNEL = np.array([[1.0, 0.0]], np.float32)
 _X = [[3.0], [-3.0], [0.0]]
+# Of unequal numbers, so that a mean over examples is no mean over clients.
 _EXAMPLES = [
-  (np.array(_X, np.float32), np.array([0, 1, 0], np.int32)),
+  (np.array(_X, np.float32), np.array([0, 1, 1], np.int32)),
   (np.zeros([0, 1], np.float32), np.zeros([0], np.int32)),
-  (np.array(_X, np.float32), np.array([1, 1, 1], np.int32)),
+  (np.array([[3.0]], np.float32), np.array([1], np.int32)),
 ]
 
 
@@ -36,28 +37,29 @@ def test_global_model():
   scores = metrics.Evaluator(_model(), _EXAMPLES).evaluate_global(
     ModelWeights([_KERNEL], [])
   )
-  np.testing.assert_array_equal(scores.num_examples, [3, 0, 3])
-  np.testing.assert_allclose(scores.accuracy, [1, math.nan, 1 / 3])
-  # Client 2: class 0 is predicted twice and never true, class 1 found once.
-  np.testing.assert_allclose(scores.f1, [1, math.nan, (0 + 2 / 4) / 2])
-  right = (2 * _loss(3) + _loss(0)) / 3
-  wrong = (_loss(-3) + _loss(3) + _loss(0)) / 3
-  np.testing.assert_allclose(scores.loss, [right, math.nan, wrong], rtol=1e-6)
-  assert scores.pooled['accuracy'] == pytest.approx(4 / 6)
-  assert scores.pooled['loss'] == pytest.approx((right + wrong) / 2)
-  # Pooled confusion [[2, 0], [2, 2]]: F1 4/6 and 4/6.
-  assert scores.pooled['f1'] == pytest.approx(2 / 3)
+  np.testing.assert_array_equal(scores.num_examples, [3, 0, 1])
+  np.testing.assert_allclose(scores.accuracy, [2 / 3, math.nan, 0])
+  # Client 0: confusion [[1, 0], [1, 1]]. Client 2: no class found.
+  np.testing.assert_allclose(scores.f1, [2 / 3, math.nan, 0])
+  first = (2 * _loss(3) + _loss(0)) / 3
+  last = _loss(-3)
+  np.testing.assert_allclose(scores.loss, [first, math.nan, last], rtol=1e-6)
+  # Over the four examples: clients' means would give 1/3 and other losses.
+  assert scores.pooled['accuracy'] == pytest.approx(2 / 4)
+  assert scores.pooled['loss'] == pytest.approx((3 * first + last) / 4)
+  # Pooled confusion [[1, 0], [2, 1]]: F1 2/4 and 2/4.
+  assert scores.pooled['f1'] == pytest.approx(1 / 2)
 
 
 def test_client_models():
   table = ModelWeights([np.stack([_KERNEL, _KERNEL, -_KERNEL])], [])
   scores = metrics.Evaluator(_model(), _EXAMPLES).evaluate_clients(table)
-  # Client 2's own model says 1, 0, 0 (the tie) where 1, 1, 1 is true.
-  np.testing.assert_allclose(scores.accuracy, [1, math.nan, 1 / 3])
-  wrong = (_loss(3) + _loss(-3) + _loss(0)) / 3
-  assert scores.loss[2] == pytest.approx(wrong, rel=1e-6)
-  # Pooled confusion [[2, 0], [2, 2]].
-  assert scores.pooled['f1'] == pytest.approx(2 / 3)
+  # Client 2's own model is right where the global one is wrong.
+  np.testing.assert_allclose(scores.accuracy, [2 / 3, math.nan, 1])
+  assert scores.loss[2] == pytest.approx(_loss(3), rel=1e-6)
+  assert scores.pooled['accuracy'] == pytest.approx(3 / 4)
+  # Pooled confusion [[1, 0], [1, 2]]: F1 2/3 and 4/5.
+  assert scores.pooled['f1'] == pytest.approx((2 / 3 + 4 / 5) / 2)
 
 
 def test_batches_do_not_matter():

@@ -26,7 +26,9 @@ class TestStudent:
     found = estimates.student([_NAN, 1, 3])
     assert (found.mean, found.reached) == (2, 2)
     # 12.7062 is the quantile of one degree, and the standard error is 1.
-    assert found.high == pytest.approx(2 + 12.7062, rel=1e-5)
+    ends = pytest.approx((2 - 12.7062, 2 + 12.7062), rel=1e-5)
+    assert (found.low, found.high) == ends
+    assert found.values == pytest.approx((_NAN, 1, 3), nan_ok=True)
 
   @pytest.mark.parametrize(('values', 'mean'), [([0.5, _NAN], 0.5), ([], _NAN)])
   def test_fewer_than_two_seeds_have_no_interval(self, values, mean):
@@ -35,10 +37,27 @@ class TestStudent:
     assert np.isnan([found.low, found.high]).all()
 
 
-def test_differences_are_paired():
-  found = estimates.difference([3, _NAN, 5], [1, 3, 4])
-  assert found.values == pytest.approx((2, _NAN, 1), nan_ok=True)
-  assert found.mean == 1.5
+@pytest.mark.parametrize(
+  ('values', 'others'),
+  [
+    ([4, _NAN, 5], [1, 3, 4]),
+    ([4, 3, 5], [1, _NAN, 4]),
+  ],
+)
+def test_differences_are_paired(values, others):
+  """A seed that one of the two lacks is left out of both.
+
+  Of the others, 3 and 1 differ from their mean by 1: the standard error is 1.
+  """
+  found = estimates.difference(values, others)
+  assert found.values == pytest.approx((3, _NAN, 1), nan_ok=True)
+  assert (found.mean, found.reached) == (2, 2)
+  ends = pytest.approx((2 - 12.7062, 2 + 12.7062), rel=1e-5)
+  assert (found.low, found.high) == ends
+  # Nor do the two mean 2 without an interval if a seed each is missing.
+  alone = estimates.difference(values, [1, _NAN, _NAN])
+  assert (alone.mean, alone.reached) == (3, 1)
+  assert np.isnan([alone.low, alone.high]).all()
 
 
 class TestPValue:

@@ -1,6 +1,9 @@
-"""The tree in which groups' totals are merged."""
+"""Groups' totals, and the tree in which they are merged."""
 
+import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_fair.runtime.device import aggregation
 
@@ -61,3 +64,41 @@ def test_groups_and_their_members():
   assert [aggregation.num_groups(n) for n in (0, 1, 8, 9)] == [0, 1, 1, 2]
   assert list(aggregation.members(1, 10)) == [8, 9]
   assert list(aggregation.members(0, 10)) == list(range(8))
+
+
+def _accumulated(parts):
+  """The total of clients' values if each part is one call."""
+  pair = tff.types.to_type((np.float32, np.float32))
+  function = tff.FunctionType((pair, np.float32), pair)
+  argument_type = tff.types.to_type(
+    (
+      tff.FederatedType(np.float32, tff.CLIENTS),
+      pair,
+      function,
+      tff.FunctionType((pair, pair), pair),
+      tff.FunctionType(pair, pair),
+    )
+  )
+  aggregated = aggregation.Aggregation(argument_type)
+
+  def add(argument):
+    (total, latest), value = argument
+    return total + value, value - latest / 2
+
+  total = tf.constant(0.0), tf.constant(8.0)
+  for part in parts:
+    total = aggregated.accumulate(add, total, list(map(tf.constant, part)))
+  return tuple(map(float, total))
+
+
+def test_one_call_or_several_accumulate_the_same():
+  """1 is lost beside 2^24: the order of additions is in the bits."""
+  large = 2.0**24
+  parts = [[1.0, large], [1.0], [-large, 1.0]]
+  found = _accumulated(parts)
+  assert found == _accumulated([sum(parts, [])])
+  assert found == _accumulated([[value] for value in sum(parts, [])])
+  # large, large, 0, 1.
+  assert found[0] == 1
+  # -3, large + 2 (from 1.5), -large / 2, -3 large / 4.
+  assert found[1] == 1 + 3 * large / 8
