@@ -6,11 +6,10 @@ The arguments are run directories of `launchers.train`, finished or in progress.
 The page says first who is served best and how the worst client fares, then has
 fairness measures, learning curves, the scores of all clients, what the method
 reports of them, and all settings. It is self-contained: no network, no script,
-no other file. With --watch it follows runs that are training.
+no other file.
 """
 
 from collections.abc import Sequence
-import functools
 import pathlib
 
 from absl import flags
@@ -24,14 +23,12 @@ from tff_fair.launchers.pages import report_figures
 from tff_fair.launchers.pages import report_keys
 from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.pages import report_tables
-from tff_fair.launchers.pages import report_watch
 from tff_fair.launchers.runs import run_files
 
 _FILE = 'report.html'
 _TEMPLATE = 'report_template.html'
 # The start of a page, checked so that no other file is overwritten.
 _MARK = '<!doctype html>\n<!-- Written by launchers.report. -->\n'
-_EVERY = 5  # Seconds.
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -44,22 +41,6 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'output_file',
     None,
     f'The page to write; the default is {_FILE} in the first run directory.',
-    flag_values=flag_values,
-  )
-  flags.DEFINE_boolean(
-    'watch',
-    False,
-    'Writes the page again after each round, until all runs have finished or'
-    ' Ctrl-C. Meanwhile the page reloads itself.',
-    flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-    'every',
-    None,
-    f'With --watch: seconds between two looks at the runs; {_EVERY} by'
-    ' default.',
-    lower_bound=1,
-    upper_bound=3600,
     flag_values=flag_values,
   )
 
@@ -77,29 +58,18 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     cli.fail('at least one run directory is required, found none.')
   given = flag_values['output_file'].value
   path = pathlib.Path(given or pathlib.Path(directories[0]) / _FILE)
-  watch, every = flag_values['watch'].value, flag_values['every'].value
-  if every is not None and not watch:
-    cli.fail(f'--every={every} must be given with --watch, found no --watch.')
   with cli.one_sentence_errors(
     report_runs.ReportError, interrupted='interrupted; no report was written.'
   ):
-    if watch:
-      _watch(directories, path, every or _EVERY)
-      return
     _write(path, report_runs.read_runs(directories))
   print(f'report: {path}')
 
 
-def render(
-  runs: Sequence[report_runs.Run],
-  watched: report_watch.Watched | None = None,
-) -> str:
+def render(runs: Sequence[report_runs.Run]) -> str:
   """Renders the page, the same for the same arguments.
 
   Args:
-    runs: The result of `report_runs.read_runs`; it may be empty if runs are
-      watched.
-    watched: What to say of runs in progress that are watched.
+    runs: The result of `report_runs.read_runs`, at least one.
 
   Returns:
     The text of an HTML file.
@@ -109,7 +79,6 @@ def render(
     _TEMPLATE,
     _MARK,
     runs=runs,
-    watched=watched,
     comparison=comparison,
     sentences=report_answer.sentences(runs, comparison),
     legends=report_keys,
@@ -120,29 +89,12 @@ def render(
   )
 
 
-def _watch(directories, path, every) -> None:
-  watch = report_watch.Watch(
-    directories, functools.partial(_write, path), every
-  )
-  print(
-    f'report: {path} follows the runs until they have finished; Ctrl-C ends'
-    ' this.',
-    flush=True,
-  )
-  try:
-    watch.follow()
-    print('All runs have finished.')
-  except KeyboardInterrupt:
-    watch.stop()
-    print(f'Interrupted: {path} shows the runs up to now.')
-
-
-def _write(path, runs, watched=None) -> None:
+def _write(path, runs) -> None:
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_is_report(path)
     # A browser may load the page at any time.
-    run_files.write_atomically(path, render(runs, watched))
+    run_files.write_atomically(path, render(runs))
   except OSError as error:
     raise report_runs.ReportError(
       f'--output_file={path} must be a file that can be written, found:'

@@ -22,13 +22,13 @@ def sentences(
   Runs are ranked if they may be; otherwise each has a sentence of its own.
 
   Args:
-    runs: The runs; there may be none.
+    runs: The runs, at least one.
     comparison: How their numbers may be compared.
 
   Returns:
     Sentences.
   """
-  if not runs or not all(run.scores('accuracy').size for run in runs):
+  if not all(run.scores('accuracy').size for run in runs):
     return _each(runs)
   if len(runs) == 1:
     return [*_of_one(runs[0]), 'One run says nothing about chance.']
@@ -37,19 +37,6 @@ def sentences(
   if comparison.ranked:
     return [*_ranking(runs), 'One run of each says nothing about chance.']
   return _each(runs)
-
-
-def worst_and_mean(run: report_runs.Run) -> str:
-  """The accuracies of a run's worst client and of the mean client.
-
-  Args:
-    run: A run with scores.
-
-  Returns:
-    In words.
-  """
-  worst, mean = _worst(run, _FEW_DIGITS), _mean(run, _FEW_DIGITS)
-  return f'worst client {worst}, mean {mean}'
 
 
 def _progress(run) -> str:

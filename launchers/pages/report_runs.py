@@ -47,10 +47,6 @@ class ReportError(ValueError):
   """A directory does not hold a run; the message is one sentence."""
 
 
-class NotStartedError(ReportError):
-  """A run has not written its first round yet."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
   """The content of the files of a run.
@@ -167,46 +163,10 @@ def read_runs(directories: Sequence[str]) -> list[Run]:
     their directory, without the part that all runs share.
 
   Raises:
-    NotStartedError: If a run has not written its first round yet.
-    ReportError: If a directory does not hold a run, is given twice, or has a
-      file that is not as `launchers.train` writes it.
+    ReportError: If a directory does not hold a run, holds one without a round,
+      is given twice, or has a file that is not as `launchers.train` writes it.
   """
-  return _labelled([_read_run(path) for path in _paths(directories)])
-
-
-def read_started(
-  directories: Sequence[str],
-) -> tuple[list[Run], list[pathlib.Path]]:
-  """Reads those runs that have a round.
-
-  Args:
-    directories: The directories of the runs.
-
-  Returns:
-    Runs as by `read_runs`, and the directories of the others.
-
-  Raises:
-    ReportError: As by `read_runs`.
-  """
-  runs, waiting = [], []
-  for path in _paths(directories):
-    try:
-      runs.append(_read_run(path))
-    except NotStartedError:
-      waiting.append(path)
-  return _labelled(runs), waiting
-
-
-def check_directory(path: pathlib.Path) -> None:
-  """Raises ReportError unless there is such a directory."""
-  if not path.is_dir():
-    raise ReportError(
-      f'{path} must be the directory of a run, found no such directory.'
-    )
-
-
-def _labelled(runs) -> list[Run]:
-  """The runs, with a directory in the label where methods are the same."""
+  runs = [_read_run(path) for path in _paths(directories)]
   labels = run_files.labels(
     [run.label for run in runs], [run.directory for run in runs]
   )
@@ -284,7 +244,7 @@ def _read_files(path) -> Run:
 def _check_started(path) -> None:
   for name in ('metrics.csv', 'reports.csv'):
     if not _has_row(path / name):
-      raise NotStartedError(
+      raise ReportError(
         f'{path} must be the directory of a run with at least one round, found'
         f' no row in {name}.'
       )
@@ -300,10 +260,13 @@ def _has_row(file) -> bool:
 
 def _read_flags(path) -> tuple[dict[str, str], str]:
   """The settings, and the preset."""
-  check_directory(path)
+  if not path.is_dir():
+    raise ReportError(
+      f'{path} must be the directory of a run, found no such directory.'
+    )
   file = path / settings_lib.FLAGS_FILE
   if not file.is_file():
-    raise NotStartedError(
+    raise ReportError(
       f'{path} must be the directory of a run, found no {file.name} in it.'
     )
   text = file.read_text(errors='replace')

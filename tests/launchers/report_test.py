@@ -4,6 +4,7 @@ import collections
 import json
 import re
 import shlex
+import shutil
 
 from absl import flags
 import numpy as np
@@ -266,6 +267,29 @@ class TestUnfinishedRun:
     assert 'There is no evaluation yet.' in page.text
     assert 'No client has a score.' in page.text
     assert 'Alpha' in page.text
+
+  def test_half_written_files_are_no_error(self, tmp_path):
+    source = report_run.write(tmp_path / 'whole', finished=False, rounds=2)
+    folder = tmp_path / 'run'
+    for name in ('metrics.csv', 'reports.csv', 'client_scores.csv'):
+      content = (source / name).read_bytes()
+      for lines in range(content.count(b'\n')):
+        shutil.copytree(source, folder)
+        written = b''.join(content.splitlines(True)[:lines])
+        (folder / name).write_bytes(written + b'1,')
+        if lines < 2 and name != 'client_scores.csv':
+          message = f'found no row in {name}.'
+          with pytest.raises(report_runs.ReportError, match=message):
+            report_runs.read_runs([str(folder)])
+        else:
+          (run,) = report_runs.read_runs([str(folder)])
+          rows = max(lines - 1, 0)
+          if name == 'client_scores.csv':  # Three clients a round.
+            scored = (rows - 1) % 3 + 1 if rows else 0
+            assert run.clients['accuracy'].notna().sum() == scored
+          else:
+            assert len(getattr(run, name.removesuffix('.csv'))) == rows
+        shutil.rmtree(folder)
 
 
 class TestFairness:
