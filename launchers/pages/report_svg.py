@@ -6,9 +6,7 @@ Nothing here imports TensorFlow.
 from collections.abc import Callable
 import dataclasses
 import io
-import re
 from xml.etree import ElementTree
-import zlib
 
 import matplotlib
 from matplotlib import axes as mpl_axes
@@ -22,13 +20,8 @@ FONT_SIZE = 11
 
 # Black and white as the page has them, light or dark.
 _COLORS = {'#000000': 'currentColor', '#ffffff': 'var(--page)'}
-_REFERENCE = re.compile(r'(^|url\()#([^)]+)')
-_FONTS = re.compile(r'font-family: [^;]*;? ?')
-# Digits beyond a tenth of a unit.
-_DIGITS = re.compile(r'(\.\d)\d+')
-# Lines of a path behind its start or another line, which need no letter.
-_LINES = re.compile(r'[ML](?: -?[\d.]+){2}(?: L(?: -?[\d.]+){2})+')
-_COORDINATES = ('d', 'x', 'y', 'width', 'height', 'transform')
+# Dates would differ each time, and the others refer to other sites.
+_NO_METADATA = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,37 +73,30 @@ def draw_figure(
     draw(axes)
     axes.set_title('')
     file = io.StringIO()
-    figure.savefig(file, format='svg', transparent=True)
+    figure.savefig(file, format='svg', transparent=True, metadata=_NO_METADATA)
   label = f'{title} {words}.'
   return Figure(title, note, _inline(file.getvalue(), figure_id, label))
 
 
 def _inline(svg: str, figure_id: str, label: str) -> str:
-  """An SVG file as a small element of a page, with unique ids."""
+  """An SVG file as an element of a page, with unique ids."""
   root = ElementTree.fromstring(svg)
+  # Its rules would hold in the whole page, which has them for figures.
+  for parent in root.iter():
+    for style in parent.findall('{*}style'):
+      parent.remove(style)
   for element in root.iter():
     element.tag = _local(element.tag)
-    element.attrib = {_local(n): v for n, v in element.attrib.items()}
-  names = _new_ids(root, figure_id)
-  # A marker is drawn by references to its shape, each with the shape's style.
-  styles = {
-    f'#{element.get("id")}': element.get('style') for element in root.iter()
-  }
-  for element in root.iter():
-    if element.get('style') == styles.get(element.get('href'), ''):
-      del element.attrib['style']
     element.attrib = {
-      name: _shortened(name, value, names)
+      _local(name): _in_page(_local(name), value, figure_id)
       for name, value in element.attrib.items()
-      if _is_needed(name, value, names)
     }
-  _compact(root)
   root.attrib = {
     'viewBox': root.attrib['viewBox'],
     'role': 'img',
     'aria-label': label,
   }
-  return ElementTree.tostring(root, encoding='unicode').replace(' />', '/>')
+  return ElementTree.tostring(root, encoding='unicode')
 
 
 def _local(name: str) -> str:
@@ -118,65 +104,13 @@ def _local(name: str) -> str:
   return name.rpartition('}')[2]
 
 
-def _new_ids(root, figure_id) -> dict[str, str]:
-  """The ids that something refers to, and their names in the page."""
-  used = dict.fromkeys(
-    name
-    for element in root.iter()
-    for value in element.attrib.values()
-    for _, name in _REFERENCE.findall(value)
-  )
-  # Short, since every dot of a figure refers to its shape.
-  start = f'f{zlib.crc32(figure_id.encode()):x}'
-  return {name: f'{start}-{i}' for i, name in enumerate(used)}
-
-
-def _is_needed(name: str, value: str, names) -> bool:
+def _in_page(name: str, value: str, figure_id: str) -> str:
+  """The value of an attribute with the ids and the colours of the page."""
   if name == 'id':
-    return value in names
-  return not value.startswith('rotate(-0 ')
-
-
-def _shortened(name: str, value: str, names) -> str:
-  if name == 'id':
-    return names[value]
-  value = _REFERENCE.sub(lambda f: f'{f[1]}#{names[f[2]]}', value)
+    return f'{figure_id}-{value}'
   if name == 'style':
     for color, here in _COLORS.items():
       value = value.replace(color, here)
-  if name in _COORDINATES:
-    value = ' '.join(_DIGITS.sub(r'\1', value).split())
-  if name == 'd':
-    value = _LINES.sub(lambda lines: lines[0].replace(' L', ''), value)
-    value = value.replace(' -', '-')
-  # The page has its own fonts.
-  return _FONTS.sub('', value)
-
-
-def _compact(parent) -> None:
-  """Removes spaces, groups that say nothing, and what is for a whole file."""
-  children = []
-  for child in parent:
-    if child.tag in ('metadata', 'style'):
-      continue
-    _compact(child)
-    _share_style(child)
-    child.tail = None
-    if child.tag == 'g' and not child.attrib:
-      children.extend(child)
-    elif len(child) or child.tag != 'defs':
-      children.append(child)
-  parent[:] = children
-  if parent.tag != 'text':
-    parent.text = None
-
-
-def _share_style(group) -> None:
-  """Moves a style that all children have to the group."""
-  styles = {child.get('style') for child in group}
-  if group.tag == 'g' and len(group) > 1 and len(styles) == 1:
-    (style,) = styles
-    if style and not group.get('style'):
-      group.set('style', style)
-      for child in group:
-        del child.attrib['style']
+  if name == 'href':
+    return value.replace('#', f'#{figure_id}-')
+  return value.replace('url(#', f'url(#{figure_id}-')
