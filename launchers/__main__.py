@@ -42,7 +42,7 @@ def main() -> None:
 
 def _complaint(name: str) -> str:
   if not name:
-    return 'a command is required, found none.'
+    return 'a command is required.'
   guess = checks.did_you_mean(name, _COMMANDS)
   return f'the command must be one of those below, found {name!r}.{guess}'
 

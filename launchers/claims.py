@@ -76,9 +76,10 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flag_values: The parsed flags of `define_flags`.
   """
   cli.check_only_flags(argv)
-  wanted_papers = _names(flag_values, 'papers', papers.PAPERS)
+  wanted_papers = _checked_names(flag_values, 'papers', papers.PAPERS)
   wanted = [
-    _VERDICTS[name] for name in _names(flag_values, 'verdicts', _VERDICTS)
+    _VERDICTS[name]
+    for name in _checked_names(flag_values, 'verdicts', _VERDICTS)
   ]
   write = flag_values['write'].value
   if write and (wanted_papers or wanted):
@@ -124,7 +125,7 @@ def _write(folder, results, recorded) -> None:
     run_files.write_atomically(path, text)
 
 
-def _names(flag_values, flag, known) -> list[str]:
+def _checked_names(flag_values, flag, known) -> list[str]:
   """The names of a flag; they must be known."""
   names = [name.strip() for name in flag_values[flag].value]
   for name in names:

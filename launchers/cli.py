@@ -1,4 +1,4 @@
-"""What all launchers share: flags, signals, and errors in one sentence.
+"""Code shared by all launchers: flags, signals, errors in one sentence.
 
 A launcher defines `define_flags` and `main`, and ends with
 

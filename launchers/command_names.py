@@ -8,7 +8,7 @@ _IN_TEXT = re.compile(r'python -m launchers\.([a-z_]+)')
 
 
 def command(module: str) -> str:
-  """What starts a launcher, in the way in which this program was started.
+  """Returns the command of a launcher, in the form that started this program.
 
   Args:
     module: The name of the launcher's module, for example `train`.

@@ -112,7 +112,8 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_float(
     'target',
     None,
-    'Mean client accuracy of which the rounds are counted; the default is'
+    'Mean client accuracy to reach: the page shows in how many rounds each'
+    ' method reaches it. The default is'
     f" {records.TARGET_SHARE:.0%} of FedAvg's last one with the same seed.",
     lower_bound=0.0,
     upper_bound=1.0,
@@ -271,7 +272,7 @@ def _say_what_runs(planner, chosen, used, asked, data, parallel) -> None:
 
 
 def _facts(planner, used, asked, data, target, excluded) -> dict[str, Any]:
-  """What compare.json says: everything that is not about a single run."""
+  """The content of compare.json: all facts that are not of a single run."""
   rule = (
     f'{100 * records.TARGET_SHARE:g} % of the last mean accuracy of'
     f' {methods.title(plan.BASELINE)} with the same seed'

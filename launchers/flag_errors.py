@@ -10,10 +10,10 @@ _SUGGESTIONS = re.compile(r'Did you mean: (.*) \?$')
 
 
 def sentence(error: Exception, flag_values: flags.FlagValues) -> str:
-  """What is wrong with a command line, in one sentence.
+  """Describes the error of a command line in one sentence.
 
   Args:
-    error: What parsing it has raised.
+    error: The exception that parsing raised.
     flag_values: The flags.
   """
   if isinstance(error, flags.UnrecognizedFlagError):
@@ -24,7 +24,7 @@ def sentence(error: Exception, flag_values: flags.FlagValues) -> str:
     path = str(error.__context__.filename)
     return f'--flagfile={path} must be a file of flags, found: {reason}.'
   if isinstance(error, UnicodeDecodeError):
-    return '--flagfile must be a file of flags, found one that is no text.'
+    return '--flagfile must be a file of flags, found one that is not text.'
   found = re.match(r'flag --(\w+)=', str(error))
   if found and found[1] in flag_values:
     return _illegal(error, flag_values[found[1]], found[0])
@@ -47,7 +47,7 @@ def _unknown(error: flags.UnrecognizedFlagError) -> str:
 
 
 def _illegal(error: Exception, flag: flags.Flag, start: str) -> str:
-  """What is wrong with a value; `start` is that of absl's message."""
+  """Describes an illegal value; absl's message begins with `start`."""
   reason = str(error.__context__ or '')
   value = str(error)[len(start) :].removesuffix(f': {reason}')
   choices = getattr(flag.parser, 'enum_values', None)

@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM before a program has work to lose, and after that.
+"""Signal handling, before a program has work to lose and after that.
 
-An import takes seconds. An exception in the midst of one prints a long
+An import takes seconds. An exception in the middle of one prints a long
 traceback, or comes out as another one, or is lost in the code of an extension.
 """
 

@@ -55,7 +55,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   """
   directories = argv[1:]
   if not directories:
-    cli.fail('at least one run directory is required, found none.')
+    cli.fail('at least one run directory is required.')
   given = flag_values['output_file'].value
   path = pathlib.Path(given or pathlib.Path(directories[0]) / _FILE)
   with cli.one_sentence_errors(

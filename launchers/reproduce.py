@@ -250,7 +250,7 @@ def _checkpoints(settings) -> list[int]:
 
 
 def _recorder(flag_values, name, rows) -> recording.Recorder | None:
-  """What records the rows, if `--record` is given."""
+  """A recorder of the rows if `--record` is given, else None."""
   folder = flag_values['record'].value
   if folder is None:
     if flag_values['only_record'].value:
@@ -304,7 +304,7 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
     table_report.build_row(
       name,
       row,
-      _values(row, definitions.TABLES[name].percent),
+      _seed_values(row, definitions.TABLES[name].percent),
       paper=numbers.get(published.key(name, row.cell, row.method, row.metric)),
       paper_rounds=planner.paper_rounds(row.cell, row.method),
     )
@@ -315,7 +315,7 @@ def _report(name, planner, rows, cells, numbers, output_dir) -> None:
   print(f'results: {output_dir}')
 
 
-def _values(row, percent) -> list[float]:
+def _seed_values(row, percent) -> list[float]:
   """The value of a row for each seed, in the paper's unit."""
   metric = table_metrics.METRICS[row.metric]
   return [

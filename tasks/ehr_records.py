@@ -60,7 +60,7 @@ class Records(NamedTuple):
 
 
 class Packed(NamedTuple):
-  """What `pack` returns.
+  """The result of `pack`.
 
   Attributes:
     x: float32 [n, 1 + max_events, 4], the records.

@@ -1,4 +1,4 @@
-"""What the user may choose about a task, checked once on entry."""
+"""The user's options for a task, checked once on entry."""
 
 import dataclasses
 

@@ -35,10 +35,10 @@ _PARTITIONS = dict.fromkeys(
   ]
 )
 TASK_NAMES = _DATA_SETS.keys()
-"""The data sets: a view, which has those of plug-ins, too."""
+"""Names of all data sets, with those of plug-ins: a live view."""
 
 PARTITION_NAMES = _PARTITIONS.keys()
-"""The partitions of all data sets: a view, which has those of plug-ins, too."""
+"""Names of all partitions, with those of plug-ins: a live view."""
 
 
 def register(data_set: rules.DataSet) -> None:

@@ -28,9 +28,9 @@ POOL_PARTITIONS = (
 # The partition of own data that say which client an example belongs to.
 OWN_PARTITION = 'client'
 SPLIT_NAMES = ('client', 'server')
-"""Who splits off test examples: each client, or the server, before all."""
+"""The party that splits off test examples: each client, or the server first."""
 TEST_LEAKS = ('test_trains', 'train_tests')
-"""What of a client's test data it also trains on, see `splits.with_leak`."""
+"""Leaks between a client's training and test data: `splits.with_leak`."""
 # Kinds of inputs.
 INPUTS = ('images', 'numbers', 'records')
 # Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins
@@ -51,7 +51,7 @@ MODELS: dict[str, tuple[str, ...]] = {
   'gru_ehr': ('records',),
 }
 MODEL_NAMES = MODELS.keys()
-"""The models that tasks train: a view, which has those of plug-ins, too."""
+"""Names of all models, with those of plug-ins: a live view."""
 
 # Defaults of options that are the same for all data sets. An option without a
 # default here or in its `DataSet` stays None.

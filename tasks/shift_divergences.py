@@ -1,4 +1,4 @@
-"""How far the inputs of each client of a task are from the inputs of all.
+"""Divergence of each client's inputs from the inputs of all clients.
 
 A Gaussian is fitted to the principal components of each client's examples. Its
 Kullback-Leibler divergence from the Gaussian of all examples stands next to the

@@ -69,7 +69,7 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
   if table.shape[1] == 1:
     _check_separator(path, required, str(table.columns[0]))
   known = [key for key in keys if key in table]
-  return table.assign(**{key: _names(table[key]) for key in known})
+  return table.assign(**{key: _parse_names(table[key]) for key in known})
 
 
 def _read_parquet(path: str | os.PathLike) -> pd.DataFrame:
@@ -93,7 +93,7 @@ def _has_nul(path) -> bool:
     return any(b'\0' in chunk for chunk in iter(lambda: file.read(_CHUNK), b''))
 
 
-def _names(column: pd.Series) -> pd.Series:
+def _parse_names(column: pd.Series) -> pd.Series:
   """The column as texts, or as numbers where these are as many as the texts.
 
   Whole numbers are names, and fractions make a sentence about measurements.

@@ -123,7 +123,7 @@ class Task:
 
   @property
   def has_server_test(self) -> bool:
-    """Whether the server has the test examples, rather than the clients."""
+    """Whether the server, not the clients, has the test examples."""
     return self.server is not None
 
   def with_free_riders(self, count: int) -> 'Task':

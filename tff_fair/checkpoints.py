@@ -129,7 +129,7 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
     self._check_origin(path, version, description)
     kinds = description['leaves']
     flat = tree.flatten_with_path(structure)
-    names = [_name(position) for position, _ in flat]
+    names = [_leaf_name(position) for position, _ in flat]
     if set(names) != set(kinds):
       raise OtherStateError(
         f'{path} must hold a state with the structure of this process, found'
@@ -162,7 +162,7 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
     kinds: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {}
     for position, leaf in tree.flatten_with_path(state):
-      _add_leaf(_name(position), leaf, kinds, arrays)
+      _add_leaf(_leaf_name(position), leaf, kinds, arrays)
     description = {
       'format': _FORMAT,
       'version': int(version),
@@ -207,7 +207,7 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
       )
 
 
-def _name(position: tuple[Any, ...]) -> str:
+def _leaf_name(position: tuple[Any, ...]) -> str:
   """The name of a leaf in the file."""
   return '/'.join(map(str, position)) or 'state'
 

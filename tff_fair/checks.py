@@ -235,7 +235,7 @@ def unknown_name(what: str, found: str, known: Collection[str]) -> str:
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-  """How two collections of settings differ, for messages.
+  """Describes the differences of two collections of settings, for messages.
 
   Args:
     there: Name -> value.

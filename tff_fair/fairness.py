@@ -265,7 +265,7 @@ def mean_with_interval(values: npt.ArrayLike) -> Interval:
 
 
 def client_statistics(scores: npt.ArrayLike) -> dict[str, float]:
-  """How the clients' scores are spread, the worst clients included.
+  """Computes statistics of the clients' scores, also of the worst clients.
 
   Args:
     scores: `float[k]`, a score for each client; NaN is left out.
@@ -363,7 +363,7 @@ def _scaled(scores) -> np.ndarray:
 
 
 def _is_constant(values) -> bool:
-  """Whether values, at least one, differ by rounding alone."""
+  """Returns whether values, at least one, differ by rounding alone."""
   return np.ptp(values) <= _ROUNDING * np.abs(values).max()
 
 

@@ -89,14 +89,14 @@ def read_only_array(tensor: tf.Tensor) -> np.ndarray:
 def has_secure_intrinsics(
   computation: tff.framework.ConcreteComputation,
 ) -> bool:
-  """Whether a computation has secure sums or secure selections."""
+  """Returns whether a computation has secure sums or secure selections."""
   # Searching for their names is much cheaper than taking the tree apart.
   proto = tff.framework.serialize_computation(computation)
   return _SECURE_PREFIX in proto.SerializeToString()
 
 
 class CallView(NamedTuple):
-  """What `tff.program.NativeFederatedContext` sees of a computation.
+  """A computation as `tff.program.NativeFederatedContext` sees it.
 
   Attributes:
     computation: The computation.
@@ -185,7 +185,7 @@ def random_slots(layers: Iterable[Any]) -> list[list[Slot]]:
 
 
 def draws_always(layer: Any) -> bool:
-  """Whether a functional model calls a random layer with `training=True`."""
+  """Returns whether a model calls a random layer with `training=True`."""
   return hasattr(layer, _RANDOM_GENERATOR) and any(
     node.call_kwargs.get('training') is True for node in layer.inbound_nodes
   )
@@ -216,7 +216,7 @@ def constant_slots(layers: Iterable[Any]) -> list[tuple[Slot, Any]]:
 
 
 def in_this_graph(held: Any) -> Any:
-  """What a slot of `constant_slots` holds, as constants of the graph."""
+  """Converts the content of a slot of `constant_slots` to constants."""
   if isinstance(held, list):
     return [in_this_graph(v) if _is_constant(v) else v for v in held]
   return tf.constant(held.numpy())
@@ -229,7 +229,7 @@ def _is_constant(value) -> bool:
 
 
 def captures(graph: tf.Graph) -> Sequence[tuple[Any, tf.Tensor]]:
-  """What a function reads from around it, and the tensors that stand for it."""
+  """The captured values of a function, and their placeholder tensors."""
   return getattr(graph, 'captures', [])
 
 
@@ -251,7 +251,7 @@ def eager_reads(graph: tf.Graph, start: int) -> list[str]:
 
 
 def draws(operation: tf.Operation) -> bool:
-  """Whether an operation draws random numbers with a state of its own."""
+  """Returns whether an operation draws random numbers from its own state."""
   definition = operation.op_def
   return definition.is_stateful and any(
     a.name == 'seed' for a in definition.attr
@@ -259,7 +259,7 @@ def draws(operation: tf.Operation) -> bool:
 
 
 def noted_logits(tensor: tf.Tensor) -> Any:
-  """What Keras notes for an eager softmax or sigmoid: its input, else None."""
+  """The input that Keras keeps of an eager softmax or sigmoid, else None."""
   return getattr(tensor, '_keras_logits', None)
 
 

@@ -263,7 +263,7 @@ def _errors_of(name: str) -> Iterator[None]:
 
 
 def _place(error: BaseException) -> str:
-  """Where in the plug-in an error came from."""
+  """The file and line of the plug-in that raised an error."""
   for frame in traceback.extract_tb(error.__traceback__):
     ours = frame.filename in (__file__, importlib.__file__)
     if not ours and not frame.filename.startswith('<frozen'):

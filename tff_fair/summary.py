@@ -1,4 +1,4 @@
-"""What objects say of themselves: a text, and a table in notebooks."""
+"""Summaries of objects: a text, and a table in notebooks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import html
@@ -14,7 +14,7 @@ _LEFT = ' style="text-align: left"'
 
 
 class Summary(NamedTuple):
-  """What an object says of itself.
+  """The summary of an object.
 
   Attributes:
     title: One line.
@@ -96,7 +96,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def differs(value: Any, default: Any) -> bool:
-  """Whether an argument is another one than its default."""
+  """Returns whether an argument differs from its default."""
   if value is default:
     return False
   simple = (numbers.Number, str)

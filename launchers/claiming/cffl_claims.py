@@ -1,4 +1,4 @@
-"""What CFFL's paper claims of fairness, accuracy and free riders."""
+"""The claims of CFFL's paper about fairness, accuracy and free riders."""
 
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming.definitions import Claim

@@ -106,8 +106,11 @@ def page(
     _PROTOCOLS,
     _of_protocols(cells),
   ]
-  for paper in _shown(results):
-    parts += [f'## {methods.title(paper)}', _details(_of(results, paper))]
+  for paper in _papers_of(results):
+    parts += [
+      f'## {methods.title(paper)}',
+      _details(_results_of(results, paper)),
+    ]
   return '\n\n'.join(parts) + '\n'
 
 
@@ -145,7 +148,7 @@ def _counts(results, link) -> str:
       name,
       str(row[counted].sum()),
       *map(str, row[counted]),
-      str(_not_run(_of(results, paper) if paper else results)),
+      str(_not_run(_results_of(results, paper) if paper else results)),
       str(row[verdicts.UNCOUNTED]),
     ]
     for name, row, paper in [*named, ('all', counts.sum(), None)]
@@ -170,7 +173,7 @@ def _glance(results) -> str:
   """A short table of the claims of each paper."""
   header = ['', 'name', 'claim', 'seeds', 'with another reading?']
   parts = []
-  for paper in _shown(results):
+  for paper in _papers_of(results):
     rows = [
       [
         SYMBOLS[result.ours.verdict],
@@ -179,7 +182,7 @@ def _glance(results) -> str:
         _seeds(result),
         wording.reading(result),
       ]
-      for name, result in _of(results, paper).items()
+      for name, result in _results_of(results, paper).items()
     ]
     title = f'**[{methods.title(paper)}](#{_anchor(paper)})**'
     parts += [title, _left(header, rows)]
@@ -230,7 +233,7 @@ def _details(results) -> str:
 
 
 def _reading(result) -> str:
-  """What the other reading says, of how many comparisons, and by how much."""
+  """The other reading's answer, with its comparisons and difference."""
   answer, other = wording.reading(result), result.other
   if other is None or not other.run:
     return answer
@@ -292,11 +295,11 @@ def _papers_lead(cell) -> str:
   return f'{ours} less {other}: {lead}'
 
 
-def _shown(results) -> list[str]:
+def _papers_of(results) -> list[str]:
   return list(dict.fromkeys(map(papers.paper_of, results)))
 
 
-def _of(results, paper):
+def _results_of(results, paper):
   return {k: r for k, r in results.items() if papers.paper_of(k) == paper}
 
 

@@ -84,7 +84,7 @@ def text(results: Mapping[str, verdicts.Result]) -> str:
 
 
 def published_support(claim: definitions.Claim) -> tuple[int, int]:
-  """How far the paper's own tables support its claim.
+  """Counts the comparisons of a claim that the paper's tables support.
 
   Args:
     claim: The claim.
@@ -94,7 +94,7 @@ def published_support(claim: definitions.Claim) -> tuple[int, int]:
     of those that the paper prints.
   """
   printed = [
-    (comparison, [_printed(side) for side in _both(comparison)])
+    (comparison, [_printed(side) for side in _sides(comparison)])
     for comparison in claim.comparisons
   ]
   known = [(c, *sides) for c, sides in printed if None not in sides]
@@ -118,7 +118,7 @@ def _row(name, result) -> dict[str, object]:
     **{outcome: ours.counts[outcome] for outcome in _OUTCOMES},
     'verdict': ours.verdict,
     'difference': wording.what(telling.comparison) if telling else '',
-    **_values(telling),
+    **_format_values(telling),
     'seeds': wording.seeds(run),
     'data': wording.data(run),
     'scale': wording.scale(run),
@@ -135,11 +135,11 @@ def _row(name, result) -> dict[str, object]:
 
 
 def _missing(ours) -> str:
-  """What is said of a claim that runs could decide, and none has."""
+  """A note on a claim that runs could decide, if there are none."""
   return '' if ours.run or ours.verdict == verdicts.UNCOUNTED else 'Not run.'
 
 
-def _values(telling) -> dict[str, str]:
+def _format_values(telling) -> dict[str, str]:
   if telling is None:
     values = [math.nan] * 5
   else:
@@ -149,7 +149,7 @@ def _values(telling) -> dict[str, str]:
   return dict(zip(names, map(wording.number, values), strict=True))
 
 
-def _both(comparison):
+def _sides(comparison):
   return comparison.left, comparison.right
 
 

@@ -1,4 +1,4 @@
-"""What CoRe-Fed's paper claims of accuracy, distances and its parts."""
+"""The claims of CoRe-Fed's paper about accuracy, distances and its parts."""
 
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming.definitions import Claim

@@ -1,7 +1,7 @@
-"""What a claim is, as data: comparisons of recorded results.
+"""Claims as data: comparisons of recorded results.
 
 The claims are in `fedaboost_claims`, `corefed_claims` and so on. They use the
-names of `launchers.tables`, and nothing here or there says how a claim ends.
+names of `launchers.tables`. Neither these modules nor this one hold verdicts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from tff_fair.launchers.tables import definitions
 
 
 class Side(NamedTuple):
-  """What a comparison reads: a metric of a method in a cell of a table."""
+  """One side of a comparison: a metric of a method in a cell of a table."""
 
   table: str
   cell: str
@@ -60,7 +60,7 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-  """What a paper says, and the comparisons that decide it.
+  """A statement of a paper, and the comparisons that decide it.
 
   Attributes:
     place: Where the paper says it.
@@ -193,13 +193,13 @@ def under(
 
 
 def sides_of(comparison: Comparison) -> tuple[Side, ...]:
-  """What a comparison reads: one or two sides."""
+  """Returns the one or two sides that a comparison reads."""
   sides = (comparison.left, comparison.right)
   return tuple(side for side in sides if isinstance(side, Side))
 
 
 def exists(side: Side) -> bool:
-  """Whether the tables have what a side names.
+  """Returns whether the tables have the cell, method and metric of a side.
 
   Args:
     side: A side.

@@ -1,4 +1,4 @@
-"""What FeDABoost's paper claims of its three experiments."""
+"""The claims of FeDABoost's paper about its three experiments."""
 
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming.definitions import Claim
@@ -140,7 +140,7 @@ def _lead(table, cell):
 
 
 def _of_leads():
-  """Of the lead over FedAvg in several experiments."""
+  """Claims about the lead over FedAvg in several experiments."""
   least = _lead(_TABLE, 'cifar_20')
   yield Claim(
     place='text to table 1',

@@ -1,4 +1,4 @@
-"""What FedAKD's paper claims of fairness and accuracy."""
+"""The claims of FedAKD's paper about fairness and accuracy."""
 
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming.definitions import Claim

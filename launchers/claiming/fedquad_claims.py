@@ -1,4 +1,4 @@
-"""What FedQuad's paper claims of its accuracy, and of its loss."""
+"""The claims of FedQuad's paper about its accuracy and its loss."""
 
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming.definitions import Claim

@@ -18,7 +18,7 @@ from tff_fair.launchers.tables import definitions as tables
 from tff_fair.launchers.tables import published
 
 METRIC = 'client_accuracy_mean'
-"""What the table compares."""
+"""The metric that the table compares."""
 
 _AVG, _AVG_OTHER = 'fed_avg', 'fed_avg_fedakd_protocol'
 _OWN, _OTHER = 'fedakd_own_protocol', 'fedakd_fed_avg_protocol'

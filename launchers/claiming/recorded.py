@@ -1,4 +1,4 @@
-"""Which recorded rows answer a comparison.
+"""Finds the recorded rows that answer a comparison.
 
 Rows of one setting can be compared: of the same data, share of the data, and
 length of the training. A length is a number of rounds, or "the method's own" if
@@ -21,7 +21,7 @@ _OWN_LENGTH = math.inf
 
 
 class Setting(NamedTuple):
-  """What rows must share to be compared.
+  """The setting that rows must share to be compared.
 
   Attributes:
     data: The data set that was used.
@@ -96,7 +96,7 @@ class Recorded:
       found = settings.setdefault(
         _setting(row), Values({}, int(row.rounds), {})
       )
-      found.by_seed[row.seed] = _known(row)
+      found.by_seed[row.seed] = _value(row)
       if row.source == 'transcribed':
         found.transcribed[row.seed] = float(row.value)
 
@@ -140,7 +140,7 @@ def _setting(row) -> Setting:
   return Setting(row.data, row.scale, length)
 
 
-def _known(row) -> float:
+def _value(row) -> float:
   """The value; what never happened happens after the last round."""
   value = float(row.value)
   never = table_metrics.METRICS[row.metric].undefined == 'never'
@@ -179,7 +179,7 @@ def _paired(setting, left, right) -> Pairs:
 
 
 def _unit(transcribed) -> float:
-  """What rounding can change in a difference of transcribed values."""
+  """The largest rounding error of a difference of transcribed values."""
   if not transcribed:
     return 0.0
   return 10.0 ** -max(map(seed_means.decimals, transcribed))

@@ -58,12 +58,12 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """What the results say of a claim.
+  """The verdict of the results on a claim.
 
   Attributes:
     claim: The claim.
-    ours: What they say of it.
-    other: What they say of it under its other reading; None if it has none, or
+    ours: The verdict on it.
+    other: The verdict on it under its other reading; None if it has none, or
       if that has no answer to any comparison.
   """
 

@@ -9,9 +9,9 @@ from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.tables import definitions as tables
 
 NOT_TRIED = 'not run'
-"""What a page says of a reading without results."""
+"""Text for a reading without results."""
 NO_READING = '-'
-"""What it says of a claim that is tried with no other reading."""
+"""Text for a claim that has no other reading."""
 
 _BRINGS_IT_OUT = {
   verdicts.HOLDS: 'yes',
@@ -31,10 +31,10 @@ def number(value: float) -> str:
 
 
 def reading(result: verdicts.Result) -> str:
-  """Whether the other reading of a claim brings it out.
+  """Says whether a claim holds under its other reading.
 
   Args:
-    result: What the results say of the claim.
+    result: The verdict on the claim.
   """
   if result.claim.reading is None or result.claim.uncounted:
     return NO_READING
@@ -76,7 +76,7 @@ def comparison(compared: definitions.Comparison) -> str:
 
 
 def what(compared: definitions.Comparison) -> str:
-  """What a comparison compares, without its table.
+  """Names the metric, cell and sides of a comparison, without its table.
 
   Args:
     compared: The comparison.
@@ -139,7 +139,7 @@ def rounds(run: Iterable[statistics.Measured]) -> str:
 
 
 def source(run: Iterable[statistics.Measured]) -> str:
-  """Whether the values are of runs at hand, or transcribed.
+  """Says whether the values come from recorded runs or are transcribed.
 
   Args:
     run: Comparisons with rows.

@@ -1,1 +1,1 @@
-"""What the flags of a run may be: methods, presets, settings."""
+"""The options of a run: methods, presets, settings."""

@@ -117,7 +117,7 @@ def get(name: str) -> Callable[..., Any]:
 
 
 def is_provided(name: str) -> bool:
-  """Whether a method is ours, not a plug-in's.
+  """Returns whether a method is ours, not a plug-in's.
 
   Args:
     name: The method.

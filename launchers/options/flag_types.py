@@ -1,4 +1,4 @@
-"""What a flag is: its name, default, limits and help, as data.
+"""Flags as data: name, default, limits and help.
 
 A run's settings are described by these classes alone. absl's flags, `--help`,
 the checks of `launchers.options.settings` and the option tables in docs/ are
@@ -37,11 +37,11 @@ class Flag:
   unless: Sequence[Mapping[str, Any]] = ()
 
   def limits(self) -> str:
-    """What the value must be, apart from its type; empty if anything."""
+    """Describes the legal values of the type; empty if all are legal."""
     return self._limits()
 
   def violated(self, value: Any) -> str:
-    """The limits, if a value of the flag's type violates them; else empty.
+    """Returns the limits if a value of the flag's type violates them, else ''.
 
     Args:
       value: The value.

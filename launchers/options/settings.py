@@ -38,8 +38,8 @@ _IRRELEVANT = (
   'cluster_address',
   'worker_timeout',
 )
-# Settings that say only how long a run goes on: a run with others has the same
-# rounds, more or fewer of them.
+# Settings that only affect when a run stops. Changing them changes the number
+# of rounds, not the rounds themselves.
 _OF_THE_END = ('stop_after', 'stop_metric')
 
 
@@ -70,14 +70,14 @@ def resolve(
 def preset_notes(
   flag_values: flags.FlagValues, names: Collection[str]
 ) -> list[str]:
-  """Which values of the preset have no effect, in a sentence each.
+  """Reports the values of the preset that have no effect.
 
   Args:
     flag_values: Parsed flags.
     names: The flags of `launchers.train`.
 
   Returns:
-    Sentences; none without a preset.
+    One sentence for each such value; empty without a preset.
 
   Raises:
     SettingsError: As for `resolve`.
@@ -167,7 +167,7 @@ def relevant(text: str) -> dict[str, str]:
 
 
 def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
-  """Whether `output_dir` already holds this run.
+  """Returns whether `output_dir` already holds this run.
 
   Args:
     output_dir: The run's directory.

@@ -19,7 +19,7 @@ NAMES = (*OF_CLIENTS, *OF_GLOBAL_MODEL, *OF_TRAINING)
 
 
 def is_lower_better(name: str) -> bool:
-  """Whether a smaller value of the column is the better one.
+  """Returns whether a smaller value of the column is better.
 
   Args:
     name: One of `NAMES`.

@@ -68,7 +68,7 @@ def add_method(method: entry.Method) -> None:
 for _method in methods.METHODS.values():
   add_method(_method)
 
-# A view, which has the flags of plug-ins, too.
+# A live view, with the flags of plug-ins.
 FLAG_NAMES = _FLAGS.keys()
 # Those that describe a task.
 DATA_FLAG_NAMES = ('task', *(flag.name for flag in run_flags.DATA), 'data_seed')

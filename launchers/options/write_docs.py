@@ -151,7 +151,7 @@ def _overview(page: str) -> str:
 
 
 def _anchor(heading: str) -> str:
-  """What GitHub makes of a heading."""
+  """GitHub's anchor of a heading."""
   return re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-')
 
 

@@ -351,7 +351,7 @@ def _figure(num_panels, clients):
 
 
 def _entries(panels) -> dict[str, list]:
-  """What is drawn in any of the panels, for a legend."""
+  """Legend entries for all that is drawn in the panels."""
   entries = {}
   for axes in panels:
     handles, labels = axes.get_legend_handles_labels()

@@ -128,7 +128,7 @@ def write_plots(
 
 
 def _columns(space) -> list[str]:
-  """What `distance_curves` draws."""
+  """The columns that `distance_curves` draws."""
   shown = [run_plots.CLIENT_ACCURACY, *panels(space)]
   return [panel.column for panel in shown]
 

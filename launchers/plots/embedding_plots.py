@@ -63,7 +63,7 @@ def scatter(
 
 
 def _problem(vectors: np.ndarray) -> str | None:
-  """What prevents a plot, if anything does."""
+  """The reason why the vectors cannot be plotted, or None."""
   if not np.isfinite(vectors).all():
     return 'embeddings that\nare not finite'
   if not vectors.any():

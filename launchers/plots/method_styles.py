@@ -85,7 +85,7 @@ _TURNS = (
 
 
 class Style(NamedTuple):
-  """How a run is drawn.
+  """The style in which a run is drawn.
 
   Attributes:
     color: As `#rrggbb`.

@@ -1,4 +1,4 @@
-"""What the pictures share: colours, line styles, axes."""
+"""Parts shared by the pictures: colours, line styles, axes."""
 
 from collections.abc import Sequence
 import io
@@ -146,11 +146,11 @@ def set_log_ticks(axis: mpl_axis.Axis, text: str) -> None:
 
 
 def plain_text() -> Any:
-  """A context, or a decorator, for texts with names of clients or directories.
+  """Context manager or decorator for labels with client or directory names.
 
-  Dollar signs are no markup: the numbers of a logarithmic axis, which are, need
-  a formatter of their own. Scripts that the usual font lacks are drawn with
-  another font, if the machine has one.
+  It disables mathtext, so dollar signs are drawn as they are. Logarithmic axes,
+  whose labels are mathtext by default, need their own formatter. Scripts that
+  the usual font lacks are drawn with another font, if the machine has one.
   """
   return matplotlib.rc_context(
     {'text.parse_math': False, 'font.family': ['sans-serif', *_FALLBACKS]}

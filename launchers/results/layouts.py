@@ -36,7 +36,7 @@ class Layout:
 
   @property
   def grids(self) -> Dimension:
-    """What there is a grid for each entry of."""
+    """The dimension that gets one grid per entry."""
     return next(
       name for name in DIMENSIONS if name not in (self.rows, self.columns)
     )

@@ -79,7 +79,7 @@ def missing(
   rows: Sequence[table_runs.Row],
   scale: float,
 ) -> list[table_runs.Row]:
-  """The rows without the seeds that are recorded, of whatever machine.
+  """Returns the rows minus the seeds already recorded, on any machine.
 
   Args:
     folder: The folder of the results.
@@ -199,7 +199,7 @@ def settings_hash(compared: Sequence[planned_run.PlannedRun]) -> str:
 
 
 def command(run: planned_run.PlannedRun) -> str:
-  """What trains a run, without the folders of data and results.
+  """Returns the command of a run, without the folders of data and results.
 
   Args:
     run: The run.

@@ -70,7 +70,7 @@ class RecordsError(ValueError):
 
 
 class Merged(NamedTuple):
-  """What `add` did.
+  """The numbers of rows that `add` changed.
 
   Attributes:
     added: Number of rows that are new.
@@ -138,10 +138,10 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
 
 
 def total(done: Iterable[Merged]) -> Merged:
-  """What several calls of `add` did.
+  """Sums the results of several calls of `add`.
 
   Args:
-    done: What each returned.
+    done: The result of each call.
   """
   return Merged(*map(sum, zip(Merged(0, 0, 0), *done, strict=True)))
 
@@ -193,7 +193,7 @@ def _merge(path, there, new) -> tuple[pd.DataFrame, Merged]:
 
 
 def _superseded(frame) -> pd.Series:
-  """Which rows are transcribed means of seeds that are all recorded."""
+  """Marks transcribed means of seeds that are all recorded."""
   runs = frame[frame['source'] == RUN]
   recorded = set(zip(*(runs[n] for n in (*_GROUP, 'seed')), strict=True))
   return pd.Series(

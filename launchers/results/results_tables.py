@@ -28,7 +28,7 @@ _DECIMALS = re.compile(r'^(-?)0\.')
 
 
 class _Key(NamedTuple):
-  """Where a number stands."""
+  """The place of a number in the tables."""
 
   setting: titles.Setting
   method: str
@@ -169,7 +169,7 @@ class _Grids:
         key.setting.cell,
         key.method,
         key.metric,
-        self._text(key),
+        self._format_entry(key),
         self._means[key].seeds,
       )
       for key in keys
@@ -189,7 +189,7 @@ class _Grids:
     body = [
       [
         self._title(self._layout.rows, row),
-        *(self._text(at.get((row, column))) for column in columns),
+        *(self._format_entry(at.get((row, column))) for column in columns),
       ]
       for row in rows
     ]
@@ -221,7 +221,7 @@ class _Grids:
     cell = self._layout.cells[entry.cell]
     return titles.setting(cell, entry, self._seeds[entry])
 
-  def _text(self, key) -> str:
+  def _format_entry(self, key) -> str:
     """Our number with its mark and what is special of it, and the paper's."""
     if key is None:
       return _NO_ENTRY

@@ -1,4 +1,4 @@
-"""What tables of results call methods, data and settings."""
+"""Names of methods, data and settings in tables of results."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which code a run was trained with."""
+"""The version of the code that trained a run."""
 
 import functools
 import pathlib

@@ -38,7 +38,7 @@ def of_clients(
   """
   if not processes.needs(settings, 'contributions'):
     return None
-  return _kept(output_dir / FILE, task) or _measure(settings, task)
+  return _read_accuracies(output_dir / FILE, task) or _measure(settings, task)
 
 
 def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
@@ -53,7 +53,7 @@ def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
     run_files.write_atomically(output_dir / FILE, text)
 
 
-def _kept(path, task) -> list[float] | None:
+def _read_accuracies(path, task) -> list[float] | None:
   """The saved accuracies; None without a file, or with a damaged one."""
   if not path.exists():
     return None

@@ -1,4 +1,4 @@
-"""What the data of a run are, in a few words, without TensorFlow."""
+"""Describes the data of a run in a few words, without TensorFlow."""
 
 from collections.abc import Mapping
 import os

@@ -32,7 +32,7 @@ class Stop(NamedTuple):
   stop_after: int
 
   def sentence(self, rounds: int) -> str:
-    """What has happened, for the user.
+    """Describes the stop for the user.
 
     Args:
       rounds: The number of rounds that the run was to have.
@@ -47,10 +47,10 @@ class Stop(NamedTuple):
 
 
 def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
-  """Whether a run ends after the rounds that it has had.
+  """Decides whether a run stops early after its last round.
 
-  It does if at least `stop_after` evaluations came after the best one. Of equal
-  values the first is the best, and an undefined value, NaN, is never better.
+  It stops if at least `stop_after` evaluations came after the best one. The
+  first of equal values is the best; an undefined value, NaN, is never better.
 
   Args:
     rounds: metrics.csv.

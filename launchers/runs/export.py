@@ -51,7 +51,7 @@ def write(
       are normalised by its own.
 
   Returns:
-    What was written, in a sentence each, for the user.
+    One sentence for the user about each export written.
   """
   is_personal = isinstance(process, algorithms.PersonalizedLearningProcess)
   models = {}
@@ -84,7 +84,7 @@ def write(
 
 
 def _is_trained(process, state) -> bool:
-  """Whether there is a global model; clients may also train alone."""
+  """Returns whether a global model was trained; clients may train alone."""
   before = process.model.initial_weights.trainable
   now = process.get_model_weights(state).trainable
   return not all(map(np.array_equal, before, now))
@@ -126,7 +126,7 @@ def _file(model) -> bytes:
 
 
 def _description(task, model, statistics) -> dict[str, Any]:
-  """What goes into the models, and what comes out."""
+  """Describes the inputs and outputs of the models."""
   description = {
     'task': task.name,
     'input_shape': model.input_shape,
@@ -145,7 +145,7 @@ def _description(task, model, statistics) -> dict[str, Any]:
 
 
 def _description_of_output(model) -> dict[str, Any]:
-  """What the output is; of a model with one, where class 1 begins."""
+  """Describes the output; for a single one, with the threshold of class 1."""
   if model.output_shape[-1] > 1:
     return {'output': 'logits'}
   output = model(tf.zeros([1, *model.input_shape[1:]]))

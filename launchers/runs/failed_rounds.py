@@ -41,7 +41,7 @@ class FailedRounds:
 
 
 def any_aggregated(rounds: pd.DataFrame) -> bool:
-  """Whether a run aggregated the update of any client in any round.
+  """Returns whether a run aggregated any update in any round.
 
   Args:
     rounds: metrics.csv.

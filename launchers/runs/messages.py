@@ -29,7 +29,7 @@ class Messages:
 
   @property
   def upload(self) -> int:
-    """What one client makes for the server."""
+    """Bytes of the values that one client makes for the server."""
     return self.gathered + self.summed
 
 
@@ -71,7 +71,7 @@ def count_bytes(value_type: tff.Type, unknown: int = 1) -> int:
 
 
 def _message(uri, operator_type, cohort_size) -> dict[str, int]:
-  """What an operator of TFF sends."""
+  """Counts the bytes that an operator of TFF sends."""
   match uri:
     case 'federated_broadcast':
       return {'broadcast': count_bytes(operator_type.parameter, cohort_size)}

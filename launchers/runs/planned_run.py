@@ -35,7 +35,7 @@ class PlannedRun:
     return settings_lib.to_text(self.settings, self.preset)
 
   def is_finished(self) -> bool:
-    """Whether the directory holds this run, finished.
+    """Returns whether the directory holds this run, finished.
 
     Raises:
       launchers.options.settings.SettingsError: If it holds another run.

@@ -21,7 +21,7 @@ from tff_fair.launchers.options import run_flags
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-  """What the arguments of a builder are made of."""
+  """The inputs from which the arguments of a builder are made."""
 
   settings: Mapping[str, Any]
   task: tasks.Task
@@ -30,7 +30,7 @@ class _Run:
 
 
 def needs(settings: Mapping[str, Any], argument: str) -> bool:
-  """Whether the builder of the run's method needs an argument.
+  """Returns whether the builder of the run's method needs an argument.
 
   Args:
     settings: The flag values of the run.
@@ -41,7 +41,7 @@ def needs(settings: Mapping[str, Any], argument: str) -> bool:
 
 
 def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
-  """Whether runs that differ in their seeds alone have the same `next`.
+  """Returns whether runs that differ only in their seeds share one `next`.
 
   The seed and the initial weights are in the state. But some servers validate,
   or rate clients, by data that are constants of the computation; and what a
@@ -153,7 +153,7 @@ def builder_arguments(
     Name -> value.
 
   Raises:
-    ValueError: If the task has not what an argument is made of.
+    ValueError: If the task lacks the data that an argument requires.
   """
   method = methods.METHODS[settings['algorithm']]
   run = _Run(settings, task, statistics, contributions)

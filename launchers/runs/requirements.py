@@ -1,4 +1,4 @@
-"""What a run needs: bytes of its state, of its messages and of its training.
+"""Requirements of a run: bytes of its state, messages and training.
 
 All of it follows from types, shapes and numbers of examples: nothing is
 trained. State and messages are exact. The memory of a client that trains is an
@@ -69,7 +69,7 @@ class Training:
 
 @dataclasses.dataclass(frozen=True)
 class Requirements:
-  """What a run needs.
+  """The requirements of a run.
 
   Attributes:
     trainable: Number of trainable parameters of the model.
@@ -84,7 +84,7 @@ class Requirements:
     validation: Bytes of the examples on which the server validates.
     training: The memory of one client.
     batch_size: Examples of its batch.
-    notes: What the user should read about the data.
+    notes: Sentences for the user about the data.
   """
 
   trainable: int

@@ -141,7 +141,7 @@ class RunDirectory:
     run_files.write_atomically(self.path / 'summary.json', text + '\n')
 
   def read_summary(self, names: Sequence[str]) -> dict[str, Any]:
-    """What summary.json says under some names; nothing if it cannot be read."""
+    """Reads keys of summary.json; a missing or damaged file has none."""
     try:
       there = json.loads((self.path / 'summary.json').read_text())
       return {name: there[name] for name in names if name in there}

@@ -48,14 +48,14 @@ def read_whole(
 
 
 def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
-  """Whether a csv file, which exists, has all of these columns."""
+  """Returns whether an existing csv file has all of these columns."""
   return set(columns) <= set(pd.read_csv(path, nrows=0))
 
 
 def labels(
   names: Sequence[str], runs: Sequence[str | os.PathLike[str]]
 ) -> list[str]:
-  """What to call the runs that a picture or a page shows together.
+  """Labels the runs that a picture or a page shows together.
 
   Args:
     names: The name of each run, such as its algorithm.

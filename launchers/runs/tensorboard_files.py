@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run: curves, flags, accuracies of the clients.
+"""Files for TensorBoard: curves, flags, accuracies of the clients.
 
 Events are written as records of protocol buffers, without `tf.summary`: each of
 its operations loses some memory in TensorFlow 2.14 with Python 3.11

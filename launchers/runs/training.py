@@ -65,7 +65,7 @@ class RunError(RuntimeError):
 
 
 class DivergedError(RunError):
-  """The run has trained nothing, or nothing finite any more."""
+  """The run trained nothing, or its results are no longer finite."""
 
 
 # Errors that the user can fix; each message is one sentence.
@@ -263,8 +263,8 @@ class Run:
   def bytes_per_round(self) -> tuple[int, int]:
     """The bytes of a round from the server to all clients, and back.
 
-    The rows of the client table are among them, which in a deployment may stay
-    on the clients; a method without a rule sends nothing at all.
+    They include the rows of the client table, although a deployment could keep
+    these on the clients. A method without an aggregation rule has zero.
     """
     if methods.METHODS[self._settings['algorithm']].rule == 'none':
       return 0, 0
@@ -276,12 +276,12 @@ class Run:
 
   @property
   def seconds_of_rounds(self) -> float:
-    """What the rounds since the start took, without evaluation and files."""
+    """Seconds of the rounds since the start, without evaluation and files."""
     return sum(self._seconds)
 
   @property
   def worst_client(self) -> str:
-    """The client with the lowest accuracy, in words; for after `finish`."""
+    """Describes the client with the lowest accuracy; call after `finish`."""
     return evaluation.worst_client(
       self._scores, self._has_data, self._task.client_names
     )
@@ -290,7 +290,7 @@ class Run:
     """Writes the trained models that `--export` selects, after `finish`.
 
     Returns:
-      What was written, in a sentence each.
+      One sentence for each export written.
 
     Raises:
       OSError: If a file cannot be written.
@@ -597,7 +597,7 @@ def load_global_model(
 
 
 def _origin(settings, alone) -> dict[str, str]:
-  """What a checkpoint of a run belongs to."""
+  """The settings and data that a checkpoint of a run belongs to."""
   origin = settings_lib.relevant(settings_lib.to_text(settings, None))
   if alone is not None:
     origin['contributions'] = str(alone)

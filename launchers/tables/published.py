@@ -71,7 +71,7 @@ def read(
 def key(
   table: str, cell: str, method: str, metric: str
 ) -> tuple[str, str, str, str]:
-  """Where the number that a row of a table is held against is printed.
+  """Returns the key of the paper's number for a row of a table.
 
   Args:
     table: The name of our table.

@@ -85,9 +85,9 @@ def client_loss_mean(run: pathlib.Path) -> float:
 
 
 def rounds_ahead(run: pathlib.Path, other: pathlib.Path) -> float:
-  """How many rounds earlier than the other run it reaches the same global F1.
+  """Counts by how many rounds a run reaches the same global F1 earlier.
 
-  That is the lower of their last ones, which both reach.
+  The F1 is the lower of the last values of both runs: both reach it.
 
   Args:
     run: The run.

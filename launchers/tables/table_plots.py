@@ -98,7 +98,9 @@ def scatter(
       label='as good as alone',
     )
     coefficient = table_metrics.cf(pathlib.Path(run), pathlib.Path(standalone))
-    axes.set_title(f'{title}\nCF coefficient {_shown(coefficient)}')
+    axes.set_title(
+      f'{title}\nCF coefficient {_format_coefficient(coefficient)}'
+    )
     plot_parts.tidy(axes)
   figure.supxlabel('Accuracy of the client alone')
   figure.supylabel('Accuracy in the end')
@@ -260,5 +262,5 @@ def _accuracies(run) -> pd.Series:
   return clients.set_index('client_id')['accuracy']
 
 
-def _shown(coefficient: float) -> str:
+def _format_coefficient(coefficient: float) -> str:
   return 'undefined' if np.isnan(coefficient) else f'{coefficient:.2f}'

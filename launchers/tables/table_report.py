@@ -55,14 +55,14 @@ def build_row(
     'cell': row.cell,
     'method': row.method,
     'metric': row.metric,
-    'ours': _text(mean, undefined),
-    'sd': _text(sd),
-    'values': ';'.join(_text(value, undefined) for value in values),
+    'ours': _format_number(mean, undefined),
+    'sd': _format_number(sd),
+    'values': ';'.join(_format_number(value, undefined) for value in values),
     'seeds': str(len(values)),
     'undefined': str(len(values) - defined.size),
-    'paper': _text(paper.value),
-    'paper_sd': _text(paper.sd),
-    'difference': _text(mean - paper.value),
+    'paper': _format_number(paper.value),
+    'paper_sd': _format_number(paper.sd),
+    'difference': _format_number(mean - paper.value),
     'rounds': str(settings['rounds']),
     'paper_rounds': str(paper_rounds),
     'data': data_description.describe(settings),
@@ -222,5 +222,5 @@ def _rounded(text: str, digits: int) -> str:
     return text
 
 
-def _text(value: float, undefined: str = '') -> str:
+def _format_number(value: float, undefined: str = '') -> str:
   return undefined if np.isnan(value) else f'{value:.6g}'

@@ -117,7 +117,7 @@ class Planner:
       **self._share(preset),
       **self._overrides,
     }
-    folder = self._folder / preset / _name(preset, command)
+    folder = self._folder / preset / _folder_name(preset, command)
     return planned_run.plan(command, seed, folder / f'seed_{seed}')
 
   def rows(self, cells: Iterable[str]) -> list[Row]:
@@ -182,7 +182,7 @@ def _differ(runs) -> bool:
   return len({run.output_dir for run in runs}) == len(runs)
 
 
-def _name(preset, command) -> str:
+def _folder_name(preset, command) -> str:
   """The method, and the settings that differ from the preset."""
   settings = planned_run.resolve(command)
   algorithm = settings['algorithm']

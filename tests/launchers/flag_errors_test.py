@@ -22,7 +22,7 @@ train --rounds | --rounds must have a value, found none.
 train --flagfile | --flagfile must have a value, found none.
 train --flagfile={tmp}/no | --flagfile={tmp}/no must be a file of flags, found: No such file or directory.
 train --flagfile={tmp} | --flagfile={tmp} must be a file of flags, found: Is a directory.
-train --flagfile={tmp}/bytes | --flagfile must be a file of flags, found one that is no text.
+train --flagfile={tmp}/bytes | --flagfile must be a file of flags, found one that is not text.
 train --nofoo | --nofoo is not a flag of this program.
 train --dirichlet=1 | --dirichlet is not a flag of this program. Did you mean --dirichlet_alpha or --dirichlet_remainder?
 train --algorithm=fedaboots | --algorithm must be a known name, found 'fedaboots'. Did you mean fedaboost?

@@ -51,7 +51,7 @@ class ClusteredMeanFactory(
   """
 
   def __init__(self, num_clients: int, num_clusters: int = 3) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       num_clients: N.

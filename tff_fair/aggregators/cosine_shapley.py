@@ -108,7 +108,7 @@ class CosineShapleyFactory(
     altruism: float = 1.0,
     variant: Variant = 'original',
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       num_clients: N.

@@ -118,7 +118,7 @@ def trainable_type(value_type: tff.Type) -> tff.Type:
 
 
 def is_model_weights(value_type: tff.Type) -> bool:
-  """Whether values are `ModelWeights`.
+  """Returns whether values are `ModelWeights`.
 
   Args:
     value_type: Unplaced type of a client's value.

@@ -184,7 +184,7 @@ class GradientReuseFactory(
     global_embedding: GlobalEmbedding = 'mean',
     learning_rate_fn: Callable[[Any], Any] | None = None,
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       num_clients: K; ids are 0..K-1.

@@ -137,7 +137,7 @@ class LargestValuesFactory(
     minimum: int = 1,
     ties: Ties = 'index',
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       fraction: theta_u, the fraction of entries to send, in (0, 1].

@@ -53,7 +53,7 @@ class MeanDriftFactory(
       tff.aggregators.UnweightedAggregationFactory | None
     ) = None,
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       num_clients: N.

@@ -122,7 +122,7 @@ class MinNormFactory(
     deviation: float = 1.0,
     learning_rate_fn: Callable[[Any], Any] | None = None,
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       deviation: The paper's epsilon, the largest difference between lambda and

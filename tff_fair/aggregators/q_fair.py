@@ -94,7 +94,7 @@ class QFairFactory(
     q: float,
     inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       q: Not negative; see `q_fair_weight`.

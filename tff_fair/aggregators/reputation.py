@@ -243,7 +243,7 @@ class ReputationMaskedFactory(
     isolation: Isolation = 'once',
     ties: largest_values.Ties = 'index',
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       initial_weights: w^0, a structure of float32 arrays like the values.

@@ -91,7 +91,7 @@ class SammeAlphaFactory(
     *,
     fallback: Fallback = 'keep',
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if

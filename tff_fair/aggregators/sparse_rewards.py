@@ -24,7 +24,7 @@ _ROUNDING = 1e-6
 
 
 class RatedRound(NamedTuple):
-  """What a rule computes from a round's uploads.
+  """A rule's results for the uploads of a round.
 
   Attributes:
     aggregate: `float32[d]`, to be added to weights.

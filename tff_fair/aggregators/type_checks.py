@@ -59,7 +59,7 @@ def check_float32(who: str, value_type: tff.Type) -> None:
 
 
 def has_known_entries(value_type: tff.Type) -> bool:
-  """Whether a type is of tensors of known shape, with one entry at least.
+  """Returns whether a type has tensors of known shapes, not all empty.
 
   Args:
     value_type: Any type.

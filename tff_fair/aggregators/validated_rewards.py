@@ -139,7 +139,7 @@ class ValidatedRewardFactory(
     download_base: float = 0.3,
     variant: Variant = 'original',
   ) -> None:
-    """Keeps the parameters.
+    """Initializes the factory.
 
     Args:
       validation_fn: Accuracy on the server's validation set, a pure function

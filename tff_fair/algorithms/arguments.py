@@ -249,7 +249,7 @@ def check_arguments(
 def _described(parameters, values) -> dict[str, str]:
   """The arguments that matter in a process' `repr`."""
   return {
-    name: _text(values[name])
+    name: _format_argument(values[name])
     for name, parameter in parameters.items()
     if name in _ALWAYS_SHOWN
     or (
@@ -260,7 +260,7 @@ def _described(parameters, values) -> dict[str, str]:
   }
 
 
-def _text(value) -> str:
+def _format_argument(value) -> str:
   text = summary.value_text(value)
   if not isinstance(value, tff.learning.optimizers.Optimizer):
     return text

@@ -1,4 +1,4 @@
-"""What clients send: FedAvg's client update, and arithmetic on updates."""
+"""Uploads of clients: FedAvg's client update, and arithmetic on updates."""
 
 import collections
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def trained_output(
   examples: Any,
   uniform: bool,
 ) -> client.ClientOutput:
-  """What FedAvg's client sends after its training.
+  """Returns the upload of FedAvg's client after its training.
 
   Args:
     weights: The received `ModelWeights`.

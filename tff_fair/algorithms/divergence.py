@@ -1,4 +1,4 @@
-"""How far the clients' models of a round are from its global model.
+"""Distances of the clients' models of a round from its global model.
 
 CoRe-Fed (AAAI 2026) measures fairness by two distances between the parameters
 of a client's model and those of the global one. The same distances between the

@@ -134,11 +134,11 @@ def add_exchange(
 
 
 class Plan(NamedTuple):
-  """What a server decides after the first exchange of `compose_two_exchanges`.
+  """The server's result of the first exchange of `compose_two_exchanges`.
 
   Attributes:
-    question: What all clients receive, a structure of tensors.
-    notes: What the server keeps until the clients have answered.
+    question: The structure of tensors that all clients receive.
+    notes: Values that the server keeps until the clients have answered.
     memory: The new state of the server.
   """
 
@@ -148,7 +148,7 @@ class Plan(NamedTuple):
 
 
 class Decision(NamedTuple):
-  """What a server decides after the second exchange.
+  """The server's result of the second exchange.
 
   Attributes:
     weights: The new `ModelWeights`.

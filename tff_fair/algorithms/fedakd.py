@@ -158,7 +158,7 @@ def build_fedakd(
     return result, tf.math.count_nonzero(chosen, dtype=tf.int32)
 
   def sent(weights, row, result, num_correct, examples, metrics):
-    """What the client uploads, and what it reports of both phases."""
+    """The client's upload, and its report of both phases."""
     num_examples = tf.cast(tf.size(examples['train']['y']), tf.float32)
     correct = tf.cast(num_correct, tf.float32)
     measured = collections.OrderedDict(

@@ -19,11 +19,11 @@ ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 class Description(NamedTuple):
-  """How a process was built.
+  """The method and arguments of a process.
 
   Attributes:
-    method: Its name, what follows `build_` in the name of the builder.
-    arguments: Those that matter, by name, as texts.
+    method: The name of its builder without `build_`.
+    arguments: Name -> text, of the arguments that matter.
     rule: The aggregation rule; empty if the method has no single one.
   """
 
@@ -132,7 +132,7 @@ class FairLearningProcess(
   def divergence(
     self, before: Any, after: Any, data: list[Any]
   ) -> collections.OrderedDict:
-    """How far the local models of a round are from its global model.
+    """Measures the distances of a round's local models from its global model.
 
     The clients train again, exactly as in that round.
 

@@ -65,7 +65,7 @@ class ShownComputation(tff.framework.ConcreteComputation):
 
   def __call__(self, *args: Any, **kwargs: Any) -> Any:
     """Calls the computation; in the body of another one, as any other."""
-    return _shown(super().__call__(*args, **kwargs))
+    return _with_summary(super().__call__(*args, **kwargs))
 
 
 def show_result(computation: tff.Computation) -> ShownComputation:
@@ -89,16 +89,16 @@ def num_entries(weights: Any) -> int:
   return sum(int(np.prod(np.shape(leaf))) for leaf in tree.flatten(weights))
 
 
-def _shown(value: Any) -> Any:
+def _with_summary(value: Any) -> Any:
   if type(value) is tff.learning.templates.LearningProcessOutput:
-    return LearningProcessOutput(_shown(value.state), value.metrics)
+    return LearningProcessOutput(_with_summary(value.state), value.metrics)
   if type(value) is tff.learning.templates.LearningAlgorithmState:
     return LearningAlgorithmState(*value)
   return value
 
 
 def _has_values(structure: Any) -> bool:
-  """Whether the leaves are numbers, not what somebody has made of them."""
+  """Returns whether all leaves are concrete numbers or arrays."""
   return all(
     isinstance(leaf, numbers.Number)
     or (hasattr(leaf, '__array__') and not tf.is_symbolic_tensor(leaf))

@@ -116,7 +116,7 @@ def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
 
 
 def has_examples(examples: Any) -> tf.Tensor:
-  """Whether a client has training data: bool scalar.
+  """Returns whether a client has training data: bool scalar.
 
   Args:
     examples: The client's gathered examples, with a part `train`.

@@ -221,7 +221,7 @@ def build_client_work(
 
 
 class _ClientRound(NamedTuple):
-  """What one client sends: to the aggregator, to be gathered, to be summed."""
+  """A client's uploads: to the aggregator, to be gathered, to be summed."""
 
   client_result: tff.learning.templates.ClientResult
   gathered: collections.OrderedDict

@@ -233,7 +233,7 @@ def from_dataframe(
 
   Raises:
     TypeError: If `table` is not a DataFrame.
-    ValueError: If the table, or what is said about it, is not fit for
+    ValueError: If the table or the description of its columns is not fit for
       classification; the message is one sentence.
   """
   from tff_fair.own_data import table as table_lib  # Imports pandas.
@@ -397,7 +397,7 @@ def _of_arrays(found: encoded_lib.Encoded, **options: Any) -> Clients:
 
 
 def _element_keys(spec: Any, elements: tuple[str, str] | None) -> tuple:
-  """Where the inputs and the labels are in an element."""
+  """The keys of the inputs and the labels in an element."""
   if isinstance(spec, (tuple, list)) and len(spec) == 2 and elements is None:
     return 0, 1
   names = list(spec) if isinstance(spec, Mapping) else []

@@ -24,7 +24,7 @@ KINDS = get_args(Kind)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FreeRiders:
-  """Which clients are free riders and what they upload.
+  """The clients that are free riders, and their uploads.
 
   Attributes:
     client_ids: Their ids.
@@ -45,7 +45,7 @@ class FreeRiders:
     checks.check_positive('bound', self.bound)
 
   def include(self, client_id: Any) -> tf.Tensor:
-    """Whether a client is a free rider.
+    """Returns whether a client is a free rider.
 
     Args:
       client_id: int32 scalar.

@@ -21,7 +21,7 @@ from tff_fair.client import objectives
 from tff_fair.client import quadruplets
 
 RESAMPLE = ('epoch', 'once')
-"""How often a client draws its quadruplets: in every epoch, or in a round."""
+"""Schedules of drawing quadruplets: in each epoch, or once a round."""
 
 
 def quadruplet_objective(
@@ -373,7 +373,7 @@ def _tuple_objective(
 
 
 def _has_triplet(labels) -> tf.Tensor:
-  """Whether two examples have the same label, and a third another one."""
+  """Returns whether two examples share a label that a third does not have."""
   number = tf.size(tf.unique(labels)[0])
   return (number > 1) & (number < tf.size(labels))
 

@@ -27,7 +27,7 @@ from tff_fair import losses
 
 
 class Objective(NamedTuple):
-  """What a method minimises, and what it reports in addition to the loss.
+  """The loss that a method minimises, and the metrics reported with it.
 
   Attributes:
     compute: `(forward, batch, context) -> (loss, metrics)`.

@@ -1,7 +1,7 @@
-"""What a Keras model must be, so that it can be trained in a federation.
+"""Checks that a Keras model can be trained in a federation.
 
-Whatever would fail during the training, or would be ignored without a word, is
-refused here by its name.
+The checks refuse by name whatever would fail during the training or would be
+silently ignored.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Which variables of a Keras model are weights in a federation.
+"""The variables of a Keras model that are weights in a federation.
 
-All but the statistics of preprocessing layers, such as an adapted
-`Normalization`: these are computed before the training, and stay as they are.
+These are all but the statistics of preprocessing layers, such as an adapted
+`Normalization`, which are computed before the training and do not change.
 """
 
 from typing import TypeAlias

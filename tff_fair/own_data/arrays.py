@@ -28,7 +28,7 @@ def encode(
     x: Numbers [n, ...].
     y: The labels [n] or [n, 1].
     client_ids: The client of each example [n]; None if the data do not say.
-    client: What messages call that array.
+    client: Name of that array in messages.
 
   Returns:
     The examples.

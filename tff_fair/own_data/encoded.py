@@ -1,16 +1,16 @@
-"""What tables and arrays become: inputs, labels, owners, and their names."""
+"""Encoded tables and arrays: inputs, labels, owners, and their names."""
 
 import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
-# What is done with missing values.
+# Ways to treat missing values.
 MISSING_VALUES = ('refuse', 'drop', 'fill')
 
 
 class Feature(NamedTuple):
-  """How a feature of a table becomes an input of the model.
+  """The conversion of a feature of a table to an input of the model.
 
       input = (value - mean) / deviation,  0 if the deviation is 0
 
@@ -147,7 +147,7 @@ def _check_finite(x: np.ndarray, names: tuple[str, ...]) -> None:
 
 
 def _as_float32(x: np.ndarray) -> np.ndarray:
-  """What float32 cannot hold becomes infinite."""
+  """Converts to float32; values out of its range become infinite."""
   with np.errstate(over='ignore'):
     return x.astype(np.float32)
 

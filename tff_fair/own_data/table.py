@@ -22,7 +22,7 @@ _MISSING_SIGN = '?'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arguments:
-  """What messages call the arguments of `encode` and the table.
+  """Names for the arguments of `encode` and for the table, in messages.
 
   Attributes:
     client: The argument `client`.
@@ -63,7 +63,7 @@ def encode(
     features: The columns of the features; None for all others.
     missing: 'refuse'; 'drop' to leave out rows with missing values; 'fill' for
       a category, or a feature, of its own in columns of features.
-    called: What messages call the arguments.
+    called: Names of the arguments in messages.
 
   Returns:
     The examples in the order of the table.
@@ -113,7 +113,7 @@ def encode(
 
 @dataclasses.dataclass(frozen=True)
 class _Feature:
-  """What a column becomes: float64 [n, d], d names, and what is a number."""
+  """An encoded column: float64 [n, d], d names, and which are numbers."""
 
   values: np.ndarray
   names: Sequence[str]
@@ -234,7 +234,7 @@ def _check_known(argument, name, known, called) -> None:
 
 
 def _without_missing(table, keys, missing, called):
-  """The table, without rows that miss something if so, and notes."""
+  """The table, under `drop` without incomplete rows, and notes."""
   counts = table.isna().sum()
   counts = counts[counts > 0]
   if counts.empty:
@@ -287,11 +287,11 @@ def _rare_classes(sizes, class_names) -> Iterator[str]:
 
 
 def _notes_of(what, kind, column, called) -> list[str]:
-  """What the user should know about a column of features."""
+  """Sentences for the user about a column of features."""
   count, total = column.nunique(), len(column)
   notes = []
   if count <= 1:
-    notes.append(f'{what} is constant, so it tells nothing.')
+    notes.append(f'{what} is constant and carries no information.')
   if count == total >= _MIN_IDS and kind in ('whole', 'text'):
     notes.append(
       f'{what} has another value in each row, like an id: if it is one, leave'
@@ -309,7 +309,7 @@ def _notes_of(what, kind, column, called) -> list[str]:
 
 
 def _holds_dates(kind, column) -> bool:
-  """Whether all texts look like dates."""
+  """Returns whether the first texts all look like dates."""
   if kind != 'text':
     return False
   known = column.dropna().astype(str)

@@ -1,4 +1,4 @@
-"""Where TFF computations run."""
+"""Runtimes that execute TFF computations."""
 
 from tff_fair.runtime.client_reference import ClientReference
 from tff_fair.runtime.execution import RUNTIME_KINDS

@@ -139,7 +139,7 @@ class _Result(internals.ExecutorValue):
 
 
 def _is_large_at_server(value_type) -> bool:
-  """Whether values of a type are at the server and worth keeping."""
+  """Returns whether values of a type are at the server and worth keeping."""
   return (
     isinstance(value_type, tff.FederatedType)
     and value_type.placement is tff.SERVER

@@ -1,4 +1,4 @@
-"""What runtimes raise when the processes that they use are gone."""
+"""The error that runtimes raise when a process that they use is gone."""
 
 import grpc
 

@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.05
 
 
 def worker_binary() -> pathlib.Path:
-  """Where TFF's package keeps its worker."""
+  """The path of the worker in TFF's package."""
   # TFF is not imported, which would take seconds and much memory.
   package = importlib.util.find_spec('tensorflow_federated')
   folder = pathlib.Path(package.submodule_search_locations[0])
@@ -65,7 +65,7 @@ class WorkerProcess:
 
   @property
   def is_alive(self) -> bool:
-    """Whether it has not ended."""
+    """Whether the process is running."""
     return self._process.poll() is None
 
   def stop(self) -> None:

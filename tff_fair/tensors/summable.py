@@ -1,4 +1,4 @@
-"""Which uploads of clients can be summed in float32.
+"""Checks that uploads of clients can be summed in float32.
 
 A client cannot know whether the sum over all clients overflows. So its own
 number has to be small enough for any sum: at most `LARGEST = 2^104`, 2e31. Then
@@ -17,7 +17,7 @@ LARGEST = 2.0**104
 
 
 def is_summable(value: Any, weight: Any = ()) -> tf.Tensor:
-  """Whether sums of a client's values, weights and their products are finite.
+  """Returns whether sums of values, weights and their products are finite.
 
   Args:
     value: Structure of tensors; integers are not looked at.

@@ -32,5 +32,5 @@ def title(name: str) -> str:
 
 
 def takes_turns(name: str) -> bool:
-  """Whether the clients of a method take turns; not, if it is not known."""
+  """Returns whether a method's clients take turns; False if it is unknown."""
   return name in METHODS and METHODS[name].takes_turns

@@ -1,4 +1,4 @@
-"""What an entry of the methods says: everything but the method's arithmetic."""
+"""The entry of a method: everything but its arithmetic."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a preset is."""
+"""The type of presets."""
 
 from collections.abc import Mapping
 import dataclasses

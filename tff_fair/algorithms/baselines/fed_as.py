@@ -172,7 +172,7 @@ def _alignment_objective(num_classes) -> client.Objective:
 
 
 def _head_size(model) -> int:
-  """How many of the last trainable weights are the head: with its bias, 2."""
+  """The number of trailing weights of the head: 1, or 2 with a bias."""
   shapes = [w.shape for w in model.initial_weights.trainable]
   kernel = (model.embedding_size, model.num_logits)
   if shapes[-1:] == [kernel]:

@@ -268,7 +268,7 @@ def _absent(last, online) -> tf.Tensor:
 
 
 def _clients_changed(last, online) -> tf.Tensor:
-  """Whether clients joined or left; not in the first round."""
+  """Returns whether clients joined or left; False in the first round."""
   differ = tf.reduce_any(tf.not_equal(online, last['online']))
   return differ & tf.reduce_any(last['online'] > 0)
 

@@ -197,7 +197,7 @@ def normalize_for_client(
 
 def _augmented(objective, statistics, normalize) -> client.Objective:
   """The objective on images normalised by the statistics of random clients."""
-  known = _known(statistics)
+  known = _has_statistics(statistics)
   num_known = int(known.sum())
   table = {name: statistics[name][known] for name in ('mean', 'std')}
 
@@ -222,20 +222,20 @@ def _normalized(x, rows, *, epsilon) -> tf.Tensor:
   return tf.clip_by_value((x - mean) / (std + epsilon), -_HIGHEST, _HIGHEST)
 
 
-def _known(statistics) -> np.ndarray:
+def _has_statistics(statistics) -> np.ndarray:
   """`bool[N]`: which clients have statistics."""
   both = np.concatenate([statistics['mean'], statistics['std']], axis=1)
   return np.isfinite(both).all(axis=1)
 
 
 def _mean_statistics(statistics) -> dict[str, np.ndarray]:
-  known = _known(statistics)
+  known = _has_statistics(statistics)
   return {name: statistics[name][known].mean(0) for name in ('mean', 'std')}
 
 
 def _own_statistics(statistics) -> dict[str, np.ndarray]:
   """Each client's statistics, or the mean of all for a client without any."""
-  known = _known(statistics)[:, np.newaxis]
+  known = _has_statistics(statistics)[:, np.newaxis]
   return {
     name: np.where(known, statistics[name], mean)
     for name, mean in _mean_statistics(statistics).items()
@@ -271,7 +271,7 @@ def _checked(statistics, num_clients, num_channels) -> collections.OrderedDict:
       raise ValueError(
         f'{required}, found {name} of shape {list(array.shape)}.'
       )
-  known = _known(arrays)
+  known = _has_statistics(arrays)
   if not known.any():
     raise ValueError(f'{required}, some of them finite, found none that is.')
   lowest = arrays['std'][known].min()

@@ -1,4 +1,4 @@
-"""What clients of CGSV and FedAVE do: train, send, add their rewards."""
+"""Clients of CGSV and FedAVE: they train, upload and add their rewards."""
 
 import collections
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 The driver, which is the process that calls a computation, runs the steps of the
 server as the runtime `device` does (`context`). Each worker runs a share of the
-clients (`worker`), as `device` does, too: a stage of the plan is one call a
+clients (`worker`), as `device` does: a stage of the plan is one call a
 worker (`execution`). Clients are dealt so that the workers have the same amount
 of work, and get the clients again whose data they have (`dealing`,
 `client_values`, `loaded_clients`). Lost workers are found and replaced
@@ -70,7 +70,7 @@ def create_cluster_context(
 
 
 def _check_gpus(gpus_per_worker):
-  """What Ray can give a worker."""
+  """Checks that Ray can give a worker this number of GPUs."""
   checks.check_real('gpus_per_worker', gpus_per_worker, minimum=0)
   if gpus_per_worker > 1 and gpus_per_worker != int(gpus_per_worker):
     raise ValueError(

@@ -1,4 +1,4 @@
-"""What workers have of clients, so that nothing is sent twice."""
+"""Values of clients that workers hold, so that nothing is sent twice."""
 
 import collections
 from collections.abc import Callable, Hashable, Iterable

@@ -1,4 +1,4 @@
-"""Which worker runs which client."""
+"""Assigns clients to workers."""
 
 from collections.abc import Mapping, Sequence
 import heapq

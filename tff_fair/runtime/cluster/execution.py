@@ -366,7 +366,7 @@ class _Chains:
 
 
 def _find_groups(owners):
-  """Which groups are whole at a worker.
+  """Finds the groups whose clients are all at one worker.
 
   Args:
     owners: The worker of each client.

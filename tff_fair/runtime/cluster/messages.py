@@ -1,4 +1,4 @@
-"""What the driver and its workers send each other.
+"""Messages between the driver and its workers.
 
 Values travel as NumPy arrays in nested tuples. Ray puts large ones into shared
 memory without a copy.
@@ -110,7 +110,7 @@ class OfStage:
 
 @dataclasses.dataclass(frozen=True)
 class StageCall:
-  """What a worker has to do in a stage.
+  """The call of a stage at a worker.
 
   Attributes:
     execution: The number of the execution.
@@ -145,7 +145,7 @@ class StageCall:
 
 @dataclasses.dataclass(frozen=True)
 class StageResult:
-  """What a worker returns of a stage.
+  """A worker's result of a stage.
 
   Attributes:
     fetched: Output -> client -> its entry, of the outputs that are needed

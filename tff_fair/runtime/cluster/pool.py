@@ -187,7 +187,7 @@ class Pool:
         worker.unused_programs.append(number)
 
   def is_connected(self) -> bool:
-    """Whether Ray runs, and is the one that has the workers."""
+    """Returns whether Ray runs, and its session is that of the workers."""
     return ray.is_initialized() and _session() == self._session
 
   def _check_connected(self):
@@ -252,8 +252,8 @@ class Pool:
       self._lose(worker, 'out of memory')
       raise worker_error.WorkerError(
         'Workers must have the memory that their clients need, found that Ray'
-        f' ended {_name(worker)} as the memory there was nearly full; fewer'
-        ' workers or CPUs of each, and smaller clients, need less.'
+        f' ended {_describe_worker(worker)} as the memory there was nearly'
+        ' full; fewer workers or CPUs of each, and smaller clients, need less.'
       ) from error
     if not self._is_alive(worker):
       self._lose(worker, sentence(error))
@@ -271,7 +271,7 @@ class Pool:
     self.workers.remove(worker)
     _logger.warning(
       'The cluster lost %s, its clients run on other workers: %s',
-      _name(worker),
+      _describe_worker(worker),
       reason,
     )
     with contextlib.suppress(exceptions.RayError):
@@ -302,7 +302,7 @@ def _check_nodes(num_workers, cpus, gpus):
     )
 
 
-def _name(worker: Worker) -> str:
+def _describe_worker(worker: Worker) -> str:
   return (
     f'worker {worker.number} (process {worker.process} at {worker.address})'
   )

@@ -286,7 +286,7 @@ def _check_reachable(ray, address):
 
 
 def _ends_within(seconds: float, call: Callable[[], Any]) -> bool:
-  """Whether a call returns, without an exception, in this time."""
+  """Returns whether a call returns without an exception within the time."""
   done = threading.Event()
 
   def run():

@@ -23,7 +23,7 @@ from tff_fair.runtime.device import values
 
 
 class Worker:
-  """What runs in a process of Ray. Its calls run one after the other."""
+  """An actor in a process of Ray. Its calls run one after the other."""
 
   def __init__(self, op_threads: int, client_threads: int) -> None:
     """Starts TensorFlow.
@@ -196,7 +196,7 @@ class Worker:
 
 
 class _Execution:
-  """What a worker has of one execution."""
+  """A worker's state of one execution."""
 
   def __init__(
     self, clients: local_clients.LocalClients, is_stopped: Callable[[], bool]

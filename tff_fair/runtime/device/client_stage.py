@@ -51,7 +51,7 @@ class ClientStage:
     self._lock = threading.Lock()
 
   def columns(self, scope: Mapping[str, Any], num_clients: int) -> list[Any]:
-    """What the clients need, see `values.columns`.
+    """Returns the inputs of the clients, see `values.columns`.
 
     Args:
       scope: Has the inputs and the constants of the stage.
@@ -141,7 +141,7 @@ class StageAggregation(aggregation.Aggregation):
     super().__init__(argument.type_signature)
     self.name = step.name
     self.value, *self._functions = [
-      _part(argument, i) for i in range(len(argument.type_signature))
+      _element(argument, i) for i in range(len(argument.type_signature))
     ]
     self._evaluate = evaluate
 
@@ -156,7 +156,7 @@ class StageAggregation(aggregation.Aggregation):
     )
 
 
-def _part(block, index):
+def _element(block, index):
   if isinstance(block, tff.framework.Struct):
     return block[index]
   return tff.framework.Selection(block, index=index)

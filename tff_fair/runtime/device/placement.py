@@ -1,4 +1,4 @@
-"""Which devices run the TensorFlow blocks, and with how many threads."""
+"""The devices that run the TensorFlow blocks, and their threads."""
 
 from collections.abc import Sequence
 import contextlib

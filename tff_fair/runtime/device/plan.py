@@ -156,7 +156,7 @@ def free_references(block: Block) -> dict[str, tff.Type]:
 
 
 def is_aggregation(block: Block) -> bool:
-  """Whether a block aggregates values that differ at clients."""
+  """Returns whether a block aggregates values that differ at clients."""
   return _is_call(
     block, tff.framework.FEDERATED_AGGREGATE.uri
   ) and values.is_different_at_clients(block.argument.type_signature[0])
@@ -205,7 +205,7 @@ def _is_call(block: Block, uri: str) -> bool:
 
 
 def _is_large_select(block: Block) -> bool:
-  """Whether a block selects from a value that is costly to send."""
+  """Returns whether a block selects from a value that is costly to send."""
   if not _is_call(block, internals.FEDERATED_SELECT):
     return False
   size = type_sizes.num_bytes(block.argument.type_signature[2])

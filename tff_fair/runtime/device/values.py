@@ -95,7 +95,7 @@ class Mirror:
 
 
 def is_different_at_clients(value_type: tff.Type) -> bool:
-  """Whether values of the type are lists with an entry per client."""
+  """Returns whether values of the type are lists, one entry per client."""
   return (
     isinstance(value_type, tff.FederatedType)
     and value_type.placement is tff.CLIENTS
@@ -388,7 +388,7 @@ def _sequence(value, value_type, mirror) -> tf.data.Dataset:
 
 
 def _hint_for_dataset(value, value_type) -> str:
-  """What makes a client of a data set that is none yet; '' if nothing does."""
+  """A hint on how to turn a `tf.data.Dataset` into a client, or ''."""
   if not isinstance(value, tf.data.Dataset):
     return ''
   if not isinstance(value_type, tff.SequenceType):
