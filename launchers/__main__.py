@@ -16,7 +16,6 @@ _MODULES = (
   'reproduce',
   'claims',
   'report',
-  'benchmark',
   'covariate_shift',
 )
 # What the user types -> the launcher's module.

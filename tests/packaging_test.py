@@ -16,7 +16,8 @@ else:
   import tomli as tomllib
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-_OURS = {'examples', 'digits', 'launchers', 'tasks', 'tests', 'tff_fair'}
+_OURS = {'benchmarks', 'examples', 'digits', 'launchers', 'tasks', 'tests'}
+_OURS |= {'tff_fair'}
 _OURS |= {path.stem for path in (_ROOT / 'docs' / 'site').glob('*.py')}
 # Declared for another reason than an import of ours.
 _NOT_IMPORTED = {
@@ -118,7 +119,7 @@ def test_what_is_imported_is_declared_and_the_reverse():
   assert not package & cluster
   assert development == (_imported('tests') | parquet) - package
   assert _names(_group('docs')) == _imported('docs/site')
-  assert _imported('examples') <= package
+  assert _imported('benchmarks', 'examples') <= package
 
 
 def test_no_range_is_narrower_than_that_of_tensorflow_federated():

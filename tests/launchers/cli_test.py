@@ -16,7 +16,7 @@ from tff_fair.launchers import cli
 _ROOT = pathlib.Path(__file__).parents[2]
 # What is imported before flags are checked, or without any training.
 _WITHOUT_TENSORFLOW = (
-  'tff_fair.launchers.benchmark',
+  'benchmarks.run',
   'tff_fair.launchers.claims',
   'tff_fair.launchers.compare',
   'tff_fair.launchers.covariate_shift',
@@ -118,22 +118,22 @@ sys.meta_path.insert(0, Finder())
 def test_ctrl_c_while_importing_is_one_line(tmp_path):
   """Python reads sitecustomize.py first, which sends the signal."""
   rows = (
-    ('train', 'tff_fair.launchers.options', signal.SIGINT),
-    ('train', 'tensorflow', signal.SIGTERM),
-    ('train', 'tff_fair.algorithms', signal.SIGINT),
-    ('covariate_shift', 'tensorflow', signal.SIGINT),
-    ('reproduce', 'tensorflow', signal.SIGINT),
-    ('benchmark', 'tensorflow', signal.SIGINT),
-    ('report', 'pandas', signal.SIGINT),
+    ('launchers.train', 'tff_fair.launchers.options', signal.SIGINT),
+    ('launchers.train', 'tensorflow', signal.SIGTERM),
+    ('launchers.train', 'tff_fair.algorithms', signal.SIGINT),
+    ('launchers.covariate_shift', 'tensorflow', signal.SIGINT),
+    ('launchers.reproduce', 'tensorflow', signal.SIGINT),
+    ('benchmarks.run', 'tensorflow', signal.SIGINT),
+    ('launchers.report', 'pandas', signal.SIGINT),
   )
   flags = {
-    'reproduce': ['--table=cffl_table1'],
-    'benchmark': ['--workloads=A'],
+    'launchers.reproduce': ['--table=cffl_table1'],
+    'benchmarks.run': ['--workloads=A'],
   }
-  for name in ('train', 'reproduce', 'covariate_shift', 'benchmark'):
-    flags.setdefault(name, []).append(f'--output_dir={tmp_path / name}')
-  for launcher, module, number in rows:
-    start = ['-m', f'launchers.{launcher}', *flags.get(launcher, [])]
+  for program, module, number in rows:
+    start = ['-m', program, *flags.get(program, [])]
+    if program != 'launchers.report':
+      start.append(f'--output_dir={tmp_path / program}')
     _check_interrupted(start, module, number, tmp_path)
 
 
@@ -237,7 +237,6 @@ def test_the_command_lists_the_launchers(monkeypatch, capsys):
     'tff-fair train            Trains one method on one task.',
     'tff-fair reproduce        Runs the experiments',
     'tff-fair report           Writes a web page',
-    'tff-fair benchmark        Times rounds',
     'tff-fair covariate-shift  Reports how far',
   ):
     assert f'\n  {row}' in listed
@@ -270,7 +269,7 @@ def test_imports_leave_tensorflow_alone():
     f'import importlib, sys\nfor name in {_WITHOUT_TENSORFLOW}:\n'
     '  importlib.import_module(name)\n'
     '  assert "tensorflow" not in sys.modules, name\n'
-    '  assert not name.endswith(".benchmark") or "pandas" not in sys.modules\n'
+    '  assert name != "benchmarks.run" or "pandas" not in sys.modules\n'
   )
   done = _python('-c', script)
   assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ import re
 from absl import flags
 import pytest
 
-from tff_fair.launchers import benchmark
+from benchmarks import run
 from tff_fair.launchers import cli
 from tff_fair.launchers import reproduce
 from tff_fair.launchers.options import train_flags
@@ -34,12 +34,12 @@ train --runtime=remote | --runtime must be one of device, native, cluster, found
 train --runtime= | --runtime must be one of device, native, cluster, found ''.
 reproduce --table=cffl_tabel1 | --table must be a known name, found 'cffl_tabel1'. Did you mean cffl_table1?
 reproduce --seeds=two | --seeds must be an integer, found 'two'.
-benchmark --client_threads=0 | --client_threads must be a positive integer, found '0'.
+benchmarks --client_threads=0 | --client_threads must be a positive integer, found '0'.
 """  # noqa: E501
 _LAUNCHERS = {
   'train': train_flags,
   'reproduce': reproduce,
-  'benchmark': benchmark,
+  'benchmarks': run,
 }
 
 

@@ -15,7 +15,7 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from tff_fair.launchers import benchmark
+from benchmarks import run
 from tff_fair.launchers import cli
 from tff_fair.launchers import covariate_shift
 from tff_fair.launchers import reproduce
@@ -222,13 +222,11 @@ def test_covariate_shift_begins_or_refuses(folder, arguments):
 
 
 @_settings(max_examples=60)
-@hypothesis.given(_flags_of(benchmark))
-def test_benchmark_begins_or_refuses(folder, arguments):
+@hypothesis.given(_flags_of(run))
+def test_the_benchmarks_begin_or_refuse(folder, arguments):
   arguments = ['--workloads=A', *arguments, f'--output_dir={folder}']
-  with mock.patch.object(benchmark, '_time_starts', side_effect=_Resolved):
-    _launch(
-      benchmark, arguments, 'tff_fair.launchers.benchmark._time_workloads'
-    )
+  with mock.patch.object(run, '_time_starts', side_effect=_Resolved):
+    _launch(run, arguments, 'benchmarks.run._time_workloads')
 
 
 # What a search among thousands of commands has found.

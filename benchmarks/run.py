@@ -1,6 +1,6 @@
 """Times rounds of our implementations next to others in the same process.
 
-  python -m launchers.benchmark --workloads=A,fedaboost --against=stock
+  python -m benchmarks.run --workloads=A,fedaboost --against=stock
 
 The implementations of a workload take turns, one round each, so that other load
 on the machine slows all of them alike. The workloads:
@@ -30,7 +30,7 @@ FedAvg on TFF's worker. They are compared on A, B, start, tiny and cffl_absent
 `native` are the same and called `stock`. The other workloads compare methods on
 `device`. On TFF's worker a round of `table` takes seconds and several GB.
 
-  python -m launchers.benchmark --workloads=A,B,tiny --against=cluster \
+  python -m benchmarks.run --workloads=A,B,tiny --against=cluster \
     --client_threads=2
 
 compares two workers of one core each with `device` in two threads; what it
@@ -50,7 +50,7 @@ from tff_fair import checks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings
 
-# Workload -> function of `launchers.timing.workloads`, by name, so that --help
+# Workload -> function of `benchmarks.workloads`, by name, so that --help
 # need not import TensorFlow.
 WORKLOADS = {
   'A': 'fed_avg_mlp',
@@ -83,10 +83,9 @@ _MIN_ROUNDS = 3
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-  """Defines the flags of this launcher.
+  """Defines the flags.
 
-  Not on import: launchers have flags with the same names, and a test may import
-  all launchers.
+  Not on import: launchers have flags with the same names.
 
   Args:
     flag_values: Where to define them.
@@ -192,7 +191,7 @@ def _names(flag_values, flag, known) -> list[str]:
 
 
 def _time_starts(implementations, options, output_dir):
-  from tff_fair.launchers.timing import startup
+  from benchmarks import startup
 
   with cli.one_sentence_errors(startup.StartError):
     table = startup.time_starts(implementations, options)
@@ -202,7 +201,7 @@ def _time_starts(implementations, options, output_dir):
 
 
 def _time_comparison(options, output_dir):
-  from tff_fair.launchers.timing import comparison_times
+  from benchmarks import comparison_times
 
   with cli.one_sentence_errors(
     comparison_times.ComparisonError, interrupted=_INTERRUPTED
@@ -214,9 +213,9 @@ def _time_comparison(options, output_dir):
 
 
 def _time_workloads(chosen, implementations, options, rounds, output_dir):
+  from benchmarks import round_times
+  from benchmarks import workloads
   from tff_fair import runtime
-  from tff_fair.launchers.timing import round_times
-  from tff_fair.launchers.timing import workloads
 
   with cli.one_sentence_errors(
     runtime.WorkerError,

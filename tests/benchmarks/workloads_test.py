@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks import run
+from benchmarks import startup
+from benchmarks import workloads
 from tff_fair import models
-from tff_fair.launchers import benchmark
-from tff_fair.launchers.timing import startup
-from tff_fair.launchers.timing import workloads
 
 pytestmark = pytest.mark.full
 
@@ -47,7 +47,7 @@ def _asked(monkeypatch, runtime_as_before):
 
 def _build(name, *implementations):
   setup = workloads.build_setup(implementations, {'device': {'device': 'cpu'}})
-  return getattr(workloads, benchmark.WORKLOADS[name])(setup)
+  return getattr(workloads, run.WORKLOADS[name])(setup)
 
 
 # Workload | implementations compared | and found | what it asks for.

@@ -1,6 +1,6 @@
-"""One start of `launchers.timing.startup`, in a separate process.
+"""One start of `benchmarks.startup`, in a separate process.
 
-  python -m tff_fair.launchers.timing.startup_once NAME_AND_OPTIONS
+  python -m benchmarks.startup_once NAME_AND_OPTIONS
 
 The argument is JSON, `[implementation, {runtime: {option: value}}]`. Prints
 JSON, phase -> time of its end, in seconds since the epoch.
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
   import tensorflow_federated  # noqa: F401
 
   ends['import TFF'] = time.time()
-  from tff_fair.launchers.timing import workloads
+  from benchmarks import workloads
 
   ends['import tff_fair'] = time.time()
   setup = workloads.build_setup([implementation], options)

@@ -6,11 +6,11 @@ from absl import flags
 import pandas as pd
 import pytest
 
+from benchmarks import round_times
+from benchmarks import run
+from benchmarks import startup
+from benchmarks import workloads
 from tff_fair import runtime
-from tff_fair.launchers import benchmark
-from tff_fair.launchers.timing import round_times
-from tff_fair.launchers.timing import startup
-from tff_fair.launchers.timing import workloads
 
 pytestmark = pytest.mark.usefixtures('runtime_as_before')
 
@@ -22,8 +22,8 @@ _COLUMNS = [
 
 def _main(*arguments):
   flag_values = flags.FlagValues()
-  benchmark.define_flags(flag_values)
-  benchmark.main(flag_values(['benchmark', *arguments]), flag_values)
+  run.define_flags(flag_values)
+  run.main(flag_values(['benchmark', *arguments]), flag_values)
 
 
 def test_implementations_take_turns():

@@ -1,4 +1,4 @@
-"""The workloads that `launchers.benchmark` times.
+"""The workloads that `benchmarks.run` times.
 
 A workload is a function of a `Setup`. It returns its implementations, name ->
 function that runs one round; the first is the reference. The first round also

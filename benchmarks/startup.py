@@ -25,7 +25,7 @@ def time_starts(
   """Starts each implementation three times, in turn, in separate processes.
 
   Args:
-    implementations: Names, see `launchers.timing.workloads.Setup`.
+    implementations: Names, see `benchmarks.workloads.Setup`.
     options: Kind of runtime -> its options.
 
   Returns:
@@ -66,7 +66,7 @@ def _time_start(name, options) -> dict[str, float]:
       [
         sys.executable,
         '-m',
-        'tff_fair.launchers.timing.startup_once',
+        'benchmarks.startup_once',
         json.dumps([name, options]),
       ],
       stdin=subprocess.DEVNULL,

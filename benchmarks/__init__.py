@@ -1,0 +1,1 @@
+"""Times rounds of our implementations next to others; not in the wheel."""

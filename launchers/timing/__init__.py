@@ -1,1 +1,0 @@
-"""Workloads and clocks of `launchers.benchmark`."""
