@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 import pathlib
-import subprocess
-import sys
 import tempfile
 import time
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import pandas as pd
 import tqdm
 
+from benchmarks import programs
 from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.runs import planned_run
@@ -29,10 +28,6 @@ ROUNDS, SEEDS = 100, 3
 _TASK = 'digits'
 
 
-class ComparisonError(RuntimeError):
-  """The comparison has failed; the message is one sentence."""
-
-
 def time_comparison(options: Mapping[str, Any]) -> pd.DataFrame:
   """Times `launchers.compare`, and the rounds of its runs by themselves.
 
@@ -49,7 +44,7 @@ def time_comparison(options: Mapping[str, Any]) -> pd.DataFrame:
     and where the workers' time went, summed over all of them.
 
   Raises:
-    ComparisonError: If the comparison fails.
+    programs.ProgramError: If the comparison fails.
   """
   with tempfile.TemporaryDirectory() as folder:
     output_dir = pathlib.Path(folder)
@@ -71,30 +66,14 @@ def to_text(table: pd.DataFrame) -> str:
 
 
 def _time_command(output_dir) -> float:
-  command = [
-    *(sys.executable, '-m', 'tff_fair.launchers.compare'),
+  began = time.perf_counter()
+  programs.run(
+    'launchers.compare',
+    'tff_fair.launchers.compare',
     *(f'--task={_TASK}', f'--methods={",".join(METHODS)}', '--tune=0'),
     *(f'--rounds={ROUNDS}', f'--seeds={SEEDS}', f'--output_dir={output_dir}'),
-  ]
-  # Files, not pipes, which a process that outlives Python would keep open.
-  with tempfile.TemporaryFile('w+') as output:
-    began = time.perf_counter()
-    result = subprocess.run(
-      command,
-      stdin=subprocess.DEVNULL,
-      stdout=output,
-      stderr=subprocess.STDOUT,
-      check=False,
-    )
-    seconds = time.perf_counter() - began
-    output.seek(0)
-    printed = output.read().splitlines()
-  if result.returncode:
-    raise ComparisonError(
-      'launchers.compare must end without error, found:'
-      f' {(printed or ["nothing"])[-1]}'
-    )
-  return seconds
+  )
+  return time.perf_counter() - began
 
 
 def _runs(output_dir):

@@ -46,38 +46,22 @@ import pathlib
 
 from absl import flags
 
+from benchmarks import programs
 from tff_fair import checks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings
 
-# Workload -> function of `benchmarks.workloads`, by name, so that --help
-# need not import TensorFlow.
-WORKLOADS = {
-  'A': 'fed_avg_mlp',
-  'B': 'fed_avg_cnn',
-  'table': 'client_table',
-  'fedaboost': 'fedaboost',
-  'cffl': 'cffl',
-  'corefed_cnn': 'corefed_cnn',
-  'corefed_mlp': 'corefed_mlp',
-  'fedquad': 'fedquad',
-  'fedakd': 'fedakd',
-  'quadruplets': 'quadruplets',
-  'population': 'population',
-  'tiny': 'tiny',
-  'state': 'server_state',
-  'data': 'client_data',
-  'cffl_absent': 'cffl_absent',
-}
+# Functions of `benchmarks.workloads`, there in lower case; listed here since
+# --help need not import TensorFlow.
+WORKLOADS = (
+  *('A', 'B', 'table', 'fedaboost', 'cffl', 'corefed_cnn', 'corefed_mlp'),
+  *('fedquad', 'fedakd', 'quadruplets', 'population', 'tiny', 'state', 'data'),
+  'cffl_absent',
+)
 # Timed in separate processes, unlike the others.
 _START, _COMPARE = 'start', 'compare'
 _INTERRUPTED = 'interrupted before all workloads were timed.'
 _OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster')
-# Runtime -> its options that are flags.
-_OPTIONS = {
-  'device': ('device', 'client_threads'),
-  'cluster': ('num_workers', 'cpus_per_worker'),
-}
 # The first two rounds, which compile and warm up, are not counted.
 _MIN_ROUNDS = 3
 
@@ -96,7 +80,6 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'The workloads to time; the default is all but compare.',
     flag_values=flag_values,
   )
-  flags.DEFINE_alias('works', 'workloads', flag_values=flag_values)
   flags.DEFINE_list(
     'against',
     ['stock'],
@@ -128,14 +111,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_integer(
     'num_workers',
     2,
-    'Runtime cluster: number of workers.',
-    lower_bound=1,
-    flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-    'cpus_per_worker',
-    1,
-    'Runtime cluster: CPU cores of each worker.',
+    'Runtime cluster: number of workers, of one core each.',
     lower_bound=1,
     flag_values=flag_values,
   )
@@ -165,11 +141,14 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(settings.SettingsError):
     settings.make_writable(output_dir)
   options = {
-    kind: {name: flag_values[name].value for name in names}
-    for kind, names in _OPTIONS.items()
+    'device': {n: flag_values[n].value for n in ('device', 'client_threads')},
+    'cluster': {
+      'num_workers': flag_values['num_workers'].value,
+      'cpus_per_worker': 1,
+    },
   }
   cli.prepare_for_tensorflow()
-  with cli.one_sentence_errors(interrupted=_INTERRUPTED):
+  with cli.one_sentence_errors(programs.ProgramError, interrupted=_INTERRUPTED):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
       _time_starts(implementations, options, output_dir)
@@ -193,8 +172,7 @@ def _names(flag_values, flag, known) -> list[str]:
 def _time_starts(implementations, options, output_dir):
   from benchmarks import startup
 
-  with cli.one_sentence_errors(startup.StartError):
-    table = startup.time_starts(implementations, options)
+  table = startup.time_starts(implementations, options)
   table.to_csv(output_dir / 'start.csv', index=False)
   print('Seconds from the start of Python, workload A:')
   print(startup.to_text(table), end='\n\n')
@@ -203,10 +181,7 @@ def _time_starts(implementations, options, output_dir):
 def _time_comparison(options, output_dir):
   from benchmarks import comparison_times
 
-  with cli.one_sentence_errors(
-    comparison_times.ComparisonError, interrupted=_INTERRUPTED
-  ):
-    table = comparison_times.time_comparison(options[_OURS])
+  table = comparison_times.time_comparison(options[_OURS])
   table.to_csv(output_dir / 'compare.csv', index=False)
   print('Seconds of a comparison, and of its rounds alone:')
   print(comparison_times.to_text(table), end='\n\n')
@@ -217,14 +192,11 @@ def _time_workloads(chosen, implementations, options, rounds, output_dir):
   from benchmarks import workloads
   from tff_fair import runtime
 
-  with cli.one_sentence_errors(
-    runtime.WorkerError,
-    interrupted=_INTERRUPTED,
-  ):
+  with cli.one_sentence_errors(runtime.WorkerError, interrupted=_INTERRUPTED):
     setup = _build_setup(workloads, implementations, options)
     times = {}
     for name in chosen:
-      build = getattr(workloads, WORKLOADS[name])
+      build = getattr(workloads, name.lower())
       times[name] = round_times.time_rounds(name, build(setup), rounds)
       # Now, not at the end: the next workload may take long.
       table = round_times.summarize(times)

@@ -2,21 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 import json
-import subprocess
-import sys
-import tempfile
 import time
 from typing import Any
 
 import pandas as pd
 import tqdm
 
+from benchmarks import programs
+
 _REPEATS = 3
 _TOTAL = 'total'
-
-
-class StartError(RuntimeError):
-  """An implementation does not start; the message is one sentence."""
 
 
 def time_starts(
@@ -35,7 +30,7 @@ def time_starts(
     `first round` compiling and the start of TFF's worker.
 
   Raises:
-    StartError: If a start fails.
+    programs.ProgramError: If a start fails.
   """
   turns = [name for _ in range(_REPEATS) for name in implementations]
   starts = [
@@ -56,34 +51,13 @@ def to_text(table: pd.DataFrame) -> str:
 
 def _time_start(name, options) -> dict[str, float]:
   """Phase -> seconds, for one start."""
-  # Files, not pipes, which a process that outlives Python would keep open.
-  with (
-    tempfile.TemporaryFile('w+') as output,
-    tempfile.TemporaryFile('w+') as errors,
-  ):
-    began = time.time()
-    result = subprocess.run(
-      [
-        sys.executable,
-        '-m',
-        'benchmarks.startup_once',
-        json.dumps([name, options]),
-      ],
-      stdin=subprocess.DEVNULL,
-      stdout=output,
-      stderr=errors,
-      check=False,
-    )
-    printed, complaints = map(_lines, (output, errors))
-  if result.returncode:
-    last = (complaints or ['nothing'])[-1]
-    raise StartError(f'A start of {name} must end without error, found: {last}')
-  return _durations(began, json.loads(printed[-1]))
-
-
-def _lines(file) -> list[str]:
-  file.seek(0)
-  return file.read().splitlines()
+  began = time.time()
+  *_, ends = programs.run(
+    f'A start of {name}',
+    'benchmarks.startup_once',
+    json.dumps([name, options]),
+  )
+  return _durations(began, json.loads(ends))
 
 
 def _durations(began, ends) -> dict[str, float]:

@@ -27,7 +27,7 @@ def main(argv: list[str]) -> None:
   ends['import tff_fair'] = time.time()
   setup = workloads.build_setup([implementation], options)
   ends['create runtime'] = time.time()
-  run_round = workloads.fed_avg_mlp(setup)[implementation]
+  run_round = workloads.a(setup)[implementation]
   ends['build process'] = time.time()
   run_round()
   ends['first round'] = time.time()

@@ -21,23 +21,14 @@ from tff_fair import models
 from tff_fair import runtime
 from tff_fair.tensors import client_table as table_lib
 
-Implementations = collections.OrderedDict[str, Callable[[], None]]
+Implementations = dict[str, Callable[[], None]]
 
-# Implementation -> its runtime.
-_RUNTIMES = {
-  'device': 'device',
-  'native': 'native',
-  'cluster': 'cluster',
-  'stock': 'native',
-}
 _NUM_CLASSES = 10
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
-_SMALL_POPULATION, _LARGE_POPULATION = 100, 10_000
 # All labels of CIFAR-100, and so few images that they take seconds.
 _NUM_LABELS, _NUM_IMAGES = 50_000, 1024
 _STATE_FLOATS, _STATE_CLIENTS = 25_000_000, 2
-_PARTICIPANTS = 100
 
 # Workload -> explanation of its times.
 NOTES = {
@@ -68,7 +59,7 @@ class Setup:
 
   def context(self, name: str) -> tff.framework.SyncContext:
     """The context of an implementation."""
-    return self.contexts[_RUNTIMES[name]]
+    return self.contexts[_runtime(name)]
 
 
 def build_setup(
@@ -92,31 +83,30 @@ def build_setup(
   """
   contexts = {
     kind: runtime.create_execution_context(kind, **options.get(kind, {}))
-    for kind in {_RUNTIMES[name] for name in names}
+    for kind in {_runtime(name) for name in names}
   }
   # TFF's default context does not exit well if it is never used.
-  tff.framework.set_default_context(contexts[_RUNTIMES[names[0]]])
+  tff.framework.set_default_context(contexts[_runtime(names[0])])
   return Setup(tuple(names), contexts)
 
 
-def fed_avg_mlp(setup: Setup) -> Implementations:
-  """Workload A: a perceptron, 10 clients of 600 examples, 2 epochs."""
+def _runtime(name: str) -> str:
+  return 'native' if name == 'stock' else name
+
+
+def a(setup: Setup) -> Implementations:
+  """FedAvg: a perceptron, 10 clients of 600 examples, 2 epochs."""
   return _fed_avg(setup, _mlp_task())
 
 
-def fed_avg_cnn(setup: Setup) -> Implementations:
-  """Workload B: a convolutional net, 20 clients of 500 images, 1 epoch."""
+def b(setup: Setup) -> Implementations:
+  """FedAvg: a convolutional net, 20 clients of 500 images, 1 epoch."""
   shape = [32, 32, 3]
-  task = _Task(
-    model_fn=lambda: _cnn(shape),
-    examples=_examples(20, 500, shape),
-    local_epochs=1,
-    batch_size=50,
-  )
-  return _fed_avg(setup, task)
+  examples = _examples(20, 500, shape)
+  return _fed_avg(setup, _Task(lambda: _cnn(shape), examples, batch_size=50))
 
 
-def client_table(setup: Setup) -> Implementations:
+def table(setup: Setup) -> Implementations:
   """A round that only reads and writes 20 rows of a large client table.
 
   On TFF's worker a round takes about ten seconds and several GB.
@@ -124,35 +114,48 @@ def client_table(setup: Setup) -> Implementations:
   return _same_computation(setup, _table_rounds)
 
 
+def state(setup: Setup) -> Implementations:
+  """A round that only sends 100 MB: to two clients, and their sum back."""
+  return _same_computation(setup, _state_rounds)
+
+
+def data(setup: Setup) -> Implementations:
+  """A round that only sums the clients' data: 10 clients of 3,000 x 784."""
+  arrays = [x for x, _ in _examples(10, 3000, [784])]
+  return _same_computation(setup, lambda context: _data_rounds(context, arrays))
+
+
 def fedaboost(setup: Setup) -> Implementations:
   """FeDABoost and FedAvg, both trained on the same part of A's data."""
   context, task = setup.context('device'), _mlp_task()
-  split = [_split(*examples) for examples in task.examples]
-  same = dataclasses.replace(task, examples=[train for train, _ in split])
-  return collections.OrderedDict(
-    fed_avg=_our_fed_avg(context, same),
-    fedaboost=_fedaboost(context, task, num_clients=len(split)),
-  )
+  trained = [_split(*examples)[0] for examples in task.examples]
+  return {
+    'fed_avg': _ours(context, dataclasses.replace(task, examples=trained)),
+    'fedaboost': _fedaboost(context, task, num_clients=len(trained)),
+  }
 
 
 def cffl(setup: Setup) -> Implementations:
-  """CFFL and FedAvg: the model of A, 20 clients, 6,000 examples to validate.
-
-  With random labels reputations are meaningless, so no client is isolated.
-  """
+  """CFFL and FedAvg: the model of A, 20 clients, 6,000 examples to validate."""
   context = setup.context('device')
   task = dataclasses.replace(_mlp_task(), examples=_examples(20, 600, [784]))
   validation = _examples(1, 6000, [784])[0]
-  implementations = collections.OrderedDict(fed_avg=_our_fed_avg(context, task))
-  for name, upload_rate in (('cffl', 1.0), ('cffl_sparse', 0.1)):
-    implementations[name] = _cffl(
-      context,
-      task,
-      validation,
-      num_clients=len(task.examples),
-      upload_rate=upload_rate,
-    )
-  return implementations
+  build = functools.partial(_cffl, context, task, validation, num_clients=20)
+  return {
+    'fed_avg': _ours(context, task),
+    'cffl': build(upload_rate=1.0),
+    'cffl_sparse': build(upload_rate=0.1),
+  }
+
+
+def cffl_absent(setup: Setup) -> Implementations:
+  """CFFL with 100 participants, of whom the same 10 are always present."""
+  shape = [784]
+  task = _Task(lambda: _mlp(shape, 128), _examples(10, 600, shape))
+  validation = _examples(1, 600, shape)[0]
+  return _on_all_runtimes(
+    setup, lambda context: _cffl(context, task, validation, num_clients=100)
+  )
 
 
 def corefed_cnn(setup: Setup) -> Implementations:
@@ -186,12 +189,8 @@ def fedakd(setup: Setup) -> Implementations:
   With random labels hardly any example is used for distillation; with
   `all_data` all of them are, which gives the longest possible round.
   """
-  task = _Task(
-    model_fn=models.cnn_fedakd,
-    examples=_examples(10, 320, [32, 32, 3]),
-    local_epochs=1,
-    batch_size=32,
-  )
+  examples = _examples(10, 320, [32, 32, 3])
+  task = _Task(models.cnn_fedakd, examples, batch_size=32)
   return _with_fed_avg(
     setup,
     task,
@@ -222,68 +221,29 @@ def quadruplets(setup: Setup) -> Implementations:
     number, _ = state
     return number + 1, draw(labels, np.array([0, number], np.int32))
 
-  return collections.OrderedDict(
-    {
-      f'fed_avg_{_NUM_IMAGES}_images': _our_fed_avg(context, task),
-      f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
-        context, lambda: (0, None), draw_again
-      ),
-    }
-  )
+  return {
+    f'fed_avg_{_NUM_IMAGES}_images': _ours(context, task),
+    f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
+      context, lambda: (0, None), draw_again
+    ),
+  }
 
 
 def population(setup: Setup) -> Implementations:
   """The cost of absent clients: cohorts of 10 out of few and out of many."""
-  shape = [64]
-  task = _Task(
-    model_fn=lambda: _mlp(shape, 32),
-    examples=_examples(10, 100, shape),
-    local_epochs=1,
-    batch_size=16,
-  )
-  return collections.OrderedDict(
-    (f'of_{size}', _fedaboost(setup.context('device'), task, size))
-    for size in (_SMALL_POPULATION, _LARGE_POPULATION)
-  )
+  task = _Task(lambda: _mlp([64], 32), _examples(10, 100, [64]))
+  return {
+    f'of_{size}': _fedaboost(setup.context('device'), task, size)
+    for size in (100, 10_000)
+  }
 
 
 def tiny(setup: Setup) -> Implementations:
   """A FeDABoost round of 15 parameters: what a round costs without work."""
-  shape, num_classes = [4], 3
-  examples = [(x, y % num_classes) for x, y in _examples(10, 8, shape)]
-  task = _Task(
-    model_fn=lambda: _mlp(shape, num_classes=num_classes),
-    examples=examples,
-    local_epochs=1,
-    batch_size=8,
-  )
-  return _ours(setup, lambda context: _fedaboost(context, task, len(examples)))
-
-
-def server_state(setup: Setup) -> Implementations:
-  """A round that only sends 100 MB: to two clients, and their sum back."""
-  return _same_computation(setup, _state_rounds)
-
-
-def client_data(setup: Setup) -> Implementations:
-  """A round that only sums the clients' data: 10 clients of 3,000 x 784."""
-  data = [x for x, _ in _examples(10, 3000, [784])]
-  return _same_computation(setup, lambda context: _data_rounds(context, data))
-
-
-def cffl_absent(setup: Setup) -> Implementations:
-  """CFFL with 100 participants, of whom the same 10 are always present."""
-  shape = [784]
-  task = _Task(
-    model_fn=lambda: _mlp(shape, 128),
-    examples=_examples(10, 600, shape),
-    local_epochs=1,
-    batch_size=16,
-  )
-  validation = _examples(1, 600, shape)[0]
-  return _ours(
-    setup,
-    lambda context: _cffl(context, task, validation, num_clients=_PARTICIPANTS),
+  examples = [(x, y % 3) for x, y in _examples(10, 8, [4])]
+  task = _Task(lambda: _mlp([4], num_classes=3), examples, batch_size=8)
+  return _on_all_runtimes(
+    setup, lambda context: _fedaboost(context, task, len(examples))
   )
 
 
@@ -321,49 +281,30 @@ class _Task:
 
   model_fn: Callable[[], tf.keras.Model]
   examples: list[tuple[np.ndarray, np.ndarray]]
-  local_epochs: int
-  batch_size: int
+  local_epochs: int = 1
+  batch_size: int = 16
 
 
 def _mlp_task() -> _Task:
-  shape = [784]
-  return _Task(
-    model_fn=lambda: _mlp(shape, 128, 64),
-    examples=_examples(10, 600, shape),
-    local_epochs=2,
-    batch_size=16,
-  )
+  examples = _examples(10, 600, [784])
+  return _Task(lambda: _mlp([784], 128, 64), examples, local_epochs=2)
 
 
 def _fedquad_task(num_clients, num_examples) -> _Task:
-  shape = [32, 32, 3]
-  return _Task(
-    model_fn=models.cnn_fedquad,
-    examples=_examples(num_clients, num_examples, shape),
-    local_epochs=1,
-    batch_size=128,
-  )
+  examples = _examples(num_clients, num_examples, [32, 32, 3])
+  return _Task(models.cnn_fedquad, examples, batch_size=128)
 
 
 def _with_fed_avg(setup, task, **builders) -> Implementations:
   """FedAvg, and methods whose builders take the same arguments."""
-  context = setup.context('device')
-  nothing = [a[:0] for a in task.examples[0]]
-  data = [
-    client.build_client_data(i, examples, nothing)
-    for i, examples in enumerate(task.examples)
-  ]
-  implementations = collections.OrderedDict()
-  for name, build in {'fed_avg': algorithms.build_fed_avg, **builders}.items():
-    process = build(
-      task.model_fn,
-      num_clients=len(data),
-      client_optimizer=_sgd(),
-      local_epochs=task.local_epochs,
-      batch_size=task.batch_size,
-    )
-    implementations[name] = _training(context, process, data)
-  return implementations
+  context, num_clients = setup.context('device'), len(task.examples)
+  return {
+    name: _ours(context, task, build, num_clients=num_clients)
+    for name, build in {
+      'fed_avg': algorithms.build_fed_avg,
+      **builders,
+    }.items()
+  }
 
 
 def _same_computation(setup, build) -> Implementations:
@@ -372,43 +313,54 @@ def _same_computation(setup, build) -> Implementations:
   There `stock` and ours would be the same.
   """
   names = ['stock' if name == 'native' else name for name in setup.names]
-  return collections.OrderedDict(
-    (name, build(setup.context(name))) for name in dict.fromkeys(names)
-  )
+  return {name: build(setup.context(name)) for name in names}
 
 
-def _ours(setup, build) -> Implementations:
+def _on_all_runtimes(setup, build) -> Implementations:
   """A process of ours on all runtimes."""
-  return collections.OrderedDict(
-    (name, build(setup.context(name)))
-    for name in setup.names
-    if name != 'stock'
-  )
+  names = [name for name in setup.names if name != 'stock']
+  return {name: build(setup.context(name)) for name in names}
 
 
 def _fed_avg(setup, task) -> Implementations:
   """The implementations of FedAvg on a task."""
-  implementations = collections.OrderedDict()
-  for name in setup.names:
-    build = _stock_fed_avg if name == 'stock' else _our_fed_avg
-    implementations[name] = build(setup.context(name), task)
-  return implementations
+  return {
+    name: (_stock if name == 'stock' else _ours)(setup.context(name), task)
+    for name in setup.names
+  }
 
 
-def _our_fed_avg(context, task) -> _Rounds:
-  process = algorithms.build_fed_avg(
+def _ours(
+  context,
+  task,
+  build=algorithms.build_fed_avg,
+  num_clients=None,
+  split=lambda x, y: ((x, y), (x[:0], y[:0])),
+  **options,
+) -> _Rounds:
+  """A method of ours; the clients' ids are spread evenly over all ids."""
+  if num_clients is None:  # The form of FedAvg's data without ids.
+    data = [
+      tf.data.Dataset.from_tensors(_element(x, y)) for x, y in task.examples
+    ]
+  else:
+    options['num_clients'] = num_clients
+    step = num_clients // len(task.examples)
+    data = [
+      client.build_client_data(i * step, *split(x, y))
+      for i, (x, y) in enumerate(task.examples)
+    ]
+  process = build(
     task.model_fn,
     client_optimizer=_sgd(),
     local_epochs=task.local_epochs,
     batch_size=task.batch_size,
+    **options,
   )
-  data = [
-    tf.data.Dataset.from_tensors(_element(x, y)) for x, y in task.examples
-  ]
   return _training(context, process, data)
 
 
-def _stock_fed_avg(context, task) -> _Rounds:
+def _stock(context, task) -> _Rounds:
   """TFF's FedAvg, built as in TFF's tutorials."""
   data = [
     tf.data.Dataset.from_tensor_slices(_element(x, y))
@@ -433,39 +385,20 @@ def _stock_fed_avg(context, task) -> _Rounds:
 
 
 def _cffl(context, task, validation, num_clients, upload_rate=1.0) -> _Rounds:
-  """CFFL; with random labels no client should be isolated."""
-  process = algorithms.build_cffl(
-    task.model_fn,
-    num_clients=num_clients,
-    client_optimizer=_sgd(),
+  """CFFL; labels are random, so that no client should be isolated."""
+  return _ours(
+    context,
+    task,
+    algorithms.build_cffl,
+    num_clients,
     validation=validation,
-    local_epochs=task.local_epochs,
-    batch_size=task.batch_size,
     upload_rate=upload_rate,
     threshold_absolute=0.0,
   )
-  data = [
-    client.build_client_data(i, examples, (examples[0][:0], examples[1][:0]))
-    for i, examples in enumerate(task.examples)
-  ]
-  return _training(context, process, data)
 
 
 def _fedaboost(context, task, num_clients) -> _Rounds:
-  """FeDABoost; the cohort's ids are spread evenly over all ids."""
-  process = algorithms.build_fedaboost(
-    task.model_fn,
-    num_clients=num_clients,
-    client_optimizer=_sgd(),
-    local_epochs=task.local_epochs,
-    batch_size=task.batch_size,
-  )
-  step = num_clients // len(task.examples)
-  data = [
-    client.build_client_data(i * step, *_split(x, y))
-    for i, (x, y) in enumerate(task.examples)
-  ]
-  return _training(context, process, data)
+  return _ours(context, task, algorithms.build_fedaboost, num_clients, _split)
 
 
 def _reuse(setup, model_fn, shape, num_examples) -> Implementations:
@@ -495,10 +428,10 @@ def _reuse(setup, model_fn, shape, num_examples) -> Implementations:
 
     return _Rounds(setup.context('device'), process.initialize, next_round)
 
-  return collections.OrderedDict(
-    fed_avg=rounds(algorithms.build_fed_avg),
-    corefed=rounds(algorithms.build_corefed),
-  )
+  return {
+    'fed_avg': rounds(algorithms.build_fed_avg),
+    'corefed': rounds(algorithms.build_corefed),
+  }
 
 
 def _training(context, process, data) -> _Rounds:

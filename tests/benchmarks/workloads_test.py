@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import run
 from benchmarks import startup
 from benchmarks import workloads
 from tff_fair import models
@@ -47,7 +46,7 @@ def _asked(monkeypatch, runtime_as_before):
 
 def _build(name, *implementations):
   setup = workloads.build_setup(implementations, {'device': {'device': 'cpu'}})
-  return getattr(workloads, run.WORKLOADS[name])(setup)
+  return getattr(workloads, name.lower())(setup)
 
 
 # Workload | implementations compared | and found | what it asks for.
