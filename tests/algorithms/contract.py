@@ -30,6 +30,30 @@ _BOUND = 20.0
 _HUGE, _HUGE_BEHIND_HIDDEN = 1e18, 1e8
 # They clip each entry, or send nothing.
 _SEND_LITTLE = ('cffl', 'dssgd', 'standalone')
+# How far a client that is alone and clipped moves the model, if not by the
+# bound: 7 entries of 0.01; a step of fixed length; half of it, by the line
+# search; its update and the mean over 4 clients of drifts.
+_MOVED = {
+  **dict.fromkeys(('cffl', 'dssgd'), 0.01 * 7**0.5),
+  **{'standalone': 0.0, 'fed_mgda': 0.1, 'cgsv': 0.5, 'fed_ave': 0.5},
+  **{'fed_mdfg': _BOUND / 2, 'fed_dc': _BOUND + _BOUND / 4},
+}
+# What a row remembers of a bounded update, and its norm after one round. The
+# control variates are it by the 2 steps of 0.1.
+_REMEMBER = {
+  'scaffold': ('control', _BOUND / 0.2),
+  'fed_dc': ('drift', _BOUND),
+  'pfed_ck': ('interaction', _BOUND),
+}
+# Their rows are made of what others send, too.
+_SHARED_ROWS = (
+  'cffl',
+  'cgsv',
+  'dssgd',
+  'fed_ave',
+  'fed_sac',
+  'round_robin_fed_avg',
+)
 # These rate the clients, including those that are dropped.
 _RATE_DROPPED = ('cffl', 'cgsv', 'fed_ave')
 
@@ -185,19 +209,27 @@ def _check_dropped(process, state, name):
 def _check_bounded(process, name):
   """A client with huge features is clipped, and moves the model no further."""
   state = process.initialize()
-  start = linear_task.vector(process.get_model_weights(state))
   hidden = len(process.get_model_weights(state).trainable) > 2
   huge = _client(
     _BROKEN,
     _takes_images(process),
     scale=_HUGE_BEHIND_HIDDEN if hidden else _HUGE,
   )
+  alone = process.next(state, [huge])
+  moved = _moved(process, state, alone.state)
+  assert moved == pytest.approx(_MOVED.get(name, _BOUND), rel=1e-5)
+  if name in _REMEMBER:
+    part, norm = _REMEMBER[name]
+    before, after = (_rows(s, [_BROKEN])[part] for s in (state, alone.state))
+    change = tf.nest.map_structure(np.subtract, after, before)
+    assert np.linalg.norm(linear_task.vector(change)) == pytest.approx(norm)
   honest = _data(process, [0, 2])
   for number in (1, 2):
-    output = process.next(state, [honest[0], huge, honest[1]])
+    before, output = state, process.next(state, [honest[0], huge, honest[1]])
     state = output.state
-    moved = linear_task.vector(process.get_model_weights(state)) - start
-    assert np.linalg.norm(moved) <= 2 * number * _BOUND
+    others = process.next(before, honest).state  # Without it.
+    limit = _BOUND + _moved(process, before, others)
+    assert _moved(process, before, state) <= limit * (1 + 1e-5)
     clipped = linear_task.reports(output)['clipped']
     assert output.metrics['client_work']['num_clipped_clients'] == sum(clipped)
     assert not clipped[0] and not clipped[2]
@@ -205,6 +237,18 @@ def _check_bounded(process, name):
       assert clipped[1] == (name not in _SEND_LITTLE)
   for value in tf.nest.flatten(state):
     assert np.isfinite(value).all()
+  if name not in _SHARED_ROWS:
+    # Those of the last round; at first FedABoost's server shares out weights.
+    linear_task.assert_close(_rows(state, [0, 2]), _rows(others, [0, 2]))
+    linear_task.assert_equal(_rows(state, [_EMPTY]), _rows(before, [_EMPTY]))
+
+
+def _moved(process, before, after):
+  """The distance of the global models of two states."""
+  one, other = (
+    linear_task.vector(process.get_model_weights(s)) for s in (before, after)
+  )
+  return np.linalg.norm(other - one)
 
 
 def _check_keras(process, state):

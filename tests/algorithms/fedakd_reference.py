@@ -1,8 +1,7 @@
-"""FedAKD in NumPy, for a linear model and full batches.
+"""FedAKD in NumPy, for a linear model.
 
 Written from the paper's formulas, without the library, in float64, with
-gradients derived by hand. Each phase takes steps on all of its examples, so
-nothing is random.
+gradients derived by hand. The caller gives the order of the examples.
 """
 
 import dataclasses
@@ -37,7 +36,7 @@ def slope(student, teacher, y, coefficient, temperature):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """What the builder's options mean; an epoch is a step.
+  """What the builder's options mean.
 
   `alpha` and `beta` are the factors on the distillation down and up, and
   `decay` is by round.
@@ -46,6 +45,9 @@ class Options:
   learning_rate: float = 0.1
   decay: float = 1.0
   local_epochs: int = 1
+  batch_size: int = 4
+  granularity: str = 'epochs'
+  seed: int = 0
   variant: str = 'full'
   order: str = 'down_up'
   alpha: float = 1.0
@@ -53,7 +55,7 @@ class Options:
   temperature: float = 1.0
 
 
-def train(model, teacher, data, coefficient, options, learning_rate):
+def train(model, teacher, data, coefficient, options, learning_rate, orders):
   """The student after a phase, and its mean loss and accuracy.
 
   Args:
@@ -63,24 +65,30 @@ def train(model, teacher, data, coefficient, options, learning_rate):
     coefficient: The factor on the distillation.
     options: Options.
     learning_rate: Of the round.
+    orders: Of the examples in each epoch, int[epochs, n].
 
   Returns:
-    The model, and the means over the steps of (loss, accuracy), 0 without
-    examples.
+    The model, and the means over the examples of all epochs of (loss,
+    accuracy), 0 without examples.
   """
-  x, y = data
-  if not len(y):
+  if not len(data[1]):
     return model, np.zeros(2)
-  of_teacher, found = teacher.logits(x), []
-  for _ in range(options.local_epochs):
-    logits = model.logits(x)
-    distilled = distillation(logits, of_teacher, options.temperature)
-    loss = cross_entropy(logits, y) + coefficient * distilled
-    found.append((loss, correct(model, data).mean()))
-    dz = slope(logits, of_teacher, y, coefficient, options.temperature)
-    gradient = numpy_reference.Linear(x.T @ dz, dz.sum(axis=0))
-    model = model.plus(gradient, -learning_rate)
-  return model, np.mean(found, axis=0)
+  found, sizes = [], []
+  size = options.batch_size
+  if options.granularity == 'single_step':
+    orders, size = orders[:1], len(data[1])
+  for order in orders:
+    for start in range(0, len(order), size):
+      x, y = (values[order[start : start + size]] for values in data)
+      logits, of_teacher = model.logits(x), teacher.logits(x)
+      distilled = distillation(logits, of_teacher, options.temperature)
+      loss = cross_entropy(logits, y) + coefficient * distilled
+      found.append((loss, correct(model, (x, y)).mean()))
+      sizes.append(len(y))
+      dz = slope(logits, of_teacher, y, coefficient, options.temperature)
+      gradient = numpy_reference.Linear(x.T @ dz, dz.sum(axis=0))
+      model = model.plus(gradient, -learning_rate)
+  return model, np.average(found, axis=0, weights=sizes)
 
 
 def correct(model, data):
@@ -97,7 +105,17 @@ class FedAkd:
     models: `w_k` by client.
   """
 
-  def __init__(self, model, num_clients, **options):
+  def __init__(self, model, num_clients, order_fn, **options):
+    """Begins with `model`.
+
+    Args:
+      model: `w^0`.
+      num_clients: Of all clients.
+      order_fn: `(options, round, client, phase, size) -> int[epochs, size]`,
+        the order of a phase's examples; the phase is 'down' or 'up'.
+      **options: Of `Options`.
+    """
+    self._order_fn = order_fn
     self.options = Options(**options)
     self.model = model
     self.models = [model] * num_clients
@@ -127,10 +145,12 @@ class FedAkd:
     self._num_rounds += 1
     return found
 
-  def _train(self, *arguments):
+  def _train(self, phase, i, model, teacher, data, coefficient):
     options = self.options
     rate = options.learning_rate * options.decay**self._num_rounds
-    return train(*arguments, options, rate)
+    size = len(data[1])
+    orders = self._order_fn(options, self._num_rounds, i, phase, size)
+    return train(model, teacher, data, coefficient, options, rate, orders)
 
   def _down(self, data, found):
     for i in data:
@@ -138,7 +158,7 @@ class FedAkd:
         self.models[i] = self.model
       else:
         self.models[i], found[i]['down'] = self._train(
-          self.models[i], self.model, data[i], self.options.alpha
+          'down', i, self.models[i], self.model, data[i], self.options.alpha
         )
 
   def _up(self, data, found):
@@ -146,6 +166,8 @@ class FedAkd:
     for i, (x, y) in data.items():
       selected = self._selected(i, (x, y))
       upload, found[i]['up'] = self._train(
+        'up',
+        i,
         self.model,
         self.models[i],
         (x[selected], y[selected]),

@@ -41,13 +41,8 @@ def _labelled(label, *ids):
 
 @functools.cache
 def _process(**options):
-  """The process for the reference's options.
-
-  Without a number of epochs, phases are single steps, for which the batch size
-  must not matter.
-  """
-  if 'local_epochs' not in options:
-    options.update(granularity='single_step', batch_size=3)
+  """The process for the reference's options."""
+  options.setdefault('batch_size', fedakd_reference.Options.batch_size)
   return linear_task.build_process(
     algorithms.build_fedakd,
     num_clients=len(_SIZES),
@@ -55,8 +50,20 @@ def _process(**options):
   )
 
 
+def _orders(options, round_number, client_id, phase, size):
+  """The library's shuffles: a function of seed, round, client and epoch."""
+  fold_in = tf.random.experimental.stateless_fold_in
+  seed = fold_in(fold_in([options.seed, 0], round_number), client_id)
+  if phase == 'down':  # No epoch of the other phase has this seed.
+    seed = fold_in(seed, options.local_epochs)
+  return [
+    np.argsort(tf.random.stateless_uniform([size], fold_in(seed, epoch)))
+    for epoch in range(options.local_epochs)
+  ]
+
+
 def _reference(**options):
-  return fedakd_reference.FedAkd(_START, len(_SIZES), **options)
+  return fedakd_reference.FedAkd(_START, len(_SIZES), _orders, **options)
 
 
 def _run(rounds, **options):
@@ -143,7 +150,13 @@ def _assert_means(measurements, report, columns):
 
 _OPTIONS = [
   {},
-  {'variant': 'all_data', 'local_epochs': 3, 'decay': 0.5},
+  {
+    'variant': 'all_data',
+    'local_epochs': 3,
+    'batch_size': 3,
+    'seed': 5,
+    'decay': 0.5,
+  },
   {'variant': 'single_dist'},
   {'variant': 'correct_agg', 'alpha': 0.3, 'beta': 2.0, 'temperature': 3.0},
   {'order': 'up_down'},
@@ -153,6 +166,8 @@ _OPTIONS = [
     'alpha': 2.0,
     'beta': 0.5,
     'decay': 0.5,
+    'granularity': 'single_step',
+    'batch_size': 3,  # It must not matter.
   },
 ]
 
@@ -169,6 +184,8 @@ def test_three_rounds_against_numpy(options):
   assert 0 < selected <= size
   assert (selected == size) == (options.get('variant') == 'all_data')
   for name, value in options.items():
+    if name == 'batch_size' and 'granularity' in options:
+      continue
     usual = getattr(fedakd_reference.Options, name)
     other = _reference(**{**options, name: usual})
     for clients in rounds:
@@ -186,6 +203,8 @@ def test_models_start_as_the_global_one():
 
 @pytest.mark.full
 class TestNothingToTeach:
+  """In a single step a phase: in more, models would learn the label."""
+
   _CORRECT_AGG = _OPTIONS[3]
 
   @pytest.mark.parametrize(
@@ -194,7 +213,9 @@ class TestNothingToTeach:
   def test_the_global_weights_are_sent_unchanged(self, options, share):
     """They count as 12 of 21 examples, or as 0 correct ones."""
     process, outputs, _, reports = _run(
-      [{**_clients(1), **_labelled(0, 2)}], **options
+      [{**_clients(1), **_labelled(0, 2)}],
+      granularity='single_step',
+      **options,
     )
     assert reports[0][1]['selected'] > 0 == reports[0][2]['selected']
     alone = linear_task.next_round(process, process.initialize(), _clients(1))
@@ -209,7 +230,9 @@ class TestNothingToTeach:
   @pytest.mark.parametrize('options', [{}, _CORRECT_AGG], ids=str)
   def test_no_client_has_a_correct_example(self, options):
     clients = _labelled(0, 0, 1, 2)
-    process, outputs, _, reports = _run([clients] * 2, **options)
+    process, outputs, _, reports = _run(
+      [clients] * 2, granularity='single_step', **options
+    )
     assert not any(f['selected'] for r in reports for f in r.values())
     linear_task.assert_equal(
       process.get_model_weights(outputs[-1].state),

@@ -312,7 +312,7 @@ def assert_is_fed_avg(
 
 @functools.cache
 def regularised_rounds(build, optimizer, **options):
-  """Global weights and the clients' metrics after each of two rounds.
+  """Global weights, the clients' metrics and their table of two rounds.
 
   With minibatches, dropout, batch normalisation and focal loss.
 
@@ -337,5 +337,6 @@ def regularised_rounds(build, optimizer, **options):
     output = process.next(state, [client_data(i, clients[i]) for i in cohort])
     state = output.state
     metrics = output.metrics['client_work']
-    found.append((process.get_model_weights(state), metrics))
+    table = state.client_work['table']
+    found.append((process.get_model_weights(state), metrics, table))
   return found

@@ -12,7 +12,7 @@ pytestmark = [
 ]
 
 
-# SCAFFOLD also makes what it remembers of the bounded model.
+# SCAFFOLD also makes its control variates of the bounded model.
 @pytest.mark.parametrize(
   'build', (algorithms.build_fed_avg, algorithms.build_scaffold)
 )
@@ -21,8 +21,12 @@ def test_the_default_bound_changes_no_bit_of_an_honest_run(build):
     linear_task.regularised_rounds(build, 'plain', **options)
     for options in ({}, {'max_update_norm': None})
   )
+  # Weights, metrics (none is clipped) and the control variates.
   linear_task.assert_equal(bounded, unbounded)
-  assert all(not np.any(m['num_clipped_clients']) for _, m in bounded)
+  for _, metrics, table in bounded:
+    assert metrics['num_clipped_clients'] == 0
+    if build is algorithms.build_scaffold:
+      assert all(np.any(rows, axis=-1).any() for rows in table['control'])
 
 
 def test_a_robust_rule_leaves_a_huge_update_out():
