@@ -106,6 +106,12 @@ def test_metrics_are_means_over_examples_of_all_epochs():
   second = -math.log(1 / (1 + math.exp(-0.2)))  # p at w = .1, x = 2.
   expected = (math.log(2) + second) / 2
   assert float(result.metrics['loss']) == pytest.approx(expected)
+  # At w = 0 the labels 0, 1, 0 are predicted as 0. In batches of 2 and 1 a mean
+  # over batches would be 3/4 or 1/2.
+  result = _train(
+    _scalar_model, _examples(3), learning_rate=0.0, epochs=2, batch_size=2
+  )
+  assert float(result.metrics['accuracy']) == pytest.approx(2 / 3)
 
 
 def test_full_batches_do_not_depend_on_the_seed_but_small_ones_do():

@@ -54,7 +54,7 @@ def test_differences_are_paired(values, others):
   assert (found.mean, found.reached) == (2, 2)
   ends = pytest.approx((2 - 12.7062, 2 + 12.7062), rel=1e-5)
   assert (found.low, found.high) == ends
-  # Nor do the two mean 2 without an interval if a seed each is missing.
+  # One common seed has no interval.
   alone = estimates.difference(values, [1, _NAN, _NAN])
   assert (alone.mean, alone.reached) == (3, 1)
   assert np.isnan([alone.low, alone.high]).all()
