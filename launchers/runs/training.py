@@ -552,7 +552,7 @@ def build_cohorts(
     From the number of a round to the client ids of each call of `next`.
   """
   clients = range(task.num_clients)
-  if methods.METHODS[settings['algorithm']].takes_turns:
+  if methods.takes_turns(settings['algorithm']):
     turns = [[i] for i in clients]
     return lambda round_number: turns
   # A free rider has no data and still takes part.
