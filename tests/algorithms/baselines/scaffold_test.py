@@ -194,7 +194,8 @@ def test_the_first_round_is_that_of_uniform_fed_avg():
       (algorithms.build_fed_avg, {'uniform': True}),
     )
   )
-  linear_task.assert_close(found[0], expected[0])
+  # Weights and metrics; the tables of the clients differ.
+  linear_task.assert_close(found[0][:2], expected[0][:2])
 
 
 @pytest.mark.full
