@@ -49,8 +49,8 @@ _KEYS = ('round', 'client_id')
 _COUNTS = ('num_train', 'num_examples')
 _SCORES = ('accuracy', 'f1', 'loss')
 _MEAN = 'client_accuracy_mean'
-# How the accuracies of the honest clients are spread. It is computed from
-# client_scores.csv, since runs of older versions lack these columns.
+# How the accuracies of the honest clients are spread, where metrics.csv lacks
+# it: always the quartiles, in runs of older versions all.
 _SPREAD = {
   'client_accuracy_min': fairness.minimum,
   'client_accuracy_worst10': fairness.worst_mean,
@@ -147,23 +147,33 @@ class Run:
   @functools.cached_property
   def reports(self) -> pd.DataFrame:
     """What the method reports: `round`, `client_id`, a column per measure."""
-    rows = self._rows(has_round=True, has_client=True)
-    rows = rows[rows['measure'].str.startswith(_REPORT)]
-    table = _wide(rows, ['round', 'client'])
-    names = {name: name.removeprefix(_REPORT) for name in table}
-    return table.rename(columns={**names, 'client': 'client_id'})
+    return self._by_client(lambda name: name.str.startswith(_REPORT))
 
   def curve(self, measure: str) -> pd.Series:
     """Returns a measure of the run by round, where it is defined."""
-    rows = self._rows(has_round=True, has_client=False)
-    rows = rows[rows['measure'] == measure]
-    values = rows['value'].to_numpy()
-    return pd.Series(values, rows['round'].to_numpy(int), float).dropna()
+    return self._curves.get(measure, pd.Series(dtype=float)).dropna()
+
+  def scores_by_round(self, measure: str) -> pd.DataFrame:
+    """Returns `round`, `client_id` and the measure of every evaluation."""
+    return self._by_client(lambda name: name == measure)
 
   def scores(self, measure: str) -> np.ndarray:
     """The last scores of the honest clients with test data, `float[k]`."""
     values = self.honest[measure].to_numpy(float)
     return values[np.isfinite(values)]
+
+  @functools.cached_property
+  def _curves(self) -> pd.DataFrame:
+    """A column a measure of the run, by round."""
+    rows = self._rows(has_round=True, has_client=False)
+    return _wide(rows, ['round']).set_index('round')
+
+  def _by_client(self, is_chosen) -> pd.DataFrame:
+    """Some measures of clients by round: `round`, `client_id`, the measures."""
+    rows = self._rows(has_round=True, has_client=True)
+    table = _wide(rows[is_chosen(rows['measure'])], ['round', 'client'])
+    names = {name: name.removeprefix(_REPORT) for name in table}
+    return table.rename(columns={**names, 'client': 'client_id'})
 
   def _rows(self, has_round: bool, has_client: bool) -> pd.DataFrame:
     chosen = self.values['round'].notna() == has_round
@@ -211,6 +221,25 @@ def read_runs(directories: Iterable[_Path]) -> list[Run]:
     dataclasses.replace(run, label=label)
     for run, label in zip(runs, labels, strict=True)
   ]
+
+
+def check_finished(directories: Iterable[_Path]) -> None:
+  """Checks the runs of `--compare_with`.
+
+  Raises:
+    SettingsError: If one of them is not the directory of a finished run.
+  """
+  for directory in directories:
+    found = 'found no summary.json in it.'
+    try:
+      if read_run(directory).finished:
+        continue
+    except FrameError as error:
+      found = str(error)
+    raise settings_lib.SettingsError(
+      f'--compare_with={directory} must be the directory of a finished run:'
+      f' {found}'
+    )
 
 
 def read_run(directory: _Path) -> Run:
@@ -278,10 +307,10 @@ def _read(file, columns, finished) -> pd.DataFrame:
   """Reads a csv file, in the order of its rounds and clients."""
   frame = run_files.read_whole(file, columns, growing=not finished)
   known = [name for name in (*_KEYS, *_COUNTS) if name in columns]
-  if not np.isfinite(frame[known]).all(axis=None):
+  if not (frame[known] % 1 == 0).all(axis=None):  # Not for NaN and infinity.
     raise FrameError(
-      f'{file.name} must have a number in each row of {", ".join(known)}, found'
-      f' none in a row of {file}.'
+      f'{file.name} must have a whole number in each row of {", ".join(known)},'
+      f' found none in a row of {file}.'
     )
   keys = [name for name in _KEYS if name in columns]
   if frame.duplicated(keys).any():
@@ -388,7 +417,13 @@ def _read_summary(file) -> dict[str, Any] | None:
       'notes': [str(note) for note in summary.get('notes', [])],
       'version': str(summary.get('version') or ''),
     }
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
+  except (
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RecursionError,  # Lists within lists within lists.
+  ) as error:
     raise FrameError(
       f'{file.name} must be as a training run writes it, found in {file}:'
       f' {" ".join(repr(error).split())}.'
@@ -427,5 +462,4 @@ def _with_spread(metrics, scores, clients) -> pd.DataFrame:
   spread = pd.DataFrame(
     {name: by_round.agg(measure) for name, measure in _SPREAD.items()}
   )
-  metrics = metrics.drop(columns=[*_SPREAD], errors='ignore')
-  return metrics.join(spread, on='round')
+  return metrics.join(spread.drop(columns=metrics, errors='ignore'), on='round')
