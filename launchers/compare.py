@@ -11,7 +11,6 @@ cannot be told apart. The same command, after any interruption, goes on.
 """
 
 import dataclasses
-import json
 import math
 import os
 import pathlib
@@ -35,7 +34,6 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import run_claim
-from tff_fair.launchers.runs import run_files
 
 # Flags of `launchers.train` that do not change a run's numbers.
 _RUNTIME = (
@@ -309,22 +307,9 @@ def _data_name(planner) -> str:
 
 def _write(frame, facts, output_dir) -> None:
   """Writes the results and the pages about them, and prints the answer."""
-  from tff_fair.launchers.comparison import analysis as analysis_lib
-  from tff_fair.launchers.comparison import answer
-  from tff_fair.launchers.pages import compare_markdown
-  from tff_fair.launchers.pages import compare_page
-  from tff_fair.launchers.plots import compare_plots
+  from tff_fair.launchers.comparison import report
 
-  csv_file, json_file = output_dir / 'compare.csv', output_dir / 'compare.json'
-  records.write(frame, csv_file)
-  run_files.write_atomically(json_file, json.dumps(facts, indent=2) + '\n')
-  # From the files, so that pages of committed results are the same.
-  analysis = analysis_lib.analyse(*analysis_lib.read(csv_file, json_file))
-  pages = {'compare.md': compare_markdown, 'compare.html': compare_page}
-  for name, page in pages.items():
-    run_files.write_atomically(output_dir / name, page.render(analysis))
-  compare_plots.write(analysis, output_dir / 'plots')
-  for sentence in answer.sentences(analysis):
+  for sentence in report.write(frame, facts, output_dir):
     print(sentence)
   print(f'results: {output_dir}')
 

@@ -62,7 +62,10 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
     settings_lib.check_data_dir(settings['data_dir'])
     settings_lib.check_own_data(settings)
-    settings_lib.check_finished(settings['compare_with'])
+    if settings['compare_with']:
+      from tff_fair.launchers import frame  # Takes a second to import.
+
+      frame.check_finished(settings['compare_with'])
     notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
     if settings['dry_run']:
       _print_requirements(settings, notes)

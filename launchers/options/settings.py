@@ -253,37 +253,6 @@ def check_own_data(settings: Mapping[str, Any]) -> None:
     raise SettingsError(str(error)) from error
 
 
-def check_finished(directories: list[str]) -> None:
-  """Checks the runs that are drawn together with this one, and their files.
-
-  Args:
-    directories: Values of `--compare_with`.
-
-  Raises:
-    SettingsError: If one of them is not the directory of a finished run.
-  """
-  for directory in directories:
-    try:
-      finished = (pathlib.Path(directory) / 'summary.json').is_file()
-    except OSError:  # For example of a name that is too long.
-      finished = False
-    if not finished:
-      raise SettingsError(
-        f'--compare_with={directory} must be the directory of a finished run,'
-        ' found no summary.json in it.'
-      )
-    # Takes a second to import; what plots read is known there.
-    from tff_fair.launchers.plots import all_plots
-
-    try:
-      all_plots.check_files(directory)
-    except (OSError, ValueError) as error:
-      raise SettingsError(
-        f'--compare_with={directory} must be the directory of a finished run,'
-        f' found that it cannot be drawn: {_reason(error).rstrip(".")}.'
-      ) from error
-
-
 def make_writable(output_dir: pathlib.Path, flag: str = 'output_dir') -> None:
   """Creates the directory if it is missing, and tries to write to it.
 

@@ -17,15 +17,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
-from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
-from tff_fair.launchers.comparison import words
-from tff_fair.launchers.pages import compare_markdown
-from tff_fair.launchers.pages import compare_tables
+from tff_fair.launchers.pages import compare_page
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
@@ -82,7 +80,7 @@ def read_results(folder: pathlib.Path) -> dict[str, Result]:
   """
   found = {}
   for path in sorted(folder.glob(f'{_PREFIX}*.csv')):
-    frame, facts = analysis_lib.read(path, path.with_suffix('.json'))
+    frame, facts = reading.read(path, path.with_suffix('.json'))
     name = path.stem.removeprefix(_PREFIX)
     found[name] = Result(frame, analysis_lib.analyse(frame, facts))
   return found
@@ -132,12 +130,14 @@ def _overview(results) -> str:
 def _best(analysis, column) -> str:
   """The ranked method with the highest number, and the baseline's."""
   best, baseline = analysis.best(column), analysis.baseline
-  mark = compare_tables.MARKS[analysis.verdict(best, column)]
-  value = f'{words.mean(analysis, best, column)} {mark}'.strip()
-  told = f'**{words.title(best)}** {value}{_share(analysis, best, column)}'
-  usual = words.mean(analysis, baseline, column)
-  usual = f'{words.title(baseline)} {usual}{_share(analysis, baseline, column)}'
-  if column == _WORST10 and answer.near_chance(analysis, best):
+  mark = tables.MARKS[analysis.verdict(best, column)]
+  value = f'{analysis.show(best, column)} {mark}'.strip()
+  told = f'**{analysis.title(best)}** {value}{_share(analysis, best, column)}'
+  usual = analysis.show(baseline, column)
+  usual = (
+    f'{analysis.title(baseline)} {usual}{_share(analysis, baseline, column)}'
+  )
+  if column == _WORST10 and analysis.near_chance(best):
     told += ', as by chance'
   return f'{told} ({usual})'
 
@@ -146,7 +146,7 @@ def _share(analysis, method, column) -> str:
   """The share of better-off clients, beside a CF coefficient."""
   if column != 'cf':
     return ''
-  return f', {words.mean(analysis, method, "better_off")}'
+  return f', {analysis.show(method, "better_off")}'
 
 
 def _cost(result) -> str:
@@ -169,8 +169,8 @@ def _write_pictures(name, analysis, folder) -> None:
 
 
 _BLOCKS = {
-  'answer': lambda result: compare_markdown.answer_list(result.analysis),
-  'table': lambda result: compare_markdown.headline_table(result.analysis),
+  'answer': lambda result: compare_page.render_answer(result.analysis),
+  'table': lambda result: compare_page.render_headline(result.analysis),
   'cost': _cost,
 }
 

@@ -5,16 +5,16 @@ import re
 import pytest
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
-from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.pages import compare_docs
+from tff_fair.launchers.show import text as text_lib
 
 # The rules of the pages, as numbers.
 _RULES = (
   f'at {analysis_lib.LEVEL:.0%}'.replace('%', ' %'),
   f'more than {analysis_lib.LARGEST_GAIN:g}',
-  f'within {answer.NEAR_CHANCE:g}',
+  f'within {analysis_lib.NEAR_CHANCE:g}',
 )
 # Numbers that are no results: names of tests, of files and of commands.
 _NO_RESULTS = re.compile(
@@ -50,7 +50,7 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   assert 'On Adult that is Armed-Forces, with two test examples' in text
   assert len(results) == 3
   for _, analysis in results.values():
-    said = answer.sentences(analysis)
+    said = text_lib.describe_methods(analysis)
     assert any(x.startswith('No method is called a leader: ') for x in said)
     for method in ('dssgd', 'round_robin_fed_avg'):
       depth = analysis.at_baseline_depth(method)

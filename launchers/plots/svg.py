@@ -1,31 +1,34 @@
-"""A figure of a page: drawn by Matplotlib, as SVG inside the page.
+"""Figures of a page: drawn by Matplotlib, as SVG inside the page.
 
 Nothing here imports TensorFlow.
 """
 
 from collections.abc import Callable
-import dataclasses
 import io
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
+from matplotlib import markers
 
+from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 
 # In inches of 72 units; on a phone a unit is about a point.
-_WIDTH, HEIGHT = 4.7, 3.1
+_WIDTH, _HEIGHT = 4.7, 3.1
 FONT_SIZE = 11
-
 # Black and white as the page has them, light or dark.
 _COLORS = {'#000000': 'currentColor', '#ffffff': 'var(--page)'}
 # Dates would differ each time, and the others refer to other sites.
 _NO_METADATA = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
+_DASHES = {'-': 'none', '--': '7 3', ':': '2 2', '-.': '7 2 2 2'}
+# Of the marker of a key: its size, and its place.
+_SIZE, _X, _Y = 8, 15, 5
 
 
-@dataclasses.dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
   """A figure of a page.
 
   Attributes:
@@ -40,27 +43,38 @@ class Figure:
   svg: str
 
 
-def draw_figure(
+class Key(NamedTuple):
+  """A legend entry: its label, and how SVG draws its line and its marker."""
+
+  label: str
+  color: str
+  dashes: str
+  marker: str
+  hollow: bool
+
+
+def make_key(label: str, style: method_styles.Style) -> Key:
+  """Makes the legend entry of a style."""
+  shape = markers.MarkerStyle(style.marker)
+  path = shape.get_path().transformed(shape.get_transform())
+  points, *_ = path.to_polygons()
+  # SVG's vertical axis points down.
+  size = _SIZE * style.scale
+  corners = [f'{_X + size * x:.1f} {_Y - size * y:.1f}' for x, y in points]
+  outline = f'M{"L".join(corners)}Z'
+  dashes = _DASHES[style.linestyle]
+  return Key(label, style.color, dashes, outline, style.hollow)
+
+
+def draw(
   figure_id: str,
   title: str,
   note: str,
   words: str,
-  draw: Callable[[mpl_axes.Axes], None],
-  height: float = HEIGHT,
+  draw_axes: Callable[[mpl_axes.Axes], None],
+  height: float = _HEIGHT,
 ) -> Figure:
-  """Draws a figure with a single axes; the page shows the title.
-
-  Args:
-    figure_id: Its name, unique in the page, of which its ids are made.
-    title: Its title.
-    note: How to read it.
-    words: The text alternative after the title.
-    draw: Draws into the axes.
-    height: In inches.
-
-  Returns:
-    The figure.
-  """
+  """Draws a figure with a single axes; the page shows the title."""
   style = {
     'font.size': FONT_SIZE,
     # Text that can be searched, in the colour of the page.
@@ -70,7 +84,7 @@ def draw_figure(
   with matplotlib.rc_context(style), plot_parts.plain_text():
     figure = mpl_figure.Figure(figsize=(_WIDTH, height), layout='constrained')
     axes = figure.subplots()
-    draw(axes)
+    draw_axes(axes)
     axes.set_title('')
     file = io.StringIO()
     figure.savefig(file, format='svg', transparent=True, metadata=_NO_METADATA)
@@ -78,7 +92,7 @@ def draw_figure(
   return Figure(title, note, _inline(file.getvalue(), figure_id, label))
 
 
-def _inline(svg: str, figure_id: str, label: str) -> str:
+def _inline(svg, figure_id, label) -> str:
   """An SVG file as an element of a page, with unique ids."""
   root = ElementTree.fromstring(svg)
   # Its rules would hold in the whole page, which has them for figures.
@@ -99,12 +113,12 @@ def _inline(svg: str, figure_id: str, label: str) -> str:
   return ElementTree.tostring(root, encoding='unicode')
 
 
-def _local(name: str) -> str:
+def _local(name) -> str:
   """A name without its namespace, which HTML implies."""
   return name.rpartition('}')[2]
 
 
-def _in_page(name: str, value: str, figure_id: str) -> str:
+def _in_page(name, value, figure_id) -> str:
   """The value of an attribute with the ids and the colours of the page."""
   if name == 'id':
     return f'{figure_id}-{value}'

@@ -4,13 +4,13 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Sequence
-import dataclasses
+from typing import NamedTuple
 
 from tff_fair import tasks
+from tff_fair.launchers import frame
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.pages import report_runs
 from tff_fair.launchers.runs import client_names
 
 # What each flag means for a comparison of the numbers of two runs.
@@ -25,15 +25,13 @@ _DATA = tuple(
   if name not in ('data_dir', 'data_seed')  # A place; one of the seeds.
 )
 _SEEDS = tuple(flag.name for flag in run_flags.SEEDS)
-_EPOCHS = ('local_epochs',)
-_MODEL = ('model',)
-_AVERAGED = ('score_last',)
+_TRAINING = ('local_epochs', 'model', 'score_last')
 # Other conditions of the training, which methods share: they may well be the
 # best of each method, so a comparison across them is one, and says so.
 _CONDITIONS = tuple(
   flag.name
   for flag in (*run_flags.CLIENTS, *run_flags.SERVER)
-  if flag.name not in _EPOCHS
+  if flag.name not in _TRAINING
 )
 # The method and its own flags are the subject of a comparison, and all other
 # flags, of the runtime and of what is written, do not change the numbers.
@@ -43,24 +41,17 @@ _VALUE_WIDTH = 30
 _MAX_LISTED = 5
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
-  """Something in which the runs differ.
-
-  Attributes:
-    name: What it is, a flag's name or a word.
-    values: Its value in each run.
-  """
+class Difference(NamedTuple):
+  """Something in which runs differ: its name, and its value in each run."""
 
   name: str
-  values: Sequence[str]
+  values: tuple[str, ...]
 
   def __str__(self):
     return f'{self.name} ({", ".join(self.values)})'
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
   """How the numbers of some runs may be compared.
 
   Attributes:
@@ -70,8 +61,8 @@ class Comparison:
     ranked: Whether the best run may be told.
   """
 
-  unlike: Sequence[Difference]
-  conditions: Sequence[Difference]
+  unlike: list[Difference]
+  conditions: list[Difference]
   repeats: bool
   ranked: bool
 
@@ -81,29 +72,22 @@ class Comparison:
     found = []
     if self.repeats:
       found.append(
-        f'These runs are repeats with other seeds: {_listed(self.unlike)}. No'
+        f'These runs are repeats with other seeds: {_list(self.unlike)}. No'
         ' best value is marked.'
       )
     elif self.unlike:
       found.append(
-        f'These runs differ in {_listed(self.unlike)}: their numbers do not'
-        ' tell which is better, and no best value is marked.'
+        f'These runs differ in {_list(self.unlike)}: their numbers do not tell'
+        ' which is better, and no best value is marked.'
       )
     if self.conditions:
       also = ' also' if self.unlike else ''
-      found.append(f'The runs{also} differ in {_listed(self.conditions)}.')
+      found.append(f'The runs{also} differ in {_list(self.conditions)}.')
     return found
 
 
-def compare(runs: Sequence[report_runs.Run]) -> Comparison:
-  """Finds what differs between runs.
-
-  Args:
-    runs: The runs.
-
-  Returns:
-    Their comparison; of a single run, one without differences.
-  """
+def compare(runs: Sequence[frame.Run]) -> Comparison:
+  """Finds what differs between runs; nothing does in a single one."""
   data = _of_flags(runs, _DATA)
   if data and data[0].name == 'task':
     data = data[:1]  # The others follow from it.
@@ -112,20 +96,16 @@ def compare(runs: Sequence[report_runs.Run]) -> Comparison:
   seeds = _of_flags(runs, _SEEDS)
   others = [
     *data,
-    *_of_values('rounds', [str(run.evaluated or run.round) for run in runs]),
-    *_of_flags(runs, _EPOCHS),
-    *_of_flags(runs, _MODEL),
-    *_of_flags(runs, _AVERAGED),
+    *_of_values(
+      'rounds', [str(run.evaluated or run.last_round) for run in runs]
+    ),
+    *_of_flags(runs, _TRAINING),
     *_of_values('updates in a row a round', [_depth(run) for run in runs]),
     *_of_values('version', [run.version for run in runs]),
   ]
   conditions = _of_flags(runs, _CONDITIONS)
-  repeats = (
-    bool(seeds)
-    and not others
-    and not conditions
-    and len({_method(run) for run in runs}) == 1
-  )
+  one_method = len({_method(run) for run in runs}) == 1
+  repeats = bool(seeds) and not others and not conditions and one_method
   unlike = [*others, *seeds]
   finished = all(run.finished for run in runs)
   return Comparison(unlike, conditions, repeats, finished and not unlike)
@@ -144,7 +124,7 @@ def _of_values(name, values) -> list[Difference]:
   if len(set(filter(None, values))) < 2:
     return []
   shown = [client_names.one_line(v, _VALUE_WIDTH) or '–' for v in values]
-  return [Difference(name, shown)]
+  return [Difference(name, tuple(shown))]
 
 
 def _value(run, name) -> str:
@@ -173,7 +153,7 @@ def _method(run) -> tuple[tuple[str, str], ...]:
   return tuple((n, run.settings[n]) for n in sorted({'algorithm', *own}))
 
 
-def _listed(differences) -> str:
+def _list(differences) -> str:
   shown = [str(difference) for difference in differences[:_MAX_LISTED]]
   rest = len(differences) - len(shown)
   if rest:
