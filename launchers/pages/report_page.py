@@ -6,8 +6,6 @@ Nothing here imports TensorFlow.
 from collections.abc import Sequence
 import shlex
 
-import pandas as pd
-
 from tff_fair.launchers import command_names
 from tff_fair.launchers import differences
 from tff_fair.launchers import frame
@@ -111,7 +109,7 @@ def make_client_table(run: frame.Run) -> tables.Table:
   lowest = scores.index[scores == scores.min()] if scores.nunique() > 1 else ()
   rows = []
   for i, values in zip(clients.index, clients.to_numpy(), strict=True):
-    cells = [_format_value(value) for value in values]
+    cells = [numbers.format_plain(value) for value in values]
     if run.names:
       cells.insert(0, client_names.one_line(run.names.get(i, ''), _NAME_WIDTH))
     mark = 'worst' if i in lowest else ''
@@ -276,10 +274,3 @@ def _settings(runs) -> list:
     blocks.append(page.Text(f'{run.label}: this command {does}.'))
     blocks.append(page.Code(make_command(run)))
   return blocks
-
-
-def _format_value(value) -> str:
-  """A number: integers in full, others rounded."""
-  if pd.isna(value):
-    return numbers.MISSING
-  return str(int(value)) if float(value).is_integer() else f'{value:.4g}'
