@@ -329,15 +329,19 @@ def _in_turn(analysis) -> list[str]:
     return []
   facts = analysis.facts
   updates = words.format_count(facts['num_clients'], 'update')
-  told = []
+  told, places = [], ''
   for method in analysis.in_turn:
     depth, title = analysis.at_baseline_depth(method), analysis.title(method)
-    place = f' (place {depth.place} of {depth.count})' if depth else ''
-    told.append(f'{title}{place}')
+    if depth:
+      title += f' (place {depth.place} of {depth.count})'
+      places = (
+        f'; places are those after {facts["rounds"]} updates in a row, as many'
+        f' as with {analysis.title(analysis.baseline)}'
+      )
+    told.append(title)
   return [
     f'Not ranked, since clients take turns and a round is {updates} in a row:'
-    f' {"; ".join(told)}; places are those after {facts["rounds"]} updates in a'
-    f' row, as many as with {analysis.title(analysis.baseline)}.'
+    f' {"; ".join(told)}{places}.'
   ]
 
 
