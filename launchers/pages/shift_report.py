@@ -1,24 +1,26 @@
 """The Markdown page on the covariate shift of a task's clients."""
 
+import html
+
+import numpy as np
 import pandas as pd
 
 from tff_fair.launchers.runs import client_names
-from tff_fair.launchers.show import markdown
-from tff_fair.launchers.show import numbers
 
-# Column -> heading and format.
-_COLUMNS = {
-  'client_id': ('client', '.0f'),
-  'num_examples': ('examples', '.0f'),
-  'num_distinct': ('distinct', '.0f'),
-  'effective_sample_size': ('effective', '.0f'),
-  'effective_share': ('share of all (%)', '.3g'),
-  'kl': ('KL', '.3g'),
-  'kl_expansion': ('approximation', '.3g'),
-  'kl_paper': ('as printed', '.3g'),
-  'control_kl': ('control KL', '.3g'),
-  'control_expansion': ('its approximation', '.3g'),
+_HEADINGS = {
+  'client_id': 'client',
+  'num_examples': 'examples',
+  'num_distinct': 'distinct',
+  'effective_sample_size': 'effective',
+  'effective_share': 'share of all (%)',
+  'kl': 'KL',
+  'kl_expansion': 'approximation',
+  'kl_paper': 'as printed',
+  'control_kl': 'control KL',
+  'control_expansion': 'its approximation',
 }
+# The first columns are numbers of examples.
+_NUM_COUNTS = 4
 # Characters of a client's name.
 _NAME_WIDTH = 60
 
@@ -36,32 +38,45 @@ def render(frame: pd.DataFrame, arguments: list[str], pca_dim: int) -> str:
     The text of a Markdown file.
   """
   names = frame.get(client_names.COLUMN, pd.Series('', frame.index))
+  frame = frame.drop(columns=client_names.COLUMN, errors='ignore')
   shown = frame.assign(effective_share=100 * frame['effective_share'])
-  columns = [name for name in _COLUMNS if name in shown]
-  rows = []
-  for name, values in zip(names, shown[columns].to_numpy(), strict=True):
-    cells = [
-      numbers.format_number(value, _COLUMNS[column][1], '-')
-      for column, value in zip(columns, values, strict=True)
-    ]
-    line = markdown.escape(client_names.one_line(name, _NAME_WIDTH))
-    rows.append([f'{cells[0]} {line}'.rstrip(), *cells[1:]])
+  shown = shown.rename(columns=_HEADINGS)
   ratios = [
     (frame[column] / frame['kl']).median()
     for column in ('kl_expansion', 'kl_paper', 'control_kl')
   ]
-  header = [_COLUMNS[column][0] for column in columns]
-  return f"""# Covariate shift of the clients
+  formats = {
+    name: '{:.0f}' if i < _NUM_COUNTS else '{:.3g}'
+    for i, name in enumerate(shown)
+  }
+  lines = [
+    '# Covariate shift of the clients',
+    '',
+    f'`{" ".join(arguments)}`',
+    '',
+    'What to look for: the approximation of theorem 2.2 (with corrected terms)'
+    " follows the KL divergence of a client's examples from all examples, and"
+    ' the control, as many random examples of all, lies far below both.',
+    '',
+    f'In nats, between Gaussians of the first {pca_dim} principal components.'
+    f' Median over clients, as a multiple of the KL: approximation'
+    f' {ratios[0]:.3g}, as printed in the paper {ratios[1]:.3g}, control'
+    f' {ratios[2]:.3g}.',
+    '',
+    '| ' + ' | '.join(shown) + ' |',
+    '|' + '---:|' * len(shown.columns),
+  ]
+  for index, row in shown.iterrows():
+    cells = [
+      '-' if np.isnan(value) else formats[name].format(value)
+      for name, value in row.items()
+    ]
+    cells[0] = f'{cells[0]} {_escaped(names[index])}'.rstrip()
+    lines.append('| ' + ' | '.join(cells) + ' |')
+  return '\n'.join(lines) + '\n'
 
-`{' '.join(arguments)}`
 
-What to look for: the approximation of theorem 2.2 (with corrected terms) \
-follows the KL divergence of a client's examples from all examples, and the \
-control, as many random examples of all, lies far below both.
-
-In nats, between Gaussians of the first {pca_dim} principal components. Median \
-over clients, as a multiple of the KL: approximation {ratios[0]:.3g}, as \
-printed in the paper {ratios[1]:.3g}, control {ratios[2]:.3g}.
-
-{markdown.table(header, rows, texts=0)}
-"""
+def _escaped(name: str) -> str:
+  """A name as a cell of a Markdown table."""
+  line = html.escape(client_names.one_line(name, _NAME_WIDTH))
+  return line.replace('|', '&#124;')

@@ -65,7 +65,7 @@ def test_named_clients(tmp_path, monkeypatch, capsys):
   frame = _report(tmp_path)
   assert frame['client'].tolist() == list(names)
   rows = capsys.readouterr().out.splitlines()
-  assert [row for row in rows if row.startswith(r'| 0 a\|&lt;b&gt; | ')]
+  assert [row for row in rows if row.startswith('| 0 a&#124;&lt;b&gt; | ')]
   assert [row for row in rows if row.startswith('| 2 c d | ')]
 
 
