@@ -307,9 +307,9 @@ def _data_name(planner) -> str:
 
 def _write(frame, facts, output_dir) -> None:
   """Writes the results and the pages about them, and prints the answer."""
-  from tff_fair.launchers.comparison import report
+  from tff_fair.launchers.pages import compare_page
 
-  for sentence in report.write(frame, facts, output_dir):
+  for sentence in compare_page.write(frame, facts, output_dir):
     print(sentence)
   print(f'results: {output_dir}')
 

@@ -20,10 +20,10 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.pages import compare_page
+from tff_fair.launchers.pages import tables
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
-from tff_fair.launchers.show import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')

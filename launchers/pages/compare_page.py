@@ -3,20 +3,27 @@
 Nothing here imports TensorFlow.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import json
+import pathlib
 import shlex
+from typing import Any
+
+import pandas as pd
 
 from tff_fair.launchers import command_names
 from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
+from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import page
+from tff_fair.launchers.pages import tables
+from tff_fair.launchers.pages import text
 from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
-from tff_fair.launchers.show import tables
-from tff_fair.launchers.show import text
 
 HTML_MARK = '<!doctype html>\n<!-- Written by launchers.compare. -->\n'
 MARKDOWN_MARK = '<!-- Written by launchers.compare. -->\n'
@@ -48,6 +55,24 @@ _TUNED = (
   'Diverged',
   'Own parameters',
 )
+
+
+def write(
+  frame: pd.DataFrame, facts: Mapping[str, Any], output_dir: pathlib.Path
+) -> list[str]:
+  """Writes a comparison."""
+  csv_file, json_file = output_dir / 'compare.csv', output_dir / 'compare.json'
+  run_files.write_atomically(csv_file, frame.to_csv(index=False))
+  run_files.write_atomically(json_file, json.dumps(facts, indent=2) + '\n')
+  # From the files, so that pages of committed results are the same.
+  analysis = analysis_lib.analyse(*reading.read(csv_file, json_file))
+  for name, content in (
+    ('compare.md', render_markdown(analysis)),
+    ('compare.html', render(analysis)),
+  ):
+    run_files.write_atomically(output_dir / name, content)
+  compare_plots.write(analysis, output_dir / 'plots')
+  return text.describe_methods(analysis)
 
 
 def render(analysis: analysis_lib.Analysis) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import jinja2
 
+from tff_fair.launchers.pages import tables
 from tff_fair.launchers.plots import svg
-from tff_fair.launchers.show import tables
 
 
 @dataclasses.dataclass(frozen=True)

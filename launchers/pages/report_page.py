@@ -13,13 +13,13 @@ from tff_fair.launchers import measures
 from tff_fair.launchers import summary as summary_lib
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.pages import page
+from tff_fair.launchers.pages import tables
+from tff_fair.launchers.pages import text
 from tff_fair.launchers.plots import report_plots
 from tff_fair.launchers.plots import svg
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.show import numbers
-from tff_fair.launchers.show import tables
-from tff_fair.launchers.show import text
 
 MARK = '<!doctype html>\n<!-- Written by launchers.report. -->\n'
 """The start of a page, checked so that no other file is overwritten."""

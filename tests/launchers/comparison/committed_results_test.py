@@ -8,7 +8,7 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.pages import compare_docs
-from tff_fair.launchers.show import text as text_lib
+from tff_fair.launchers.pages import text as text_lib
 
 # The rules of the pages, as numbers.
 _RULES = (

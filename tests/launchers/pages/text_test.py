@@ -12,7 +12,7 @@ from tff_fair.launchers import frame
 from tff_fair.launchers import summary
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.show import text
+from tff_fair.launchers.pages import text
 
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
 

@@ -3,7 +3,7 @@
 from tff_fair.launchers import measures
 from tff_fair.launchers import statistics
 from tff_fair.launchers import summary
-from tff_fair.launchers.show import tables
+from tff_fair.launchers.pages import tables
 
 _MEAN = measures.MEASURES['client_accuracy_mean']
 _COST = measures.MEASURES['seconds_ratio']
