@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 from tests.launchers import digits_run
-from tff_fair.launchers.comparison import columns
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import reading
 
 pytestmark = pytest.mark.full
 
@@ -138,7 +138,7 @@ def _whole(tmp_path_factory):
 class TestWhole:
   def test_every_trial_and_every_seed_has_its_row(self, whole):
     frame, printed = whole.frame, whole.printed
-    assert list(frame) == list(columns.COLUMNS)
+    assert list(frame) == list(reading.COLUMNS)
     assert list(dict.fromkeys(frame['method'])) == _METHODS
     assert (frame['status'] == 'finished').all()
     for method, rows in frame.groupby('method'):
