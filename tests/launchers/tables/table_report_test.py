@@ -137,7 +137,8 @@ def test_commands_are_listed_once(tmp_path):
 
 
 def test_tables_of_one_directory_keep_each_other_s_rows(tmp_path):
-  table_report.write(tmp_path, 'tiny', [_build([98.0]), _build([97.0])])
+  both = [_build([98.0]), _build([97.0], cell='stand_in')]
+  table_report.write(tmp_path, 'tiny', both)
   table_report.write(tmp_path, 'other', [_build([50.0], table='other')])
   table_report.write(tmp_path, 'tiny', [_build([96.0])])
   frame = pd.read_csv(tmp_path / 'table.csv')
