@@ -23,20 +23,22 @@ from tff_fair.launchers.tables import published
 FILE = 'claims.csv'
 """The name of the table in the folder of the results."""
 
+Results = Mapping[str, verdicts.Result]
+"""Claim -> result, from `verdicts.judge`."""
+
 _TEMPLATE = pathlib.Path(__file__).with_name('claims_page.md')
 _LEGEND = (
   'f a o m: comparisons for the claim, against it, open (the interval has 0'
   ' inside, or there is none), missing (not run).'
 )
-_NOT_RUN, _NO_READING = 'not run', '-'
 _BRINGS_IT_OUT = {
   verdicts.HOLDS: 'yes',
   verdicts.IN_PART: 'in part',
   verdicts.FAILS: 'no',
   verdicts.UNDECIDED: 'undecided',
 }
-_PROTOCOLS = 'fedakd_protocols'
-_METRIC = 'client_accuracy_mean'
+_VALUES = ('left', 'right', 'estimate', 'low', 'high')
+_PROTOCOL = 'fedakd_protocols: client_accuracy_mean of {} above {} in {}'
 _OWN, _AVG = 'fedakd_own_protocol', 'fed_avg'
 # Title -> the methods whose difference it is.
 _PROTOCOL_DIFFERENCES = {
@@ -54,68 +56,19 @@ _PROTOCOL_DIFFERENCES = {
 _number = functools.partial(numbers.format_number, missing='')
 
 
-def to_frame(results: Mapping[str, verdicts.Result]) -> pd.DataFrame:
-  """A row for each claim, as results/claims.csv has it.
-
-  Numbers are text of four digits, so that the file is the same everywhere.
-
-  Args:
-    results: The result of `verdicts.judge`.
-
-  Returns:
-    The table; its difference is that which speaks most against the claim.
-  """
-  return pd.DataFrame([_row(*item) for item in results.items()])
-
-
-def count(results: Mapping[str, verdicts.Result]) -> pd.DataFrame:
-  """Counts the claims: a row for each paper, a column for each verdict.
-
-  Args:
-    results: The result of `verdicts.judge`.
-  """
-  pairs = [(statements.paper_of(k), r.ours.verdict) for k, r in results.items()]
-  found = pd.DataFrame(pairs, columns=['paper', 'verdict'])
-  table = pd.crosstab(found['paper'], found['verdict'])
-  shown = [paper for paper in statements.PAPERS if paper in table.index]
-  return table.reindex(index=shown, columns=[*verdicts.SYMBOLS], fill_value=0)
-
-
-def to_text(results: Mapping[str, verdicts.Result]) -> str:
-  """The verdicts for a terminal: a line for each claim, and the counts.
-
-  Args:
-    results: The result of `verdicts.judge`.
-  """
-  rows = [('claim', 'verdict', 'f a o m', 'seeds', 'other reading', '')] + [
-    (
-      name,
-      result.ours.verdict,
-      ' '.join(str(result.ours.counts[o]) for o in verdicts.OUTCOMES),
-      _seeds(result.ours.run) or '-',
-      _reading(result),
-      result.claim.text,
-    )
-    for name, result in results.items()
-  ]
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  lines = ['  '.join(map(str.ljust, row, widths)).rstrip() for row in rows]
-  return '\n'.join([*lines, '', _LEGEND, '', count(results).to_string()])
-
-
 def to_files(
   root: pathlib.Path,
   folder: pathlib.Path,
-  results: Mapping[str, verdicts.Result],
+  results: Results,
   recorded: verdicts.Recorded,
 ) -> dict[pathlib.Path, str]:
-  """The files that are written of the verdicts as a whole: file -> text.
+  """Writes the files that are of the verdicts as a whole: file -> text.
 
   Args:
     root: The clone.
     folder: The folder of the results.
-    results: The result of `verdicts.judge`, of all claims.
-    recorded: What it was computed from.
+    results: The results of all claims.
+    recorded: What they were computed from.
   """
   return {
     folder / FILE: to_frame(results).to_csv(index=False),
@@ -123,23 +76,59 @@ def to_files(
   }
 
 
-def to_page(
-  results: Mapping[str, verdicts.Result], recorded: verdicts.Recorded
-) -> str:
-  """The text of docs/claims.md.
+def render(page: str, results: Results) -> str:
+  """Replaces the block of a page, such as the README: claims by verdict."""
+  block = to_block(results, 'docs/claims.md')
+  return blocks.replace(page, 'claims', 'end of claims', lambda match: block)
 
-  Args:
-    results: The result of `verdicts.judge`, of all claims.
-    recorded: What it was computed from.
+
+def to_frame(results: Results) -> pd.DataFrame:
+  """Writes a row for each claim, as results/claims.csv has it.
+
+  Numbers are text of four digits, so that the file is the same everywhere. The
+  difference is that which speaks most against the claim.
   """
-  papers = _by_paper(results)
-  glance = [
-    f'**{_link(paper)}**\n\n{_glance(own)}' for paper, own in papers.items()
-  ]
-  details = [
-    f'## {methods.title(paper)}\n\n{_details(own)}'
-    for paper, own in papers.items()
-  ]
+  return pd.DataFrame([_row(*item) for item in results.items()])
+
+
+def count(results: Results) -> pd.DataFrame:
+  """Counts the claims: a row for each paper, a column for each verdict."""
+  found = pd.DataFrame(
+    {
+      'paper': map(statements.paper_of, results),
+      'verdict': [result.ours.verdict for result in results.values()],
+    }
+  )
+  table = pd.crosstab(found['paper'], found['verdict'])
+  return table.reindex(
+    index=found['paper'].unique(), columns=[*verdicts.SYMBOLS], fill_value=0
+  )
+
+
+def to_text(results: Results) -> str:
+  """Writes a line for each claim, and the counts, for a terminal."""
+  frame = to_frame(results).astype(str)
+  outcomes = frame[[*verdicts.OUTCOMES]].agg(' '.join, axis=1)
+  seeds = frame['seeds'].replace('', '-')
+  columns = frame['id'], frame['verdict'], outcomes, seeds
+  columns = *columns, frame['script_verdict'], frame['claim']
+  header = ('claim', 'verdict', 'f a o m', 'seeds', 'other reading', '')
+  rows = [header, *zip(*columns, strict=True)]
+  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+  lines = ['  '.join(map(str.ljust, row, widths)).rstrip() for row in rows]
+  return '\n'.join([*lines, '', _LEGEND, '', count(results).to_string()])
+
+
+def to_page(results: Results, recorded: verdicts.Recorded) -> str:
+  """Writes docs/claims.md, of all claims."""
+  frame = to_frame(results)
+  glance, details = [], []
+  for paper, rows in frame.groupby('paper', sort=False):
+    title = methods.title(paper)
+    glance += [f'**{_link(paper)}**', _glance(rows)]
+    details += [f'## {title}', _details(rows, results)]
+    readings = filter(None, rows['reading'].unique())
+    details += [f'The other reading is {reading}.' for reading in readings]
   return _TEMPLATE.read_text().format(
     counts=to_block(results, ''),
     glance='\n\n'.join(glance),
@@ -148,42 +137,33 @@ def to_page(
   )
 
 
-def render(page: str, results: Mapping[str, verdicts.Result]) -> str:
-  """Renders the block of a page, such as the README.
+def to_block(results: Results, page: str) -> str:
+  """Writes the numbers of claims by paper and verdict, in all at the end.
 
   Args:
-    page: The page's text.
-    results: The result of `verdicts.judge`, of all claims.
-  """
-  block = to_block(results, 'docs/claims.md')
-  return blocks.replace(page, 'claims', 'end of claims', lambda match: block)
-
-
-def to_block(results: Mapping[str, verdicts.Result], page: str) -> str:
-  """The numbers of claims by paper and verdict, in all at the end.
-
-  Args:
-    results: The result of `verdicts.judge`, of all claims.
+    results: The results of all claims.
     page: The address of docs/claims.md.
   """
   *counted, uncounted = verdicts.SYMBOLS
-  header = [
-    'paper',
-    'claims',
-    *(f'{verdicts.SYMBOLS[verdict]} {verdict}' for verdict in counted),
-    'of these not run',
-    f'{verdicts.SYMBOLS[uncounted]} {uncounted}',
+  shown = [
+    f'{symbol} {verdict}' for verdict, symbol in verdicts.SYMBOLS.items()
   ]
-  groups = {_link(p, page): own for p, own in _by_paper(results).items()}
-  rows = []
-  for name, own in {**groups, 'all': results}.items():
-    sums = count(own).sum()
-    not_run = sum(
-      not r.ours.run and r.ours.verdict != uncounted for r in own.values()
+  header = ['paper', 'claims', *shown[:-1], 'of these not run', shown[-1]]
+  counts = count(results)
+  counts['not run'] = [
+    sum(
+      _is_missing(r) for k, r in results.items() if statements.paper_of(k) == p
     )
-    cells = [sums[counted].sum(), *sums[counted], not_run, sums[uncounted]]
-    rows.append([name, *map(str, cells)])
-  return markdown.table(header, rows)
+    for p in counts.index
+  ]
+  counts['claims'] = counts[counted].sum(axis=1)
+  names = [*(_link(paper, page) for paper in counts.index), 'all']
+  counts.loc['all'] = counts.sum()
+  columns = ['claims', *counted, 'not run', uncounted]
+  rows = counts[columns].astype(str).to_numpy()
+  return markdown.table(
+    header, [[name, *row] for name, row in zip(names, rows, strict=True)]
+  )
 
 
 def published_support(claim: statements.Claim) -> tuple[int, int]:
@@ -197,10 +177,9 @@ def published_support(claim: statements.Claim) -> tuple[int, int]:
     of those that the paper prints.
   """
   supported = [
-    _supports(comparison, left, right)
+    _supports(comparison, *sides)
     for comparison in claim.comparisons
-    for left, right in [map(_printed, comparison[:2])]
-    if left is not None and right is not None
+    if None not in (sides := [_printed(side) for side in comparison[:2]])
   ]
   return sum(supported), len(supported)
 
@@ -216,15 +195,14 @@ def _printed(side) -> float | None:
   if isinstance(side, float):
     return side
   found = published.read().get(published.key(*side))
-  return found and found.value
+  return None if found is None else found.value
 
 
 def _row(name, result) -> dict[str, object]:
   claim, ours = result.claim, result.ours
   telling, run = ours.telling, ours.run
   support, printed = published_support(claim)
-  is_missing = not run and ours.verdict != verdicts.UNCOUNTED
-  notes = [claim.uncounted, claim.note, 'Not run.' if is_missing else '']
+  missing = 'Not run.' if _is_missing(result) else ''
   return {
     'id': name,
     'paper': statements.paper_of(name),
@@ -248,11 +226,13 @@ def _row(name, result) -> dict[str, object]:
     'paper_prints': printed,
     'reading': claim.reading.title if claim.reading else '',
     'script_verdict': _reading(result),
-    'note': ' '.join(filter(None, notes)),
+    'note': ' '.join(filter(None, [claim.uncounted, claim.note, missing])),
   }
 
 
-_VALUES = ('left', 'right', 'estimate', 'low', 'high')
+def _is_missing(result) -> bool:
+  """Whether it counts, and nothing was run."""
+  return not result.ours.run and result.ours.verdict != verdicts.UNCOUNTED
 
 
 def _values(measured) -> dict[str, str]:
@@ -265,9 +245,9 @@ def _values(measured) -> dict[str, str]:
 def _reading(result) -> str:
   """Whether a claim holds under its other reading."""
   if result.claim.reading is None or result.claim.uncounted:
-    return _NO_READING
+    return '-'
   if result.other is None or not result.other.run:
-    return _NOT_RUN
+    return 'not run'
   return _BRINGS_IT_OUT[result.other.verdict]
 
 
@@ -283,11 +263,19 @@ def _what(comparison) -> str:
 
 
 def _difference(measured) -> str:
+  if measured.outcome == 'missing':
+    return '-'
   if math.isnan(measured.estimate.mean):
     return 'undefined'
   left, right, mean, low, high = _values(measured).values()
   interval = f' [{low}, {high}]' if low else ''
   return f'{left} less {right}: {mean}{interval}'
+
+
+def _telling(judged) -> str:
+  if judged.telling is None:
+    return '-'
+  return f'`{_what(judged.telling.comparison)}`: {_difference(judged.telling)}'
 
 
 def _seeds(run) -> str:
@@ -301,12 +289,9 @@ def _seeds(run) -> str:
 
 def _distinct(values: Iterable[object]) -> str:
   """Each once: numbers in order, then words."""
-
-  def order(text):
-    is_number = text.replace('.', '', 1).isdigit()
-    return not is_number, float(text) if is_number else 0, text
-
-  return ', '.join(sorted(set(map(str, values)), key=order))
+  texts = sorted(set(map(str, values)))
+  order = pd.to_numeric(pd.Series(texts, dtype=str), errors='coerce')
+  return ', '.join(texts[place] for place in order.sort_values().index)
 
 
 def _stand_ins(run) -> list[str]:
@@ -321,13 +306,6 @@ def _stand_ins(run) -> list[str]:
   ]
 
 
-def _by_paper(results):
-  papers = {}
-  for name, result in results.items():
-    papers.setdefault(statements.paper_of(name), {})[name] = result
-  return papers
-
-
 def _link(paper, page='') -> str:
   title = methods.title(paper)
   return f'[{title}]({page}#{title.lower()})'
@@ -337,25 +315,19 @@ def _table(header, rows) -> str:
   return markdown.table(header, rows, texts=len(header))
 
 
-def _glance(results) -> str:
+def _glance(rows) -> str:
   """A short table of a paper's claims."""
-  rows = [
-    [
-      verdicts.SYMBOLS[result.ours.verdict],
-      name,
-      result.claim.text,
-      '-'
-      if result.ours.verdict == verdicts.UNCOUNTED
-      else _seeds(result.ours.run) or _NOT_RUN,
-      _reading(result),
-    ]
-    for name, result in results.items()
-  ]
-  return _table(['', 'name', 'claim', 'seeds', 'with another reading?'], rows)
+  uncounted = rows['verdict'] == verdicts.UNCOUNTED
+  seeds = rows['seeds'].replace('', 'not run').mask(uncounted, '-')
+  columns = rows['verdict'].map(verdicts.SYMBOLS), rows['id'], rows['claim']
+  return _table(
+    ['', 'name', 'claim', 'seeds', 'with another reading?'],
+    zip(*columns, seeds, rows['script_verdict'], strict=True),
+  )
 
 
-def _details(results) -> str:
-  """A table of the claims of a paper, and the readings behind it."""
+def _details(rows, results) -> str:
+  """A table of the claims of a paper."""
   header = [
     'claim',
     'where',
@@ -368,36 +340,29 @@ def _details(results) -> str:
     'with another reading?',
     'notes',
   ]
-  rows = to_frame(results).to_dict('records')
-  lines = [_details_of(results[row['id']], row) for row in rows]
-  readings = dict.fromkeys(filter(None, (row['reading'] for row in rows)))
-  behind = [f'The other reading is {reading}.' for reading in readings]
-  return '\n\n'.join([_table(header, lines), *behind])
+  return _table(
+    header,
+    [_details_of(row, results[row['id']]) for row in rows.to_dict('records')],
+  )
 
 
-def _details_of(result, row) -> list[str]:
-  setting = '{data}; {scale}; {rounds}'.format(**row)
-  prints = '{paper_supports} of {paper_prints}'.format(**row)
+def _details_of(row, result) -> list[str]:
   transcribed = 'Transcribed.' if 'transcribed' in row['source'] else ''
   notes = [row['note'], *_stand_ins(result.ours.run), transcribed]
   return [
     '**{id}** {claim}'.format(**row),
     row['place'],
     f'{verdicts.SYMBOLS[row["verdict"]]} {row["verdict"]}',
-    ', '.join(str(row[outcome]) for outcome in verdicts.OUTCOMES),
+    '{for}, {against}, {open}, {missing}'.format(**row),
     _telling(result.ours),
     row['seeds'] or '-',
-    setting if row['data'] else '-',
-    prints if row['paper_prints'] else '-',
+    '{data}; {scale}; {rounds}'.format(**row) if row['data'] else '-',
+    '{paper_supports} of {paper_prints}'.format(**row)
+    if row['paper_prints']
+    else '-',
     _reading_details(result),
     ' '.join(filter(None, notes)),
   ]
-
-
-def _telling(judged) -> str:
-  if judged.telling is None:
-    return '-'
-  return f'`{_what(judged.telling.comparison)}`: {_difference(judged.telling)}'
 
 
 def _reading_details(result) -> str:
@@ -412,44 +377,24 @@ def _reading_details(result) -> str:
 
 def _protocols(recorded) -> str:
   """How much of FedAKD's lead is a protocol like its authors' scripts'."""
-  found = {
-    cell: {
-      title: verdicts.measure(
-        statements.Comparison(
-          *(statements.Side(_PROTOCOLS, cell, m, _METRIC) for m in pair)
-        ),
-        recorded,
-      )
-      for title, pair in _PROTOCOL_DIFFERENCES.items()
-    }
-    for cell in definitions.TABLES[_PROTOCOLS].cells
-  }
-  used = {
-    cell: [m for m in measured.values() if m.outcome != 'missing']
-    for cell, measured in found.items()
-  }
-  cells = [cell for cell in found if used[cell]]
-  if not cells:
+  columns, run = {}, []
+  for cell in definitions.TABLES['fedakd_protocols'].cells:
+    comparisons = [
+      statements.parse(_PROTOCOL.format(*pair, cell))[0]
+      for pair in _PROTOCOL_DIFFERENCES.values()
+    ]
+    found = [verdicts.measure(c, recorded) for c in comparisons]
+    if any(m.outcome != 'missing' for m in found):
+      left, right = map(_printed, comparisons[0][:2])
+      lead = f'{_number(left)} less {_number(right)}: {_number(left - right)}'
+      columns[f'`{cell}`'] = [*map(_difference, found), lead]
+      run += [m for m in found if m.outcome != 'missing']
+  if not columns:
     return 'Not run yet.'
-  rows = [
-    [title, *(_difference_or_dash(found[cell][title]) for cell in cells)]
-    for title in _PROTOCOL_DIFFERENCES
-  ]
-  rows.append(['lead in the paper', *map(_papers_lead, cells)])
-  run = [m for cell in cells for m in used[cell]]
+  names = [*_PROTOCOL_DIFFERENCES, 'lead in the paper']
+  table = _table(
+    ['difference', *columns], zip(names, *columns.values(), strict=True)
+  )
   scale = _distinct(f'{m.setting.scale:g}' for m in run)
   behind = [f'Share of the data: {scale}. Seeds: {_seeds(run)}.']
-  table = _table(['difference', *(f'`{cell}`' for cell in cells)], rows)
   return f'{table}\n\n{" ".join(behind + _stand_ins(run))}'
-
-
-def _difference_or_dash(measured) -> str:
-  return '-' if measured.outcome == 'missing' else _difference(measured)
-
-
-def _papers_lead(cell) -> str:
-  left, right = (
-    _printed(statements.Side(_PROTOCOLS, cell, method, _METRIC))
-    for method in (_OWN, _AVG)
-  )
-  return f'{_number(left)} less {_number(right)}: {_number(left - right)}'

@@ -56,22 +56,12 @@ Recorded = Mapping[statements.Side, Mapping[Setting, Mapping[str, Number]]]
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-  """A comparison with what the recorded results say.
-
-  Attributes:
-    comparison: The comparison.
-    outcome: One of `OUTCOMES`.
-    setting: The setting; None if the outcome is 'missing'.
-    pairs: Seed -> the numbers of both sides.
-    estimate: The difference over the seeds, left less right.
-  """
+  """A comparison, its outcome, and the rows that answer it by seed, if any."""
 
   comparison: statements.Comparison
   outcome: str = 'missing'
   setting: Setting | None = None
-  pairs: Mapping[str, tuple[Number, Number]] = dataclasses.field(
-    default_factory=dict
-  )
+  pairs: Mapping[str, tuple[Number, Number]] | None = None
   estimate: statistics.Estimate | None = None
 
   @property
@@ -86,10 +76,7 @@ class Measured:
 
   @property
   def support(self) -> float:
-    """The difference beyond the claimed, as a share of the right.
-
-    Infinite if it is undefined.
-    """
+    """The lead beyond the claimed, as a share of the right; or infinity."""
     if math.isnan(self.estimate.mean):
       return math.inf
     sign = 1 if self.comparison.above else -1
@@ -99,12 +86,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-  """The comparisons of a claim, or of a claim under another reading.
-
-  Attributes:
-    measured: The comparisons.
-    verdict: What follows.
-  """
+  """The comparisons of a claim, or of one under another reading."""
 
   measured: Sequence[Measured]
   verdict: str
@@ -134,11 +116,7 @@ class Result(NamedTuple):
 
 
 def group(frame: pd.DataFrame) -> Recorded:
-  """Groups rows by what a comparison reads.
-
-  Args:
-    frame: The result of `records.read`.
-  """
+  """Groups the rows of `records.read` by what a comparison reads."""
   found = collections.defaultdict(lambda: collections.defaultdict(dict))
   for row in frame.itertuples():
     side = statements.Side(row.table, row.cell, row.method, row.metric)
@@ -153,12 +131,7 @@ def judge(
   recorded: Recorded,
   claims: Mapping[str, statements.Claim] = statements.CLAIMS,
 ) -> dict[str, Result]:
-  """Computes the verdicts: name -> result.
-
-  Args:
-    recorded: The result of `group`.
-    claims: Name -> claim.
-  """
+  """Computes the verdict on each claim: name -> result."""
 
   def judged(claim, comparisons):
     measured = [measure(comparison, recorded) for comparison in comparisons]
@@ -174,17 +147,12 @@ def judge(
 
 
 def verdict(outcomes: Iterable[str], most: bool = False) -> str:
-  """Computes the verdict on a claim.
+  """Computes the verdict on a claim from the outcomes of its comparisons.
 
-  Args:
-    outcomes: Those of its comparisons.
-    most: Whether it speaks of most of them.
-
-  Returns:
-    It holds if all are for it; in part if some are for it and some against it;
-    not, if some are against it and none for it; otherwise it is undecided. One
-    of most holds if more than half are for it, not if at least half are against
-    it, and is undecided otherwise.
+  It holds if all are for it; in part if some are for it and some against it;
+  not, if some are against it and none for it; otherwise it is undecided. One of
+  `most` holds if more than half are for it, not if at least half are against
+  it, and is undecided otherwise.
   """
   outcomes = list(outcomes)
   if most:
@@ -204,10 +172,6 @@ def measure(comparison: statements.Comparison, recorded: Recorded) -> Measured:
 
   Settings with two or more seeds come first, then the paper's data before those
   that stand in for them, then more data, then more rounds.
-
-  Args:
-    comparison: The comparison.
-    recorded: The result of `group`.
   """
   found = [
     (setting, pairs)
