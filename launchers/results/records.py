@@ -36,26 +36,9 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
 RUN, TRANSCRIBED = 'run', 'transcribed'
-KEY = (
-  'table',
-  'cell',
-  'method',
-  'data',
-  'seed',
-  'scale',
-  'rounds',
-  'metric',
-)
-COLUMNS = (
-  *KEY,
-  'value',
-  'sd',
-  'source',
-  'version',
-  'settings',
-  'seconds',
-  'command',
-)
+KEY = ('table', 'cell', 'method', 'data', 'seed', 'scale', 'rounds', 'metric')
+_VALUES = ('value', 'sd', 'source', 'version', 'settings', 'seconds', 'command')
+COLUMNS = (*KEY, *_VALUES)
 _FLOATS = ['scale', 'value', 'sd', 'seconds']
 # One text for each seed: '00' would be another key than '0'.
 _SEED = re.compile(r'(0|[1-9]\d*)(-[1-9]\d*)?')

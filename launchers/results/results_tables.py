@@ -5,8 +5,8 @@ A table of a page stands between `<!-- results NAME -->` and
 `headlines`.
 """
 
-from collections.abc import Sequence
 import functools
+import pathlib
 import re
 
 import pandas as pd
@@ -34,42 +34,8 @@ NOTHING = 'No run is recorded yet.'
 MIN_SEEDS = 3
 """Seeds that each number of a headline has at least."""
 
-# Paper, table of the page, cell, metric and methods, the paper's own first.
-_HEADLINES = (
-  ('FeDABoost', 'fedaboost_text', 'mnist', 'global_f1', 'fedaboost fed_avg'),
-  ('CFFL', 'cffl_table1', 'mnist_p5', 'cf', 'cffl_u0.1 fed_avg'),
-  (
-    'CFFL',
-    'cffl_table2',
-    'mnist_p5',
-    'client_accuracy_max',
-    'cffl_u0.1 fed_avg',
-  ),
-  ('CFFL', 'cffl_table1', 'adult_p20', 'cf', 'cffl_u0.1 fed_avg'),
-  (
-    'CoRe-Fed',
-    'corefed_table1_fmnist',
-    'fmnist',
-    'client_accuracy_mean',
-    'corefed q_fed_avg ditto',
-  ),
-  (
-    'CoRe-Fed',
-    'corefed_table1_cifar10',
-    'cifar10',
-    'client_accuracy_mean',
-    'corefed q_fed_avg ditto',
-  ),
-  (
-    'FedQuad, CIFAR-10',
-    'fedquad_table1',
-    'cifar10_a03_c10',
-    'global_accuracy',
-    'fedquad fed_avg',
-  ),
-  ('FedAKD', 'fedakd_table1_fmnist', 'fmnist_pow', 'cf', 'fedakd fed_avg'),
-  ('FedAKD', 'fedakd_table1_cifar10', 'cifar10_ics5', 'cf', 'fedakd cffl'),
-)
+# A row of the README's table: the methods of a cell, the paper's own first.
+_HEADLINES = pathlib.Path(__file__).with_name('headlines.csv')
 _HEADLINES_BLOCK = 'headlines'
 _NO_ENTRY = '-'
 _LEADING_ZERO = re.compile(r'^(-?)0\.')
@@ -135,7 +101,7 @@ def render(
 def render_headlines(
   frame: pd.DataFrame,
   paper: published.Numbers,
-  headlines: Sequence[tuple[str, str, str, str, str]] = _HEADLINES,
+  headlines: pathlib.Path = _HEADLINES,
 ) -> str:
   """Renders the README's table: some methods of a cell by one metric, a row.
 
@@ -145,10 +111,11 @@ def render_headlines(
   Args:
     frame: All recorded rows.
     paper: The published numbers, from `published.read`.
-    headlines: The rows; one without such runs is left out.
+    headlines: The file of the rows; one without such runs is left out.
   """
   runs = frame[frame['source'] == records.RUN]
-  rows = [_headline(runs, paper, *headline) for headline in headlines]
+  wanted = pd.read_csv(headlines, dtype=str).itertuples(index=False)
+  rows = [_headline(runs, paper, *headline) for headline in wanted]
   header = ['experiment', 'what', "ours / the paper's"]
   return markdown.table(header, filter(None, rows), texts=3)
 

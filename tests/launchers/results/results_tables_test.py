@@ -21,13 +21,9 @@ _PAPER = {
     published.Number(68.0, 1.25)
   ),
 }
-_HEADLINE = (
-  'FedQuad',
-  'fedquad_table1',
-  'cifar10_a03_c10',
-  'global_accuracy',
-  'fedquad fed_avg',
-)
+_HEADLINE = """paper,layout,cell,metric,methods
+FedQuad,fedquad_table1,cifar10_a03_c10,global_accuracy,fedquad fed_avg
+"""
 
 
 def _rows(method, *values, **others):
@@ -175,15 +171,16 @@ def test_a_table_without_results_says_so():
   assert lines == [results_tables.NOTHING]
 
 
-def test_headlines_are_of_the_fullest_setting_that_has_all_methods():
+def test_headlines_are_of_the_fullest_setting_that_has_all_methods(tmp_path):
+  file = tmp_path / 'headlines.csv'
+  file.write_text(_HEADLINE)
   alone = _rows('fedquad', 80.0, 80.0, 80.0)
   both = _rows('fedquad', 50.0, 50.0, 50.0, scale=0.1)
   both += _rows('fed_avg', 40.0, 40.0, 40.0, scale=0.1)
 
   def lines(rows):
-    text = results_tables.render_headlines(
-      pd.DataFrame(rows), _PAPER, [_HEADLINE]
-    )
+    frame = pd.DataFrame(rows)
+    text = results_tables.render_headlines(frame, _PAPER, file)
     return text.splitlines()[2:]
 
   assert lines(alone + both) == [
