@@ -2,8 +2,6 @@
 
 import math
 
-import pytest
-
 from tests.launchers.claiming import made_rows
 from tff_fair.launchers.claiming import claims_page
 from tff_fair.launchers.claiming import statements
@@ -52,13 +50,6 @@ def test_a_row_says_what_was_compared():
   assert row[list(expected)].to_dict() == expected
 
 
-def test_a_row_without_results_says_so():
-  row = _row(made_rows.rows('moon', [1.0]))
-  assert row['verdict'] == 'undecided at this scale'
-  assert (row['missing'], row['note'], row['seeds']) == (1, 'Not run.', '')
-  assert row['estimate'] == row['low'] == ''
-
-
 def test_undefined_numbers_and_transcribed_means():
   nan = math.nan
   row = _row(
@@ -96,24 +87,6 @@ def test_several_settings_of_a_claim_are_listed():
   assert (row['open'], row['missing']) == (2, 1)
   listed = row[['seeds', 'scale', 'rounds', 'source']].tolist()
   assert listed == ['2, means', '0.015, 1', '5, 20', 'run, transcribed']
-
-
-@pytest.mark.parametrize(
-  ('values', 'answer'),
-  [
-    ([1.0, 1.0], 'yes'),
-    ([9.0, 9.0], 'no'),
-    ([1.0, 9.0], 'undecided'),
-    ([], 'not run'),
-  ],
-)
-def test_whether_the_other_reading_brings_a_claim_out(values, answer):
-  row = _row(
-    made_rows.rows('fedquad', [5.0, 5.0]),
-    made_rows.rows('triplet_fl_without_ce', values),
-    name='fedquad-8',
-  )
-  assert row['script_verdict'] == answer
 
 
 def test_counts_are_of_all_claims_and_their_papers():

@@ -1,7 +1,7 @@
 """The tables' definitions name things that exist."""
 
 import dataclasses
-import functools
+import re
 
 import pytest
 
@@ -15,7 +15,6 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_plots
-from tff_fair.launchers.tables import table_runs
 
 _COMPARED_WITH_ALONE = ('client_accuracy', 'scatter')
 # The numbers of each table that have one of the paper beside them.
@@ -43,16 +42,42 @@ _ROWS_OF_THE_PAPERS = {
 }
 
 
-@functools.cache
-def _rows(name):
-  table = definitions.TABLES[name]
-  # Resolves the flags of every run.
-  return tiny_table.planner(table).rows(table.cells)
-
-
-def _runs(name, cell):
-  """The runs of a cell by their method."""
-  return {row.method: row.runs[0][0] for row in _rows(name) if row.cell == cell}
+# Table, cell and methods | settings of their runs, as the papers say. What is
+# recorded need not stand here.
+_SETTINGS = """
+fedaboost_text femnist_2 fedaboost,fedaboost_without_boosting,fedaboost_cohort_classes | client_optimizer=adamw client_learning_rate=0.0002 client_weight_decay=1e-06
+fedaboost_text femnist_2 fed_avg,fed_avg_uniform,ditto,fedaboost_sgd | client_optimizer=sgd client_learning_rate=0.001 client_weight_decay=0.0005
+corefed_table1 fmnist ditto | proximal_weight=0.1 batch_size=50
+corefed_table1 fmnist ditto_1 | proximal_weight=1.0 batch_size=50
+corefed_table1 fmnist q_fed_avg | q=0.1
+corefed_table1 fmnist q_fed_avg_1 | q=1.0
+corefed_table1 fmnist fed_mgda | deviation=0.1
+corefed_table1 fmnist fed_mgda_1 | deviation=1.0
+corefed_table1 fmnist fed_mdfg | line_search_scale=5
+corefed_table1 fmnist fed_mdfg_s3 | line_search_scale=3
+corefed_table1 fmnist fed_mdfg_s1 | line_search_scale=1
+corefed_table3 tradeoff_a corefed | fairness_exponent=2.0 sharpness=0.5 batch_size=200
+corefed_table3 tradeoff_b corefed | fairness_exponent=0.5 sharpness=2.0 batch_size=200
+fedquad_table1 cifar10_a03_c10 supcon_fl,triplet_fl,quadruplet_fl | use_ce=True num_clients=10
+fedquad_table1 cifar10_a03_c10 supcon_fl_without_ce,triplet_fl_without_ce | use_ce=False num_clients=10
+fedquad_table1 cifar10_centralised supervised | algorithm=fed_avg num_clients=1
+fedquad_table1 cifar10_centralised supcon,triplet,quadruplet | use_ce=False num_clients=1
+fedquad_table5 cifar10_beta0.5_m1.0_m1.0 fedquad | use_ce=True quadruplet_weight=0.5 margin_1=1.0 margin_2=1.0 rounds=5 num_clients=10 partition=equal
+fedquad_table5 cifar10_beta0.5_m1.0_m1.0 fedquad_without_ce | use_ce=False quadruplet_weight=0.5 margin_1=1.0 margin_2=1.0
+fedquad_table5 cifar10_beta0.5_m1.0_m0.5 fedquad | use_ce=True quadruplet_weight=0.5 margin_1=1.0 margin_2=0.5
+fedquad_table5 cifar10_beta0.5_m1.0_m0.5 fedquad_without_ce | use_ce=False quadruplet_weight=0.5 margin_1=1.0 margin_2=0.5
+fedquad_table5 cifar10_beta1.0_m1.0_m0.5 fedquad | use_ce=True quadruplet_weight=1.0 margin_1=1.0 margin_2=0.5
+fedquad_table5 cifar10_beta0.5_m2.0_m0.5 fedquad_without_ce | use_ce=False quadruplet_weight=0.5 margin_1=2.0 margin_2=0.5
+fedquad_table5 cifar10_beta0.5_m5.0_m0.5 fedquad_without_ce | use_ce=False quadruplet_weight=0.5 margin_1=5.0 margin_2=0.5
+fedakd_table1 fmnist_pow cgsv_script,fed_ave_script,fed_sac_script | variant=fedakd
+fedakd_table2 ehr fedakd,fed_avg | rounds=80
+fedakd_table3 ehr_equal_time fedakd | rounds=40
+fedakd_table3 ehr_equal_time fed_avg | rounds=80
+fedakd_table3 ehr_equal_time cgsv,cgsv_script | rounds=61
+fedakd_table4 ehr fedakd_all_data | variant=all_data
+fedakd_table4 ehr fedakd_single_dist | variant=single_dist
+fedakd_table4 ehr fedakd_correct_agg | variant=correct_agg
+"""  # noqa: E501
 
 
 def test_names_exist():
@@ -108,7 +133,7 @@ def test_recorded_runs_are_of_the_settings_that_their_tables_plan():
 @pytest.mark.full
 def test_rows_resolve_and_their_presets_have_the_data_of_the_paper():
   for name, table in definitions.TABLES.items():
-    for row in _rows(name):
+    for row in tiny_table.planner(table).rows(table.cells):
       for run in row.runs[0]:
         assert run.settings['task'] == table.cells[row.cell].data, name
 
@@ -130,67 +155,40 @@ def test_every_published_number_has_its_rows_and_no_others():
   } == _ROWS_OF_THE_PAPERS
 
 
-def test_tables_share_runs():
-  (shared,) = (
-    row.runs[0][0].output_dir
-    for row in _rows('corefed_ablation')
-    if (row.method, row.metric) == ('fed_avg', 'client_accuracy_mean')
-  )
-  comparison = table_runs.distinct(_rows('corefed_table1'))
-  assert shared in {run.output_dir for run in comparison}
-  first, second = (
-    {run.output_dir for run in table_runs.distinct(_rows(f'fedquad_table{n}'))}
-    for n in (1, 2)
-  )
-  # Nine methods in three cells and in their five variants, and four centralised
-  # runs; Dirichlet(0.5) and its two variants are in both.
-  assert (len(first & second), len(first)) == (3 * 9, 8 * 9 + 4)
-  first, second = (
-    {run.output_dir for run in table_runs.distinct(_rows(f'cffl_table{n}'))}
-    for n in (1, 2)
-  )
-  alone = _runs('cffl_table2', 'mnist_p5')['standalone_authors_rate']
-  assert alone.output_dir in second - first
-  # Standalone at the authors' rate, in six cells.
-  assert len(second - first) == 6
+def test_settings_of_the_papers():
+  for line in _SETTINGS.strip().splitlines():
+    place, _, flags = line.partition(' | ')
+    name, cell, methods = place.split()
+    planner = tiny_table.planner(definitions.TABLES[name])
+    for method in methods.split(','):
+      settings = planner.run(cell, method, 0).settings
+      found = [f'{n}={settings[n]}' for n in re.findall(r'(\w+)=', flags)]
+      assert found == flags.split(), place
+  # What table 3's coefficient compares with trains as long as in table 2.
+  planner = tiny_table.planner(definitions.TABLES['fedakd_table3'])
+  alone = planner.run('ehr_equal_time', 'fedakd', 0, 'standalone')
+  assert alone.settings['rounds'] == 80
+  ablation = definitions.TABLES['fedquad_table5']
+  assert ablation.methods_of('cifar10_beta1.0_m1.0_m0.5') == ('fedquad',)
 
 
-def test_fedaboost_2_alone_trains_by_adamw():
-  found = {
-    name: tuple(
-      run.settings[f'client_{flag}']
-      for flag in ('optimizer', 'learning_rate', 'weight_decay')
-    )
-    for name, run in _runs('fedaboost_text', 'femnist_2').items()
-  }
-  sgd, adamw = ('sgd', 1e-3, 5e-4), ('adamw', 2e-4, 1e-6)
-  assert found.pop('fedaboost') == adamw
-  assert found.pop('fedaboost_without_boosting') == adamw
-  assert found.pop('fedaboost_cohort_classes') == adamw
-  assert found == dict.fromkeys(
-    ('fed_avg', 'fed_avg_uniform', 'ditto', 'fedaboost_sgd'), sgd
-  )
-
-
-def test_the_ablation_of_fedquad_runs_what_the_paper_prints():
-  both = ['fedquad', 'fedquad_without_ce']
-  for cell, methods, values in (
-    ('cifar10_beta0.5_m1.0_m1.0', both, (0.5, 1, 1)),
-    ('cifar10_beta0.5_m1.0_m0.5', both, (0.5, 1, 0.5)),
-    ('cifar10_beta1.0_m1.0_m0.5', both[:1], (1, 1, 0.5)),
-    ('cifar10_beta0.5_m2.0_m0.5', both[1:], (0.5, 2, 0.5)),
-    ('cifar10_beta0.5_m5.0_m0.5', both[1:], (0.5, 5, 0.5)),
-  ):
-    runs = _runs('fedquad_table5', cell)
-    assert list(runs) == methods, cell
-    for method, run in runs.items():
-      settings = run.settings
-      assert settings['algorithm'] == 'fedquad'
-      assert settings['use_ce'] == (method == 'fedquad')
-      names = ('quadruplet_weight', 'margin_1', 'margin_2')
-      assert tuple(settings[name] for name in names) == values, cell
-      assert (settings['rounds'], settings['num_clients']) == (5, 10)
-      assert settings['partition'] == 'equal'
+@pytest.mark.parametrize(
+  ('first', 'second', 'cell', 'methods'),
+  [
+    ('corefed_table1', 'corefed_ablation', 'fmnist', 'fed_avg'),
+    ('fedquad_table1', 'fedquad_table2', 'cifar10_a05_c10', 'fedquad moon'),
+    ('fedquad_table1', 'fedquad_table2', 'cifar10_a05_c10_capped', 'fedquad'),
+    ('cffl_table1', 'cffl_table2', 'mnist_p5', 'cffl_u0.1 fed_avg dssgd_u0.1'),
+    ('fedakd_table2', 'fedakd_table4', 'ehr', 'fedakd'),
+  ],
+)
+def test_tables_share_runs(first, second, cell, methods):
+  planners = [
+    tiny_table.planner(definitions.TABLES[name]) for name in (first, second)
+  ]
+  for method in methods.split():
+    one, other = (p.run(cell, method, 0).output_dir for p in planners)
+    assert one == other, method
 
 
 def test_a_table_of_some_methods_keeps_its_order_and_the_original():
@@ -205,55 +203,6 @@ def test_a_table_of_some_methods_keeps_its_order_and_the_original():
   assert table.methods_of('cifar10_a05_c10') == ('fed_avg', 'fedquad', 'moon')
   assert table.figures == {'embeddings': ('fed_avg', 'fedquad')}
   assert original.cells == before
-
-
-def test_equal_time_is_equal_time():
-  runs = {row.method: row.runs[0] for row in _rows('fedakd_table3')}
-  rounds = {
-    method: own.settings['rounds'] for method, (own, *_) in runs.items()
-  }
-  assert rounds['fedakd'] == 40
-  assert rounds['fed_avg'] == 80
-  assert rounds['cgsv'] == rounds['cgsv_script'] == 61
-  # What the coefficient compares with trains as long as in table 2.
-  cf = [row for row in _rows('fedakd_table3') if row.metric == 'cf']
-  assert {row.runs[0][1].settings['rounds'] for row in cf} == {80}
-
-
-def test_all_values_of_corefeds_table_2_run_by_name():
-  runs = _runs('corefed_table1', 'fmnist')
-  for flag, values in (
-    ('proximal_weight', {'ditto': 0.1, 'ditto_1': 1}),
-    ('q', {'q_fed_avg': 0.1, 'q_fed_avg_1': 1}),
-    ('deviation', {'fed_mgda': 0.1, 'fed_mgda_1': 1}),
-    (
-      'line_search_scale',
-      {'fed_mdfg': 5, 'fed_mdfg_s3': 3, 'fed_mdfg_s1': 1},
-    ),
-  ):
-    first, *others = values
-    for method, value in values.items():
-      assert runs[method].settings[flag] == value, method
-    for method in others:
-      # Nothing but this value.
-      found, expected = dict(runs[method].settings), dict(runs[first].settings)
-      for settings in (found, expected):
-        del settings[flag], settings['output_dir']
-      assert found == expected, method
-
-
-def test_corefeds_table_3_is_not_in_the_setting_of_table_1():
-  a, b = (
-    _runs('corefed_table3', f'tradeoff_{row}')['corefed'].settings
-    for row in 'ab'
-  )
-  names = ('fairness_exponent', 'sharpness')
-  assert tuple(a[name] for name in names) == (2, 0.5)
-  assert tuple(b[name] for name in names) == (0.5, 2)
-  assert a['batch_size'] == b['batch_size'] == 200
-  assert (
-    _runs('corefed_table1', 'fmnist')['corefed'].settings['batch_size'] == 50
-  )
 
 
 def test_variants_of_cells_differ_by_what_they_are_called():
