@@ -8,6 +8,7 @@ from tff_fair.launchers.runs import client_names
 
 # What Markdown would read as its own, and what ends a cell of a table.
 _MARKUP = re.compile(r'[\\`*_\[\]|~]')
+_EMPTY = re.compile(r'\|  (?=\|)')
 _WIDTH = 2000  # Characters of a text from a file.
 
 
@@ -35,7 +36,7 @@ def table(
   )
   if is_tight:
     line = line.replace(' ', '')
-    first, *others = (text.replace('|  |', '| |') for text in (first, *others))
+    first, *others = (_EMPTY.sub('| ', text) for text in (first, *others))
   return '\n'.join([first, line, *others])
 
 
