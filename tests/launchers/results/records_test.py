@@ -147,7 +147,7 @@ _DAMAGED = [
 
 @pytest.mark.parametrize('change, message', _DAMAGED)
 def test_a_damaged_file_is_one_sentence(tmp_path, change, message):
-  records.add(tmp_path, _frame(_row()))
+  _write(tmp_path, _row())
   path = tmp_path / 'tiny.csv'
   text = path.read_text()
   path.write_text(text.replace(*change, 1) if change[0] else text + change[1])
