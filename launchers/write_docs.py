@@ -10,6 +10,8 @@ results/claims.csv and the pictures of the comparisons. In a clone only.
 
 import pathlib
 
+from absl import flags
+
 from tff_fair.launchers import cli
 from tff_fair.launchers.claiming import claims_page
 from tff_fair.launchers.claiming import verdicts
@@ -22,6 +24,11 @@ from tff_fair.launchers.runs import run_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 """The clone."""
+
+
+def define_flags(flag_values: flags.FlagValues) -> None:
+  """Defines the flags of this launcher, of which there are none."""
+  del flag_values
 
 
 def main(argv: list[str]) -> None:
@@ -70,4 +77,4 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
 
 
 if __name__ == '__main__':
-  cli.run(main, lambda flag_values: None)
+  cli.run(main, define_flags)
