@@ -39,19 +39,8 @@ _BRINGS_IT_OUT = {
 }
 _VALUES = ('left', 'right', 'estimate', 'low', 'high')
 _PROTOCOL = 'fedakd_protocols: client_accuracy_mean of {} above {} in {}'
-_OWN, _AVG = 'fedakd_own_protocol', 'fed_avg'
-# Title -> the methods whose difference it is.
-_PROTOCOL_DIFFERENCES = {
-  'lead of FedAKD, each under its own protocol': (_OWN, _AVG),
-  "lead, both under FedAvg's protocol": ('fedakd_fed_avg_protocol', _AVG),
-  "lead, both under FedAvg's protocol, FedAKD by the clients' own models": (
-    'fedakd_local_fed_avg_protocol',
-    _AVG,
-  ),
-  "lead, both under FedAKD's protocol": (_OWN, 'fed_avg_fedakd_protocol'),
-  'what its protocol adds to FedAKD': (_OWN, 'fedakd_fed_avg_protocol'),
-  'what the same protocol adds to FedAvg': ('fed_avg_fedakd_protocol', _AVG),
-}
+# Titles, and the methods whose difference each is; the first is the paper's.
+_PROTOCOLS = pathlib.Path(__file__).with_name('protocols.csv')
 
 _number = functools.partial(numbers.format_number, missing='')
 
@@ -377,11 +366,12 @@ def _reading_details(result) -> str:
 
 def _protocols(recorded) -> str:
   """How much of FedAKD's lead is a protocol like its authors' scripts'."""
+  wanted = pd.read_csv(_PROTOCOLS, dtype=str)
   columns, run = {}, []
   for cell in definitions.TABLES['fedakd_protocols'].cells:
     comparisons = [
-      statements.parse(_PROTOCOL.format(*pair, cell))[0]
-      for pair in _PROTOCOL_DIFFERENCES.values()
+      statements.parse(_PROTOCOL.format(row.left, row.right, cell))[0]
+      for row in wanted.itertuples()
     ]
     found = [verdicts.measure(c, recorded) for c in comparisons]
     if any(m.outcome != 'missing' for m in found):
@@ -391,7 +381,7 @@ def _protocols(recorded) -> str:
       run += [m for m in found if m.outcome != 'missing']
   if not columns:
     return 'Not run yet.'
-  names = [*_PROTOCOL_DIFFERENCES, 'lead in the paper']
+  names = [*wanted['difference'], 'lead in the paper']
   table = _table(
     ['difference', *columns], zip(names, *columns.values(), strict=True)
   )

@@ -9,7 +9,7 @@ claim      the claim in a sentence
 statistic  its comparisons, all of which must hold; see `parse`
 any_rounds 'yes' if sides may have different numbers of rounds, each its most
 most       'yes' if it is enough that more than half of the comparisons hold
-reading    'yes' if it is also tried under the paper's other reading
+reading    'yes' if it is also tried under the paper's reading in readings.csv
 note       what else a reader must know, such as a number that is ours
 uncounted  why no run of ours can decide it; it is listed without a verdict
 ========== ==================================================================
@@ -26,7 +26,10 @@ import pandas as pd
 
 from tff_fair.launchers.tables import definitions
 
-_PATH = pathlib.Path(__file__).with_name('claims.csv')
+_CLAIMS = pathlib.Path(__file__).with_name('claims.csv')
+# A row for each paper: its title, and the methods that replace others. None is
+# the authors' own script.
+_READINGS = _CLAIMS.with_name('readings.csv')
 _CLAUSE = re.compile(
   r'(?P<table>\w+): (?P<metrics>.+?) of (?P<lefts>.+?)'
   r' (?P<relation>at least|at most|(?:(?:more|less) than \S+ )?(?:above|below))'
@@ -127,36 +130,6 @@ class Claim:
   uncounted: str = ''
 
 
-# None of them is the authors' own script.
-_READINGS = {
-  'fedaboost': Reading(
-    "that of two options of an older state of the authors' public code: the"
-    " cohort's size as the number of classes, a constant gamma. It is not their"
-    ' script, which has not been run here',
-    {'fedaboost': 'fedaboost_cohort_classes'},
-  ),
-  'corefed': Reading(
-    "what options have of the authors' public code: the first client's"
-    ' embedding as the global one, embeddings of one minibatch by the global'
-    ' model, not refined, equal frequencies, no reuse',
-    {'corefed': 'corefed_first_embedding'},
-  ),
-  'fedquad': Reading(
-    'that the losses of its metric-learning baselines have no cross-entropy',
-    {
-      name: f'{name}_without_ce'
-      for name in ('supcon_fl', 'triplet_fl', 'quadruplet_fl')
-    },
-  ),
-  'fedakd': Reading(
-    'that each method has the split, rounds and scored model of its script'
-    " by FedAKD's authors, but not the scripts' partition",
-    {'cgsv': 'cgsv_own_protocol', 'fedakd': 'fedakd_own_protocol'},
-    table='fedakd_protocols',
-  ),
-}
-
-
 def parse(statistic: str, any_rounds: bool = False) -> tuple[Comparison, ...]:
   """Parses comparisons.
 
@@ -198,7 +171,14 @@ def parse(statistic: str, any_rounds: bool = False) -> tuple[Comparison, ...]:
 
 def read() -> dict[str, Claim]:
   """Reads the claims: name -> claim, by paper."""
-  frame = pd.read_csv(_PATH, dtype=str, keep_default_na=False)
+  readings = {
+    row.paper: Reading(
+      row.title,
+      dict(pair.split('=') for pair in row.methods.split()),
+      row.table or None,
+    )
+    for row in _read(_READINGS)
+  }
   return {
     row.id: Claim(
       place=row.place,
@@ -206,17 +186,21 @@ def read() -> dict[str, Claim]:
       statistic=_OTHER_METRIC.sub(r'\1', row.statistic),
       comparisons=parse(row.statistic, row.any_rounds == 'yes'),
       most=row.most == 'yes',
-      reading=_READINGS[paper_of(row.id)] if row.reading == 'yes' else None,
+      reading=readings[paper_of(row.id)] if row.reading == 'yes' else None,
       note=row.note,
       uncounted=row.uncounted,
     )
-    for row in frame.itertuples()
+    for row in _read(_CLAIMS)
   }
 
 
 def paper_of(name: str) -> str:
   """Returns the paper of a claim, given the claim's name."""
   return name.partition('-')[0]
+
+
+def _read(path) -> Iterable[NamedTuple]:
+  return pd.read_csv(path, dtype=str, keep_default_na=False).itertuples()
 
 
 def _right(text, left) -> Side:

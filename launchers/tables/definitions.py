@@ -153,13 +153,17 @@ def _algorithms(
 # and the pretraining have here. Those of the authors' public code are columns
 # of their own; its FedAvg on Adult has CFFL's rate.
 _AUTHORS_RATES = {
-  'mnist': {'standalone': 0.01, 'fed_avg': 0.02, 'dssgd': 0.01},
-  'adult': {'standalone': 0.005, 'dssgd': 0.005},
-}
-_AUTHORS_COLUMNS = {
-  'standalone': _names('standalone_authors_rate'),
-  'fed_avg': _names('fed_avg_authors_rate'),
-  'dssgd': _names('dssgd_u0.1_authors_rate dssgd_u1_authors_rate'),
+  'mnist': {
+    'standalone_authors_rate': 0.01,
+    'fed_avg_authors_rate': 0.02,
+    'dssgd_u0.1_authors_rate': 0.01,
+    'dssgd_u1_authors_rate': 0.01,
+  },
+  'adult': {
+    'standalone_authors_rate': 0.005,
+    'dssgd_u0.1_authors_rate': 0.005,
+    'dssgd_u1_authors_rate': 0.005,
+  },
 }
 _PARTICIPANTS = (5, 10, 20)
 _CFFL_SIZES = {
@@ -167,9 +171,7 @@ _CFFL_SIZES = {
     preset=f'cffl_{data}_size_p{number}',
     data=data,
     method_flags={
-      column: {'client_learning_rate': rate}
-      for method, rate in rates.items()
-      for column in _AUTHORS_COLUMNS[method]
+      method: {'client_learning_rate': rate} for method, rate in rates.items()
     },
   )
   for data, rates in _AUTHORS_RATES.items()
