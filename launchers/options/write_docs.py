@@ -1,6 +1,4 @@
-"""Writes the tables of options and of baselines in docs/methods.
-
-  python -m launchers.options.write_docs
+"""The tables of options and of baselines in docs/methods.
 
 A table stands between `<!-- NAME of METHOD -->` and `<!-- end -->`; what is
 between them is replaced. Texts, flags and symbols come from the methods'
@@ -9,22 +7,18 @@ entries; names, order and defaults come from the builders' signatures.
 
 from collections.abc import Iterable, Mapping, Sequence
 import inspect
-import pathlib
 import re
-import sys
 from typing import Any
 
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options.methods import entry
+from tff_fair.launchers.show import blocks
+from tff_fair.launchers.show import markdown
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'methods'
-
-_BLOCK = re.compile(
-  r'(<!-- (options|own options|shared options|overview)(?: of (\w+))? -->\n)'
-  r'.*?(<!-- end -->)',
-  re.DOTALL,
+_START = (
+  r'(?P<kind>options|own options|shared options|overview)(?: of (?P<name>\w+))?'
 )
 _OPTIONS_HEAD = ('argument', 'flag', 'paper', 'default', 'what it does')
 _OVERVIEW_HEAD = ('method', 'what it does', 'aggregation rule', 'compared with')
@@ -32,18 +26,6 @@ _SHARED = {
   **{f.argument: '' for f in run_flags.FLAGS.values() if f.argument},
   **{argument.name: argument.help for argument in run_flags.ARGUMENTS},
 }
-
-
-def main(argv: Sequence[str]) -> None:
-  """Writes the tables of all pages.
-
-  Args:
-    argv: The program's name, and nothing else.
-  """
-  if len(argv) > 1:
-    sys.exit(f'Error: there must be no arguments, found {argv[1]!r}.')
-  for path in sorted(FOLDER.glob('*.md')):
-    path.write_text(render(path.read_text()))
 
 
 def render(page: str) -> str:
@@ -56,19 +38,15 @@ def render(page: str) -> str:
     The text with all blocks between markers replaced.
   """
 
-  def replace(match):
-    start, kind, name, end = match.groups()
+  def write(match):
+    kind, name = match['kind'], match['name']
     if kind == 'options':
-      table = _options(methods.METHODS[name], _parameters(name))
-    elif kind == 'own options':
-      table = _own_options(methods.METHODS[name])
-    elif kind == 'shared options':
-      table = _shared_options()
-    else:
-      table = _overview(page)
-    return f'{start}{table}\n{end}'
+      return _options(methods.METHODS[name], _parameters(name))
+    if kind == 'own options':
+      return _own_options(methods.METHODS[name])
+    return _shared_options() if kind == 'shared options' else _overview(page)
 
-  return _BLOCK.sub(replace, page)
+  return blocks.replace(page, _START, 'end', write)
 
 
 def _parameters(name: str) -> dict[str, Any]:
@@ -160,11 +138,4 @@ def _as_code(rule: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  texts = [f'| {" | ".join(cells)} |' for cells in (head, *rows)]
-  # An empty cell is one blank.
-  texts = [text.replace('|  |', '| |') for text in texts]
-  return '\n'.join([texts[0], '|---' * len(head) + '|', *texts[1:]])
-
-
-if __name__ == '__main__':
-  main(sys.argv)
+  return markdown.table(head, rows, texts=len(head), is_tight=True)

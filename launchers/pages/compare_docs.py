@@ -1,6 +1,4 @@
-"""Writes the numbers and pictures of our comparisons into the pages.
-
-  python -m launchers.pages.compare_docs
+"""The numbers and pictures of our comparisons in the pages.
 
 The comparisons are `results/compare_NAME.csv` with the `.json` beside it. A
 block of a page stands between `<!-- compare KIND of NAME -->`, or
@@ -8,9 +6,8 @@ block of a page stands between `<!-- compare KIND of NAME -->`, or
 replaced. Pictures go to docs/images.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import pathlib
-import sys
 import tempfile
 from typing import NamedTuple
 
@@ -24,9 +21,6 @@ from tff_fair.launchers.pages import tables
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
@@ -45,25 +39,6 @@ class Result(NamedTuple):
 
   frame: pd.DataFrame
   analysis: analysis_lib.Analysis
-
-
-def main(argv: Sequence[str]) -> None:
-  """Writes all pages.
-
-  Args:
-    argv: The program's name, and nothing else.
-  """
-  if len(argv) > 1:
-    sys.exit(f'Error: there must be no arguments, found {argv[1]!r}.')
-  try:
-    results = read_results(ROOT / 'results')
-    pages = {path: render(path.read_text(), results) for path in PAGES}
-  except reading.ComparisonError as error:
-    sys.exit(f'Error: {error}')
-  for path, text in pages.items():
-    path.write_text(text)
-  for name, result in results.items():
-    _write_pictures(name, result.analysis, ROOT / 'docs' / 'images')
 
 
 def read_results(folder: pathlib.Path) -> dict[str, Result]:
@@ -161,11 +136,19 @@ def _cost(result) -> str:
   )
 
 
-def _write_pictures(name, analysis, folder) -> None:
-  with tempfile.TemporaryDirectory() as scratch:
-    for path in compare_plots.write(analysis, pathlib.Path(scratch)):
-      if path.stem in _PICTURES:
-        (folder / f'{_PREFIX}{name}_{path.name}').write_bytes(path.read_bytes())
+def write_pictures(results: Mapping[str, Result], folder: pathlib.Path) -> None:
+  """Draws the pictures of the pages.
+
+  Args:
+    results: Name -> comparison.
+    folder: The folder of the images.
+  """
+  for name, result in results.items():
+    with tempfile.TemporaryDirectory() as scratch:
+      for path in compare_plots.write(result.analysis, pathlib.Path(scratch)):
+        if path.stem in _PICTURES:
+          picture = folder / f'{_PREFIX}{name}_{path.name}'
+          picture.write_bytes(path.read_bytes())
 
 
 _BLOCKS = {
@@ -173,7 +156,3 @@ _BLOCKS = {
   'table': lambda result: compare_page.render_headline(result.analysis),
   'cost': _cost,
 }
-
-
-if __name__ == '__main__':
-  main(sys.argv)

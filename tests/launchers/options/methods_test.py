@@ -13,7 +13,6 @@ from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.options import write_docs
 
 
 def _parameters(method):
@@ -118,13 +117,3 @@ def test_absl_knows_all_flags_and_all_choices():
 
 def test_the_flag_offers_the_runtimes_that_exist():
   assert run_flags.RUNTIMES == runtime.RUNTIME_KINDS
-
-
-def test_tables_of_the_docs_are_up_to_date():
-  pages = list(write_docs.FOLDER.glob('*.md'))
-  assert len(pages) == 6
-  for path in pages:
-    page = path.read_text()
-    assert '<!-- end -->' in page
-    # `python -m launchers.options.write_docs` makes it so.
-    assert write_docs.render(page) == page, path.name
