@@ -10,7 +10,7 @@ import pandas as pd
 import tqdm
 
 from benchmarks import programs
-from tff_fair.launchers.comparison import outcomes
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import processes

@@ -12,8 +12,8 @@ import pandas as pd
 
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import columns
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import run_files

@@ -18,9 +18,9 @@ import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import answer
-from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import words
+from tff_fair.launchers.execution import budget
 from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.plots import compare_plots

@@ -10,10 +10,10 @@ import pytest
 
 from tests.launchers.comparison import made_comparison
 from tff_fair.launchers.comparison import columns
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import records
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import train_flags
 
 _SCORES = {

@@ -6,11 +6,11 @@ import types
 
 import pytest
 
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import pool as pool_lib
 from tff_fair.launchers.comparison import schedule as schedule_lib
 from tff_fair.launchers.comparison import worker
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import settings as settings_lib
 
 _METHODS = ('fed_avg', 'standalone')
