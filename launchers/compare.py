@@ -135,6 +135,8 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
     ended, left = schedule.ended(), schedule.left()
     if left:
       data['notes'].append(f'{budget_lib.not_started(budget, left)}.')
+      if not ended:
+        cli.fail(data['notes'][-1])
       print(data['notes'][-1])
     frame = records.table(ended, target)
     _write(frame, _facts(planner, schedule, data, target), planner.output_dir)

@@ -65,6 +65,7 @@ class Schedule:
     for trials in self._trials.values():
       settings_lib.check_same_run(trials[0].output_dir, trials[0].flags_text)
     self._chosen: dict[str, int | None] = {}
+    self._planned: dict[tuple[str, int], list[planned_run.PlannedRun]] = {}
     self._methods: dict[pathlib.Path, str] = {}
     self._queue: deque[pool_lib.Group] = deque()
     self._ended = 0
@@ -146,7 +147,10 @@ class Schedule:
     return runs if self._planner.tune else runs + self._others(method, trial)
 
   def _others(self, method, trial) -> list[planned_run.PlannedRun]:
-    return [self._planner.run(method, trial, s) for s in self.seeds[1:]]
+    key = method, trial
+    if key not in self._planned:  # Flags take a while to resolve.
+      self._planned[key] = [self._planner.run(*key, s) for s in self.seeds[1:]]
+    return self._planned[key]
 
   def _queue_runs(self, method, runs, first=False) -> None:
     """Queues the runs that have not ended."""

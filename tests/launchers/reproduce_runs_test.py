@@ -11,6 +11,8 @@ import pytest
 
 from tests.launchers import digits_run
 from tests.launchers import tiny_table
+from tests.launchers.execution import here
+from tff_fair.launchers.execution import pool
 from tff_fair.launchers.results import records
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
@@ -28,7 +30,8 @@ def _main(*arguments):
   with pytest.MonkeyPatch.context() as patch:
     patch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
     patch.setattr(published, 'read', lambda: tiny_table.NUMBERS)
-    return tiny_table.main(*arguments)
+    patch.setattr(pool, 'Pool', here.Pool)
+    return tiny_table.main('--parallel=1', *arguments)
 
 
 @pytest.fixture(scope='module', name='arguments')
@@ -88,12 +91,12 @@ class TestTable:
       for number, (seed, name) in enumerate(
         (
           (seed, name)
-          for seed in (0, 1)
           for name in (
             'standalone-rounds=2',
             'fed_avg-rounds=2',
             'cffl-rounds=2-upload_rate=0.5',
           )
+          for seed in (0, 1)
         ),
         start=1,
       )
@@ -199,7 +202,8 @@ def _draw(*arguments):
   with pytest.MonkeyPatch.context() as patch:
     patch.setitem(definitions.TABLES, 'pictures', _PICTURES)
     patch.setattr(published, 'read', lambda: _PUBLISHED)
-    return tiny_table.main('--table=pictures', *arguments)
+    patch.setattr(pool, 'Pool', here.Pool)
+    return tiny_table.main('--table=pictures', '--parallel=1', *arguments)
 
 
 class TestPartOfTheData:
@@ -271,7 +275,7 @@ def test_replacement_data(tmp_path):
     arrays[f'x_{part}'] = rng.integers(0, 256, [size, 28, 28], np.uint8)
     arrays[f'y_{part}'] = np.arange(size) % 10
   np.savez(tmp_path / 'mnist.npz', **arrays)
-  tiny_table.main(
+  _main(
     '--table=corefed_table3',
     '--cells=tradeoff_a',
     '--dataset=mnist',
@@ -305,6 +309,7 @@ def _recorded(folder):
 
 
 def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
+  """Stopped by a signal, then killed with all of its processes."""
   arguments = (
     *('--table=tiny', '--cells=digits', '--methods=standalone,fed_avg'),
     *('--output_dir=out', '--record=results'),
@@ -315,20 +320,26 @@ def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   monkeypatch.chdir(whole)
   assert 'recorded: 3 numbers, ' in _main(*arguments)
   recorded = _recorded(whole / 'results')
-  errors = digits_run.interrupt(
-    'tests.launchers.tiny_table',
-    arguments,
-    stopped,
-    stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv',
-    5,
-    signal.SIGTERM,
+
+  def interrupt(num_lines, number, parallel):
+    return digits_run.interrupt(
+      'tests.launchers.tiny_table',
+      (*arguments, f'--parallel={parallel}'),
+      stopped,
+      stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv',
+      num_lines,
+      number,
+    )
+
+  assert interrupt(5, signal.SIGTERM, parallel=1) == (
+    'stopping after the current rounds\n'
+    'Error: interrupted; run the same command again to resume.\n'
   )
   assert not (stopped / 'out/table.csv').exists()
-  assert 'Error: stopped after round' in errors
-  assert 'Traceback' not in errors
   # What was done before is not lost.
   before = _recorded(stopped / 'results')
   assert before['method'].tolist() == ['standalone']
+  assert not interrupt(12, signal.SIGKILL, parallel=2)
   monkeypatch.chdir(stopped)
   assert 'recorded: 2 numbers, ' in _main(*arguments)
   pd.testing.assert_frame_equal(_recorded(stopped / 'results'), recorded)
