@@ -251,14 +251,15 @@ class TestPartOfTheData:
     assert digits_run.plots(tmp_path) == {'pictures_digits_embeddings.png'}
 
 
-def test_replacement_data(tmp_path):
+def test_replacement_data(tmp_path, monkeypatch):
+  monkeypatch.setattr(pool, 'Pool', here.Pool)
   rng = np.random.default_rng(0)
   arrays = {}
   for part, size in (('train', 1200), ('test', 200)):
     arrays[f'x_{part}'] = rng.integers(0, 256, [size, 28, 28], np.uint8)
     arrays[f'y_{part}'] = np.arange(size) % 10
   np.savez(tmp_path / 'mnist.npz', **arrays)
-  _main(
+  tiny_table.main(
     '--table=corefed_table3',
     '--cells=tradeoff_a',
     '--dataset=mnist',
