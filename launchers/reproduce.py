@@ -3,9 +3,10 @@
   python -m launchers.reproduce --table=cffl_table1 --seeds=3
 
 Every number is of runs of `launchers.train`; their commands are in table.csv
-and table.md. The same command, after any interruption, skips finished runs and
-resumes the interrupted one from its last checkpoint. Tables that share an
---output_dir share their runs.
+and table.md. Several are trained at the same time (`--parallel`). The same
+command, after any interruption, skips finished runs and resumes the interrupted
+ones from their last checkpoints. Tables that share an --output_dir share their
+runs: those with equal settings are trained once.
 
 With `--record=results` the numbers of all finished runs are also added to
 `results/TABLE.csv`, from which docs/results.md and docs/claims.md are written:

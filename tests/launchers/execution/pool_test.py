@@ -2,6 +2,7 @@
 
 from collections import deque
 from concurrent.futures import process
+import os
 import pathlib
 import types
 
@@ -147,6 +148,18 @@ def test_a_failure_ends_the_program_with_a_sentence(error, message, start):
 def test_a_bug_in_a_worker_is_raised(start):
   with pytest.raises(ZeroDivisionError):
     _train(start(_Training(ditto=ZeroDivisionError())), [_run('ditto')])
+
+
+def test_processes_share_the_cores(monkeypatch):
+  monkeypatch.setattr(os, 'cpu_count', lambda: 7)
+  for size, threads in ((1, 7), (2, 3), (9, 1)):
+    pool = pool_lib.Pool(size)
+    monkeypatch.setattr(worker, '_threads', pool._executor._initargs[-1])
+    assert worker._with_threads({'client_threads': None}) == {
+      'client_threads': threads
+    }
+    assert worker._with_threads({'client_threads': 5}) == {'client_threads': 5}
+    pool._executor.shutdown()
 
 
 def test_what_a_call_reports_ends_the_program(start):
