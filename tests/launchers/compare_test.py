@@ -16,6 +16,9 @@ from tff_fair.launchers.runs import run_claim
 _REFUSED = r"""
 ditto | every argument must be a flag, found 'ditto'.
 --methods=dito | Each of --methods must be a known name, found 'dito'. Did you mean ditto?
+--methods= | Each of --methods must be one of all, fair, personal, .*, found ''.
+--methods=fed_avg, | Each of --methods must be one of all, fair, personal, .*, found ''.
+--methods=fairs | Each of --methods must be a known name, found 'fairs'. Did you mean fair?
 --rounds=0 | --rounds must be a positive integer, found '0'.
 --seeds=0 | --seeds must be a positive integer, found '0'.
 --tune=1 | --tune must be 0 or at least 2, found 1, which chooses nothing.
@@ -95,7 +98,9 @@ def test_directories_that_cannot_be_used(tmp_path):
   run.output_dir.mkdir(parents=True)
   (run.output_dir / 'flags.txt').write_text('--rounds=7\n')
   arguments = (f'--output_dir={other}', '--methods=ditto')
-  _assert_fails('must be a new directory or hold a run with', *arguments)
+  _assert_fails(
+    'same flags, found that .*--rounds is 7 there and 60', *arguments
+  )
 
 
 def test_the_flags_of_single_runs_are_not_those_of_a_comparison():

@@ -84,16 +84,6 @@ def _compare(folder, *arguments):
   return printed
 
 
-def _refused(folder, *arguments):
-  """The one sentence with which a comparison ends."""
-  with _started(folder, *_ARGUMENTS, *arguments) as (process, texts):
-    code = process.wait(100)
-    _, errors = texts()
-  assert code == 1
-  assert errors.count('\n') == 1, errors
-  return errors
-
-
 def _wait(folder, process, num_ended):
   """Waits until so many runs have ended; its processes, and those runs."""
   deadline = time.monotonic() + 300
@@ -264,16 +254,6 @@ class TestWhole:
     frame = _frame(folder)
     assert set(frame['method']) == {*_METHODS, 'fed_prox'}
     assert set(frame['seed']) == {0}
-
-  def test_other_flags_are_refused(self, whole):
-    folder = whole.folder
-    before = (folder / 'out/compare.csv').read_bytes()
-    for flag, found in (
-      ('--rounds=3', '--rounds is 2 there and 3 here'),
-      ('--local_epochs=2', '--local_epochs is 1 there and 2 here'),
-    ):
-      assert found in _refused(folder, flag)
-    assert (folder / 'out/compare.csv').read_bytes() == before
 
 
 def _interrupt(process, texts, workers):

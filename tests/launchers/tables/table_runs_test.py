@@ -1,10 +1,8 @@
 import pathlib
 
 import numpy as np
-import pytest
 
 from tests.launchers import tiny_table
-from tff_fair.launchers.options import settings
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_runs
 
@@ -169,12 +167,6 @@ def test_equal_runs_of_two_presets_are_one():
   # Plots ask again.
   again = planner.run('fedakd_ehr_equal_time', 'm', 1)
   assert again.output_dir == runs[1].output_dir
-
-
-def test_flags_that_do_not_fit_are_refused():
-  table = _table({'m': {'algorithm': 'standalone', 'upload_rate': 0.1}})
-  with pytest.raises(settings.SettingsError, match='--upload_rate must not be'):
-    _planner(table).run('digits', 'm', 0)
 
 
 def test_a_share_of_health_records_is_a_share_of_those_generated():
