@@ -11,9 +11,9 @@ import pandas as pd
 
 from tff_fair.launchers import frame
 from tff_fair.launchers.comparison import client_scores
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.runs import planned_run
 

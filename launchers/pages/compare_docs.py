@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
-from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.execution import budget
 from tff_fair.launchers.pages import compare_page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.plots import compare_plots

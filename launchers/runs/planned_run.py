@@ -1,6 +1,6 @@
 """Runs that programs plan: commands of `launchers.train`, not yet started."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import pathlib
 from typing import Any
@@ -9,6 +9,7 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
+_END_FLAGS = ('stop_after', 'stop_metric')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,61 @@ class PlannedRun:
     """
     same = settings_lib.check_same_run(self.output_dir, self.flags_text)
     return same and (self.output_dir / 'summary.json').is_file()
+
+  def without_seeds(self) -> dict[str, str]:
+    """The settings that the numbers depend on, without the seeds."""
+    relevant = settings_lib.relevant(self.flags_text)
+    return {n: v for n, v in relevant.items() if n not in SEED_FLAGS}
+
+
+class EqualRuns:
+  """Gives runs with equal settings one directory, so that each is trained once.
+
+  That of a finished run under a folder goes before the ones that are planned.
+  """
+
+  def __init__(self, folder: pathlib.Path):
+    """Finds what is finished.
+
+    Args:
+      folder: Runs of all directories below it are found.
+    """
+    self._places = {}
+    for path in sorted(folder.rglob('summary.json')):
+      try:
+        text = (path.parent / settings_lib.FLAGS_FILE).read_text()
+      except (OSError, ValueError):
+        continue  # Not of a run, or damaged.
+      self._places.setdefault(_identity(text), path.parent)
+
+  def place(self, run: PlannedRun) -> PlannedRun:
+    """Returns the run in the directory of its settings.
+
+    Args:
+      run: The run, in a directory of its own, where it stays if it is finished.
+
+    Raises:
+      SettingsError: If its own directory holds another run.
+    """
+    if run.is_finished():
+      return run
+    place = self._places.setdefault(_identity(run.flags_text), run.output_dir)
+    if place == run.output_dir:
+      return run
+    settings = {**run.settings, 'output_dir': str(place)}
+    return dataclasses.replace(run, output_dir=place, settings=settings)
+
+
+def group(runs: Iterable[PlannedRun]) -> list[tuple[PlannedRun, ...]]:
+  """Puts runs together that differ in their seeds alone, in their order.
+
+  Args:
+    runs: The runs.
+  """
+  found = {}
+  for run in runs:
+    found.setdefault(tuple(sorted(run.without_seeds().items())), []).append(run)
+  return list(map(tuple, found.values()))
 
 
 def plan(
@@ -99,3 +155,14 @@ def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
   """
   flag_values = train_flags.parse(list(as_arguments(flags)))
   return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+def _identity(text) -> tuple[tuple[str, str], ...]:
+  """All settings that the files of a run depend on.
+
+  Args:
+    text: The content of its flags file.
+  """
+  settings = settings_lib.parse_text(text)
+  end = {n: v for n, v in settings.items() if n in _END_FLAGS}
+  return tuple(sorted({**settings_lib.relevant(text), **end}.items()))

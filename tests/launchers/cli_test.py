@@ -119,7 +119,7 @@ def test_ctrl_c_while_importing_is_one_line(tmp_path):
     ('launchers.train', 'tensorflow', signal.SIGTERM),
     ('launchers.train', 'tff_fair.algorithms', signal.SIGINT),
     ('launchers.covariate_shift', 'tensorflow', signal.SIGINT),
-    ('launchers.reproduce', 'tensorflow', signal.SIGINT),
+    ('launchers.reproduce', 'tff_fair.launchers.results', signal.SIGINT),
     ('benchmarks.run', 'tensorflow', signal.SIGINT),
     ('launchers.report', 'pandas', signal.SIGINT),
   )

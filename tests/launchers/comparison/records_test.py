@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from tests.launchers import report_run
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import records
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import train_flags
 
 _SCORES = {

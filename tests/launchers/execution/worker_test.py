@@ -1,14 +1,15 @@
 """What a worker does with runs, in this process."""
 
 import multiprocessing
+import queue
 import threading
 
 import pytest
 
-from tff_fair.launchers.comparison import budget
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
-from tff_fair.launchers.comparison import worker
+from tff_fair.launchers.comparison import schedule
+from tff_fair.launchers.execution import outcomes
+from tff_fair.launchers.execution import worker
 from tff_fair.launchers.runs import run_claim
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures('runtime_as_before')]
@@ -17,10 +18,24 @@ pytestmark = [pytest.mark.full, pytest.mark.usefixtures('runtime_as_before')]
 @pytest.fixture(name='signals', autouse=True)
 def _signals(monkeypatch):
   # An event of processes would be another object after the test.
-  signals = worker.Signals(multiprocessing.Value('q', 0), threading.Event())
+  signals = worker.Signals(
+    multiprocessing.Value('q', 0), threading.Event(), queue.SimpleQueue()
+  )
   monkeypatch.setattr(worker, '_signals', signals, raising=False)
+  monkeypatch.setattr(worker, '_threads', 1)
   monkeypatch.setattr(worker, '_tasks', {})
   return signals
+
+
+def _train(runs, measure=True):
+  """The report of each run."""
+  worker.train(runs, measure)
+  reports = worker._signals.reports
+  return [reports.get()[1] for _ in range(reports.qsize())]
+
+
+def _kinds(runs, measure=True):
+  return [report.kind for report in _train(runs, measure)]
 
 
 def _runs(folder, method='fed_avg', rounds=2, seeds=(0,), **shared):
@@ -40,12 +55,18 @@ def _runs(folder, method='fed_avg', rounds=2, seeds=(0,), **shared):
 
 
 def _times(folder):
-  return {p: p.stat().st_mtime_ns for p in folder.rglob('*') if p.is_file()}
+  return {
+    path: path.stat().st_mtime_ns
+    for path in folder.rglob('*')
+    if path.is_file() and path.name != '.lock'
+  }
 
 
 def test_runs_of_two_seeds_and_their_outcomes(tmp_path, signals):
   runs = _runs(tmp_path, seeds=(0, 1))
-  assert worker.train(runs) == (worker.TRAINED, '')
+  reports = _train(runs)
+  assert [report.kind for report in reports] == 2 * [worker.TRAINED]
+  assert min(report.seconds for report in reports) > 0
   assert signals.rounds.value == 4
   first, second = (outcomes.read(run.output_dir) for run in runs)
   assert first.status == second.status == outcomes.FINISHED
@@ -53,48 +74,39 @@ def test_runs_of_two_seeds_and_their_outcomes(tmp_path, signals):
   assert first.bytes_down == second.bytes_down > 0
   # Without the compilation, which the second run takes from the first.
   assert second.seconds['rounds'] < first.seconds['rounds']
+  # The threads are those of this process, not of the run.
+  assert 'client_threads' not in (runs[0].output_dir / 'flags.txt').read_text()
   before = _times(tmp_path)
-  assert worker.train(runs) == (worker.TRAINED, '')
-  after = _times(tmp_path)
-  assert {p: t for p, t in after.items() if p.name != '.lock'} == {
-    p: t for p, t in before.items() if p.name != '.lock'
-  }
+  for measure in (True, False):
+    assert _kinds(runs, measure) == 2 * [worker.TRAINED]
+  assert _times(tmp_path) == before
   assert signals.rounds.value == 4
 
 
-@pytest.mark.parametrize('rounds', [2, 4])
-def test_a_diverged_run_is_an_outcome_and_not_run_again(
-  rounds, tmp_path, signals
-):
-  """With few rounds the end shows it, with more the third one."""
-  runs = _runs(
-    tmp_path, rounds=rounds, client_learning_rate=1e30, max_update_norm=0
-  )
-  assert worker.train(runs).kind == worker.TRAINED
+def test_a_diverged_run_is_an_outcome_and_not_run_again(tmp_path, signals):
+  runs = _runs(tmp_path, rounds=4, client_learning_rate=1e30, max_update_norm=0)
+  ((kind, sentence, _),) = _train(runs)
+  assert kind == worker.DIVERGED and 'has diverged' in sentence
   outcome = outcomes.read(runs[0].output_dir)
-  assert outcome.status == outcomes.DIVERGED
-  expected = 'no round has aggregated' if rounds == 2 else 'has diverged'
-  assert expected in outcome.reason and outcome.reason.endswith('.')
-  assert outcome.holdout_accuracy is None
-  done = signals.rounds.value
-  assert done == min(rounds, 3)
-  assert worker.train(runs).kind == worker.TRAINED
-  assert signals.rounds.value == done
+  assert outcome == outcomes.Outcome(outcomes.DIVERGED, sentence)
+  assert signals.rounds.value == 3
+  assert _kinds(runs) == [worker.TRAINED]
+  assert signals.rounds.value == 3
 
 
 def test_a_personal_model_of_no_use_is_a_diverged_run(tmp_path):
   runs = _runs(tmp_path, 'standalone', client_learning_rate=1e9)
-  assert worker.train(runs).kind == worker.TRAINED
-  outcome = outcomes.read(runs[0].output_dir)
-  assert outcome.status == outcomes.DIVERGED
-  assert 'loss of the personal model of client ' in outcome.reason
-  assert not (runs[0].output_dir / 'summary.json').exists()
+  ((kind, sentence, _),) = _train(runs, measure=False)
+  assert kind == worker.DIVERGED
+  assert 'loss of the personal model of client ' in sentence
+  for name in ('summary.json', 'compared.json'):
+    assert not (runs[0].output_dir / name).exists()
 
 
 def test_what_the_task_does_not_allow(tmp_path):
   # Server validation, of which there is none.
   runs = _runs(tmp_path, 'cffl', holdout_fraction=0.0)
-  kind, sentence = worker.train(runs)
+  ((kind, sentence, _),) = _train(runs)
   assert kind == worker.CANNOT
   assert sentence.startswith('--holdout_fraction must be above 0 for cffl')
   assert outcomes.read(runs[0].output_dir) is None
@@ -103,14 +115,14 @@ def test_what_the_task_does_not_allow(tmp_path):
 def test_a_directory_that_another_program_has(tmp_path):
   (run,) = _runs(tmp_path)
   with run_claim.claim(run.output_dir):
-    kind, sentence = worker.train([run])
+    ((kind, sentence, _),) = _train([run])
   assert kind == worker.FAILED
   assert 'one launcher at a time' in sentence and '\n' not in sentence
 
 
 def test_a_stopped_run_goes_on_from_where_it_was(tmp_path, signals):
   whole = _runs(tmp_path / 'whole', rounds=3)
-  assert worker.train(whole).kind == worker.TRAINED
+  assert _kinds(whole) == [worker.TRAINED]
   runs = _runs(tmp_path / 'stopped', rounds=3, seeds=(0, 1))
   signals.rounds.value = 0
 
@@ -121,36 +133,24 @@ def test_a_stopped_run_goes_on_from_where_it_was(tmp_path, signals):
       return signals.rounds.value == 1
 
   worker._signals = signals._replace(stop=_After())
-  kind, sentence = worker.train(runs)
+  ((kind, sentence, _),) = _train(runs)
   assert kind == worker.INTERRUPTED
   assert sentence.startswith('stopped after round 1 of 3')
   # Nothing else is begun.
-  assert worker.train(runs[1:]) == (worker.INTERRUPTED, '')
   assert not runs[1].output_dir.exists()
   worker._signals = signals
-  assert worker.train(runs[:1]).kind == worker.TRAINED
+  assert _kinds(runs[:1]) == [worker.TRAINED]
   for name in ('metrics.csv', 'clients.csv'):
     found, expected = (
       (r.output_dir / name).read_bytes() for r in (runs[0], whole[0])
     )
     assert found == expected
-  accuracies = {
-    outcomes.read(r.output_dir).holdout_accuracy for r in (runs[0], whole[0])
-  }
-  assert len(accuracies) == 1
-
-
-def test_a_run_is_timed_without_its_compilation(tmp_path):
-  (run,) = _runs(tmp_path, rounds=60)
-  cost = worker.time_rounds(run)
-  assert isinstance(cost, budget.Cost)
-  assert 0 < cost.round < cost.start
-  (run,) = _runs(tmp_path, 'cffl', rounds=60, holdout_fraction=0.0)
-  assert worker.time_rounds(run).kind == worker.CANNOT
+  found, expected = (outcomes.read(r.output_dir) for r in (runs[0], whole[0]))
+  assert found.holdout_accuracy == expected.holdout_accuracy
 
 
 def test_tasks_are_described_before_any_training(tmp_path):
-  found = worker.describe(_runs(tmp_path, seeds=(0, 1), client_fraction=0.7))
+  found = schedule.describe(_runs(tmp_path, seeds=(0, 1), client_fraction=0.7))
   assert found == {
     'num_clients': 3,
     'cohort_size': 2,
@@ -162,14 +162,14 @@ def test_tasks_are_described_before_any_training(tmp_path):
   assert [len(sizes) for sizes in found['test_examples']] == [3, 3]
   assert min(map(min, found['test_examples'])) > 0
   assert found['test_examples'][0] != found['test_examples'][1]
-  by_server = worker.describe(
+  by_server = schedule.describe(
     _runs(tmp_path, split='server', validation_fraction=0.0)
   )
   (sizes,) = by_server['test_examples']
   assert len(set(sizes)) == 1 and len(sizes) == 3
   runs = _runs(tmp_path, holdout_fraction=0.0)
-  assert not worker.describe(runs)['has_holdout']
-  found = worker.describe(_runs(tmp_path, num_clients=10_000))
+  assert not schedule.describe(runs)['has_holdout']
+  found = schedule.describe(_runs(tmp_path, num_clients=10_000))
   assert found.kind == worker.FAILED
   assert found.sentence.startswith('10000 clients with at least 2 examples')
   assert not list(tmp_path.iterdir())
