@@ -5,12 +5,18 @@ stops where an uninterrupted one does, and with other flags it may go on.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import tensorflow_federated as tff
 
 from tff_fair.launchers.options import stop_metrics
+from tff_fair.launchers.runs import callbacks
+from tff_fair.launchers.runs import errors
+
+if TYPE_CHECKING:
+  from tff_fair.launchers.runs import training
 
 
 class Stop(NamedTuple):
@@ -32,11 +38,7 @@ class Stop(NamedTuple):
   stop_after: int
 
   def sentence(self, rounds: int) -> str:
-    """Describes the stop for the user.
-
-    Args:
-      rounds: The number of rounds that the run was to have.
-    """
+    """Describes the stop of a run that was to have so many rounds."""
     if self.best_round is None:
       why = f'{self.metric} was never defined'
     else:
@@ -44,6 +46,35 @@ class Stop(NamedTuple):
         f'{self.metric} was best, {self.best:.4f}, in round {self.best_round}'
       )
     return f'stopped early after round {self.round} of {rounds}: {why}'
+
+
+class EarlyStopping(callbacks.Callback):
+  """Stops a run by `--stop_after` and `--stop_metric`."""
+
+  def after_round(self, run, result):
+    """Returns why the run stops, or None."""
+    if run.settings['stop_after'] is not None and result.scores is not None:
+      return find(run.directory.read_metrics(), run.settings)
+    return None
+
+
+def check_metric(run: 'training.Run', initial: Any) -> None:
+  """Refuses a metric that is not defined, before anything is trained."""
+  metric = run.settings['stop_metric']
+  if run.settings['stop_after'] is None:
+    return
+  if metric in stop_metrics.OF_TRAINING:
+    measured = run.process.next.type_signature.result.metrics.member
+    names = tff.structure.name_list(measured['client_work'])
+    defined = metric.removeprefix('train_') in names
+  else:
+    columns = run.metric_columns(run.evaluate(initial, 0))
+    defined = not np.isnan(columns[metric])
+  if not defined:
+    raise errors.RunError(
+      '--stop_metric must be a metric that this run measures, found'
+      f' {metric!r}, which is not defined for its method and data.'
+    )
 
 
 def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
@@ -54,16 +85,16 @@ def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
 
   Args:
     rounds: metrics.csv.
-    settings: The flag values of the run, with a `stop_after`.
+    settings: The flag values of the run.
 
   Returns:
     Why it ends here; None if it goes on, or has had all its rounds.
   """
   patience, metric = settings['stop_after'], settings['stop_metric']
-  if rounds.empty:
+  if patience is None or rounds.empty:
     return None
   last = int(rounds['round'].iloc[-1])
-  if last >= settings['rounds']:
+  if last >= settings['rounds'] or last % settings['eval_every']:
     return None
   evaluated = rounds[rounds['round'] % settings['eval_every'] == 0]
   values = np.full(len(evaluated), np.nan)

@@ -35,15 +35,8 @@ def of_run(
 ) -> Embeddings:
   """Embeds random test examples, the same for all runs with the same data.
 
-  Args:
-    settings: The result of `launchers.options.settings.resolve`.
-    output_dir: The run's directory.
-    round_number: The round of the model; None for the last.
-    max_classes: Examples are of the first classes, at most so many.
-    max_examples: Number of examples, unless there are fewer.
-
-  Returns:
-    The embeddings.
+  They are examples of the first `max_classes` classes, embedded by the model of
+  a round, or of the last one.
 
   Raises:
     RunError: If the run has no intact checkpoint of that round.

@@ -55,9 +55,6 @@ def plan(
     seed: The value of all seeds.
     output_dir: The directory of the results.
 
-  Returns:
-    The run.
-
   Raises:
     SettingsError: If the flags do not describe a run.
   """
@@ -72,10 +69,9 @@ def plan(
 
 
 def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
-  """The flags as on a command line, without those that are None.
+  """Formats flags as on a command line, without those that are None.
 
-  Args:
-    flags: Flag name -> value; of a flag that is repeated, a list.
+  The value of a flag that is repeated is a list.
   """
   return tuple(
     f'--{name}={item}'
@@ -86,13 +82,7 @@ def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
-  """The settings of a run.
-
-  Args:
-    flags: Flags of `launchers.train` and their values.
-
-  Returns:
-    What `launchers.options.settings.resolve` gives.
+  """Resolves flags of `launchers.train` to the settings of a run.
 
   Raises:
     SettingsError: If the flags do not describe a run.

@@ -26,10 +26,8 @@ _FOLDERS = ('checkpoints', 'plots', 'tensorboard')
 def claim(output_dir: pathlib.Path) -> Iterator[None]:
   """A context in which no other launcher can write to the run's directory.
 
-  The operating system ends the claim with the process, however that ends.
-
-  Args:
-    output_dir: The directory, made if it is missing.
+  The directory is made if it is missing. The operating system ends the claim
+  with the process, however that ends.
 
   Raises:
     SettingsError: If it cannot be written, another launcher writes to it, or it

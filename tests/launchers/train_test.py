@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tests.launchers import digits_run
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.runs import code_version
+from tff_fair.launchers.runs import provenance
 
 
 @pytest.fixture(scope='module', name='finished')
@@ -54,7 +54,7 @@ def test_writes_what_the_readme_promises(finished):
   summary = json.loads((path / 'summary.json').read_text())
   assert summary['algorithm'] == 'fedaboost'
   assert summary['rounds'] == 3 and 'stopped_early' not in summary
-  assert summary['version'] == code_version.code_version()
+  assert summary['version'] == provenance.code_version()
   for name, value in summary['final'].items():
     assert value == pytest.approx(metrics[name].iloc[-1]), name
   assert summary['client_f1_variance_window']['mean'] == pytest.approx(
