@@ -20,15 +20,11 @@ if TYPE_CHECKING:
 
 
 class Stop(NamedTuple):
-  """Why a run has ended before its last round.
+  """Why a run has ended after a round that was not its last one.
 
-  Attributes:
-    round: The round after which it ended.
-    metric: The column of metrics.csv that no longer got better.
-    best: Its best value; NaN if it was never defined.
-    best_round: The round of the first evaluation with this value; None if there
-      is none.
-    stop_after: At least so many evaluations came after that.
+  At least `stop_after` evaluations came after the first with the best value of
+  the metric, a column of metrics.csv. If it was never defined, `best` is NaN
+  and `best_round` None.
   """
 
   round: int
@@ -82,13 +78,7 @@ def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
 
   It stops if at least `stop_after` evaluations came after the best one. The
   first of equal values is the best; an undefined value, NaN, is never better.
-
-  Args:
-    rounds: metrics.csv.
-    settings: The flag values of the run.
-
-  Returns:
-    Why it ends here; None if it goes on, or has had all its rounds.
+  None if it goes on, or has had all its rounds. `rounds` is metrics.csv.
   """
   patience, metric = settings['stop_after'], settings['stop_metric']
   if patience is None or rounds.empty:

@@ -10,14 +10,7 @@ _SEED = 0
 
 
 class Embeddings(NamedTuple):
-  """Embedded test examples.
-
-  Attributes:
-    vectors: Float [n, p], their embeddings.
-    labels: int32 [n], their classes.
-    num_classes: Number of classes of the data.
-    round_number: The round of the model.
-  """
+  """Test examples, embedded by a model: float [n, p], and int32 [n] classes."""
 
   vectors: np.ndarray
   labels: np.ndarray

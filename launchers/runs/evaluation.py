@@ -36,10 +36,7 @@ def build_evaluator(
 ) -> Evaluator:
   """Builds an evaluator on the server's test set, else on the clients'.
 
-  Args:
-    task: The task.
-    statistics: The channel statistics of the clients; if not None, the test
-      data of each client are normalised by its statistics.
+  With channel statistics, each client's data are normalised by its own.
   """
   if task.has_server_test:
     return metrics.ServerEvaluator(
@@ -55,7 +52,7 @@ def build_holdout_evaluator(
   """Builds an evaluator on what is held out for choosing between runs.
 
   It has the server's validation part if the server has the test set, else the
-  clients' holdout parts. Arguments are as of `build_evaluator`.
+  clients' holdout parts.
 
   Raises:
     ValueError: If there are no such examples.
@@ -82,12 +79,8 @@ def evaluate(
 ) -> dict[str, metrics.ClientScores]:
   """Scores the global model and, if there are any, the personal models.
 
-  Args:
-    evaluator: The evaluator of the task.
-    process: The process.
-    state: Its state.
-    class_centroids: From global weights to class centroids; if not None, an
-      example is assigned to the class of the nearest centroid.
+  With a function from global weights to class centroids, an example is assigned
+  to the class of the nearest centroid.
 
   Raises:
     NotFiniteError: If no client has finite embeddings for the centroids.
@@ -119,13 +112,8 @@ def check_finite(
   """Checks that the loss of the models is finite where it is defined.
 
   Accuracy does not show such models: the largest of NaN logits is the first.
-
-  Args:
-    scores: The scores of an evaluation.
-    has_data: Which clients have training data; the others, free riders, and
-      clients without test examples do not count.
-    names: The name of each client; empty if clients have none.
-    has_global_loss: False if the nearest centroid classified.
+  Free riders, and clients without test examples, do not count; there is no
+  global loss if the nearest centroid classified.
 
   Raises:
     NotFiniteError: If the loss of a model is NaN or infinite.

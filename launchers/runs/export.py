@@ -59,18 +59,8 @@ def write(
 ) -> list[str]:
   """Writes `model.keras`, `model.json` and, on demand, the clients' models.
 
-  A model that Keras cannot save is left out, with a warning.
-
-  Args:
-    process: The process of the run.
-    state: Its last state.
-    task: The task of the run.
-    output_dir: The run's directory.
-    clients: Whether to write the model of each client that has its own.
-    centroids: The class centroids, if the nearest one classifies; the logits
-      are then those of `metrics.nearest_centroid_logits`.
-    statistics: The channel statistics of the clients, if each client's inputs
-      are normalised by its own.
+  A model that Keras cannot save is left out, with a warning. With centroids,
+  the logits are those of `metrics.nearest_centroid_logits`.
 
   Returns:
     One sentence for the user about each export written.

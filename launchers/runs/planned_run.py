@@ -15,12 +15,8 @@ SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
 class PlannedRun:
   """A command of `launchers.train`.
 
-  Attributes:
-    preset: The preset; None for none.
-    arguments: All flags except the seeds and the output directory.
-    seed: The value of all seeds.
-    output_dir: The directory of the results, a function of the flags.
-    settings: The resolved flags.
+  `arguments` are all flags except the seeds, which are all `seed`, and the
+  output directory, which is a function of the flags.
   """
 
   preset: str | None
@@ -47,13 +43,7 @@ class PlannedRun:
 def plan(
   flags: Mapping[str, Any], seed: int, output_dir: pathlib.Path
 ) -> PlannedRun:
-  """Plans a run.
-
-  Args:
-    flags: Flags of `launchers.train` and their values, without the seeds and
-      the output directory; None is a flag that is not given.
-    seed: The value of all seeds.
-    output_dir: The directory of the results.
+  """Plans a run; a flag whose value is None is not given.
 
   Raises:
     SettingsError: If the flags do not describe a run.

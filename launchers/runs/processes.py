@@ -92,12 +92,8 @@ def build_process(
 ) -> Any:
   """Builds the learning process of a run.
 
-  Args:
-    settings: The flag values of the run.
-    task: The task of the run.
-    statistics: The result of `gather_statistics`.
-    contributions: The accuracy that each client reaches alone, for a method
-      that needs the argument 'contributions'.
+  `statistics` are of `gather_statistics`, `contributions` the accuracy that
+  each client reaches alone, for methods that need them.
 
   Raises:
     TypeError: If a builder refuses an argument's kind.

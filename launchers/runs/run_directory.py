@@ -43,13 +43,8 @@ class RunDirectory:
   ):
     """Opens the directory, which must exist.
 
-    Args:
-      path: The directory.
-      checkpoints_to_keep: Number of latest checkpoints to keep.
-      settings: What the numbers of the run depend on; a checkpoint of other
-        settings is refused.
-      names: The name of each client, which the files have beside its id;
-        empty if clients have none.
+    A checkpoint of other settings is refused. Files have the names of clients,
+    if they have names, beside their ids.
     """
     self.path = path
     self._names = [client_names.encodable(name) for name in names]
@@ -72,11 +67,9 @@ class RunDirectory:
     A damaged checkpoint is renamed, with a warning, and the previous one is
     tried.
 
-    Args:
-      structure: A state of the process with the expected structure.
-
     Returns:
-      The state and its round; `structure` and 0 without any checkpoint.
+      The state and its round; `structure`, a state of the process like those
+      that are saved, and 0 without any checkpoint.
 
     Raises:
       checkpoints.OtherStateError: If a checkpoint belongs to another run.

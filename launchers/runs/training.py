@@ -28,7 +28,7 @@ from tff_fair.launchers.runs import run_summary
 from tff_fair.launchers.runs import tensorboard_files
 from tff_fair.launchers.runs import user_callbacks
 
-# What other programs need for runs.
+# What other programs need.
 DivergedError = errors.DivergedError
 RunError = errors.RunError
 USER_ERRORS = errors.USER_ERRORS
@@ -38,7 +38,6 @@ build_task = building.build_task
 load_global_model = building.load_global_model
 set_runtime = building.set_runtime
 
-# What ends a run whose state is good.
 _STOPPED = (runtime.WorkerError, user_callbacks.CallbackError)
 
 # Keras warns about a function that its batch normalisation uses.
@@ -77,11 +76,10 @@ class Run(run_parts.RunParts):
       output_dir: An existing directory.
       flags_text: The content of the flags file.
       task: What `build_task` gives for the settings, if it is built already.
-      like: A run that differs in its seeds alone. Its compiled rounds are used
-        again, unless they depend on the data.
+      like: A run that differs in its seeds alone, whose compiled rounds are
+        used again.
       callbacks: They are called after those that write the run's files.
-      only_last_distances: Whether `--distances` measures after the last round
-        alone, and not after each evaluation.
+      only_last_distances: Whether `--distances` measures the last round alone.
 
     Raises:
       One of `USER_ERRORS`: If a setting or a file does not fit.
@@ -111,8 +109,7 @@ class Run(run_parts.RunParts):
     ) or user_callbacks.find_stop(
       self.directory.read_summary(['stopped_early']), settings, self.start
     )
-    # The first add to a round's row, the next write it and check it, the others
-    # see a round that is complete.
+    # Those that add to a round's row, write and check it, and see it whole.
     self._measures = [distances.Distances(only_last=only_last_distances)]
     self._recorders = [
       file_callbacks.RunFiles(flags_text),
@@ -133,7 +130,7 @@ class Run(run_parts.RunParts):
 
   @property
   def seconds_of_rounds(self) -> float:
-    """Seconds of the rounds since the start, without evaluation and files."""
+    """The sum of `seconds`."""
     return sum(self.seconds)
 
   def train(
@@ -155,12 +152,7 @@ class Run(run_parts.RunParts):
           for callback in self._callbacks:
             callback.on_start(self)
           while not self.is_over:
-            result = self._train_round(self.done + 1)
-            with interruption.postponed():  # The state has the rows' round.
-              self._call(self._recorders, result)
-              self.state, self.done = result.state, result.number
-            self._call(self._others, result)
-            on_round(result.row)
+            on_round(self._train_round(interruption))
             if interruption.is_requested:
               raise KeyboardInterrupt
       except (KeyboardInterrupt, *_STOPPED) as error:
@@ -185,7 +177,7 @@ class Run(run_parts.RunParts):
       # A run that was complete at the start has not evaluated yet.
       if self.scores is None:
         self.scores = self.evaluate(self.state, self.done)
-      divergence.check_scores(self, self.scores, self.done)
+        divergence.check_scores(self, self.scores, self.done)
       divergence.check_trained(self)
       if self.settings['score_last'] is not None and not self.stop:
         # From the file: some of these rounds may have been before this start.
@@ -198,18 +190,27 @@ class Run(run_parts.RunParts):
     return summary
 
   def holdout_accuracy(self) -> float:
-    """Returns the mean accuracy of the clients on their own holdout parts.
+    """Returns the mean accuracy of the clients on what is held out.
 
-    With the split `server`, where clients have none, on the server's validation
-    part. Clients without training data, and without a holdout, are excluded.
+    Their own holdout parts, or with the split `server` its validation part.
+    Clients without training data, and without a holdout, are excluded.
 
     Raises:
       RunError: If there are no such examples.
     """
     return self._holdout_accuracy(self.state)
 
-  def _train_round(self, number) -> callbacks_lib.RoundResult:
-    """Trains a round, evaluates, and measures."""
+  def _train_round(self, interruption) -> dict[str, Any]:
+    """Trains a round, calls the callbacks, and returns the row."""
+    result = self._compute_round(self.done + 1)
+    self._call(self._measures, result)
+    with interruption.postponed():  # The rows and the state belong together.
+      self._call(self._recorders, result)
+      self.state, self.done = result.state, result.number
+    self._call(self._others, result)
+    return result.row
+
+  def _compute_round(self, number) -> callbacks_lib.RoundResult:
     began, cpu_began = time.monotonic(), time.process_time()
     state, calls = self.state, []
     for cohort in self._cohorts(number):
@@ -224,18 +225,9 @@ class Run(run_parts.RunParts):
     if self._is_evaluated(number):
       self.scores = scores = self.evaluate(state, number)
       row.update(self.metric_columns(scores))
-    result = callbacks_lib.RoundResult(
-      number=number,
-      row=row,
-      reports=reports,
-      scores=scores,
-      before=self.state,
-      state=state,
-      data=data,
-      seconds=self.seconds[-1],
+    return callbacks_lib.RoundResult(
+      number, row, reports, scores, self.state, state, data, self.seconds[-1]
     )
-    self._call(self._measures, result)
-    return result
 
   def _is_evaluated(self, number) -> bool:
     periodic = number % self.settings['eval_every'] == 0
@@ -253,7 +245,6 @@ class Run(run_parts.RunParts):
       yield
     except BaseException as error:
       if isinstance(error, DivergedError):
-        # An earlier version may have written it.
-        self.directory.remove_summary()
+        self.directory.remove_summary()  # Of an earlier version.
       user_callbacks.end(self._callbacks, self, None)
       raise

@@ -22,12 +22,7 @@ class CallbackError(RuntimeError):
 
 
 class CallbackStop(NamedTuple):
-  """A stop that a callback of the user's has asked for.
-
-  Attributes:
-    round: The round after which the run ended.
-    callback: The callback, as `--callbacks` names it.
-  """
+  """A stop that a callback, as `--callbacks` names it, has asked for."""
 
   round: int
   callback: str
@@ -117,13 +112,7 @@ def load(settings: Mapping[str, Any]) -> list[UserCallback]:
 def find_stop(
   summary: Mapping[str, Any], settings: Mapping[str, Any], done: int
 ) -> CallbackStop | None:
-  """Finds the stop that a callback of this command has asked for earlier.
-
-  Args:
-    summary: What is known of summary.json.
-    settings: The flag values of the run.
-    done: The rounds of the last checkpoint.
-  """
+  """Finds the stop that a callback of this command has asked for earlier."""
   stop = summary.get('stopped_early')
   if not isinstance(stop, dict) or stop.get('round') != done:
     return None

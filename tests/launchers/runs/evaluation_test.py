@@ -283,3 +283,20 @@ def test_clients_are_judged_by_their_own_models():
   assert list(rows['client_id']) == [0, 1]
   assert rows['accuracy'].tolist() == [0.6, 0.8]
   assert rows['f1'].tolist() == [0.3, 0.4]
+
+
+def test_the_rounds_of_the_final_accuracies():
+  for number, expected in ((None, [5]), (1, [5]), (3, [3, 4, 5])):
+    settings = {'rounds': 5, 'score_last': number}
+    assert list(evaluation.averaged_rounds(settings)) == expected
+
+
+def test_means_replace_the_accuracies_of_the_clients_models():
+  one, other = _scores([0.2, 0.4]), _scores([0.6, 0.8])
+  mean = np.array([0.5, 0.1])
+  for scores, model in (
+    ({'global': one}, 'global'),
+    ({'global': other, 'personal': one}, 'personal'),
+  ):
+    found = evaluation.with_accuracies(scores, mean)
+    assert found == {**scores, model: one._replace(accuracy=mean)}
