@@ -1,6 +1,6 @@
 """Sends the rounds of a run to Weights & Biases or to MLflow.
 
-  python -m venv trackers && trackers/bin/pip install wandb mlflow
+  uv venv trackers && uv pip install --python=trackers wandb mlflow
   export TRACKER_PYTHON=trackers/bin/python
   python -m launchers.train --callbacks=examples.trackers.WeightsAndBiases
 
