@@ -79,17 +79,21 @@ def end(
   run: 'training.Run',
   summary: Mapping[str, Any] | None,
 ) -> None:
-  """Ends all callbacks, and then raises the error of the first that failed.
+  """Ends all callbacks, and then raises the first error.
 
   If the run has failed, which is a `summary` of None, its own error counts.
+  After a callback of ours, the others end a run that has failed.
   """
-  failures = []
+  has_failed, failures = summary is None, []
   for callback in callbacks:
     try:
       callback.on_end(run, summary)
     except CallbackError as error:
       failures.append(error)
-  if failures and summary is not None:
+    except BaseException as error:  # A full disk, for example, or Ctrl-C.
+      failures.insert(0, error)
+      summary = None
+  if failures and not has_failed:
     raise failures[0]
 
 

@@ -271,6 +271,33 @@ def test_what_callbacks_are_refused(tmp_path, monkeypatch):
   assert len(found) == 2
 
 
+def test_all_callbacks_end_whatever_one_of_them_raises():
+  class Fails(_Recorder):
+    def __init__(self, error):
+      super().__init__()
+      self._error = error
+
+    def on_end(self, run, summary):
+      super().on_end(run, summary)
+      raise self._error
+
+  theirs, full_disk = user_callbacks.CallbackError('x'), OSError('full')
+  for summary, errors, seen, raised in (
+    ({}, [theirs], [{}, {}], theirs),
+    # Those after one of ours end a run that has failed.
+    ({}, [theirs, full_disk], [{}, {}, None], full_disk),
+    (None, [theirs, full_disk], [None] * 3, None),
+  ):
+    members = [*map(Fails, errors), _Recorder()]
+    try:
+      user_callbacks.end(members, None, summary)
+      found = None
+    except (RuntimeError, OSError) as error:
+      found = error
+    assert found is raised
+    assert [member.ended for member in members] == [[value] for value in seen]
+
+
 def test_callbacks_are_no_setting_of_the_numbers(tmp_path):
   with_, without = (
     settings_lib.to_text(_settings(*flags), None)
