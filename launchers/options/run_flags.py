@@ -46,6 +46,12 @@ RUN = (
     ' repository, as an import statement names it; several with commas, or by'
     ' repetition. Installed packages that are plug-ins need no flag.',
   ),
+  flag_types.Texts(
+    'callbacks',
+    [],
+    'Class that is called when a run starts, after each round and at its end,'
+    ' as an import statement names it; several with commas, or by repetition.',
+  ),
   flag_types.Integer('rounds', 20, 'Number of training rounds.', minimum=1),
   flag_types.Text(
     'output_dir',

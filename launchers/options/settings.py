@@ -22,9 +22,9 @@ from tff_fair.launchers.options.methods import entry
 
 FLAGS_FILE = 'flags.txt'
 
-# Settings that do not change the numbers of a run: where its data, its results
-# and its plug-ins are, how many clients train at the same time, and in which
-# processes.
+# Settings that do not change the numbers of a run: where its data, results,
+# plug-ins and callbacks are, how many clients train at the same time, and in
+# which processes.
 _IRRELEVANT = (
   'output_dir',
   'data_dir',
@@ -32,6 +32,7 @@ _IRRELEVANT = (
   'export',
   'dry_run',
   'plugins',
+  'callbacks',
   'client_threads',
   'num_workers',
   'cpus_per_worker',

@@ -16,12 +16,8 @@ _END_FLAGS = ('stop_after', 'stop_metric')
 class PlannedRun:
   """A command of `launchers.train`.
 
-  Attributes:
-    preset: The preset; None for none.
-    arguments: All flags except the seeds and the output directory.
-    seed: The value of all seeds.
-    output_dir: The directory of the results, a function of the flags.
-    settings: The resolved flags.
+  `arguments` are all flags except the seeds, which are all `seed`, and the
+  output directory, which is a function of the flags.
   """
 
   preset: str | None
@@ -103,16 +99,7 @@ def group(runs: Iterable[PlannedRun]) -> list[tuple[PlannedRun, ...]]:
 def plan(
   flags: Mapping[str, Any], seed: int, output_dir: pathlib.Path
 ) -> PlannedRun:
-  """Plans a run.
-
-  Args:
-    flags: Flags of `launchers.train` and their values, without the seeds and
-      the output directory; None is a flag that is not given.
-    seed: The value of all seeds.
-    output_dir: The directory of the results.
-
-  Returns:
-    The run.
+  """Plans a run; a flag whose value is None is not given.
 
   Raises:
     SettingsError: If the flags do not describe a run.
@@ -128,10 +115,9 @@ def plan(
 
 
 def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
-  """The flags as on a command line, without those that are None.
+  """Formats flags as on a command line, without those that are None.
 
-  Args:
-    flags: Flag name -> value; of a flag that is repeated, a list.
+  The value of a flag that is repeated is a list.
   """
   return tuple(
     f'--{name}={item}'
@@ -142,13 +128,7 @@ def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
-  """The settings of a run.
-
-  Args:
-    flags: Flags of `launchers.train` and their values.
-
-  Returns:
-    What `launchers.options.settings.resolve` gives.
+  """Resolves flags of `launchers.train` to the settings of a run.
 
   Raises:
     SettingsError: If the flags do not describe a run.

@@ -1,6 +1,5 @@
-"""What a run needs: bytes by hand, for a small model and small messages."""
+"""Dry runs: bytes by hand, for a small model and small messages."""
 
-import dataclasses
 import pathlib
 import re
 import shlex
@@ -16,10 +15,9 @@ from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import building
+from tff_fair.launchers.runs import dry_run
 from tff_fair.launchers.runs import messages
-from tff_fair.launchers.runs import requirements
-from tff_fair.launchers.runs import requirements_table
-from tff_fair.launchers.runs import training
 from tff_fair.tasks import splits
 from tff_fair.tensors import client_table
 
@@ -61,68 +59,58 @@ def _small(monkeypatch):
     data=tasks.Examples(np.zeros([10, 2], np.float32), np.zeros(10, np.int32)),
     splits=(split(0, 3, 2), split(5, 1, 0), split(6, 1, 1), split(9, 0, 0)),
   )
-  monkeypatch.setattr(training, 'build_task', lambda settings: task)
+  monkeypatch.setattr(building, 'build_task', lambda settings: task)
+
+
+def _numbers(*arguments):
+  """The numbers of a dry run by their names, as printed."""
+  text = dry_run.to_text(_settings(*arguments))
+  return dict(re.findall(r'^  (\S.*?)  +(\S.*)$', text, re.MULTILINE))
 
 
 @pytest.mark.usefixtures('small')
 def test_the_numbers_of_fed_avg_by_hand():
-  needed = requirements.of_run(
-    _settings(
-      '--algorithm=fed_avg',
-      '--client_fraction=0.5',
-      '--batch_size=5',
-      '--client_optimizer=adam',
+  arguments = (
+    *('--algorithm=fed_avg', '--client_fraction=0.5', '--batch_size=5'),
+    *('--client_optimizer=adam', '--dry_run'),
+  )
+  # With the round and the seed; back come id, examples, rejected, clipped and
+  # loss, and as sums the model, a weight for each of its two parts, two
+  # metrics and five counts.
+  down, gathered, summed = (29 + 3) * 4, 5 * 4, (29 + 2 + 2 + 5) * 4
+  # The round, the seed, and the learning rate.
+  state = 29 * 4 + 3 * 4 + 4
+  server = 2 * state + 2 * gathered + summed
+  client = sum(
+    (
+      2 * 29 * 4,  # Weights, before and after a step.
+      23 * 4,  # Gradients.
+      2 * 23 * 4 + 5 * 4,  # Two moments, the step, four hyper-parameters.
+      gathered + summed,
+      5 * 12,  # The examples of the largest client.
+      4 * 5 * (2 + 2 * 8),  # Inputs, and outputs of layers twice.
     )
   )
-  assert (needed.trainable, needed.non_trainable) == (23, 6)
-  assert needed.state == {
-    'global_model_weights': 29 * 4,
-    'distributor': 0,
-    'client_work': 3 * 4,  # The round and the seed.
-    'aggregator': 0,
-    'finalizer': 4,  # The learning rate.
+  for clients in (0, 2, 3):
+    memory = (server + clients * client) / 1e9
+    found = _numbers(*arguments, f'--device_memory_gb={memory:.9f}')
+    (fit,) = (n for name, n in found.items() if name.startswith('clients that'))
+    assert fit == str(clients)
+  assert found == {
+    'trainable parameters': '23',
+    'other parameters': '6',
+    # Two of the three clients with data.
+    'down, to all clients in a round': f'{2 * down} B',
+    'up, from all clients in a round': f'{2 * (gathered + summed)} B',
+    'down, to each client': f'{down} B',
+    'up, from each client': f'{gathered + summed} B',
+    'state of the server': f'{state} B',
+    'memory of the server in a round': f'{server} B',
+    'memory of a client, an estimate': f'{client / 1000:.1f} kB'
+    if client > 999
+    else f'{client} B',
+    next(n for n in found if n.startswith('clients that fit into')): '3',
   }
-  assert needed.table == 0 and needed.whole_state == 132
-  # Two of the three clients with data.
-  assert (needed.cohort_size, needed.num_calls, needed.num_clients) == (2, 1, 4)
-  assert needed.data == 8 * 12 and needed.validation == 0
-  assert needed.messages == messages.Messages(
-    broadcast=(29 + 3) * 4,  # And the round and the seed.
-    row=0,
-    gathered=5 * 4,  # Id, examples, rejected, clipped, loss.
-    # A weight for each of the two parts, two metrics, and five counts.
-    summed=(29 + 2 + 2 + 5) * 4,
-  )
-  assert dataclasses.asdict(needed.training) == {
-    'row': 0,
-    'weights': 2 * 29 * 4,
-    'gradients': 23 * 4,
-    # Two moments, the step, and four hyper-parameters.
-    'optimizer': 2 * 23 * 4 + 5 * 4,
-    'upload': 172,
-    'examples': 5 * 12,
-    'activations': 4 * 5 * (2 + 2 * 8),
-  }
-  # Both states, the values of two clients, and one sum.
-  assert needed.server == 2 * 132 + 2 * 20 + 152
-  one = needed.training.total
-  assert needed.clients_at_once(456 + 3 * one, with_state=True) == 3
-  assert needed.clients_at_once(455 + 3 * one, with_state=True) == 2
-  assert needed.clients_at_once(128 + 3 * one, with_state=False) == 3
-  assert needed.clients_at_once(127, with_state=False) == 0
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures('small')
-def test_a_table_has_a_model_for_each_client():
-  needed = requirements.of_run(
-    _settings('--algorithm=standalone', '--batch_size=5')
-  )
-  assert needed.training.row == needed.table // 4 >= 29 * 4
-  text = requirements_table.to_text(needed, 1e-6)
-  assert re.search(r'client table +\d+ B  4 rows of 1\d\d B\n', text)
-  assert re.search(r'state, before and after +1\.\d kB\n', text)
-  assert re.search(r'holds the state +0  \d train in a round', text)
 
 
 def test_messages_are_those_of_the_operators():
@@ -164,9 +152,9 @@ def test_messages_are_those_of_the_operators():
 def test_units():
   for number, text in (
     (0, '0 B'), (999, '999 B'), (999.96, '1.0 kB'), (1234, '1.2 kB'),
-    (999_949, '999.9 kB'), (999_950, '1.0 MB'), (2.5e20, '250000.0 PB'),
+    (999_949, '999.9 kB'), (999_950, '1.0 MB'), (2.5e20, '250000000.0 TB'),
   ):  # fmt: skip
-    assert requirements_table._unit(number) == text, number
+    assert dry_run.format_bytes(number) == text, number
 
 
 @pytest.mark.usefixtures('runtime_as_before', 'small')
@@ -174,7 +162,6 @@ def test_the_launcher_prints_it_and_writes_nothing(
   tmp_path, monkeypatch, capsys
 ):
   monkeypatch.chdir(tmp_path)
-  monkeypatch.setattr(training, 'Run', None)
   train.main(
     ['train'],
     train_flags.parse(
@@ -184,7 +171,7 @@ def test_the_launcher_prints_it_and_writes_nothing(
   printed = capsys.readouterr().out
   assert '4 clients, 3 in a round. Nothing is trained.\n' in printed
   assert re.search(r'trainable parameters +23\n', printed)
-  assert 'Clients that fit into 0.5 GB at the same time:\n' in printed
+  assert 'clients that fit into 0.5 GB at once' in printed
   assert not list(tmp_path.iterdir())
 
 
@@ -213,16 +200,9 @@ def test_every_method_has_numbers(monkeypatch):
       '--num_clients=3', f'--algorithm={method.name}', *required
     )
     with tff.framework.get_context_stack().install(context):
-      needed = requirements.of_run(settings)
-    model = 4 * (needed.trainable + needed.non_trainable)
-    assert needed.state['global_model_weights'] == model, method.name
-    assert needed.messages.upload >= model, method.name
-    assert needed.messages.broadcast >= model, method.name
-    assert needed.num_calls * needed.cohort_size == 3, method.name
-    assert (needed.validation > 0) == (
-      'validation' in {argument.name for argument in method.arguments}
-    )
-    assert requirements_table.to_text(needed, 16)
+      lines = dry_run.to_text(settings).splitlines()
+    assert '3 clients, 3 in a round.' in lines[0], method.name
+    assert len(lines) == 11 and not re.search(r' 0 (k|M)?B$', lines[3])
 
 
 @pytest.mark.full

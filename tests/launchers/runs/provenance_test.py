@@ -3,15 +3,15 @@ import subprocess
 import pytest
 
 import tff_fair
-from tff_fair.launchers.runs import code_version
+from tff_fair.launchers.runs import provenance
 
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-  monkeypatch.setattr(code_version, '_ROOT', tmp_path)
-  code_version.code_version.cache_clear()
+  monkeypatch.setattr(provenance, '_ROOT', tmp_path)
+  provenance.code_version.cache_clear()
   yield tmp_path
-  code_version.code_version.cache_clear()
+  provenance.code_version.cache_clear()
 
 
 def _git(folder, *arguments):
@@ -26,7 +26,7 @@ def _git(folder, *arguments):
 
 
 def test_an_installation_has_no_commit(clone):
-  assert code_version.code_version() == tff_fair.__version__
+  assert provenance.code_version() == tff_fair.__version__
 
 
 @pytest.mark.parametrize('text, end', [('1', ''), ('2', '.changed')])
@@ -39,4 +39,14 @@ def test_a_clone_has_one_and_says_whether_files_differ(clone, text, end):
   (clone / 'file').write_text(text)
   commit = _git(clone, 'rev-parse', '--short', 'HEAD')
   expected = f'{tff_fair.__version__}+{commit}{end}'
-  assert code_version.code_version() == expected
+  assert provenance.code_version() == expected
+
+
+def test_the_processor_is_named(tmp_path, monkeypatch):
+  monkeypatch.setattr(provenance, '_CPUINFO', tmp_path / 'cpuinfo')
+  monkeypatch.setattr(provenance.platform, 'processor', lambda: '')
+  monkeypatch.setattr(provenance.platform, 'machine', lambda: 'arm64')
+  assert provenance.processor_name() == 'arm64'
+  text = 'processor\t: 0\nmodel\t\t: 106\nmodel name\t: A CPU: 2\n'
+  (tmp_path / 'cpuinfo').write_text(text)
+  assert provenance.processor_name() == 'A CPU: 2'
