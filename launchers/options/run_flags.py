@@ -520,35 +520,6 @@ GROUPS = {
   'Server': SERVER,
   'Seeds': SEEDS,
 }
-# Arguments of builders that are not the flag of their name.
-ARGUMENTS = (
-  entry.Argument(
-    'num_clients', 'Number of clients, which have the ids 0..K-1.', symbol='K'
-  ),
-  entry.Argument(
-    'client_optimizer',
-    'A TFF optimiser, reset at the start of every local training.',
-  ),
-  entry.Argument(
-    'seed', 'Seed of the shuffles and dropout masks of the clients.'
-  ),
-  entry.Argument(
-    'client_learning_rate_fn',
-    'From the round, counted from 0, to the learning rate, which replaces that'
-    ' of the optimiser.',
-  ),
-  entry.Argument(
-    'server_optimizer',
-    'A TFF optimiser that applies the aggregated update to the global model;'
-    ' `None` adds the update as it is.',
-  ),
-  entry.Argument(
-    'model_aggregator',
-    'Replaces the aggregation rule for the trainable weights, and gets the same'
-    ' weights.',
-    provided=False,
-  ),
-)
 FLAGS = {flag.name: flag for group in GROUPS.values() for flag in group}
 
 
@@ -585,5 +556,5 @@ def builder_arguments(method: entry.Method) -> list[str]:
     for name, flag in FLAGS.items()
     if flag.argument and name not in own and method.ignores.get(name) != {}
   }
-  provided = [item.name for item in method.arguments if item.provided]
-  return list(dict.fromkeys((*shared.values(), *own.values(), *provided)))
+  arguments = (*shared.values(), *own.values(), *method.arguments)
+  return list(dict.fromkeys(arguments))

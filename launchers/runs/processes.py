@@ -37,7 +37,7 @@ def needs(settings: Mapping[str, Any], argument: str) -> bool:
     argument: Name of the argument.
   """
   method = methods.METHODS[settings['algorithm']]
-  return argument in {argument.name for argument in method.arguments}
+  return argument in method.arguments
 
 
 def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
