@@ -37,7 +37,7 @@ def read(builder: Callable[..., Any]) -> entry.Signature:
     if flag.argument:
       shared.setdefault(flag.argument, []).append(flag)
   own = [
-    _flag(parameter, first_sentence(texts.get(name, '')))
+    flag_of(parameter, texts)
     for name, parameter in found.items()
     if name not in shared and name not in entry.PROVIDED
   ]
@@ -119,8 +119,15 @@ def _differs(default, flag) -> bool:
   return isinstance(default, bool | int | float) and default != flag.default
 
 
-def _flag(parameter, text) -> flag_types.Flag | None:
-  """The flag of an argument, if it can be one."""
+def flag_of(
+  parameter: inspect.Parameter, texts: Mapping[str, str]
+) -> flag_types.Flag | None:
+  """The flag of an argument, if it can be one.
+
+  Args:
+    parameter: The argument.
+    texts: The result of `argument_texts`.
+  """
   found = annotations.read(parameter.annotation)
   if found.kind is None or parameter.default is parameter.empty:
     return None
@@ -133,7 +140,7 @@ def _flag(parameter, text) -> flag_types.Flag | None:
   return kind(
     parameter.name,
     parameter.default,
-    text,
+    first_sentence(texts.get(parameter.name, '')),
     symbol=found.symbol,
     unless=found.unless,
     **options,

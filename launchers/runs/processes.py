@@ -1,7 +1,7 @@
 """Learning processes from the settings of a run.
 
-A method's entry names the arguments of its builder. An argument is the flag of
-the same name, unless `_ARGUMENTS` says how it is made.
+An argument of a method's builder is the flag of the same name, unless
+`_ARGUMENTS` says how it is made.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -26,6 +26,7 @@ from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
 from tff_fair.algorithms import processes
 from tff_fair.annotations import Limits
+from tff_fair.annotations import Symbol
 
 # Honest clients stay far below. In rounds of the presets, on digits, MNIST,
 # CIFAR-10, Adult and generated health records, their longest updates were of
@@ -46,8 +47,8 @@ class SharedArguments:
 
   num_clients: Annotated[int | None, Limits(minimum=1)]
   client_optimizer: tff.learning.optimizers.Optimizer
-  local_epochs: Annotated[int, Limits(minimum=1)]
-  batch_size: Annotated[int, Limits(minimum=1)]
+  local_epochs: Annotated[int, Limits(minimum=1), Symbol('E')]
+  batch_size: Annotated[int, Limits(minimum=1), Symbol('B')]
   # Two int32 words.
   seed: Annotated[int, Limits(minimum=0, maximum=2**62 - 1)]
   client_learning_rate_fn: Callable[[Any], Any] | None

@@ -29,6 +29,11 @@ def _with_signatures(found: Sequence[entry.Method]) -> dict[str, entry.Method]:
   }
 
 
+SHARED = {
+  flag.name: flag
+  for flag in entry.Signature.from_json(_SIGNATURES['shared']).flags
+}
+"""Flags of arguments that most builders have."""
 PAPERS = _with_signatures(papers.METHODS)
 BASELINES = _with_signatures(baselines.METHODS)
 METHODS = {**PAPERS, **BASELINES}
