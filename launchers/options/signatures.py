@@ -94,7 +94,7 @@ def argument_texts(builder: Callable[..., Any]) -> Mapping[str, str]:
   """
   docstring = inspect.getdoc(builder) or ''
   other = re.search(r'See `(build_\w+)`\s+for', docstring)
-  ours = vars(sys.modules.get('tff_fair.algorithms', object()))
+  ours = getattr(sys.modules.get('tff_fair.algorithms'), '__dict__', {})
   found = {}
   if other and other[1] in ours:
     found.update(argument_texts(ours[other[1]]))

@@ -25,8 +25,7 @@ from tff_fair.aggregators import type_checks
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
+from tff_fair.annotations import Limits, Symbol
 
 # Honest clients stay far below. In rounds of the presets, on digits, MNIST,
 # CIFAR-10, Adult and generated health records, their longest updates were of

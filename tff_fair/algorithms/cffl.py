@@ -26,9 +26,7 @@ from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -111,7 +109,7 @@ def build_cffl(
       client optimiser's. It is the same in every round, by default that of the
       client's first round. The paper names none; its authors' code has 0.005.
     punishment_factor: Factor in the reputation sinh(α x); the larger, the more
-      reputations differ.
+      reputations differ. The paper calls it a_p.
     history_weight: Share of the previous reputation in the new one.
     clip_value: Bound of each entry of an update, or of its norm. See
       `clip_mode`.

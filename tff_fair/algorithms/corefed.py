@@ -24,9 +24,7 @@ from tff_fair.aggregators import gradient_reuse as gradient_reuse_lib
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.tensors import geometry
 
 

@@ -24,9 +24,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 
 # Equation 8 multiplies in every round; bounds keep float32 away from 0 and inf.
 _LOWEST_WEIGHT, _HIGHEST_WEIGHT = 1e-12, 1e6
@@ -93,14 +91,14 @@ def build_fedaboost(
   Args:
     boosting: Adapt the focal loss; without it, the paper's ablation, there are
       no boost weights and the loss is cross-entropy. The aggregation stays.
-    boost_rate: Rate of the boost weights; 0 leaves them unchanged.
+    boost_rate: Rate of the boost weights; 0 leaves them unchanged. Equation 8.
     error_threshold: Clients with a larger error are boosted; at 1 none is.
-    error_clip: Errors are clipped to this distance from 0 and 1. The paper has
-      1e-6 as an example.
+    error_clip: Errors are clipped to this distance from 0 and 1. Equation 6;
+      the paper has 1e-6 as an example.
     initial_gamma: Initial focusing parameter of every client. At most
       `max_gamma`.
     max_gamma: Largest focusing parameter.
-    focal_weight: Factor on the focal loss.
+    focal_weight: Factor on the focal loss. The beta_f of equation 5.
     class_count: Number of classes in alpha: the client's distinct labels
       (local), the task's classes (global), or in their place the number of
       clients in the round (cohort). The labels are those of the training and
@@ -113,8 +111,8 @@ def build_fedaboost(
       model of one class.
     fallback: If no alpha is positive, the model stays (keep) or is the mean of
       all (fed_avg). That mean is by numbers of examples.
-    weight_sign: Sign in equation 8; 1 is the form of SAMME. And of the
-      background text.
+    weight_sign: Sign in equation 8; 1 is the form of SAMME. The background text
+      has 1, too.
     weight_init: Initial boost weight: 1 / size of the first cohort (m0) or 1 /
       number of clients (k). The text has m0, Algorithm 1 k.
     gamma_mode: Gamma grows only above the error threshold (gated), or always,

@@ -23,9 +23,7 @@ from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 
 # More examples than a client has.
 _FULL_BATCH = 2**30

@@ -9,9 +9,7 @@ import pytest
 from tests import refusals
 from tff_fair import algorithms
 from tff_fair import runtime
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods

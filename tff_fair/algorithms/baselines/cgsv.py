@@ -16,9 +16,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import sparse_reward_clients
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 
 
 def build_cgsv(

@@ -20,9 +20,7 @@ from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import scaffold
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 
 ModelWeights = tff.learning.models.ModelWeights
 

@@ -23,8 +23,7 @@ from tff_fair.aggregators import gathered
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 

@@ -18,8 +18,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights

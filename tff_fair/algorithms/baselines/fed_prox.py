@@ -16,8 +16,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_fed_prox(

@@ -21,8 +21,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.client import client_data
 from tff_fair.tensors import client_table
 

@@ -21,9 +21,7 @@ from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
-from tff_fair.annotations import Limits
-from tff_fair.annotations import Symbol
-from tff_fair.annotations import Unless
+from tff_fair.annotations import Limits, Symbol, Unless
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
@@ -85,11 +83,13 @@ def build_fed_sac(
       `--validation_fraction` or, with `--split=client`, `--holdout_fraction`.
       Arrays `float32[n, ...]` and `int32[n]`, of which the first 1,000 examples
       are used.
-    contributions: Accuracy of each client when it trains alone.
+    contributions: Accuracy of each client when it trains alone. One number in
+      [0, 1] a client.
     focal_gamma: Of the loss of training; neurons are rated by cross-entropy.
     contribution_sharpness: The larger, the smaller the submodels of clients
       that contribute less.
-    importance_every: Number of rounds between two ratings of the neurons.
+    importance_every: Number of rounds between two ratings of the neurons. Of
+      the original.
     mid_round: Variant fedakd: the round, counted from 0, of submodels.
     variant: As in its own paper (original), or as in FedAKD's script (fedakd):
       submodels in a single round.
