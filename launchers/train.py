@@ -141,14 +141,15 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   cli.check_only_flags(argv)
   preset = flag_values['preset'].value
   with cli.one_sentence_errors(settings_lib.SettingsError):
-    settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+    settings, notes = settings_lib.resolve_with_notes(
+      flag_values, train_flags.FLAG_NAMES
+    )
     settings_lib.check_data_dir(settings['data_dir'])
     settings_lib.check_own_data(settings)
     if settings['compare_with']:
       from tff_fair.launchers import frame  # Takes a second to import.
 
       frame.check_finished(settings['compare_with'])
-    notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
     if settings['dry_run']:
       _print_requirements(settings, notes)
       return

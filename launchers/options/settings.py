@@ -65,32 +65,24 @@ def resolve(
     SettingsError: If a flag was given that would have no effect, if a value is
       outside the flag's limits, or if the method requires another value.
   """
-  return _resolve(flag_values, names)[0]
+  return resolve_with_notes(flag_values, names)[0]
 
 
-def preset_notes(
+def resolve_with_notes(
   flag_values: flags.FlagValues, names: Collection[str]
-) -> list[str]:
-  """Reports the values of the preset that have no effect.
+) -> tuple[dict[str, Any], list[str]]:
+  """The settings of a run, and the values of its preset without effect.
 
   Args:
-    flag_values: Parsed flags.
-    names: The flags of `launchers.train`.
+    flag_values: See `resolve`.
+    names: See `resolve`.
 
   Returns:
-    One sentence for each such value; empty without a preset.
+    The settings, and a sentence for each such value.
 
   Raises:
-    SettingsError: As for `resolve`.
+    SettingsError: See `resolve`.
   """
-  return [
-    f"The preset's --{name}={value} has no effect with {_as_flags(others)}."
-    for name, (value, others) in _resolve(flag_values, names)[1].items()
-  ]
-
-
-def _resolve(flag_values, names):
-  """The settings, and values of the preset with what makes them useless."""
   given = {
     n: flag_values[n].value
     for n in names
@@ -125,12 +117,13 @@ def _resolve(flag_values, names):
   _check_required(settings, method)
   _check_stop_metric(settings, method)
   _check_score_last(settings)
-  dropped = {
-    name: (value, ineffective.get(name, {'algorithm': algorithm}))
+  notes = [
+    f"The preset's --{name}={value} has no effect with"
+    f' {_as_flags(ineffective.get(name, {"algorithm": algorithm}))}.'
     for name, value in preset.items()
     if settings.get(name) != value
-  }
-  return settings, dropped
+  ]
+  return settings, notes
 
 
 def to_text(settings: Mapping[str, Any], preset: str | None) -> str:

@@ -1,7 +1,7 @@
 """Learning processes from the settings of a run.
 
-A method's entry names the arguments of its builder. An argument is the flag of
-the same name, unless `_ARGUMENTS` says how it is made.
+An argument of a method's builder is the flag of the same name, unless
+`_ARGUMENTS` says how it is made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ class _Run:
 def needs(settings: Mapping[str, Any], argument: str) -> bool:
   """Returns whether the builder of the run's method needs an argument."""
   method = methods.METHODS[settings['algorithm']]
-  return argument in {argument.name for argument in method.arguments}
+  return argument in method.arguments
 
 
 def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
