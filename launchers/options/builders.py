@@ -83,7 +83,6 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
     raise ValueError(
       f'The name of a method must be new, found {method.name!r}, which exists.'
     )
-  plugins.check_reference(f'The method {method.name!r}', builder)
   _check_flags(method)
   check_entry(method)
   if not isinstance(builder, str):

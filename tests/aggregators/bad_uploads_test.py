@@ -18,7 +18,7 @@ import tensorflow_federated as tff
 
 from tff_fair import aggregators
 
-pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
+pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _NUM_CLIENTS = 4
 _GOOD = {0: np.float32([1, -2]), 2: np.float32([0.5, 3])}

@@ -62,15 +62,6 @@ def test_client_models():
   assert scores.pooled['f1'] == pytest.approx((2 / 3 + 4 / 5) / 2)
 
 
-def test_batches_do_not_matter():
-  x = np.random.default_rng(0).normal(size=[2500, 1]).astype(np.float32)
-  y = (x[:, 0] < 0).astype(np.int32)
-  scores = metrics.Evaluator(_model(), [(x, y)]).evaluate_global(
-    ModelWeights([_KERNEL], [])
-  )
-  assert scores.accuracy == [1] and scores.num_examples == [2500]
-
-
 def test_clients_without_test_data():
   # A layer that fails on an empty batch.
   x = tf.keras.Input([4, 4, 1])
@@ -115,21 +106,6 @@ def test_server_data_with_the_global_model():
   assert scores.pooled == pytest.approx(
     {'accuracy': 2 / 3, 'f1': 2 / 3, 'loss': loss}
   )
-
-
-def test_server_data_with_personal_models():
-  evaluator = metrics.ServerEvaluator(_model(), _SHARED, 3)
-  table = ModelWeights([np.stack([_KERNEL, -_KERNEL, 2 * _KERNEL])], [])
-  scores = evaluator.evaluate_clients(table)
-  np.testing.assert_allclose(scores.accuracy, [2 / 3, 0, 2 / 3])
-  # Confusion [[1, 0], [1, 1]], then [[0, 1], [2, 0]].
-  np.testing.assert_allclose(scores.f1, [2 / 3, 0, 2 / 3])
-  losses = [(2 * _loss(3 * factor) + _loss(0)) / 3 for factor in (1, -1, 2)]
-  np.testing.assert_allclose(scores.loss, losses, rtol=1e-6)
-  assert scores.pooled['accuracy'] == pytest.approx(4 / 9)
-  assert scores.pooled['loss'] == pytest.approx(np.mean(losses))
-  # Pooled confusion [[2, 1], [4, 2]]: F1 4/9 and 4/9.
-  assert scores.pooled['f1'] == pytest.approx(4 / 9)
 
 
 def test_server_data_score_as_clients_that_all_hold_them():

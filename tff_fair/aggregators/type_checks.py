@@ -7,12 +7,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 
-def check_weighted(name: str, factory: Any) -> None:
+def check_weighted(name: str, factory: Any, optional: bool = False) -> None:
   """Checks that an argument is a weighted aggregation factory.
 
   Args:
     name: What the message calls the argument.
     factory: The argument.
+    optional: Whether it may be None.
 
   Raises:
     TypeError: If it is something else.
@@ -21,28 +22,32 @@ def check_weighted(name: str, factory: Any) -> None:
     name,
     factory,
     tff.aggregators.WeightedAggregationFactory,
+    optional,
     ' (wrap an unweighted factory with tff.aggregators.as_weighted_aggregator)',
   )
 
 
-def check_unweighted(name: str, factory: Any) -> None:
+def check_unweighted(name: str, factory: Any, optional: bool = False) -> None:
   """Checks that an argument is an unweighted aggregation factory.
 
   Args:
     name: What the message calls the argument.
     factory: The argument.
+    optional: Whether it may be None.
 
   Raises:
     TypeError: If it is something else.
   """
-  _check_factory(name, factory, tff.aggregators.UnweightedAggregationFactory)
+  _check_factory(
+    name, factory, tff.aggregators.UnweightedAggregationFactory, optional
+  )
 
 
-def check_float32(who: str, value_type: tff.Type) -> None:
+def check_float32(who: Any, value_type: tff.Type) -> None:
   """Checks that values are structures of float32 tensors of known shape.
 
   Args:
-    who: The name of the factory, for the message.
+    who: The factory.
     value_type: The type of a client's value; it must have at least one entry.
 
   Raises:
@@ -53,8 +58,9 @@ def check_float32(who: str, value_type: tff.Type) -> None:
   )
   if not good:
     raise TypeError(
-      f'{who} requires values that are structures of float32 tensors of known'
-      f' shape, with one entry at least. Found type: {value_type!r}.'
+      f'{type(who).__name__} requires values that are structures of float32'
+      ' tensors of known shape, with one entry at least. Found type:'
+      f' {value_type!r}.'
     )
 
 
@@ -69,11 +75,11 @@ def has_known_entries(value_type: tff.Type) -> bool:
   return known and any(shape.num_elements() for shape in shapes)
 
 
-def check_weight_type(who: str, required: Any, found: tff.Type) -> None:
+def check_weight_type(who: Any, required: Any, found: tff.Type) -> None:
   """Checks the type of the clients' weights.
 
   Args:
-    who: The name of the factory, for the message.
+    who: The factory.
     required: The type, or a structure of types. A dimension of None stands for
       any size that is known.
     found: The unplaced weight type that the factory is given.
@@ -86,13 +92,13 @@ def check_weight_type(who: str, required: Any, found: tff.Type) -> None:
   if not fits or _names(required) != _names(found):
     sizes = ' with known sizes' if '?' in str(required) else ''
     raise TypeError(
-      f'{who} requires the weight type {required}{sizes}. Found type:'
+      f'{who!r} requires the weight type {required}{sizes}. Found type:'
       f' {found!r}.'
     )
 
 
-def _check_factory(name, factory, required, tip='') -> None:
-  if not isinstance(factory, required):
+def _check_factory(name, factory, required, optional, tip='') -> None:
+  if not (optional and factory is None) and not isinstance(factory, required):
     raise TypeError(
       f'{name} must be a tff.aggregators.{required.__name__}, found'
       f' {type(factory).__name__}{tip}.'

@@ -41,6 +41,7 @@ def mean_loss(
     TypeError: If `batch_size` is not an integer.
     ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
 
   def loss_of(batch):
     return _loss_and_hits(model, weights, batch, focal_gamma)[0]
@@ -72,6 +73,7 @@ def mean_gradient(
     TypeError: If `batch_size` is not an integer.
     ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
   trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
 
   def sums_of(batch):
@@ -207,12 +209,7 @@ def mean_over_batches(
 
   Returns:
     The structure of `zeros`, 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
-  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(next(iter(examples.values())))[0]
 
   def add(start, totals):
@@ -248,12 +245,7 @@ def map_over_batches(
 
   Returns:
     `float32[n, *output_shape]`.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
-  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(x)[0]
   outputs = tf.TensorArray(
     tf.float32,
