@@ -263,7 +263,7 @@ def test_modules_are_loaded_once_by_name_or_by_function():
     ('plugin_nope', "ModuleNotFoundError: No module named 'plugin_nope'"),
     ('plugin_model.py', "ModuleNotFoundError: .*'plugin_model.py'"),
     ('./plugin_model', 'TypeError: .*relative import'),
-    ('plugin_raises', r"KeyError: 'x\\\\ny'"),
+    ('plugin_raises', r"KeyError: 'x\\ny'"),
     ('plugin_syntax', 'SyntaxError: .*plugin_syntax.py, line 1'),
     ('plugin_exits', 'SystemExit: 3'),
     ('plugin_needs', "No module named 'no_such_package'"),

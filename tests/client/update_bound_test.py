@@ -70,7 +70,9 @@ def _send_features(weights, row, examples, seed, learning_rate):
     update_weight=tf.constant(1.0),
     row=row,
     metrics=collections.OrderedDict(),
-    report=collections.OrderedDict(),
+    report=collections.OrderedDict(
+      score=tf.constant(1.5), number=tf.constant(2)
+    ),
     # As if it had bounded the update of client 3.
     clipped=tf.equal(examples['key'], 3),
   )
@@ -103,3 +105,11 @@ def test_clipped_clients_are_counted_one_by_one():
   np.testing.assert_array_equal(clipped, [0, 1, 0, 1, 0])
   assert measured['num_clipped_clients'] == 2
   assert measured['num_rejected_clients'] == 1
+  assert measured['num_empty_clients'] == 1
+  # The third is rejected, the last has no data: both report nothing.
+  reports = measured['clients']
+  np.testing.assert_array_equal(reports['number'][order], [2, 2, 0, 2, 0])
+  missing = np.nan
+  np.testing.assert_array_equal(
+    reports['score'][order], [1.5, 1.5, missing, 1.5, missing]
+  )

@@ -51,10 +51,6 @@ class ClusteredMeanFactory(factory.Factory):
   Args:
     num_clients: N.
     num_clusters: At least 1.
-
-  Raises:
-    TypeError: If a number is not an integer.
-    ValueError: If a number is out of range.
   """
 
   num_clients: int

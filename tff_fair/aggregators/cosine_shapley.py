@@ -103,10 +103,6 @@ class CosineShapleyFactory(factory.Factory):
     history_weight: alpha, in [0, 1].
     altruism: b, positive.
     variant: 'original' or 'fedakd'.
-
-  Raises:
-    TypeError: If a number is of the wrong kind.
-    ValueError: If a number is out of range or the variant unknown.
   """
 
   num_clients: int

@@ -35,9 +35,6 @@ class EntrywiseMeanFactory(factory.Factory):
   Args:
     value_sum_factory: Sums `m_i * v_i`; `tff.aggregators.SumFactory()` if None.
     weight_sum_factory: Sums `m_i`; `tff.aggregators.SumFactory()` if None.
-
-  Raises:
-    TypeError: If either is not an unweighted aggregation factory.
   """
 
   value_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None

@@ -14,8 +14,12 @@ from tff_fair.aggregators import type_checks
 class Factory(tff.aggregators.WeightedAggregationFactory):
   """A weighted rule whose arguments are the fields of a dataclass.
 
-  A rule says which weights it takes, and makes a process of two types that
-  have been checked.
+  A rule checks its arguments when it is made, says which weights it takes, and
+  makes a process of two types that have been checked.
+
+  Raises:
+    TypeError: If an argument of the rule is of the wrong kind.
+    ValueError: If a number is out of range, or a choice unknown.
   """
 
   def create(

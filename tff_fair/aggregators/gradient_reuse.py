@@ -182,10 +182,6 @@ class GradientReuseFactory(factory.Factory):
     global_embedding: See `global_embedding`.
     learning_rate_fn: `round (int32, from 0) -> float32`, the clients' lr_t: a
       reused gradient is scaled by the current one. None means constant.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range.
   """
 
   num_clients: int

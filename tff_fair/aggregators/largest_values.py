@@ -136,11 +136,6 @@ class LargestValuesFactory(factory.Factory):
       without clients.
     minimum: Smallest number of entries to send.
     ties: As in `keep_largest`.
-
-  Raises:
-    TypeError: If `inner_agg_factory` is not a weighted factory, or a number is
-      of the wrong kind.
-    ValueError: If a number is out of range or `ties` is unknown.
   """
 
   fraction: float

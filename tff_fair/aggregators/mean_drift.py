@@ -47,11 +47,6 @@ class MeanDriftFactory(factory.Factory):
     value_sum_factory: Sums the updates; `tff.aggregators.SumFactory()` if None.
     count_sum_factory: Sums an int32 1 for each client that is not excluded;
       `tff.aggregators.SumFactory()` if None.
-
-  Raises:
-    TypeError: If `num_clients` is not an integer, or a factory not an
-      unweighted one.
-    ValueError: If `num_clients` is not positive.
   """
 
   num_clients: int

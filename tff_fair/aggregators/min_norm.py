@@ -119,10 +119,6 @@ class MinNormFactory(factory.Factory):
       lambda0, in [0, 1]. At 0, d is the weighted mean of unit updates; at 1,
       lambda is unconstrained.
     learning_rate_fn: `round (int32, from 0) -> rate`; None is 1.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `deviation` is out of range.
   """
 
   deviation: float = 1.0

@@ -29,9 +29,6 @@ class ModelWeightsFactory(factory.Factory):
     trainable: Aggregates the trainable weights.
     non_trainable: Aggregates the non-trainable weights; it receives the same
       client weight, of any type that both factories take.
-
-  Raises:
-    TypeError: If either is not a weighted aggregation factory.
   """
 
   trainable: tff.aggregators.WeightedAggregationFactory

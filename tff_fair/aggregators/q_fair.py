@@ -92,10 +92,6 @@ class QFairFactory(factory.Factory):
     q: Not negative; see `q_fair_weight`.
     inner_agg_factory: The weighted mean; None is
       `tff.aggregators.MeanFactory(no_nan_division=True)`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `q` is negative.
   """
 
   q: float

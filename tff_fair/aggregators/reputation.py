@@ -244,10 +244,6 @@ class ReputationMaskedFactory(factory.Factory):
     normalize_before_mixing: As in `reputations`.
     isolation: 'once' or 'cascade', as in `isolate`.
     ties: As in `largest_values.keep_largest`, for allocations.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range or a choice unknown.
   """
 
   initial_weights: Any

@@ -89,10 +89,6 @@ class SammeAlphaFactory(factory.Factory):
     inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if
       None. For excluded clients it receives zeros with weight 0.
     fallback: 'keep' or 'fed_avg', for rounds without any positive alpha.
-
-  Raises:
-    TypeError: If `inner_agg_factory` is not a weighted factory.
-    ValueError: If `fallback` is unknown.
   """
 
   inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None

@@ -136,10 +136,6 @@ class ValidatedRewardFactory(factory.Factory):
     upload_fraction: In (0, 1]; used by the variant 'fedakd' only.
     download_base: In [0, 1]; used by the variant 'fedakd' only.
     variant: 'original' or 'fedakd'.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If a number is out of range or the variant unknown.
   """
 
   validation_fn: Callable[[Any], Any]
