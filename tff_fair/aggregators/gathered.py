@@ -181,10 +181,6 @@ def check_ids(ids: Any, num_clients: int) -> list[tf.Operation]:
 
   Returns:
     What `tf.control_dependencies` takes; nothing if TensorFlow runs eagerly.
-
-  Raises:
-    tf.errors.InvalidArgumentError: If TensorFlow runs eagerly and an id is out
-      of range.
   """
   check = tf.debugging.Assert(
     tf.reduce_all((ids >= 0) & (ids < num_clients)),
