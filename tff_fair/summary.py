@@ -1,6 +1,6 @@
 """Short descriptions of objects: a text, and tables in notebooks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import html
 import numbers
@@ -42,8 +42,7 @@ class Summary(NamedTuple):
 class Summarized:
   """An object that is shown as its `Summary`."""
 
-  def _summary(self) -> Summary:
-    raise NotImplementedError
+  _summary: Callable[[], Summary]
 
   def __repr__(self) -> str:
     return repr(self._summary())

@@ -403,29 +403,6 @@ def test_each_gives_what_one_pass_each_gives():
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-6)
 
 
-def test_each_passes_at_once_unless_there_is_batch_norm():
-  passed = []
-
-  def spy(x):
-    passed.append(x.shape[0])
-    return x
-
-  def model_fn(layer):
-    x = tf.keras.Input([1])
-    h = layer(tf.keras.layers.Lambda(spy)(x))
-    model = tf.keras.Model(x, tf.keras.layers.Dense(2)(h))
-    passed.clear()  # What building passes through.
-    return model
-
-  for layer, sizes in (
-    (tf.identity, [6]),
-    (lambda h: tf.keras.layers.LayerNormalization()(h), [6]),
-    (lambda h: tf.keras.layers.BatchNormalization()(h), [2, 2, 2]),
-  ):
-    _each(functools.partial(model_fn, layer), np.ones([3, 2, 1]))
-    assert passed == sizes
-
-
 def test_each_batch_has_another_dropout_mask():
   def model_fn(batch_norm):
     x = h = tf.keras.Input([100])

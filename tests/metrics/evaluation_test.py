@@ -267,26 +267,6 @@ def test_nearest_centroids_score_clients_examples():
   assert math.isfinite(plain.pooled['loss'])
 
 
-def test_nearest_centroids_score_the_server_s_examples():
-  x, y, means, centroids = _centroid_task()
-  evaluator = metrics.ServerEvaluator(_embedding_model(), (x, y), 3)
-  scores = evaluator.evaluate_global(_EMBEDDING_WEIGHTS, centroids)
-  predicted = _nearest(x, means)
-  expected = metrics.score_predictions(
-    np.eye(4)[predicted], y, np.zeros_like(y), 1
-  )
-  accuracy = np.mean(predicted == y)
-  np.testing.assert_allclose(scores.accuracy, [accuracy] * 3)
-  np.testing.assert_array_equal(scores.f1, np.repeat(expected.f1, 3))
-  np.testing.assert_array_equal(scores.num_examples, [400] * 3)
-  assert scores.pooled['accuracy'] == pytest.approx(accuracy)
-  assert scores.pooled['f1'] == pytest.approx(expected.pooled['f1'])
-  _assert_no_loss(scores)
-  plain = evaluator.evaluate_global(_EMBEDDING_WEIGHTS)
-  np.testing.assert_allclose(plain.accuracy, [np.mean(y == 0)] * 3)
-  assert np.all(np.isfinite(plain.loss))
-
-
 def test_refusals():
   weights = ModelWeights([_KERNEL], [])
   centroids = _centroids([[1], [2]], [1, 1])

@@ -119,31 +119,6 @@ def test_a_round_of_fed_avg():
 
 @pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
-def test_a_round_of_fedaboost():
-  clients = _clients()
-  start = _Logistic(_KERNEL, np.zeros(1))
-  trained = [_train(start, data) for data in clients]
-  # SAMME with two classes, ln((1 - error) / error); a bad model counts 0.
-  alphas = [
-    numpy_reference.alpha(numpy_reference.error(model, data), 2)
-    for model, data in zip(trained, clients, strict=True)
-  ]
-  weights = np.maximum(alphas, 0)
-  assert min(alphas) < 0 and np.count_nonzero(weights) == 2
-  process = _build(algorithms.build_fedaboost, error_threshold=1.0)
-  output = linear_task.next_round(
-    process, process.initialize(), dict(enumerate(clients))
-  )
-  found = linear_task.reports(output)['alpha']
-  np.testing.assert_allclose(found, alphas, rtol=1e-5)
-  linear_task.assert_model(
-    process.get_model_weights(output.state),
-    numpy_reference.weighted_mean(trained, weights),
-  )
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures('default_runtime')
 def test_personal_models_and_embeddings():
   clients = _clients()
   process = _build(

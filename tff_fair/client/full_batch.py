@@ -1,7 +1,8 @@
 """A model on all of a client's examples: mean losses, gradients, or outputs.
 
 The model runs in inference mode, one batch at a time, so that memory holds the
-activations of one batch only. The batch size changes only rounding errors.
+activations of one batch only. The batch size changes only rounding errors; it
+is an integer of at least 1, else a TypeError or a ValueError.
 """
 
 import collections
@@ -36,10 +37,6 @@ def mean_loss(
 
   Returns:
     float32, 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
   checks.check_integer('batch_size', batch_size, 1)
 
@@ -68,10 +65,6 @@ def mean_gradient(
   Returns:
     Tensors like the trainable weights, and `OrderedDict(loss, accuracy)` of
     float32 scalars; all 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
   checks.check_integer('batch_size', batch_size, 1)
   trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
@@ -138,10 +131,6 @@ def batch_losses(
 
   Returns:
     `float32[number]`, 0 where the client has fewer minibatches.
-
-  Raises:
-    TypeError: If a number is not an integer.
-    ValueError: If one is out of range.
   """
   checks.check_integer('batch_size', batch_size, 1)
   checks.check_integer('number', number, 0)
@@ -174,10 +163,6 @@ def fisher_trace(
 
   Returns:
     float32, 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
   checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(examples['y'])[0]
