@@ -1,8 +1,7 @@
 """Methods, data sets and models from outside this package.
 
-A plug-in is a module that registers them when it is imported: the launchers'
-`--plugins`, and the entry points `tff_fair.plugins` of installed packages, as
-in docs/adding_a_method.md. Importing this module does not import TensorFlow.
+A plug-in is a module that registers them when it is imported, as in
+docs/adding_a_method.md. Importing this module does not import TensorFlow.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,9 +40,9 @@ def register_model(
   build: Callable[..., Any] | str,
   inputs: Sequence[str] = ('images', 'numbers'),
 ) -> None:
-  """Adds a model, from the shape of an input and the number of classes.
+  """Adds a function of an input's shape and the number of classes.
 
-  `build` may be 'module:name'; `inputs` are of 'images', 'numbers', 'records'.
+  `inputs` are of 'images', 'numbers' and 'records'.
   """
   from tff_fair.tasks import model_builders
 
@@ -85,10 +84,10 @@ def find_function(what: str, reference: Any) -> Callable[..., Any]:
   if not isinstance(reference, str):
     return reference
   with _named_errors(f'{what}, built by {reference!r},'):
-    found = pkgutil.resolve_name(reference)
-    if not callable(found):
+    function = pkgutil.resolve_name(reference)
+    if not callable(function):
       raise TypeError('it must be a function')
-    return found
+    return function
 
 
 @contextlib.contextmanager

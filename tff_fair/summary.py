@@ -52,11 +52,7 @@ class Summarized:
 
 
 def describe(value: Any) -> Summary:
-  """Describes a state or an output of a learning process of this package.
-
-  Args:
-    value: What `initialize` or `next` of the process returned.
-  """
+  """Describes what `initialize` or `next` of a process of this package gave."""
   if hasattr(value, 'client_work'):
     weights, work = value.global_model_weights, value.client_work
     weights = tree.flatten(getattr(weights, 'trainable', weights))
