@@ -62,6 +62,13 @@ def test_client_models():
   assert scores.pooled['f1'] == pytest.approx((2 / 3 + 4 / 5) / 2)
 
 
+def test_a_stray_prediction_counts_in_one_of_the_two_f1():
+  # True 0, 0, predicted 0, 1: F1 2/3 of class 0, and 0 of class 1.
+  scores = metrics.score_predictions([[1, 0], [0, 1]], [0, 0], [0, 0], 1)
+  np.testing.assert_allclose(scores.f1, [1 / 3])
+  np.testing.assert_allclose(scores.f1_own_labels, [2 / 3])
+
+
 def test_clients_without_test_data():
   # A layer that fails on an empty batch.
   x = tf.keras.Input([4, 4, 1])
