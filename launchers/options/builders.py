@@ -45,7 +45,6 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
     raise ValueError(
       f'The name of a method must be new, found {method.name!r}, which exists.'
     )
-  plugins.check_reference(f'The method {method.name!r}', builder)
   for flag in method.flags:
     if not isinstance(flag, flag_types.Flag):
       raise TypeError(

@@ -266,18 +266,19 @@ def _described(parameters, values) -> dict[str, str]:
     or (
       parameter.kind is inspect.Parameter.KEYWORD_ONLY
       and name not in _SHOWN_AS_RULE
-      and summary.differs(values[name], parameter.default)
+      and summary.format_value(values[name])
+      != summary.format_value(parameter.default)
     )
   }
 
 
 def _format_argument(value) -> str:
-  text = summary.value_text(value)
+  text = summary.format_value(value)
   if not isinstance(value, tff.learning.optimizers.Optimizer):
     return text
   state = value.initialize(tf.TensorSpec([], tf.float32))
   hparams = (
-    f'{name}={summary.number(found)}'
+    f'{name}={summary.format_number(found)}'
     for name, found in value.get_hparams(state).items()
   )
   return f'{text}({", ".join(hparams)})'
