@@ -16,7 +16,6 @@ from tff_fair.launchers import cli
 from tff_fair.launchers.claiming import claims_page
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.comparison import reading
-from tff_fair.launchers.options import write_docs as options_docs
 from tff_fair.launchers.pages import compare_docs
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_tables
@@ -38,6 +37,7 @@ def main(argv: list[str]) -> None:
     argv: What is left of the command line: the program's name.
   """
   cli.check_only_flags(argv)
+  cli.prepare_for_tensorflow()  # Of which the builders are made.
   with cli.one_sentence_errors(
     records.RecordsError,
     reading.ComparisonError,
@@ -63,6 +63,8 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
     RecordsError: If a file of the recorded results is wrong.
     ComparisonError: If that of a comparison is.
   """
+  from tff_fair.launchers.options import write_docs as options_docs
+
   frame = records.read(root / 'results')
   comparisons = compare_docs.read_results(root / 'results')
   recorded = verdicts.group(frame)

@@ -33,7 +33,7 @@ train --model=mlp_fedaboots | --model must be a known name, found 'mlp_fedaboots
 train --runtime=remote | --runtime must be one of device, native, cluster, found 'remote'.
 train --runtime= | --runtime must be one of device, native, cluster, found ''.
 reproduce --table=cffl_tabel1 | --table must be a known name, found 'cffl_tabel1'. Did you mean cffl_table1?
-reproduce --seeds=two | --seeds must be an integer, found 'two'.
+reproduce --seeds=two | --seeds must be a positive integer, found 'two'.
 benchmarks --client_threads=0 | --client_threads must be a positive integer, found '0'.
 """  # noqa: E501
 _LAUNCHERS = {
