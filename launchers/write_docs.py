@@ -38,6 +38,10 @@ def main(argv: list[str]) -> None:
   """
   cli.check_only_flags(argv)
   cli.prepare_for_tensorflow()  # Of which the builders are made.
+  from tff_fair import runtime
+
+  # TFF's default context, if it is never used, prints an exception at exit.
+  runtime.set_execution_context('native')
   with cli.one_sentence_errors(
     records.RecordsError,
     reading.ComparisonError,
