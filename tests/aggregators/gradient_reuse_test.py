@@ -68,7 +68,7 @@ def _assert_clients(output, **expected):
 def _assert_report(output, report):
   """The measurements are those of the reference."""
   found = output.measurements
-  assert found['window'] == report['tau']
+  assert found['window'] == report['window']
   assert found['num_stale'] == report['num_stale']
   _close(found['contrastive_loss'], report['contrastive_loss'], rtol=1e-5)
   _assert_clients(output, **{name: report[name] for name in found['clients']})
@@ -225,7 +225,7 @@ class TestRounds:
       assert output.measurements['num_not_taking_part'] == lost
       if report is not None:
         _assert_report(output, report)
-        windows.add(report['tau'])
+        windows.add(report['window'])
     assert windows == {1, 2, 4, 5}
 
   def _random_rounds(self):
