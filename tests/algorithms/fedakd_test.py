@@ -229,6 +229,9 @@ _CORRECT_AGG = {
 def test_three_rounds(options):
   """Client 3 comes late; each option makes a difference."""
   rounds = linear_task.rounds(_COHORTS)
+  if options.get('variant') == 'single_dist':
+    # Without a phase on all examples, one that is not finite is not selected.
+    del rounds[1][5]
   process, _ = _run(rounds, **options)
   state = process.initialize()
   if options.get('variant') != 'single_dist':
@@ -238,10 +241,17 @@ def test_three_rounds(options):
   for name in set(options) - {'batch_size'}:
     usual = {**options, name: getattr(_Options, name)}
     one, other = (
-      linear_task.last(functools.partial(_fedakd, **o), rounds)['weights']
+      linear_task.last(functools.partial(_fedakd, **o), rounds)
       for o in (options, usual)
     )
-    assert np.abs(one - other).max() > 1e-4, name
+    assert (
+      max(
+        np.abs(one[path] - other[path]).max()
+        for path in ('weights', 'models')
+        if path in one and path in other
+      )
+      > 1e-4
+    ), name
 
 
 @pytest.mark.full
