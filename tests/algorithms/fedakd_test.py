@@ -219,6 +219,7 @@ _CORRECT_AGG = {
       'variant': 'correct_agg',
       'alpha': 2.0,
       'beta': 0.5,
+      'temperature': 3.0,
       'decay': 0.5,
       'granularity': 'single_step',
       'batch_size': 3,  # It must not matter.
