@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tff_fair import checks
 from tff_fair import plugins
 from tff_fair.tasks import rules
 
@@ -34,7 +35,8 @@ def register(
     raise ValueError(
       f'The name of a model must be new, found {name!r}, which exists.'
     )
-  plugins.check_reference(f'The model {name!r}', build)
+  if not isinstance(build, str):
+    checks.check_function('build', build, 'a shape and a number of classes')
   if isinstance(inputs, str) or not {*inputs} <= {*rules.INPUTS} or not inputs:
     raise ValueError(
       f'inputs of the model {name!r} must be some of'

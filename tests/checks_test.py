@@ -33,7 +33,7 @@ def test_messages():
     (checks.check_real, ('1',), TypeError, "a real number, found '1'."),
     (checks.check_real, (True,), TypeError, 'a real number, found True.'),
     (checks.check_real, (math.nan,), ValueError, 'finite, found nan.'),
-    (checks.check_real, (1e39,), ValueError, 'finite, found 1e+39.'),
+    (checks.check_real, (3.5e38,), ValueError, 'finite, found 3.5e+38.'),
     (checks.check_real, (-0.1, 0.0), ValueError, 'at least 0.0, found -0.1.'),
     (checks.check_real, (1.1, 0, 1.0), ValueError, 'at most 1.0, found 1.1.'),
     (checks.check_positive, (0,), ValueError, 'positive, found 0.0.'),

@@ -89,7 +89,7 @@ def default_runtime():
 
 
 @pytest.fixture
-def plugins_as_before(monkeypatch):
+def plugins_as_before():
   """For tests that load plug-ins; later tests find ours alone."""
   from tff_fair import plugins
   from tff_fair.launchers.options import builders
@@ -106,7 +106,6 @@ def plugins_as_before(monkeypatch):
   )
   before = [dict(found) for found in registries]
   modules, path = {*sys.modules}, [*sys.path]
-  monkeypatch.setattr(plugins, '_REGISTERED', [])
   yield
   for found, content in zip(registries, before, strict=True):
     found.clear()

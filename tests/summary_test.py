@@ -1,30 +1,37 @@
 import pickle
 
+import numpy as np
 import pytest
 
 from tff_fair import aggregators
 from tff_fair import summary
 
 
-def test_summary_escapes_what_it_shows_and_ends_after_some_rows():
-  names = [f'<script>{i}' for i in range(12)]
-  found = summary.Summary('<b>', [('a&b', '<i>')], {'<u>': names})
-  assert found.text() == '<b>\n  a&b: <i>'
-  html = found.html()
+def test_text_and_tables():
+  rows = {'<u>': [f'<script>{i}' for i in range(12)], 'loss': [1 / 3] * 12}
+  found = summary.Summary('<b>', [('a&b', '<i>')], rows)
+  assert repr(found) == '<b>\n  a&b: <i>'
+  html = found._repr_html_()
   assert all(text not in html for text in ('<i>', '<u>', '<script>', '<b><b>'))
-  assert all(f'&lt;script&gt;{i}<' in html for i in range(5))
-  assert '&lt;script&gt;5' not in html and '... 7 more' in html
+  assert html.count('&lt;script&gt;') == 8 and '0.3333<' in html
+  assert '12 rows' in html
+  assert '<table' not in summary.Summary('title')._repr_html_()
 
 
 @pytest.mark.parametrize(
-  ('names', 'expected'),
+  ('value', 'expected'),
   [
-    (['a', 'b'], 'a, b'),
-    (list('abcdefghijkl'), 'a, b, c, d, e, f, g, h, i, j, ... 2 more'),
+    (0.5, '0.5'),
+    ('a', "'a'"),
+    (None, 'None'),
+    ((1, 'a'), "(1, 'a')"),
+    (np.zeros([2, 3]), 'array [2, 3]'),
+    (len, 'len'),
+    (aggregators.SammeAlphaFactory(), 'SammeAlphaFactory()'),
   ],
 )
-def test_long_lists_are_cut(names, expected):
-  assert summary.listed(names) == expected
+def test_arguments_in_a_few_words(value, expected):
+  assert summary.format_value(value) == expected
 
 
 def test_factories_show_their_arguments_and_can_be_pickled():

@@ -3,7 +3,9 @@
 Nothing here imports TensorFlow, so that reports can use it.
 
 Undefined scores are NaN, never 0. A client without test data has no score:
-every measure over clients leaves NaN out, and is NaN if no score remains.
+every measure over clients leaves NaN out, and is NaN if no score remains. The
+argument `scores` of a measure is `float[k]`, a score for each client; anything
+but a vector of numbers is a ValueError.
 """
 
 import math
@@ -124,14 +126,8 @@ def accuracy(confusion: npt.ArrayLike) -> np.ndarray:
 def minimum(scores: npt.ArrayLike) -> float:
   """The score of the worst client.
 
-  Args:
-    scores: `float[k]`, a score for each client; NaN is left out.
-
   Returns:
     The smallest score; NaN without any score.
-
-  Raises:
-    ValueError: If the scores are not a vector of numbers.
   """
   scores = defined('scores', scores)
   return float(scores.min()) if scores.size else math.nan
@@ -141,7 +137,7 @@ def worst_mean(scores: npt.ArrayLike, share: float = 0.1) -> float:
   """Mean of the lowest scores, those of the worst 10 % of the clients.
 
   Args:
-    scores: `float[k]`, a score for each client; NaN is left out.
+    scores: A score for each client.
     share: Share of the clients that count, in (0, 1]; `share * k` is rounded up
       to a whole number of clients.
 
@@ -150,8 +146,7 @@ def worst_mean(scores: npt.ArrayLike, share: float = 0.1) -> float:
 
   Raises:
     TypeError: If `share` is not a number.
-    ValueError: If the scores are not a vector of numbers, or `share` is out of
-      range.
+    ValueError: If `share` is out of range.
   """
   scores = np.sort(defined('scores', scores))
   lowest = scores[: worst_count(scores.size, share)]
@@ -181,14 +176,8 @@ def worst_count(num_clients: int, share: float = 0.1) -> int:
 def variance(scores: npt.ArrayLike) -> float:
   """FeDABoost, equation 2: `(1/k) sum_i (phi_i - mean)^2`, population form.
 
-  Args:
-    scores: `float[k]`, a score for each client; NaN is left out.
-
   Returns:
     The variance; NaN without any score, or with an infinite one.
-
-  Raises:
-    ValueError: If the scores are not a vector of numbers.
   """
   scores = defined('scores', scores)
   finite = scores.size and np.isfinite(scores).all()
@@ -206,9 +195,6 @@ def entropy(scores: npt.ArrayLike) -> float:
   Returns:
     ln(k) if all scores are equal, 0 if one client has everything; NaN (not
     defined) without a positive score, or with a negative or infinite one.
-
-  Raises:
-    ValueError: If the scores are not a vector of numbers.
   """
   scores = _scaled(defined('scores', scores))
   if not scores.size:
@@ -227,9 +213,6 @@ def jain_index(scores: npt.ArrayLike) -> float:
   Returns:
     1 if all scores are equal, 1 / k if one client has everything; NaN (not
     defined) without a positive score, or with a negative or infinite one.
-
-  Raises:
-    ValueError: If the scores are not a vector of numbers.
   """
   scores = _scaled(defined('scores', scores))
   if not scores.size:
@@ -267,16 +250,10 @@ def mean_with_interval(values: npt.ArrayLike) -> Interval:
 def client_statistics(scores: npt.ArrayLike) -> dict[str, float]:
   """Computes statistics of the clients' scores, also of the worst clients.
 
-  Args:
-    scores: `float[k]`, a score for each client; NaN is left out.
-
   Returns:
     A dictionary with the keys `mean`, `median`, `min`, `worst10` (the mean of
     the worst 10 % of the clients, see `worst_mean`), `max`, `variance` and
     `jain` (see `jain_index`); NaN without any score.
-
-  Raises:
-    ValueError: If the scores are not a vector of numbers.
   """
   scores = defined('scores', scores)
   mean, median, highest = (

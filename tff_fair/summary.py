@@ -1,126 +1,97 @@
-"""Summaries of objects: a text, and a table in notebooks."""
+"""Short descriptions of objects: a text, and tables in notebooks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 import html
-import inspect
 import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
-
-_MOST_ROWS = 5
-_MOST_NAMES = 10
-_LEFT = ' style="text-align: left"'
+import tree
 
 
 class Summary(NamedTuple):
-  """The summary of an object.
+  """A description; its `repr` is the title and a line for each fact.
 
   Attributes:
     title: One line.
-    facts: Names and values.
-    columns: Name -> values, a table of which notebooks show the first rows.
+    facts: Pairs of a name and a text.
+    columns: Name -> values; notebooks show some of the rows.
   """
 
   title: str
   facts: Sequence[tuple[str, str]] = ()
   columns: Mapping[str, Sequence[Any]] = {}
 
-  def text(self) -> str:
-    """The title, and a line for each fact."""
-    return '\n  '.join([self.title, *(f'{k}: {v}' for k, v in self.facts)])
+  def __repr__(self) -> str:
+    return '\n  '.join([self.title, *map(': '.join, self.facts)])
 
-  def html(self) -> str:
-    """The same, with the columns; in the colours of the page around it."""
-    parts = [f'<b>{html.escape(self.title)}</b>']
-    if self.facts:
-      parts.append(_table(([name], [value]) for name, value in self.facts))
-    if self.columns:
-      parts.append(_table(self._rows()))
-      num_rows = min(map(len, self.columns.values()))
-      if num_rows > _MOST_ROWS:
-        parts.append(f'<div>... {num_rows - _MOST_ROWS} more</div>')
-    return f'<div style="overflow-x: auto">{"".join(parts)}</div>'
+  def _repr_html_(self) -> str:
+    import pandas as pd  # Takes seconds to import.
 
-  def _rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    yield list(self.columns), []
-    shown = (values[:_MOST_ROWS] for values in self.columns.values())
-    for row in zip(*shown, strict=False):
-      yield [], [*map(number, row)]
+    text = f'<b>{html.escape(self.title)}</b>'
+    with pd.option_context('display.max_colwidth', None):
+      if self.facts:
+        text += pd.Series(dict(self.facts)).to_frame().to_html(header=False)
+      if self.columns:
+        columns = pd.DataFrame(self.columns).map(format_number)
+        text += columns.to_html(index=False, max_rows=8, show_dimensions=True)
+    return text
 
 
 class Summarized:
-  """Shows the `Summary` that `_summary()` returns, if there is one."""
+  """An object that is shown as its `Summary`."""
 
-  def _summary(self) -> Summary | None:
-    raise NotImplementedError
-
-  def __repr__(self) -> str:
-    found = self._summary()
-    return super().__repr__() if found is None else found.text()
-
-  def _repr_html_(self) -> str | None:
-    found = self._summary()
-    return None if found is None else found.html()
-
-
-class ShowsArguments:
-  """Shows the arguments that an object was made with."""
-
-  _shown: dict[str, Any]
-
-  def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-    """Notes the arguments; `__init__` checks them."""
-    made = super().__new__(cls)
-    bound = inspect.signature(cls.__init__).bind_partial(made, *args, **kwargs)
-    made._shown = dict([*bound.arguments.items()][1:])
-    return made
+  _summary: Callable[[], Summary]
 
   def __repr__(self) -> str:
-    given = (f'{name}={value_text(v)}' for name, v in self._shown.items())
-    return f'{type(self).__name__}({", ".join(given)})'
+    return repr(self._summary())
+
+  def _repr_html_(self) -> str:
+    return self._summary()._repr_html_()
 
 
-def number(value: Any) -> str:
-  """A number in a few digits."""
+def describe(value: Any) -> Summary:
+  """Describes what `initialize` or `next` of a process of this package gave."""
+  if hasattr(value, 'client_work'):
+    weights, work = value.global_model_weights, value.client_work
+    weights = tree.flatten(getattr(weights, 'trainable', weights))
+    size = sum(map(np.size, weights))
+    title = f'State after round {int(work["round"])}: {size} parameters'
+    if work['table']:
+      number = len(tree.flatten(work['table'])[0])
+      title += f'; {", ".join(work["table"])} of {number} clients'
+    return Summary(title)
+  scalars = {name: _format_scalars(v) for name, v in value.metrics.items()}
+  facts = [(name, text) for name, text in scalars.items() if text]
+  facts.append(('state', describe(value.state).title))
+  clients = value.metrics['client_work'].get('clients', {})
+  columns = {k: v for k, v in clients.items() if np.ndim(v) == 1}
+  return Summary('Output of a round', facts, columns)
+
+
+def _format_scalars(metrics: Any) -> str:
+  return ', '.join(
+    f'{"/".join(map(str, path))} {format_number(leaf)}'
+    for path, leaf in tree.flatten_with_path(metrics)
+    if np.ndim(leaf) == 0
+  )
+
+
+def format_number(value: Any) -> str:
+  """Formats a number in a few digits; other values as text."""
   if np.issubdtype(np.asarray(value).dtype, np.floating):
     return f'{float(value):.4g}'
   return str(value)
 
 
-def listed(names: Sequence[str]) -> str:
-  """The first names, and how many more there are."""
-  more = len(names) - _MOST_NAMES
-  shown = ', '.join(map(str, names[:_MOST_NAMES]))
-  return f'{shown}, ... {more} more' if more > 0 else shown
-
-
-def differs(value: Any, default: Any) -> bool:
-  """Returns whether an argument differs from its default."""
-  if value is default:
-    return False
-  simple = (numbers.Number, str)
-  return not (
-    isinstance(value, simple) and isinstance(default, simple)
-  ) or bool(value != default)
-
-
-def value_text(value: Any) -> str:
-  """An argument in a few words: numbers, texts, and kinds of other things."""
-  if isinstance(value, (numbers.Number, str, ShowsArguments)) or value is None:
+def format_value(value: Any) -> str:
+  """Formats an argument: numbers, texts, our rules; the kind of the others."""
+  simple = isinstance(value, (numbers.Number, str)) or value is None
+  if simple or dataclasses.is_dataclass(value):
     return repr(value)
   if isinstance(value, (tuple, list)):
-    return f'({", ".join(map(value_text, value))})'
+    return f'({", ".join(map(format_value, value))})'
   if hasattr(value, 'shape'):
     return f'array {list(value.shape)}'
   return getattr(value, '__name__', type(value).__name__.strip('_'))
-
-
-def _table(rows: Iterable[tuple[Sequence[str], Sequence[str]]]) -> str:
-  """HTML of rows, each of head cells and other cells."""
-  found = []
-  for heads, cells in rows:
-    row = ''.join(f'<th{_LEFT}>{html.escape(text)}</th>' for text in heads)
-    row += ''.join(f'<td{_LEFT}>{html.escape(text)}</td>' for text in cells)
-    found.append(f'<tr>{row}</tr>')
-  return f'<table>{"".join(found)}</table>'

@@ -18,13 +18,13 @@ import tensorflow_federated as tff
 
 from tff_fair import aggregators
 
-pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
+pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _NUM_CLIENTS = 4
 _GOOD = {0: np.float32([1, -2]), 2: np.float32([0.5, 3])}
 _BAD = 1  # Between the good ones.
 _TOO_LARGE = np.float32(3e38)
-_NOT_SUMMABLE = np.float32([np.nan, np.inf, -np.inf, _TOO_LARGE, -_TOO_LARGE])
+_NOT_SUMMABLE = np.float32([np.nan, np.inf, -_TOO_LARGE])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

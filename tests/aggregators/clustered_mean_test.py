@@ -72,21 +72,6 @@ class TestFactory:
     np.testing.assert_array_equal(measured['clients']['client_id'], [0, 1, 2])
     np.testing.assert_array_equal(measured['clients']['cluster'], [0, 0, 2])
 
-  def test_a_change_that_is_not_finite_is_excluded(self):
-    changes = _CHANGES.copy()
-    for bad in (np.nan, np.inf):
-      changes[1, 0] = bad
-      output = _next(_process(), [0, 1, 2], changes=changes)
-      np.testing.assert_array_equal(output.state['cluster'], [0, -1, 2])
-      _close(-output.result, [0, 0.1])
-
-  def test_an_id_out_of_range_is_named(self):
-    weight = _weight(3, 1, _CHANGES[0])
-    process = _process()
-    message = r'Client ids must lie in 0\.\.2, found'
-    with pytest.raises(Exception, match=message):
-      process.next(process.initialize(), [_CHANGES[0]], [weight])
-
   def test_means_are_weighted_by_examples(self):
     output = _next(_process(), [0, 1, 2], (3, 1, 4))
     _close(_moved(output, 0), [0.975, 0.025])

@@ -244,6 +244,19 @@ class TestFactory:
     _close(second.result, expected, rtol=1e-5)
     _close(second.state['shadow'][1], first.state['shadow'][1])
 
+  def test_shares_are_of_the_largest_amount_that_remains(self):
+    # The third, with the largest amount, is isolated: 1/2 and 1, not 1/3, 2/3.
+    process = _process(lambda w: tf.gather([0.5, 0.5, 0.01], _whose(w)))
+    output = _run(process, [0, 1, 2])
+    _equal(output.state['reputable'], [1, 1, 0])
+    _equal(output.measurements['clients']['num_allocated'], [2, 4, 0])
+    expected = [
+      [0.006667 - 0.005, 0.008333, 0, 0.005],
+      [0.006667, 0.008333 - 0.01, -0.003333 + 0.01, 0.000833],
+      [0, 0, 0, 0],
+    ]
+    _close(output.state['allocation'], np.negative(expected), atol=1e-6)
+
   def test_the_absent_keep_what_they_have(self):
     process = _process()
     first = _run(process, [0, 1, 2]).state

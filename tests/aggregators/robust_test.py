@@ -129,13 +129,6 @@ def test_a_round_without_clients_changes_nothing():
   assert not _floats(output.result).any()
 
 
-def test_our_rules_still_count_nan_as_absent():
-  process = _process(aggregators.SammeAlphaFactory)
-  output = _next(process, [_value(0.2, 0.4), _value(np.nan, 0)])
-  _check(output, [0.2, 0.4, 0], num_aggregated=1, num_non_finite=1)
-  assert np.isfinite(_floats(output.state)).all()
-
-
 @pytest.mark.full
 def test_ids_and_batch_norm_statistics_pass_unchanged():
   ids = (2, 0)

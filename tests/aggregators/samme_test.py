@@ -88,14 +88,6 @@ class TestExecution:
     output = _aggregate(_values(2, 100), [1, 0])
     _check(output, 2, num_aggregated=1, num_excluded=1)
 
-  def test_what_is_not_finite_is_excluded(self):
-    for alpha in (math.nan, math.inf, -math.inf):
-      output = _aggregate(_values(2, 100), [1, alpha])
-      _check(output, 2, num_aggregated=1, num_non_finite=1, alpha_sum=1)
-    for value in (math.nan, math.inf):
-      output = _aggregate(_values(2, value), [1, 7])
-      _check(output, 2, num_aggregated=1, num_non_finite=1, alpha_sum=1)
-
   def test_without_a_positive_alpha(self):
     output = _aggregate(_values(2, 6, math.nan), [-1, 0, 5])
     _check(output, 0, num_aggregated=0, num_excluded=2, fallback=1)

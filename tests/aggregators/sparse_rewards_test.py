@@ -56,7 +56,7 @@ class TestRewards:
       np.testing.assert_array_equal(np.count_nonzero(found, axis=1), range(101))
 
   def test_the_smallest_share_is_an_entry_of_each_variable(self):
-    kernel, bias = _rewards(1e-3, per_layer=True)
+    kernel, bias = _rewards(1e-8, per_layer=True)
     np.testing.assert_array_equal(kernel, [[[0, -3, 0], [0, 0, 0]]])
     np.testing.assert_array_equal(bias, [[0, 4]])
     kernel, bias = _rewards(1e-3, per_layer=False)

@@ -200,24 +200,3 @@ class TestFactory:
     scores = np.array([1e-3, 0.6, 0.5 * 0.4**2])
     _close(output.state['reputation'], scores / scores.sum(), atol=1e-5)
     _close(output.state['aggregate'], [-0.1, -1 / 3 + 0.4 / 3])
-
-  def test_the_absent_keep_their_reputation_but_for_the_norm(self):
-    process = _process()
-    first = _next(process, process.initialize(), [0, 1, 2]).state
-    state = _next(process, first, [1, 2]).state
-    r = first['reputation']
-    # Of those present the second is the closest.
-    scores = 0.9 * r + 0.1 * np.array([0, 0.6, 0.5 * 0.4**2])
-    scores[0] = r[0]
-    expected = scores / scores.sum()
-    _close(state['reputation'], expected, atol=1e-5)
-    share = np.tanh(5 * expected[1:])
-    share = np.array([1, 0.4]) * share / share.max()
-    _close(state['share'], [0, *share], atol=1e-4)
-    # Without any client nothing changes.
-    output = _next(process, first, [])
-    np.testing.assert_array_equal(output.result, [0, 0])
-    np.testing.assert_array_equal(output.state['share'], np.zeros(3))
-    np.testing.assert_allclose(
-      output.state['reputation'], first['reputation'], rtol=1e-12
-    )

@@ -31,10 +31,6 @@ def _mean(x, normalize):
   ).numpy()
 
 
-def test_mean():
-  np.testing.assert_allclose(_mean([[3, 4], [0, 1]], False), [3, 5])
-
-
 def test_mean_of_directions_counts_a_zero_embedding():
   x = [[3, 4], [0, 1], [0, 0]]
   np.testing.assert_allclose(_mean(x, True), [0.2, 0.6], rtol=1e-6)
@@ -108,25 +104,14 @@ def _sums(x, y):
   return _traced('class_sums')(examples)
 
 
-class TestClassSums:
-  def test_by_hand(self):
-    sums, counts = _sums([[1, 2], [3, 4], [10, 20]], [2, 0, 2])
-    # The embedding is twice the input, and class 1 is absent.
-    np.testing.assert_array_equal(sums, [[6, 8], [0, 0], [22, 44]])
-    np.testing.assert_array_equal(counts, [1, 0, 2])
-
-  def test_against_numpy(self):
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=[501, 2]), rng.integers(0, 3, 501)
-    sums, counts = _sums(x, y)
-    for label in range(3):
-      np.testing.assert_allclose(
-        sums[label], 2 * x[y == label].sum(axis=0), rtol=1e-4, atol=1e-4
-      )
-    np.testing.assert_array_equal(counts, np.bincount(y))
-    assert (sums.dtype, counts.dtype) == (tf.float32, tf.int32)
-
-  def test_no_examples(self):
-    sums, counts = _sums([], [])
-    np.testing.assert_array_equal(sums, np.zeros([3, 2]))
-    np.testing.assert_array_equal(counts, [0, 0, 0])
+@pytest.mark.parametrize('size', [0, 3, 501])
+def test_class_sums(size):
+  rng = np.random.default_rng(size)
+  x, y = rng.normal(size=[size, 2]), rng.integers(0, 3, size)
+  sums, counts = _sums(x, y)
+  for label in range(3):
+    np.testing.assert_allclose(
+      sums[label], 2 * x[y == label].sum(axis=0), rtol=1e-4, atol=1e-4
+    )
+  np.testing.assert_array_equal(counts, np.bincount(y, minlength=3))
+  assert (sums.dtype, counts.dtype) == (tf.float32, tf.int32)

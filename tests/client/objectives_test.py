@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import refusals
 from tff_fair import client
 from tff_fair import losses
 
@@ -82,19 +81,10 @@ class TestDistillation:
     )
     assert loss == pytest.approx(0.716686, abs=1e-6)
 
-  def test_the_teacher_gets_no_gradient(self):
-    teacher = tf.constant(_TEACHER)
-    with tf.GradientTape() as tape:
-      tape.watch(teacher)
-      loss, _ = _distillation().compute(
-        _Forward(), _batch(_STUDENT, _LABELS), teacher
-      )
-    assert tape.gradient(loss, teacher) is None
-
   def test_weight_0_is_cross_entropy_without_context(self):
     loss, gradient, _ = _compute(_distillation(0.0), _batch(_STUDENT, _LABELS))
     expected, slope, _ = _compute(
-      client.cross_entropy_objective(), _batch(_STUDENT, _LABELS)
+      client.classification_objective(), _batch(_STUDENT, _LABELS)
     )
     assert loss == expected == pytest.approx(0.479525, abs=1e-6)
     np.testing.assert_array_equal(gradient, slope)
@@ -125,9 +115,6 @@ def test_classification_against_numpy():
     objective = client.focal_objective(focal_weight=0.5)
     loss, _, _ = _compute(objective, batch, tf.constant(gamma))
     assert loss == pytest.approx(0.5 * expected, rel=1e-5)
-  found = _compute(client.classification_objective(), batch)
-  expected = _compute(client.cross_entropy_objective(), batch)
-  tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
 
 
 class TestLinear:
@@ -143,7 +130,7 @@ class TestLinear:
     return float(loss), tape.gradient(loss, trainable), metrics
 
   def test_adds_the_shift_to_the_gradient_and_nothing_to_the_loss(self):
-    plain = client.cross_entropy_objective()
+    plain = client.classification_objective()
     loss, slope, metrics = self._run(plain, ())
     found = self._run(client.linear_objective(plain), (self._SHIFT, ()))
     assert found[0] == loss
@@ -152,41 +139,32 @@ class TestLinear:
       np.testing.assert_allclose(g, s + shift, rtol=1e-6)
 
   def test_hands_on_the_rest_of_the_context(self):
-    inner = client.proximal_objective(client.cross_entropy_objective(), 0.5)
+    inner = client.proximal_objective(client.classification_objective(), 0.5)
     centre = [tf.zeros([3]), tf.constant([1.0, 0.0, 0.0])]
     loss, slope, _ = self._run(inner, centre)
     found = self._run(client.linear_objective(inner), (self._SHIFT, centre))
     assert found[0] == loss
     # .5 / 2 * (3 + 4 + 9)
-    alone, _, _ = self._run(client.cross_entropy_objective(), ())
+    alone, _, _ = self._run(client.classification_objective(), ())
     assert loss - alone == pytest.approx(4.0, rel=1e-5)
     for g, s, shift in zip(found[1], slope, self._SHIFT, strict=True):
       np.testing.assert_allclose(g, s + shift, rtol=1e-6)
     # The proximal term pulls towards the centre.
-    _, plain, _ = self._run(client.cross_entropy_objective(), ())
+    _, plain, _ = self._run(client.classification_objective(), ())
     for g, s, pull in zip(slope, plain, ([1, 1, 1], [0, 2, 3]), strict=True):
       np.testing.assert_allclose(g, s + 0.5 * np.array(pull), rtol=1e-5)
 
-  def test_keeps_the_names_of_the_metrics(self):
-    inner = client.Objective(
-      lambda *_: (tf.constant(0.0), {'one': 1.0, 'two': 2.0}), ('one', 'two')
-    )
-    assert client.linear_objective(inner).metric_names == ('one', 'two')
 
-
-def test_numbers_that_are_refused():
-  base = client.cross_entropy_objective()
-  no_number = (-1.0, np.nan, np.inf, '1', None, True)
+def test_numbers_just_outside_their_range():
+  base = client.classification_objective()
   for name, call in (
     ('focal_gamma', client.classification_objective),
     ('focal_weight', client.focal_objective),
-    ('focal_gamma', lambda focal_gamma: _distillation(0, 1.0, focal_gamma)),
+    ('focal_gamma', lambda gamma: _distillation(0, 1.0, gamma)),
     ('weight', _distillation),
     ('temperature', lambda temperature: _distillation(1.0, temperature)),
-    (
-      'proximal_weight',
-      lambda proximal_weight: client.proximal_objective(base, proximal_weight),
-    ),
+    ('proximal_weight', lambda w: client.proximal_objective(base, w)),
   ):
-    wrong, message = (TypeError, ValueError), f'^{name} must be .* found'
-    refusals.check(call, [({name: bad}, wrong, message) for bad in no_number])
+    for bad in (-1e-9, np.nan, np.inf, '1', None, True):
+      with pytest.raises((TypeError, ValueError), match=f'^{name} must be'):
+        call(bad)

@@ -57,15 +57,6 @@ def test_an_update_that_is_not_finite_stays_so():
     assert not np.isfinite(found[0]).all()
 
 
-def test_the_statistics_have_a_bound_of_their_own():
-  """Huge features move them even where the weights hardly move."""
-  update = _update([[0.1]], [[0.0, 1e36]])
-  found, clipped = client.bound_update(update, 10.0)
-  assert clipped
-  np.testing.assert_array_equal(found.trainable[0], update.trainable[0])
-  np.testing.assert_allclose(found.non_trainable[0], [0, 100])
-
-
 _MODEL = models.StatelessModel(linear_task.model_fn)
 
 
@@ -79,8 +70,12 @@ def _send_features(weights, row, examples, seed, learning_rate):
     update_weight=tf.constant(1.0),
     row=row,
     metrics=collections.OrderedDict(),
-    report=collections.OrderedDict(),
-    # As if it had bounded the update of client 3.
+    report=collections.OrderedDict(
+      score=tf.constant(1.5), number=tf.constant(2)
+    ),
+    # As if the method excluded client 5, which has data,
+    active=client.has_examples(examples) & tf.not_equal(examples['key'], 5),
+    # and had bounded the update of client 3.
     clipped=tf.equal(examples['key'], 3),
   )
 
@@ -96,19 +91,30 @@ def test_clipped_clients_are_counted_one_by_one():
     for i, x in enumerate(rows)
   ]
   data.append(client.build_client_data(4, nothing, nothing))
+  one = np.ones([1, 4], np.float32), np.int32([0])
+  data.append(client.build_client_data(5, one, nothing))
   work = client.build_client_work(
-    _MODEL, _send_features, num_clients=5, seed=0, max_update_norm=5.0
+    _MODEL, _send_features, num_clients=6, seed=0, max_update_norm=5.0
   )
   weights = [_MODEL.initial_weights] * len(data)
   output = work.next(work.initialize(), weights, data)
   found = [r.update.trainable[0][:, 0] for r in output.result]
   zeros = [0] * 4
-  expected = np.float32([rows[0], [0, 0, 5, 0], zeros, rows[3], zeros])
+  expected = [rows[0], [0, 0, 5, 0], zeros, rows[3], zeros, zeros]
   np.testing.assert_allclose(found, expected, rtol=1e-6)
   measured = output.measurements
   order = np.argsort(measured['clients']['client_id'])
   clipped = measured['clients']['clipped'][order]
   assert clipped.dtype == np.int32
-  np.testing.assert_array_equal(clipped, [0, 1, 0, 1, 0])
+  np.testing.assert_array_equal(clipped, [0, 1, 0, 1, 0, 0])
   assert measured['num_clipped_clients'] == 2
   assert measured['num_rejected_clients'] == 1
+  assert measured['num_empty_clients'] == 1
+  # The third is rejected, the fifth has no data, the last is excluded: they
+  # report nothing.
+  reports = measured['clients']
+  np.testing.assert_array_equal(reports['number'][order], [2, 2, 0, 2, 0, 0])
+  missing = np.nan
+  np.testing.assert_array_equal(
+    reports['score'][order], [1.5, 1.5, missing, 1.5, missing, missing]
+  )

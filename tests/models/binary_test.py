@@ -119,38 +119,10 @@ def test_a_round_of_fed_avg():
 
 @pytest.mark.full
 @pytest.mark.usefixtures('default_runtime')
-def test_a_round_of_fedaboost():
-  clients = _clients()
-  trained = [_trained(data) for data in clients]
-  # SAMME with two classes, ln((1 - error) / error); a bad model counts 0.
-  errors = np.array(
-    [
-      _error(w, data.holdout_x, data.holdout_y)
-      for w, data in zip(trained, clients, strict=True)
-    ]
-  )
-  alphas = np.log((1 - errors) / errors)
-  weights = np.maximum(alphas, 0)
-  assert min(alphas) < 0 and np.count_nonzero(weights) == 2
-  process = _build(algorithms.build_fedaboost, error_threshold=1.0)
-  output = linear_task.next_round(
-    process, process.initialize(), dict(enumerate(clients))
-  )
-  found = linear_task.reports(output)['alpha']
-  np.testing.assert_allclose(found, alphas, rtol=1e-5)
-  linear_task.assert_close(
-    linear_task.weights(process, output.state),
-    np.average(trained, axis=0, weights=weights),
-  )
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures('default_runtime')
-@pytest.mark.parametrize('name', ['ditto', 'fedakd', 'fed_as', 'fedquad'])
-def test_personal_models_and_embeddings(name):
+def test_personal_models_and_embeddings():
   clients = _clients()
   process = _build(
-    getattr(algorithms, f'build_{name}'),
+    algorithms.build_fedakd,
     model_fn=functools.partial(_model_fn, embedding=True),
     num_clients=3,
   )
@@ -159,9 +131,7 @@ def test_personal_models_and_embeddings(name):
   evaluator = metrics.Evaluator(_model_fn(embedding=True), examples)
 
   def scores(state):
-    if isinstance(process, algorithms.PersonalizedLearningProcess):
-      return evaluator.evaluate_clients(process.client_model_table(state))
-    return evaluator.evaluate_global(process.get_model_weights(state))
+    return evaluator.evaluate_clients(process.client_model_table(state))
 
   before = scores(state)
   for _ in range(3):

@@ -65,16 +65,6 @@ def test_the_embedding_comes_after_its_activation():
     )
 
 
-def test_defaults_are_the_papers():
-  assert models.mlp_cffl_mnist().input_shape == (None, 28, 28, 1)
-  assert models.mlp_corefed().input_shape == (None, 28, 28, 1)
-  assert models.cnn_corefed().input_shape == (None, 32, 32, 3)
-  assert models.cnn_fedquad().input_shape == (None, 32, 32, 3)
-  assert models.cnn_fedquad().output_shape['logits'] == (None, 10)
-  outputs = models.mlp_cffl_adult((108,)).output_shape
-  assert outputs['logits'] == (None, 2)
-
-
 def test_cnn_corefed_standardises_its_inputs():
   model = models.cnn_corefed()
   standardised = tf.keras.Model(model.input, model.layers[1].output)
@@ -103,24 +93,29 @@ def test_cnn_corefed_plain_is_the_same_for_standardised_images():
   )
 
 
-def test_cnn_corefed_drops_out_after_both_hidden_layers():
-  layers = models.cnn_corefed().layers
-  dropped = [
-    (before.units, layer.rate)
-    for before, layer in zip(layers, layers[1:], strict=False)
-    if isinstance(layer, tf.keras.layers.Dropout)
-  ]
-  assert dropped == [(384, 0.2), (192, 0.5)]
+def _of_kind(model, kind):
+  return [layer for layer in model.layers if isinstance(layer, kind)]
+
+
+def test_dropout_and_pooling():
+  for model, rates in (
+    (models.cnn_corefed(), [0.2, 0.5]),
+    (models.cnn_femnist(), [0.25]),
+    (models.cnn_cifar_gn(), [0.25]),
+    (models.cnn_fedquad(), []),
+  ):
+    found = _of_kind(model, tf.keras.layers.Dropout)
+    assert [layer.rate for layer in found] == rates
+  convolutions = _of_kind(models.cnn_fedquad(), tf.keras.layers.Conv2D)
+  sizes = [layer.output_shape[1:] for layer in convolutions]
+  assert sizes == [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
 
 
 def test_cnn_corefed_refuses_other_inputs():
   for shape in ((28, 28, 1), (15, 16, 3), (16, 15, 3), (768,)):
     with pytest.raises(
       ValueError,
-      match=(
-        r'^input_shape must be \(height, width, 3\) with at least 16 x 16 '
-        rf'pixels, found {re.escape(str(shape))}\.$'
-      ),
+      match=f'^input_shape must be .*, found {re.escape(str(shape))}',
     ):
       models.cnn_corefed(shape, 10)
 
@@ -144,28 +139,6 @@ def test_the_embedding_of_cnn_fedquad_is_linear():
   assert outputs['embedding'].numpy().min() < 0
 
 
-def test_the_blocks_of_cnn_fedquad():
-  kinds = [type(layer).__name__ for layer in models.cnn_fedquad().layers]
-  block = ['Conv2D', 'BatchNormalization', 'ReLU']
-  assert kinds == [
-    'InputLayer',
-    *block,
-    'MaxPooling2D',
-    *block,
-    'MaxPooling2D',
-    *block,
-    'GlobalAveragePooling2D',
-    'Dense',
-    'Dense',
-  ]
-  sizes = [
-    layer.output_shape[1:]
-    for layer in models.cnn_fedquad().layers
-    if isinstance(layer, tf.keras.layers.Conv2D)
-  ]
-  assert sizes == [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
-
-
 def test_the_moving_averages_of_cnn_fedquad_keep_half():
   model = models.cnn_fedquad((4, 4, 3), 4)
   x = np.random.default_rng(0).random((8, 4, 4, 3)).astype(np.float32)
@@ -178,10 +151,11 @@ def test_the_moving_averages_of_cnn_fedquad_keep_half():
   for build, momentum in (
     (models.cnn_fedquad, 0.5),
     (models.cnn_fedquad_momentum_09, 0.9),
+    (models.cnn_fedakd, 0.9),
   ):
     norms = [
       layer.momentum
       for layer in build((4, 4, 3), 4).layers
       if isinstance(layer, tf.keras.layers.BatchNormalization)
     ]
-    assert norms == [momentum] * 3
+    assert {*norms} == {momentum}

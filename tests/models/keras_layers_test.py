@@ -54,17 +54,12 @@ class _Subclassed(tf.keras.Model):
 _RANDOM = {
   'flip': (_IMAGES, lambda: [_layers.RandomFlip()]),
   'rotation': (_IMAGES, lambda: [_layers.RandomRotation(0.2)]),
-  'zoom': (_IMAGES, lambda: [_layers.RandomZoom(0.2)]),
-  'translation': (_IMAGES, lambda: [_layers.RandomTranslation(0.2, 0.2)]),
   'contrast': (_IMAGES, lambda: [_layers.RandomContrast(0.2)]),
   'brightness': (_IMAGES, lambda: [_layers.RandomBrightness(0.2, (0, 1))]),
   'crop': (_IMAGES, lambda: [_layers.RandomCrop(6, 6)]),
-  'height': (_IMAGES, lambda: [_layers.RandomHeight(0.4)]),
   'width': (_IMAGES, lambda: [_layers.RandomWidth(0.4)]),
   'gaussian_noise': (_NUMBERS, lambda: [_layers.GaussianNoise(0.2)]),
-  'gaussian_dropout': (_NUMBERS, lambda: [_layers.GaussianDropout(0.2)]),
   'alpha_dropout': (_NUMBERS, lambda: [_layers.AlphaDropout(0.4)]),
-  'spatial_dropout': (_IMAGES, lambda: [_layers.SpatialDropout2D(0.4)]),
   'own_seed': (_NUMBERS, lambda: [_layers.Dropout(0.5, seed=1)]),
   'noise_shape': (
     _SERIES,
@@ -97,8 +92,6 @@ _STEADY = {
   ),
   'category_encoding': ((1,), lambda: [_layers.CategoryEncoding(3, 'one_hot')]),
   'rescaling': (_IMAGES, lambda: [_layers.Rescaling(tf.constant([1.0, 2, 3]))]),
-  'resizing': (_IMAGES, lambda: [_layers.Resizing(4, 4)]),
-  'center_crop': (_IMAGES, lambda: [_layers.CenterCrop(4, 4)]),
   'constants': (
     _NUMBERS,
     lambda: [lambda x: 1 - tf.math.log(x + 1.0) * np.ones(4, np.float32)],
@@ -111,7 +104,6 @@ _STEADY = {
       )
     ],
   ),
-  'lambda': (_NUMBERS, lambda: [_layers.Lambda(lambda x: 2 * x)]),
   'embedding': (_NUMBERS, lambda: [_layers.Embedding(3, 5)]),
   'masked': (
     _NUMBERS,
@@ -121,17 +113,11 @@ _STEADY = {
     _SERIES,
     lambda: [_layers.Bidirectional(_layers.SimpleRNN(5))],
   ),
-  'conv1d': (_SERIES, lambda: [_layers.Conv1D(2, 3)]),
   'conv_lstm': ((3, 6, 6, 1), lambda: [_layers.ConvLSTM2D(2, 3)]),
-  'separable': (_IMAGES, lambda: [_layers.SeparableConv2D(2, 3)]),
-  'transposed': (_IMAGES, lambda: [_layers.Conv2DTranspose(2, 3)]),
   'time_distributed': (
     _SERIES,
     lambda: [_layers.TimeDistributed(_layers.Dense(2))],
   ),
-  'layer_norm': (_NUMBERS, lambda: [_layers.LayerNormalization()]),
-  'group_norm': (_IMAGES, lambda: [_layers.GroupNormalization(3)]),
-  'unit_norm': (_NUMBERS, lambda: [_layers.UnitNormalization()]),
   'frozen': (
     _NUMBERS,
     lambda: [_layers.BatchNormalization(trainable=False)],
@@ -214,7 +200,7 @@ def test_each_image_is_flipped_by_its_own_draw():
 def test_augmentations_are_the_same_on_all_runtimes():
   def model_fn():
     tf.keras.utils.set_random_seed(0)
-    layers = [build()[0] for _, build in list(_RANDOM.values())[:7]]
+    layers = [build()[0] for _, build in list(_RANDOM.values())[:4]]
     return _model(_IMAGES, *layers, _layers.Conv2D(2, 3))
 
   process = algorithms.build_fed_avg(
@@ -234,17 +220,15 @@ def test_augmentations_are_the_same_on_all_runtimes():
   ]
   found = []
   for kind, options in (
-    ('device', {'client_threads': 1}),
     ('device', {'client_threads': 3}),
     ('native', {}),
   ):
     runtime.set_execution_context(kind, **options)
     state = process.next(process.initialize(), data).state
     found.append(process.get_model_weights(state))
-  tf.nest.map_structure(np.testing.assert_array_equal, *found[:2])
   # In TFF's worker, the last bit of some operations differs; with a layer that
   # draws nothing, such as Resizing, as well.
-  linear_task.assert_close(found[2], found[0], atol=1e-6)
+  linear_task.assert_close(*found, atol=1e-6)
   initial = process.get_model_weights(process.initialize())
   assert np.any(initial.trainable[0] != found[0].trainable[0])
 
@@ -253,13 +237,14 @@ def test_augmentations_are_the_same_on_all_runtimes():
 def test_applications():
   """A model with hundreds of layers is traced."""
   build = functools.partial(
-    tf.keras.applications.MobileNetV2, (32, 32, 3), alpha=0.35, weights=None
+    tf.keras.applications.MobileNetV2,
+    (32, 32, 3),
+    alpha=0.35,
+    weights=None,
+    classes=10,
+    classifier_activation=None,
   )
-  with pytest.raises(ValueError, match='classifier_activation=None'):
-    _computation(models.StatelessModel(build), training=False)
-  model = models.StatelessModel(
-    functools.partial(build, classifier_activation=None, classes=10)
-  )
+  model = models.StatelessModel(build)
   logits, statistics = _computation(model, training=True).type_signature.result
   assert logits.shape == (None, 10)
   assert model.has_batch_norm and len(statistics) == 104

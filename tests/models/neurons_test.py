@@ -90,29 +90,6 @@ def test_batch_norm_of_flattened_channels_belongs_to_no_neuron():
   np.testing.assert_array_equal([scale, offset], np.ones((2, 12)))
 
 
-def test_each_weight_is_of_one_neuron_or_of_none():
-  model = _with_batch_norm()
-  each = [_masks(model, row) for row in np.eye(5)]
-  empty = _masks(model, np.zeros(5))
-  for masks in zip(empty, *each, strict=True):
-    none, *of_neurons = masks
-    others = np.sum(np.stack(of_neurons) > none, axis=0)
-    np.testing.assert_array_equal(none + others, np.ones_like(none))
-
-
-def test_masked_weights_silence_the_neuron():
-  model = _mlp()
-  weights = tff.learning.models.ModelWeights(
-    [tf.ones_like(w) for w in model.initial_weights.trainable], []
-  )
-  neurons = models.Neurons(model)
-  x = tf.constant([[1.0, 2.0]])
-  for mask, logit in (([1, 1, 1], 13), ([1, 0, 1], 9), ([0, 0, 0], 1)):
-    masked = neurons.masked(weights, tf.constant(mask, tf.float32))
-    outputs, _ = model(masked, x, training=False)
-    np.testing.assert_allclose(outputs['logits'], [[logit, logit]])
-
-
 def test_a_masked_channel_is_0_after_batch_norm():
   model = _with_batch_norm()
   rng = np.random.default_rng(0)

@@ -25,10 +25,9 @@ for path in map(pathlib.Path, sys.argv[1:]):
 
 
 def _model_fns():
-  """All of them; inputs are random, or records of one event."""
-  names = [n for n in models.__all__ if n.startswith(('cnn_', 'mlp_'))]
+  """One of each kind; inputs are random, or records of one event."""
+  names = ('mlp_fedaboost', 'cnn_cifar_gn', 'cnn_corefed', 'cnn_fedakd')
   found = {name: getattr(models, name) for name in names}
-  found['mlp_cffl_adult'] = functools.partial(models.mlp_cffl_adult, (9,))
   found['gru_ehr'] = functools.partial(
     models.gru_ehr,
     (6, 4),
@@ -53,7 +52,6 @@ def test_predictions_are_the_same(tmp_path):
       inputs = np.ceil(inputs)
     np.save(path.with_suffix('.inputs.npy'), inputs)
     expected[path] = model(inputs).numpy()
-  assert len(expected) == 13
   subprocess.run(
     [sys.executable, '-c', _PROGRAM, *map(str, expected)],
     cwd=tmp_path,

@@ -48,6 +48,8 @@ def test_a_model_of_the_papers(name):
   for key in ('logits', 'embedding'):
     np.testing.assert_allclose(outputs[key], expected[key], atol=1e-6)
   assert stateless.has_batch_norm == (name == 'cnn_femnist')
+  assert stateless.num_classes == 4
+  assert stateless.embedding_size == expected['embedding'].shape[1]
   assert bool(weights.non_trainable) == stateless.has_batch_norm
   # As in a TFF computation.
   with tf.Graph().as_default():
@@ -131,45 +133,6 @@ def test_dropout_without_a_seed_is_refused():
   )
   with pytest.raises(ValueError, match=r'requires a\s+stateless seed'):
     stateless(stateless.initial_weights, tf.ones([1, 2]), training=True)
-
-
-def test_vectorises_over_weights():
-  stateless = models.StatelessModel(_MODELS['cnn_femnist'])
-  x = tf.stack([_inputs(stateless), 2 * _inputs(stateless)])
-  two = tf.nest.map_structure(
-    lambda w: np.stack([w, w + 0.1]), stateless.initial_weights
-  )
-
-  def call(arguments):
-    weights, x = arguments
-    outputs, statistics = stateless(weights, x, training=True, seed=[0, 0])
-    return outputs['logits'], statistics
-
-  # Without dropout: stateless draws fall back to a loop in `vectorized_map`.
-  stateless._random.clear()
-  for layer in stateless._layers:
-    if isinstance(layer, tf.keras.layers.Dropout):
-      layer.rate = 0
-  logits, statistics = tf.vectorized_map(call, (two, x))
-  for i in range(2):
-    one = tf.nest.map_structure(lambda w, i=i: w[i], two)
-    expected, expected_statistics = call((one, x[i]))
-    np.testing.assert_allclose(logits[i], expected, rtol=1e-5, atol=1e-5)
-    for found, value in zip(statistics, expected_statistics, strict=True):
-      np.testing.assert_allclose(found[i], value, atol=1e-5)
-
-
-def test_properties():
-  stateless = models.StatelessModel(_MODELS['cnn_femnist'])
-  assert stateless.num_classes == 4
-  assert stateless.embedding_size and stateless.has_batch_norm
-  assert stateless.input_spec.shape.as_list() == [None, 6, 6, 1]
-  tff.test.assert_types_identical(
-    stateless.weights_type.trainable[0],
-    tff.TensorType(np.float32, [3, 3, 1, 32]),
-  )
-  plain = models.StatelessModel(_dense_model)
-  assert plain.embedding_size is None and not plain.has_batch_norm
 
 
 def test_a_bias_of_length_1_is_not_broadcast():

@@ -4,23 +4,22 @@ Clients are clustered by the cosine distances of their updates.
 """
 
 import collections
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
 from tff_fair.aggregators import clustering
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
 
-class ClusteredMeanFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class ClusteredMeanFactory(factory.Factory):
   """Averages within clusters, and over all clients.
 
   Values are `v_i = w - s_i'`, the difference between the global model w and
@@ -48,54 +47,33 @@ class ClusteredMeanFactory(
     part>>`.
   * measurements: `num_clusters`; `num_non_finite` (clients of step 1 with
     non-finite or too large numbers); `clients` with `client_id` and `cluster`.
+
+  Args:
+    num_clients: N.
+    num_clusters: At least 1.
   """
 
-  def __init__(self, num_clients: int, num_clusters: int = 3) -> None:
-    """Initializes the factory.
+  num_clients: int
+  num_clusters: int = 3
 
-    Args:
-      num_clients: N.
-      num_clusters: At least 1.
+  def __post_init__(self) -> None:
+    self._check(checks.check_integer, 'num_clients', 1)
+    self._check(checks.check_integer, 'num_clusters', 1)
 
-    Raises:
-      TypeError: If a number is not an integer.
-      ValueError: If a number is out of range.
-    """
-    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._num_clusters = checks.check_integer('num_clusters', num_clusters, 1)
-
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of float32 tensors of known shape.
-      weight_type: See the class.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('ClusteredMeanFactory', value_type)
-    type_checks.check_weight_type(
-      'ClusteredMeanFactory',
-      collections.OrderedDict(
-        client_id=np.int32,
-        num_examples=np.float32,
-        change=gathered.trainable_type(value_type),
-      ),
-      weight_type,
+  def _required_weight_type(self, value_type):
+    return collections.OrderedDict(
+      client_id=np.int32,
+      num_examples=np.float32,
+      change=gathered.trainable_type(value_type),
     )
 
+  def _create(self, value_type, weight_type):
     def initial_state():
       zeros = tff.types.structure_from_tensor_type_tree(
-        lambda t: client_table.zeros([self._num_clients, *t.shape]), value_type
+        lambda t: client_table.zeros([self.num_clients, *t.shape]), value_type
       )
       return collections.OrderedDict(
-        cluster=tf.fill([self._num_clients], -1),
+        cluster=tf.fill([self.num_clients], -1),
         offset=gathered.trainable_part(zeros),
       )
 
@@ -108,13 +86,13 @@ class ClusteredMeanFactory(
     )
 
   def _server_round(self, state, uploads) -> gathered.ServerOutput:
-    uploads = gathered.by_client(uploads, self._num_clients)
+    uploads = gathered.by_client(uploads, self.num_clients)
     value, weight = uploads['value'], uploads['weight']
     ids, counts = weight['client_id'], weight['num_examples']
     changes = flat.flatten_rows(weight['change'])
     changed = tf.reduce_any(tf.not_equal(changes, 0.0), axis=1)
     labels = clustering.average_linkage(
-      clustering.cosine_distances(changes), self._num_clusters, changed
+      clustering.cosine_distances(changes), self.num_clusters, changed
     )
     shares = gathered.divide_by_sum(counts)
     result = gathered.weighted_sum(value, shares, shares)
@@ -126,7 +104,7 @@ class ClusteredMeanFactory(
     )
     # Ids ascend, so the smallest position is that of the smallest id.
     cluster = tf.where(labels < 0, -1, tf.gather(ids, tf.maximum(labels, 0)))
-    no_cluster = tf.fill([self._num_clients], -1)
+    no_cluster = tf.fill([self.num_clients], -1)
     no_offset = tf.nest.map_structure(
       lambda t: client_table.zeros(t.shape), state['offset']
     )

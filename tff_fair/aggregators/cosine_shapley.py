@@ -6,6 +6,7 @@ value.
 """
 
 import collections
+import dataclasses
 import functools
 from typing import Any, Literal, get_args
 
@@ -14,10 +15,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import sparse_rewards
-from tff_fair.aggregators import type_checks
 from tff_fair.tensors import geometry
 
 Variant = Literal['original', 'fedakd']
@@ -75,9 +75,8 @@ def reward_shares(reputation: Any, altruism: float) -> tf.Tensor:
   return gathered.divide_by_max(tf.tanh(altruism * reputation))
 
 
-class CosineShapleyFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class CosineShapleyFactory(factory.Factory):
   """The server side of CGSV.
 
   With `D_i` the update that client i would add to its weights:
@@ -97,70 +96,46 @@ class CosineShapleyFactory(
   The created process is that of `sparse_rewards.build_process` with the weight
   `<client_id=int32,num_examples=float32>` and `contribution` among the
   measurements of clients.
+
+  Args:
+    num_clients: N.
+    update_length: Gamma, positive.
+    history_weight: alpha, in [0, 1].
+    altruism: b, positive.
+    variant: 'original' or 'fedakd'.
   """
 
-  def __init__(
-    self,
-    num_clients: int,
-    *,
-    update_length: float = 0.5,
-    history_weight: float = 0.95,
-    altruism: float = 1.0,
-    variant: Variant = 'original',
-  ) -> None:
-    """Initializes the factory.
+  num_clients: int
+  _: dataclasses.KW_ONLY
+  update_length: float = 0.5
+  history_weight: float = 0.95
+  altruism: float = 1.0
+  variant: Variant = 'original'
 
-    Args:
-      num_clients: N.
-      update_length: Gamma, positive.
-      history_weight: alpha, in [0, 1].
-      altruism: b, positive.
-      variant: 'original' or 'fedakd'.
+  def __post_init__(self) -> None:
+    self._check(checks.check_integer, 'num_clients', 1)
+    self._check(checks.check_positive, 'update_length')
+    self._check(checks.check_real, 'history_weight', 0.0, 1.0)
+    self._check(checks.check_positive, 'altruism')
+    self._check(checks.check_choice, 'variant', VARIANTS)
+    self._original = self.variant == 'original'
 
-    Raises:
-      TypeError: If a number is of the wrong kind.
-      ValueError: If a number is out of range or the variant unknown.
-    """
-    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._length = checks.check_positive('update_length', update_length)
-    self._history_weight = checks.check_real(
-      'history_weight', history_weight, 0.0, 1.0
-    )
-    self._altruism = checks.check_positive('altruism', altruism)
-    checks.check_choice('variant', variant, VARIANTS)
-    self._original = variant == 'original'
+  def _required_weight_type(self, value_type):
+    return WEIGHT_TYPE
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of float32 tensors of known shape.
-      weight_type: `<client_id=int32,num_examples=float32>`.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('CosineShapleyFactory', value_type)
-    type_checks.check_weight_type(
-      'CosineShapleyFactory', WEIGHT_TYPE, weight_type
-    )
+  def _create(self, value_type, weight_type):
     return sparse_rewards.build_process(
       value_type,
       weight_type,
-      num_clients=self._num_clients,
-      initial_reputation=0.0 if self._original else 1 / self._num_clients,
+      num_clients=self.num_clients,
+      initial_reputation=0.0 if self._original else 1 / self.num_clients,
       rate=self._rate,
     )
 
   def _rate(self, updates, uploads, reputation) -> sparse_rewards.RatedRound:
     num_examples = uploads['weight']['num_examples']
     if self._original:
-      updates = sparse_rewards.unit_updates(updates, self._length)
+      updates = sparse_rewards.unit_updates(updates, self.update_length)
       counts = tf.cast(num_examples, tf.float64)
       known = tf.reduce_sum(reputation) > 0
       factors = gathered.divide_by_sum(tf.where(known, reputation, counts))
@@ -171,10 +146,10 @@ class CosineShapleyFactory(
     contribution = contributions(updates, aggregate)
     if not self._original:
       contribution = tf.maximum(contribution, 0.0)
-    mixed = reputations(reputation, contribution, self._history_weight)
+    mixed = reputations(reputation, contribution, self.history_weight)
     return sparse_rewards.RatedRound(
       aggregate=aggregate,
       reputation=mixed,
-      share_fn=functools.partial(reward_shares, altruism=self._altruism),
+      share_fn=functools.partial(reward_shares, altruism=self.altruism),
       measurements=collections.OrderedDict(contribution=contribution),
     )

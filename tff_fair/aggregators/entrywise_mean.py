@@ -5,19 +5,19 @@ the clients that trained it.
 """
 
 import collections
+import dataclasses
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import summable
 
 
-class EntrywiseMeanFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class EntrywiseMeanFactory(factory.Factory):
   """`sum_i m_i * v_i / sum_i m_i` for each entry, 0 where no client has it.
 
   The weight has the type of the value and must not be negative. This is
@@ -31,55 +31,26 @@ class EntrywiseMeanFactory(
   created process has their states, `OrderedDict(value_sum_process,
   weight_sum_process)`. Measurements: theirs, `mean_value` and `mean_weight`,
   and `num_non_finite`, how many clients count as absent.
+
+  Args:
+    value_sum_factory: Sums `m_i * v_i`; `tff.aggregators.SumFactory()` if None.
+    weight_sum_factory: Sums `m_i`; `tff.aggregators.SumFactory()` if None.
   """
 
-  def __init__(
-    self,
-    value_sum_factory: (
-      tff.aggregators.UnweightedAggregationFactory | None
-    ) = None,
-    weight_sum_factory: (
-      tff.aggregators.UnweightedAggregationFactory | None
-    ) = None,
-  ) -> None:
-    """Keeps the factories.
+  value_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
+  weight_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
 
-    Args:
-      value_sum_factory: Sums `m_i * v_i`; `tff.aggregators.SumFactory()` if
-        None.
-      weight_sum_factory: Sums `m_i`; `tff.aggregators.SumFactory()` if None.
+  def __post_init__(self) -> None:
+    for name in ('value_sum_factory', 'weight_sum_factory'):
+      type_checks.check_unweighted(name, getattr(self, name), optional=True)
 
-    Raises:
-      TypeError: If either is not an unweighted aggregation factory.
-    """
-    self._value_sum_factory = value_sum_factory or tff.aggregators.SumFactory()
-    self._weight_sum_factory = (
-      weight_sum_factory or tff.aggregators.SumFactory()
-    )
-    type_checks.check_unweighted('value_sum_factory', self._value_sum_factory)
-    type_checks.check_unweighted('weight_sum_factory', self._weight_sum_factory)
+  def _required_weight_type(self, value_type):
+    return value_type
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of float32 tensors of known shape.
-      weight_type: The same type as `value_type`.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('EntrywiseMeanFactory', value_type)
-    type_checks.check_weight_type(
-      'EntrywiseMeanFactory', value_type, weight_type
-    )
-    value_sum = self._value_sum_factory.create(value_type)
-    weight_sum = self._weight_sum_factory.create(weight_type)
+  def _create(self, value_type, weight_type):
+    sums = tff.aggregators.SumFactory()
+    value_sum = (self.value_sum_factory or sums).create(value_type)
+    weight_sum = (self.weight_sum_factory or sums).create(weight_type)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def multiply(value, weight):
@@ -96,38 +67,28 @@ class EntrywiseMeanFactory(
     def divide(total, weight):
       return tf.nest.map_structure(tf.math.divide_no_nan, total, weight)
 
-    @tff.federated_computation
-    def init_fn():
-      return tff.federated_zip(
-        collections.OrderedDict(
-          value_sum_process=value_sum.initialize(),
-          weight_sum_process=weight_sum.initialize(),
-        )
+    def initialize():
+      return collections.OrderedDict(
+        value_sum_process=value_sum.initialize(),
+        weight_sum_process=weight_sum.initialize(),
       )
 
-    @tff.federated_computation(
-      init_fn.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
     def next_fn(state, value, weight):
+      # Client computation.
       clients = tff.federated_map(multiply, (value, weight))
+      # Inner aggregations.
       total = value_sum.next(state.value_sum_process, clients.product)
       weights = weight_sum.next(state.weight_sum_process, clients.weight)
-      return tff.templates.MeasuredProcessOutput(
-        tff.federated_zip(
-          collections.OrderedDict(
-            value_sum_process=total.state, weight_sum_process=weights.state
-          )
-        ),
-        tff.federated_map(divide, (total.result, weights.result)),
-        tff.federated_zip(
-          collections.OrderedDict(
-            mean_value=total.measurements,
-            mean_weight=weights.measurements,
-            num_non_finite=tff.federated_sum(clients.non_finite),
-          )
-        ),
+      # Server computation and output preparation.
+      new_state = collections.OrderedDict(
+        value_sum_process=total.state, weight_sum_process=weights.state
       )
+      result = tff.federated_map(divide, (total.result, weights.result))
+      measurements = collections.OrderedDict(
+        mean_value=total.measurements,
+        mean_weight=weights.measurements,
+        num_non_finite=tff.federated_sum(clients.non_finite),
+      )
+      return new_state, result, measurements
 
-    return tff.templates.AggregationProcess(init_fn, next_fn)
+    return factory.build_process(initialize, next_fn, value_type, weight_type)

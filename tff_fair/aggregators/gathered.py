@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.aggregators import factory
 from tff_fair.tensors import client_table
 from tff_fair.tensors import summable
 
@@ -74,23 +75,14 @@ def build_process(
   def run_server_round(state, uploads):
     return server_round(state, uploads)
 
-  @tff.federated_computation
-  def init_fn():
+  def initialize():
     return tff.federated_eval(make_initial_state, tff.SERVER)
 
-  @tff.federated_computation(
-    init_fn.type_signature.result,
-    tff.FederatedType(value_type, tff.CLIENTS),
-    tff.FederatedType(weight_type, tff.CLIENTS),
-  )
   def next_fn(state, value, weight):
     uploads = gather(tff.federated_map(upload, (value, weight)))
-    output = tff.federated_map(run_server_round, (state, uploads))
-    return tff.templates.MeasuredProcessOutput(
-      output.state, output.result, output.measurements
-    )
+    return tff.federated_map(run_server_round, (state, uploads))
 
-  return tff.templates.AggregationProcess(init_fn, next_fn)
+  return factory.build_process(initialize, next_fn, value_type, weight_type)
 
 
 def trainable_part(value: Any) -> Any:
@@ -189,10 +181,6 @@ def check_ids(ids: Any, num_clients: int) -> list[tf.Operation]:
 
   Returns:
     What `tf.control_dependencies` takes; nothing if TensorFlow runs eagerly.
-
-  Raises:
-    tf.errors.InvalidArgumentError: If TensorFlow runs eagerly and an id is out
-      of range.
   """
   check = tf.debugging.Assert(
     tf.reduce_all((ids >= 0) & (ids < num_clients)),

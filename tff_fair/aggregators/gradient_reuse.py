@@ -7,6 +7,7 @@ count from 1. The pure functions take float64.
 
 import collections
 from collections.abc import Callable
+import dataclasses
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,9 +16,8 @@ import tensorflow_federated as tff
 
 from tff_fair import checks
 from tff_fair import losses
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
@@ -123,9 +123,8 @@ def contributions(
   return tf.math.divide_no_nan(scores, tf.reduce_sum(scores))
 
 
-class GradientReuseFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class GradientReuseFactory(factory.Factory):
   """The server side of CoRe-Fed.
 
   Values are updates, the received weights minus the trained ones: `lr_t g_i`.
@@ -169,88 +168,53 @@ class GradientReuseFactory(
     `clients`, vectors with an entry for each active client, by ascending
     `client_id`: `frequency` (f_i), `alignment` (rho_i), `weight` (w~_i),
     `stale` (1 if absent).
+
+  Args:
+    num_clients: K; ids are 0..K-1.
+    fairness_exponent: The paper's gamma, how strongly rare participation is
+      favoured; not negative.
+    sharpness: The paper's k, how strongly agreement is favoured; not negative.
+    distillation_rate: The paper's beta, how far embeddings are refined; in
+      [0, 1].
+    temperature: The paper's tau of the contrastive loss, positive.
+    gradient_reuse: Whether absent clients are active.
+    include_positive: As in `losses.contrastive_loss`.
+    global_embedding: See `global_embedding`.
+    learning_rate_fn: `round (int32, from 0) -> float32`, the clients' lr_t: a
+      reused gradient is scaled by the current one. None means constant.
   """
 
-  def __init__(
-    self,
-    num_clients: int,
-    *,
-    fairness_exponent: float = 0.5,
-    sharpness: float = 2.0,
-    distillation_rate: float = 0.5,
-    temperature: float = 0.07,
-    gradient_reuse: bool = True,
-    include_positive: bool = False,
-    global_embedding: GlobalEmbedding = 'mean',
-    learning_rate_fn: Callable[[Any], Any] | None = None,
-  ) -> None:
-    """Initializes the factory.
+  num_clients: int
+  _: dataclasses.KW_ONLY
+  fairness_exponent: float = 0.5
+  sharpness: float = 2.0
+  distillation_rate: float = 0.5
+  temperature: float = 0.07
+  gradient_reuse: bool = True
+  include_positive: bool = False
+  global_embedding: GlobalEmbedding = 'mean'
+  learning_rate_fn: Callable[[Any], Any] | None = None
 
-    Args:
-      num_clients: K; ids are 0..K-1.
-      fairness_exponent: The paper's gamma, how strongly rare participation is
-        favoured; not negative.
-      sharpness: The paper's k, how strongly agreement is favoured; not
-        negative.
-      distillation_rate: The paper's beta, how far embeddings are refined; in
-        [0, 1].
-      temperature: The paper's tau of the contrastive loss, positive.
-      gradient_reuse: Whether absent clients are active.
-      include_positive: As in `losses.contrastive_loss`.
-      global_embedding: See `global_embedding`.
-      learning_rate_fn: `round (int32, from 0) -> float32`, the clients' lr_t:
-        a reused gradient is scaled by the current one. None means constant.
-
-    Raises:
-      TypeError: If an argument is of the wrong kind.
-      ValueError: If a number is out of range.
-    """
-    checks.check_real('fairness_exponent', fairness_exponent, 0.0)
-    checks.check_real('sharpness', sharpness, 0.0)
-    checks.check_real('distillation_rate', distillation_rate, 0.0, 1.0)
-    checks.check_positive('temperature', temperature)
-    checks.check_choice(
-      'global_embedding', global_embedding, get_args(GlobalEmbedding)
+  def __post_init__(self) -> None:
+    self._check(checks.check_real, 'fairness_exponent', 0.0)
+    self._check(checks.check_real, 'sharpness', 0.0)
+    self._check(checks.check_real, 'distillation_rate', 0.0, 1.0)
+    self._check(checks.check_positive, 'temperature')
+    self._check(
+      checks.check_choice, 'global_embedding', get_args(GlobalEmbedding)
     )
-    if learning_rate_fn is not None:
-      checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
-    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._weighting = dict(
-      fairness_exponent=fairness_exponent, sharpness=sharpness
+    if self.learning_rate_fn is not None:
+      self._check(checks.check_function, 'learning_rate_fn', 'the round')
+    self._check(checks.check_integer, 'num_clients', 1)
+
+  def _required_weight_type(self, value_type):
+    return collections.OrderedDict(
+      client_id=np.int32,
+      accepted=np.float32,
+      embedding=tff.TensorType(np.float32, [None]),
     )
-    self._distillation_rate = distillation_rate
-    self._contrast = dict(
-      temperature=temperature, include_positive=include_positive
-    )
-    self._gradient_reuse = gradient_reuse
-    self._global_embedding = global_embedding
-    self._learning_rate_fn = learning_rate_fn
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: A structure of float32 tensors of known shape.
-      weight_type: `<client_id=int32,accepted=float32,embedding=float32[p]>`.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('GradientReuseFactory', value_type)
-    type_checks.check_weight_type(
-      'GradientReuseFactory',
-      collections.OrderedDict(
-        client_id=np.int32,
-        accepted=np.float32,
-        embedding=tff.TensorType(np.float32, [None]),
-      ),
-      weight_type,
-    )
+  def _create(self, value_type, weight_type):
     specs = tff.types.structure_from_tensor_type_tree(
       lambda t: tf.TensorSpec(t.shape, t.dtype), value_type
     )
@@ -261,7 +225,7 @@ class GradientReuseFactory(
     [embedding_size] = weight_type['embedding'].shape
 
     def initial_state():
-      k = self._num_clients
+      k = self.num_clients
       return collections.OrderedDict(
         round=tf.constant(0),
         updates=client_table.zeros([k, size]),
@@ -280,9 +244,8 @@ class GradientReuseFactory(
     )
 
   def _server_round(self, state, uploads, specs) -> gathered.ServerOutput:
-    """The server's round."""
     non_finite, takes_part = uploads['non_finite'], uploads['takes_part']
-    uploads = _taking_part(uploads, self._num_clients)
+    uploads = _taking_part(uploads, self.num_clients)
     ids = uploads['client_id']
     state = self._store(state, uploads)
     weighed = self._weigh(state, tf.size(ids))
@@ -291,7 +254,7 @@ class GradientReuseFactory(
     factors = tf.scatter_nd(
       weighed['client_id'][:, tf.newaxis],
       tf.cast(weighed['weight'], tf.float32) * scales,
-      [self._num_clients],
+      [self.num_clients],
     )
     update = tf.tensordot(factors, state['updates'], axes=1)
     shares = gathered.divide_by_sum(tf.gather(factors, ids))
@@ -324,7 +287,7 @@ class GradientReuseFactory(
     table = collections.OrderedDict((name, state[name]) for name in rows)
     stored = client_table.write_rows(table, ids, rows)
     present = tf.equal(stored['last_round'], now)
-    this_round = tf.equal(tf.range(self._num_clients), now % self._num_clients)
+    this_round = tf.equal(tf.range(self.num_clients), now % self.num_clients)
     participation = client_table.choose_rows(
       this_round, present, state['participation']
     )
@@ -341,20 +304,20 @@ class GradientReuseFactory(
       tf.math.count_nonzero(seen, dtype=tf.int32), num_online
     )
     active = present
-    if self._gradient_reuse:
+    if self.gradient_reuse:
       active = seen & (now - last_round <= window) & (num_online > 0)
 
     embeddings = tf.cast(state['embeddings'], tf.float64)
     online = tf.boolean_mask(embeddings, present)
-    target = global_embedding(online, self._global_embedding)
-    ages = (now - tf.range(self._num_clients)) % self._num_clients
+    target = global_embedding(online, self.global_embedding)
+    ages = (now - tf.range(self.num_clients)) % self.num_clients
     frequencies = participation_frequencies(
       tf.boolean_mask(state['participation'], active, axis=1), ages, window
     )
     alignments = alignment_scores(
       tf.boolean_mask(embeddings, active),
       target,
-      self._distillation_rate,
+      self.distillation_rate,
     )
     return collections.OrderedDict(
       window=window,
@@ -362,7 +325,12 @@ class GradientReuseFactory(
       client_id=tf.cast(tf.where(active)[:, 0], tf.int32),
       frequency=frequencies,
       alignment=alignments,
-      weight=contributions(frequencies, alignments, **self._weighting),
+      weight=contributions(
+        frequencies,
+        alignments,
+        fairness_exponent=self.fairness_exponent,
+        sharpness=self.sharpness,
+      ),
       stale=tf.cast(tf.boolean_mask(~present, active), tf.int32),
     )
 
@@ -376,7 +344,8 @@ class GradientReuseFactory(
         target,
         online,
         tf.not_equal(tf.range(number), index),
-        **self._contrast,
+        temperature=self.temperature,
+        include_positive=self.include_positive,
       )
 
     each = tf.map_fn(
@@ -386,9 +355,9 @@ class GradientReuseFactory(
 
   def _learning_rate(self, number) -> tf.Tensor:
     """lr_t of rounds that count from 1."""
-    if self._learning_rate_fn is None:
+    if self.learning_rate_fn is None:
       return tf.constant(1.0)
-    return tf.cast(self._learning_rate_fn(number - 1), tf.float32)
+    return tf.cast(self.learning_rate_fn(number - 1), tf.float32)
 
 
 def _prepare(value, weight) -> collections.OrderedDict:

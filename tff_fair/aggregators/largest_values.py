@@ -5,6 +5,7 @@ Learning" (CCS 2015), which CFFL uses for uploads and for allocations.
 """
 
 import collections
+import dataclasses
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
@@ -109,9 +110,8 @@ def keep_largest_of_each(
   return tf.where(kept, vector, tf.zeros_like(vector))
 
 
-class LargestValuesFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class LargestValuesFactory(factory.Factory):
   """Clients send only the largest entries of their values.
 
   A client's value is flattened to one vector of `d` entries (variables in their
@@ -127,89 +127,64 @@ class LargestValuesFactory(
   The created process has the state and the result of the inner process, and its
   weight type is the inner one's. Measurements: `num_non_finite`, the number of
   such clients, and `inner_agg`, the measurements of the inner process.
+
+  Args:
+    fraction: theta_u, the fraction of entries to send, in (0, 1].
+    inner_agg_factory: Aggregates the sparse values, and takes weights of any
+      type that it is given; None for
+      `tff.aggregators.MeanFactory(no_nan_division=True)`, whose result is 0
+      without clients.
+    minimum: Smallest number of entries to send.
+    ties: As in `keep_largest`.
   """
 
-  def __init__(
-    self,
-    fraction: float,
-    inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
-    *,
-    minimum: int = 1,
-    ties: Ties = 'index',
-  ) -> None:
-    """Initializes the factory.
+  fraction: float
+  inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None
+  _: dataclasses.KW_ONLY
+  minimum: int = 1
+  ties: Ties = 'index'
 
-    Args:
-      fraction: theta_u, the fraction of entries to send, in (0, 1].
-      inner_agg_factory: Aggregates the sparse values;
-        `tff.aggregators.MeanFactory(no_nan_division=True)` if None, whose
-        result is 0 without clients.
-      minimum: Smallest number of entries to send.
-      ties: As in `keep_largest`.
+  def __post_init__(self) -> None:
+    type_checks.check_weighted(
+      'inner_agg_factory', self.inner_agg_factory, optional=True
+    )
+    self._check(checks.check_positive, 'fraction', 1.0)
+    self._check(checks.check_integer, 'minimum', 0)
+    self._check(checks.check_choice, 'ties', TIES)
 
-    Raises:
-      TypeError: If `inner_agg_factory` is not a weighted factory, or a number
-        is of the wrong kind.
-      ValueError: If a number is out of range or `ties` is unknown.
-    """
-    if inner_agg_factory is None:
-      inner_agg_factory = tff.aggregators.MeanFactory(no_nan_division=True)
-    type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
-    self._fraction = checks.check_positive('fraction', fraction, 1.0)
-    self._inner_agg_factory = inner_agg_factory
-    self._minimum = checks.check_integer('minimum', minimum, 0)
-    self._ties = checks.check_choice('ties', ties, TIES)
-
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of float32 tensors of known shape.
-      weight_type: Any that the inner factory takes.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If `value_type` is not as required.
-    """
-    type_checks.check_float32('LargestValuesFactory', value_type)
-    inner = self._inner_agg_factory.create(value_type, weight_type)
+  def _create(self, value_type, weight_type):
+    inner_factory = self.inner_agg_factory or tff.aggregators.MeanFactory(
+      no_nan_division=True
+    )
+    inner = inner_factory.create(value_type, weight_type)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def sparsify(value, weight):
       usable = summable.is_summable(value, weight)
       vector = flat.flatten(value)
-      count = num_kept(self._fraction, vector.shape[0], self._minimum)
-      sparse = keep_largest(vector, count, ties=self._ties)
+      count = num_kept(self.fraction, vector.shape[0], self.minimum)
+      sparse = keep_largest(vector, count, ties=self.ties)
       return collections.OrderedDict(
         value=gathered.zeros_unless(usable, flat.unflatten(sparse, value)),
         weight=gathered.zeros_unless(usable, weight),
         non_finite=tf.cast(~usable, tf.int32),
       )
 
-    @tff.federated_computation(
-      inner.initialize.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
     def next_fn(state, value, weight):
+      # Client computation.
       clients = tff.federated_map(sparsify, (value, weight))
+      # Inner aggregation.
       output = inner.next(state, clients.value, clients.weight)
-      return tff.templates.MeasuredProcessOutput(
-        output.state,
-        output.result,
-        tff.federated_zip(
-          collections.OrderedDict(
-            num_non_finite=tff.federated_sum(clients.non_finite),
-            inner_agg=output.measurements,
-          )
-        ),
+      # Output preparation.
+      measurements = collections.OrderedDict(
+        num_non_finite=tff.federated_sum(clients.non_finite),
+        inner_agg=output.measurements,
       )
+      return output.state, output.result, measurements
 
-    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+    return factory.build_process(
+      inner.initialize, next_fn, value_type, weight_type
+    )
 
 
 def _magnitudes(vector) -> tf.Tensor:

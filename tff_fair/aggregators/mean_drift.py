@@ -5,22 +5,22 @@ Decoupling and Correction" (CVPR 2022, https://arxiv.org/abs/2203.11751).
 """
 
 import collections
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import summable
 
 
-class MeanDriftFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class MeanDriftFactory(factory.Factory):
   """`w <- mean_S y + mean_i h_i`, as an aggregate of updates.
 
   Values are updates with TFF's sign, `w - y`. The drift `h_i` of client i is
@@ -41,57 +41,32 @@ class MeanDriftFactory(
   count_sum_process)`: h, a structure like the value, and the inner states.
   Measurements: those of the inner processes, `mean_value` and `mean_count`, and
   `num_non_finite`, the clients with non-finite or too large numbers.
+
+  Args:
+    num_clients: N.
+    value_sum_factory: Sums the updates; `tff.aggregators.SumFactory()` if None.
+    count_sum_factory: Sums an int32 1 for each client that is not excluded;
+      `tff.aggregators.SumFactory()` if None.
   """
 
-  def __init__(
-    self,
-    num_clients: int,
-    value_sum_factory: (
-      tff.aggregators.UnweightedAggregationFactory | None
-    ) = None,
-    count_sum_factory: (
-      tff.aggregators.UnweightedAggregationFactory | None
-    ) = None,
-  ) -> None:
-    """Initializes the factory.
+  num_clients: int
+  value_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
+  count_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
 
-    Args:
-      num_clients: N.
-      value_sum_factory: Sums the updates; `tff.aggregators.SumFactory()` if
-        None.
-      count_sum_factory: Sums an int32 1 for each client that is not excluded;
-        `tff.aggregators.SumFactory()` if None.
+  def __post_init__(self) -> None:
+    self._check(checks.check_integer, 'num_clients', 1)
+    for name in ('value_sum_factory', 'count_sum_factory'):
+      type_checks.check_unweighted(name, getattr(self, name), optional=True)
 
-    Raises:
-      TypeError: If `num_clients` is not an integer, or a factory not an
-        unweighted one.
-      ValueError: If `num_clients` is not positive.
-    """
-    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._value_sum_factory = value_sum_factory or tff.aggregators.SumFactory()
-    self._count_sum_factory = count_sum_factory or tff.aggregators.SumFactory()
-    type_checks.check_unweighted('value_sum_factory', self._value_sum_factory)
-    type_checks.check_unweighted('count_sum_factory', self._count_sum_factory)
+  def _required_weight_type(self, value_type):
+    return np.float32
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of float32 tensors of known shape.
-      weight_type: float32.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('MeanDriftFactory', value_type)
-    type_checks.check_weight_type('MeanDriftFactory', np.float32, weight_type)
-    value_sum = self._value_sum_factory.create(value_type)
-    count_sum = self._count_sum_factory.create(tff.TensorType(np.int32))
+  def _create(self, value_type, weight_type):
+    sums = tff.aggregators.SumFactory()
+    value_sum = (self.value_sum_factory or sums).create(value_type)
+    count_sum = (self.count_sum_factory or sums).create(
+      tff.TensorType(np.int32)
+    )
 
     @tff.tensorflow.computation
     def no_drift():
@@ -113,7 +88,7 @@ class MeanDriftFactory(
     def update_drift(drift, total, count):
       number = tf.cast(count, tf.float32)
       drift = tf.nest.map_structure(
-        lambda h, t: h - t / self._num_clients, drift, total
+        lambda h, t: h - t / self.num_clients, drift, total
       )
       result = tf.nest.map_structure(
         lambda h, t: tf.where(number > 0, t / number - h, tf.zeros_like(h)),
@@ -122,44 +97,34 @@ class MeanDriftFactory(
       )
       return collections.OrderedDict(drift=drift, result=result)
 
-    @tff.federated_computation
-    def init_fn():
-      return tff.federated_zip(
-        collections.OrderedDict(
-          drift=tff.federated_eval(no_drift, tff.SERVER),
-          value_sum_process=value_sum.initialize(),
-          count_sum_process=count_sum.initialize(),
-        )
+    def initialize():
+      return collections.OrderedDict(
+        drift=tff.federated_eval(no_drift, tff.SERVER),
+        value_sum_process=value_sum.initialize(),
+        count_sum_process=count_sum.initialize(),
       )
 
-    @tff.federated_computation(
-      init_fn.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(np.float32, tff.CLIENTS),
-    )
     def next_fn(state, value, weight):
+      # Client computation.
       clients = tff.federated_map(zero_if_excluded, (value, weight))
+      # Inner aggregations.
       total = value_sum.next(state.value_sum_process, clients.value)
       count = count_sum.next(state.count_sum_process, clients.present)
+      # Server computation.
       updated = tff.federated_map(
         update_drift, (state.drift, total.result, count.result)
       )
-      return tff.templates.MeasuredProcessOutput(
-        tff.federated_zip(
-          collections.OrderedDict(
-            drift=updated.drift,
-            value_sum_process=total.state,
-            count_sum_process=count.state,
-          )
-        ),
-        updated.result,
-        tff.federated_zip(
-          collections.OrderedDict(
-            mean_value=total.measurements,
-            mean_count=count.measurements,
-            num_non_finite=tff.federated_sum(clients.non_finite),
-          )
-        ),
+      # Output preparation.
+      new_state = collections.OrderedDict(
+        drift=updated.drift,
+        value_sum_process=total.state,
+        count_sum_process=count.state,
       )
+      measurements = collections.OrderedDict(
+        mean_value=total.measurements,
+        mean_count=count.measurements,
+        num_non_finite=tff.federated_sum(clients.non_finite),
+      )
+      return new_state, updated.result, measurements
 
-    return tff.templates.AggregationProcess(init_fn, next_fn)
+    return factory.build_process(initialize, next_fn, value_type, weight_type)

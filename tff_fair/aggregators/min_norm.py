@@ -9,16 +9,15 @@ norm: it is a direction of descent for all clients.
 
 import collections
 from collections.abc import Callable
+import dataclasses
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
 
@@ -86,9 +85,8 @@ def min_norm(gram: Any, lower: Any, upper: Any, start: Any) -> tf.Tensor:
     return tf.where(finite, weights, np.nan)
 
 
-class MinNormFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class MinNormFactory(factory.Factory):
   """The server side of FedMGDA+.
 
   Values are updates, old weights minus new; their weights n_i are numbers of
@@ -115,47 +113,26 @@ class MinNormFactory(
     `descent_violation`, `max(|d|^2 - min_i <u_i, d>, 0)`. It is 0 up to
     rounding where no bound is active; then d is a direction of descent for all
     clients.
+
+  Args:
+    deviation: The paper's epsilon, the largest difference between lambda and
+      lambda0, in [0, 1]. At 0, d is the weighted mean of unit updates; at 1,
+      lambda is unconstrained.
+    learning_rate_fn: `round (int32, from 0) -> rate`; None is 1.
   """
 
-  def __init__(
-    self,
-    deviation: float = 1.0,
-    learning_rate_fn: Callable[[Any], Any] | None = None,
-  ) -> None:
-    """Initializes the factory.
+  deviation: float = 1.0
+  learning_rate_fn: Callable[[Any], Any] | None = None
 
-    Args:
-      deviation: The paper's epsilon, the largest difference between lambda and
-        lambda0, in [0, 1]. At 0, d is the weighted mean of unit updates; at 1,
-        lambda is unconstrained.
-      learning_rate_fn: `round (int32, from 0) -> rate`; None is 1.
+  def __post_init__(self) -> None:
+    self._check(checks.check_real, 'deviation', 0.0, 1.0)
+    if self.learning_rate_fn is not None:
+      self._check(checks.check_function, 'learning_rate_fn', 'the round')
 
-    Raises:
-      TypeError: If an argument is of the wrong kind.
-      ValueError: If `deviation` is out of range.
-    """
-    self._deviation = checks.check_real('deviation', deviation, 0.0, 1.0)
-    if learning_rate_fn is not None:
-      checks.check_function('learning_rate_fn', learning_rate_fn, 'the round')
-    self._learning_rate_fn = learning_rate_fn or (lambda number: 1.0)
+  def _required_weight_type(self, value_type):
+    return np.float32
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: A structure of float32 tensors of known shape.
-      weight_type: `float32`.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('MinNormFactory', value_type)
-    type_checks.check_weight_type('MinNormFactory', np.float32, weight_type)
+  def _create(self, value_type, weight_type):
     return gathered.build_process(
       value_type, weight_type, lambda: tf.constant(0), self._server_round
     )
@@ -168,7 +145,8 @@ class MinNormFactory(
     units = updates / norms[:, tf.newaxis]
     weights = self._weights(units, uploads['weight'])
     direction = tf.linalg.matvec(units, weights, transpose_a=True)
-    rate = tf.cast(self._learning_rate_fn(state), tf.float64)
+    rate_fn = self.learning_rate_fn or (lambda number: 1.0)
+    rate = tf.cast(rate_fn(state), tf.float64)
     squared_norm = tf.reduce_sum(direction**2)
     products = tf.linalg.matvec(units, direction)
     any_left = tf.size(weights) > 0
@@ -196,8 +174,8 @@ class MinNormFactory(
     shares = num_examples / tf.reduce_sum(num_examples)
     return min_norm(
       tf.matmul(units, units, transpose_b=True),
-      tf.maximum(shares - self._deviation, 0.0),
-      tf.minimum(shares + self._deviation, 1.0),
+      tf.maximum(shares - self.deviation, 0.0),
+      tf.minimum(shares + self.deviation, 1.0),
       shares,
     )
 

@@ -5,6 +5,7 @@ Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning"
 """
 
 import collections
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import flat
@@ -63,9 +64,8 @@ def q_fair_weight(
   return tf.cast(1 / stretch, tf.float32), tf.cast(weight, tf.float32)
 
 
-class QFairFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class QFairFactory(factory.Factory):
   """The server side of q-FedAvg: `sum_i Delta_i / sum_i h_i`.
 
   Values are updates, old weights minus new, `u_i`. Each client scales its
@@ -87,91 +87,52 @@ class QFairFactory(
   * measurements: `num_aggregated`, `num_non_finite` (clients with non-finite or
     too large numbers), `weight_sum` (of h_i) and `mean`, the measurements of
     the inner process.
+
+  Args:
+    q: Not negative; see `q_fair_weight`.
+    inner_agg_factory: The weighted mean; None is
+      `tff.aggregators.MeanFactory(no_nan_division=True)`.
   """
 
-  def __init__(
-    self,
-    q: float,
-    inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
-  ) -> None:
-    """Initializes the factory.
+  q: float
+  inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None
 
-    Args:
-      q: Not negative; see `q_fair_weight`.
-      inner_agg_factory: The weighted mean; None is
-        `tff.aggregators.MeanFactory(no_nan_division=True)`.
-
-    Raises:
-      TypeError: If an argument is of the wrong kind.
-      ValueError: If `q` is negative.
-    """
-    if inner_agg_factory is None:
-      inner_agg_factory = tff.aggregators.MeanFactory(no_nan_division=True)
-    type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
-    self._q = checks.check_real('q', q, 0.0)
-    self._inner_agg_factory = inner_agg_factory
-
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: A structure of float32 tensors of known shape.
-      weight_type: `<loss=float32,learning_rate=float32>`.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('QFairFactory', value_type)
-    type_checks.check_weight_type('QFairFactory', WEIGHT_TYPE, weight_type)
-    inner = self._inner_agg_factory.create(
-      value_type, tff.TensorType(np.float32)
+  def __post_init__(self) -> None:
+    type_checks.check_weighted(
+      'inner_agg_factory', self.inner_agg_factory, optional=True
     )
+    self._check(checks.check_real, 'q', 0.0)
+
+  def _required_weight_type(self, value_type):
+    return WEIGHT_TYPE
+
+  def _create(self, value_type, weight_type):
+    inner_factory = self.inner_agg_factory or tff.aggregators.MeanFactory(
+      no_nan_division=True
+    )
+    inner = inner_factory.create(value_type, tff.TensorType(np.float32))
 
     @tff.tensorflow.computation(value_type, weight_type)
     def scale(value, weight):
-      return _scaled(value, weight, self._q)
+      return _scaled(value, weight, self.q)
 
-    @tff.tensorflow.computation(
-      np.int32,
-      np.int32,
-      np.float32,
-      inner.next.type_signature.result.measurements.member,
-    )
-    def measure(num_aggregated, num_non_finite, weight_sum, mean):
-      return collections.OrderedDict(
-        num_aggregated=num_aggregated,
-        num_non_finite=num_non_finite,
-        weight_sum=weight_sum,
-        mean=mean,
-      )
-
-    @tff.federated_computation(
-      inner.initialize.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
     def next_fn(state, value, weight):
+      # Client computation.
       scaled = tff.federated_map(scale, (value, weight))
+      # Inner aggregation.
       output = inner.next(state, scaled.value, scaled.weight)
-      measurements = tff.federated_map(
-        measure,
-        (
-          tff.federated_sum(scaled.included),
-          tff.federated_sum(scaled.non_finite),
-          tff.federated_sum(scaled.weight),
-          output.measurements,
-        ),
+      # Output preparation.
+      measurements = collections.OrderedDict(
+        num_aggregated=tff.federated_sum(scaled.included),
+        num_non_finite=tff.federated_sum(scaled.non_finite),
+        weight_sum=tff.federated_sum(scaled.weight),
+        mean=output.measurements,
       )
-      return tff.templates.MeasuredProcessOutput(
-        output.state, output.result, measurements
-      )
+      return output.state, output.result, measurements
 
-    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+    return factory.build_process(
+      inner.initialize, next_fn, value_type, weight_type
+    )
 
 
 def _scaled(value, weight, q) -> collections.OrderedDict:

@@ -7,6 +7,7 @@ entry for each participant of a round; `active` marks those that are counted.
 
 import collections
 from collections.abc import Callable
+import dataclasses
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,10 +15,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
-from tff_fair.aggregators import type_checks
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
@@ -180,9 +180,8 @@ def aggregation_weights(amounts: Any, active: Any, norm: _Norm) -> tf.Tensor:
   return gathered.divide_by_sum(tf.where(active, amounts, 0.0))
 
 
-class ReputationMaskedFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class ReputationMaskedFactory(factory.Factory):
   """The server side of CFFL.
 
   Values are updates with TFF's sign, old weights minus new: the negative of the
@@ -224,125 +223,106 @@ class ReputationMaskedFactory(
     `clients`, vectors with an entry for each participant, by ascending
     `client_id`: `validation_accuracy` (0 if not active), `reputation`,
     `num_allocated`, `reputable`.
+
+  Args:
+    initial_weights: w^0, a structure of float32 arrays like the values.
+    validation_fn: Accuracy on the server's validation set, a pure function
+      `weights -> float scalar` of TensorFlow, for weights like
+      `initial_weights`.
+    num_clients: P; ids are 0..P-1.
+    scenario: What the amounts are: numbers of examples ('size') or of classes
+      ('class'). It selects the paper's threshold and normalisation.
+    shadows: Whether to keep a model of each participant (theta_u = 1).
+    punishment_factor: a_p, positive and at most 700, where sinh overflows.
+    history_weight: Weight of the reputation of the previous round.
+    threshold_absolute: In [0, 1]; replaces the paper's threshold, 1/3 ('size')
+      or 1/6 ('class') of 1/|R|.
+    agg_norm: 'sum' or 'max' for the weights of step 1; 'paper' is 'sum' for
+      sizes and 'max' for classes.
+    own_share: What step 4 subtracts: 'paper', as above; 'aggregation', the
+      participant's part of Dg, `lam_j U_j`.
+    normalize_before_mixing: As in `reputations`.
+    isolation: 'once' or 'cascade', as in `isolate`.
+    ties: As in `largest_values.keep_largest`, for allocations.
   """
 
-  def __init__(
-    self,
-    initial_weights: Any,
-    validation_fn: Callable[[Any], Any],
-    *,
-    num_clients: int,
-    scenario: Scenario = 'size',
-    shadows: bool = True,
-    punishment_factor: float = 5.0,
-    history_weight: float = 0.5,
-    threshold_absolute: float | None = None,
-    agg_norm: AggNorm = 'paper',
-    own_share: OwnShare = 'paper',
-    normalize_before_mixing: bool = False,
-    isolation: Isolation = 'once',
-    ties: largest_values.Ties = 'index',
-  ) -> None:
-    """Initializes the factory.
+  initial_weights: Any
+  validation_fn: Callable[[Any], Any]
+  _: dataclasses.KW_ONLY
+  num_clients: int
+  scenario: Scenario = 'size'
+  shadows: bool = True
+  punishment_factor: float = 5.0
+  history_weight: float = 0.5
+  threshold_absolute: float | None = None
+  agg_norm: AggNorm = 'paper'
+  own_share: OwnShare = 'paper'
+  normalize_before_mixing: bool = False
+  isolation: Isolation = 'once'
+  ties: largest_values.Ties = 'index'
 
-    Args:
-      initial_weights: w^0, a structure of float32 arrays like the values.
-      validation_fn: Accuracy on the server's validation set, a pure function
-        `weights -> float scalar` of TensorFlow, for weights like
-        `initial_weights`.
-      num_clients: P; ids are 0..P-1.
-      scenario: What the amounts are: numbers of examples ('size') or of classes
-        ('class'). It selects the paper's threshold and normalisation.
-      shadows: Whether to keep a model of each participant (theta_u = 1).
-      punishment_factor: a_p, positive and at most 700, where sinh overflows.
-      history_weight: Weight of the reputation of the previous round.
-      threshold_absolute: In [0, 1]; replaces the paper's threshold, 1/3
-        ('size') or 1/6 ('class') of 1/|R|.
-      agg_norm: 'sum' or 'max' for the weights of step 1; 'paper' is 'sum' for
-        sizes and 'max' for classes.
-      own_share: What step 4 subtracts: 'paper', as above; 'aggregation',
-        the participant's part of Dg, `lam_j U_j`.
-      normalize_before_mixing: As in `reputations`.
-      isolation: 'once' or 'cascade', as in `isolate`.
-      ties: As in `largest_values.keep_largest`, for allocations.
+  def __post_init__(self) -> None:
+    self._check(checks.check_function, 'validation_fn', 'model weights')
+    for name, choices in (
+      ('scenario', Scenario),
+      ('agg_norm', AggNorm),
+      ('own_share', OwnShare),
+      ('isolation', Isolation),
+      ('ties', largest_values.Ties),
+    ):
+      checks.check_choice(name, getattr(self, name), get_args(choices))
+    self._check(checks.check_real, 'history_weight', 0.0, 1.0)
+    self._check(checks.check_positive, 'punishment_factor', 700.0)
+    if self.threshold_absolute is not None:
+      self._check(checks.check_real, 'threshold_absolute', 0.0, 1.0)
+    self._check(checks.check_integer, 'num_clients', 1)
 
-    Raises:
-      TypeError: If an argument is of the wrong kind.
-      ValueError: If a number is out of range or a choice unknown.
-    """
-    checks.check_function('validation_fn', validation_fn, 'model weights')
-    checks.check_choice('scenario', scenario, get_args(Scenario))
-    checks.check_choice('agg_norm', agg_norm, get_args(AggNorm))
-    checks.check_choice('own_share', own_share, get_args(OwnShare))
-    checks.check_choice('isolation', isolation, get_args(Isolation))
-    checks.check_choice('ties', ties, largest_values.TIES)
-    checks.check_real('history_weight', history_weight, 0.0, 1.0)
-    checks.check_positive('punishment_factor', punishment_factor, 700.0)
-    if threshold_absolute is not None:
-      checks.check_real('threshold_absolute', threshold_absolute, 0.0, 1.0)
-    self._initial_weights = initial_weights
-    self._validation_fn = validation_fn
-    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._shadows = shadows
-    paper_norm: _Norm = 'sum' if scenario == 'size' else 'max'
-    self._agg_norm: _Norm = paper_norm if agg_norm == 'paper' else agg_norm
-    self._own_share = own_share
-    self._ties = ties
-    self._rating: dict[str, Any] = dict(
-      punishment_factor=punishment_factor,
-      history_weight=history_weight,
-      normalize_before_mixing=normalize_before_mixing,
+  def _check_value_type(self, value_type) -> None:
+    super()._check_value_type(value_type)
+    weights = tff.types.to_type(
+      tf.nest.map_structure(
+        lambda w: tff.TensorType(np.asarray(w).dtype, np.shape(w)),
+        self.initial_weights,
+      )
     )
-    self._isolation: dict[str, Any] = dict(
-      threshold_share=_THRESHOLD_SHARES[scenario],
-      threshold_absolute=threshold_absolute,
-      cascade=isolation == 'cascade',
-    )
+    if not weights.is_equivalent_to(value_type):
+      raise TypeError(
+        'ReputationMaskedFactory requires values like its initial_weights,'
+        f' {weights}. Found type: {value_type!r}.'
+      )
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
+  def _required_weight_type(self, value_type):
+    return WEIGHT_TYPE
 
-    Args:
-      value_type: The type of `initial_weights`.
-      weight_type: `<client_id=int32,amount=int32,accepted=float32>`.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    self._check_types(value_type, weight_type)
+  def _create(self, value_type, weight_type):
     return gathered.build_process(
       value_type, weight_type, self._initial_state, self._server_round
     )
 
   def _initial_state(self) -> collections.OrderedDict:
-    weights = tf.nest.map_structure(tf.constant, self._initial_weights)
-    all_reputable = tf.ones([self._num_clients], tf.int32)
+    weights = tf.nest.map_structure(tf.constant, self.initial_weights)
+    all_reputable = tf.ones([self.num_clients], tf.int32)
     state = collections.OrderedDict(
-      reputation=tf.ones([self._num_clients], tf.float64) / self._num_clients,
+      reputation=tf.ones([self.num_clients], tf.float64) / self.num_clients,
       rated=tf.zeros_like(all_reputable),
       reputable=all_reputable,
       allocation=self._no_allocation(),
     )
-    if self._shadows:
-      state['shadow'] = client_table.build_table(weights, self._num_clients)
+    if self.shadows:
+      state['shadow'] = client_table.build_table(weights, self.num_clients)
     else:
       state['auxiliary'] = weights
     return state
 
   def _no_allocation(self) -> Any:
     return tf.nest.map_structure(
-      lambda w: tf.zeros([self._num_clients, *np.shape(w)]),
-      gathered.trainable_part(self._initial_weights),
+      lambda w: tf.zeros([self.num_clients, *np.shape(w)]),
+      gathered.trainable_part(self.initial_weights),
     )
 
   def _server_round(self, state, uploads) -> gathered.ServerOutput:
     """The server's round, with a row for each participant that is present."""
-    uploads = gathered.by_client(uploads, self._num_clients)
+    uploads = gathered.by_client(uploads, self.num_clients)
     ids = uploads['weight']['client_id']
     own = client_table.read_row(_per_client(state), ids)
     active = own['reputable'] > 0
@@ -356,7 +336,10 @@ class ReputationMaskedFactory(
     )
     amounts = tf.cast(uploads['weight']['amount'], tf.float64)
 
-    weights = aggregation_weights(amounts, active, self._agg_norm)
+    norm = self.agg_norm
+    if norm == 'paper':
+      norm = 'sum' if self.scenario == 'size' else 'max'
+    weights = aggregation_weights(amounts, active, norm)
     # Statistics are averaged: by weights that sum to 1.
     aggregate = gathered.weighted_sum(
       values, weights, aggregation_weights(amounts, active, 'sum')
@@ -366,15 +349,25 @@ class ReputationMaskedFactory(
     accuracies = tf.where(known, accuracies, 0.0)
     rated = own['rated'] > 0
     reputation = reputations(
-      accuracies, own['reputation'], rated, active, **self._rating
+      accuracies,
+      own['reputation'],
+      rated,
+      active,
+      punishment_factor=self.punishment_factor,
+      history_weight=self.history_weight,
+      normalize_before_mixing=self.normalize_before_mixing,
     )
     remaining, reputation, threshold = isolate(
-      reputation, active, **self._isolation
+      reputation,
+      active,
+      threshold_share=_THRESHOLD_SHARES[self.scenario],
+      threshold_absolute=self.threshold_absolute,
+      cascade=self.isolation == 'cascade',
     )
     updates = flat.flatten_rows(gathered.trainable_part(values))
     counts = allocation_counts(reputation, amounts, remaining, updates.shape[1])
     shares = weights
-    if self._own_share == 'paper':
+    if self.own_share == 'paper':
       shares = _relative(amounts, remaining)
     allocations = self._allocate(aggregate, updates, counts, shares, remaining)
 
@@ -409,10 +402,10 @@ class ReputationMaskedFactory(
 
   def _validate(self, state, own, values) -> tuple[tf.Tensor, Any]:
     """Step 2: accuracies, and the models that were scored."""
-    reference = own['shadow'] if self._shadows else state['auxiliary']
+    reference = own['shadow'] if self.shadows else state['auxiliary']
     models = tf.nest.map_structure(tf.subtract, reference, values)
     accuracies = tf.map_fn(
-      lambda weights: tf.cast(self._validation_fn(weights), tf.float64),
+      lambda weights: tf.cast(self.validation_fn(weights), tf.float64),
       models,
       fn_output_signature=tf.float64,
       # The batches of one model use all cores; more models need more memory.
@@ -422,7 +415,7 @@ class ReputationMaskedFactory(
 
   def _new_models(self, state, ids, scored, aggregate) -> dict[str, Any]:
     """The end of step 2: new shadows are the scored models; `w_srv` adds Dg."""
-    if self._shadows:
+    if self.shadows:
       return {'shadow': client_table.write_rows(state['shadow'], ids, scored)}
     moved = tf.nest.map_structure(tf.subtract, state['auxiliary'], aggregate)
     return {'auxiliary': moved}
@@ -431,30 +424,13 @@ class ReputationMaskedFactory(
     """Step 4: the allocations, zeros for participants that were removed."""
     total = flat.flatten(gathered.trainable_part(aggregate))
     shares = tf.cast(shares, tf.float32)
-    kept = largest_values.keep_largest_of_each(total, counts, ties=self._ties)
+    kept = largest_values.keep_largest_of_each(total, counts, ties=self.ties)
     rows = tf.where(
       remaining[:, tf.newaxis],
       kept - shares[:, tf.newaxis] * updates,
       tf.zeros_like(updates),
     )
     return flat.unflatten(rows, gathered.trainable_part(aggregate))
-
-  def _check_types(self, value_type, weight_type) -> None:
-    type_checks.check_float32('ReputationMaskedFactory', value_type)
-    weights = tff.types.to_type(
-      tf.nest.map_structure(
-        lambda w: tff.TensorType(np.asarray(w).dtype, np.shape(w)),
-        self._initial_weights,
-      )
-    )
-    if not weights.is_equivalent_to(value_type):
-      raise TypeError(
-        'ReputationMaskedFactory requires values like its initial_weights,'
-        f' {weights}. Found type: {value_type!r}.'
-      )
-    type_checks.check_weight_type(
-      'ReputationMaskedFactory', WEIGHT_TYPE, weight_type
-    )
 
 
 def _per_client(state, names=None) -> collections.OrderedDict:

@@ -6,12 +6,14 @@ noise, as in `tff.learning.robust_aggregator`.
 """
 
 import collections
+import dataclasses
 import math
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import type_checks
 
@@ -71,30 +73,16 @@ def robust_factory(
   return _RobustFactory(rule)
 
 
-class _RobustFactory(tff.aggregators.WeightedAggregationFactory):
+@dataclasses.dataclass(eq=False, repr=False)
+class _RobustFactory(factory.Factory):
   """See `robust_factory`."""
 
-  def __init__(self, rule) -> None:
-    self._rule = rule
+  rule: tff.aggregators.WeightedAggregationFactory
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
+  def _check_value_type(self, value_type) -> None:
+    del value_type  # The rule checks it.
 
-    Args:
-      value_type: A structure of floats that the rule takes.
-      weight_type: Any that the rule takes.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If the rule does not take the types, or its measurements have
-        no names.
-      ValueError: If the rule has a measurement of one of the four names.
-    """
-
+  def _create(self, value_type, weight_type):
     @tff.tensorflow.computation(value_type, weight_type)
     def split(value, weight):
       rest = ()
@@ -103,28 +91,21 @@ class _RobustFactory(tff.aggregators.WeightedAggregationFactory):
       return gathered.trainable_part(value), (rest, weight)
 
     part_type, extended_type = split.type_signature.result
-    process = _zeroed_and_clipped(_Rejoined(self._rule, value_type)).create(
+    process = _zeroed_and_clipped(_Rejoined(self.rule, value_type)).create(
       part_type, extended_type
     )
     measure = _build_measure(
       process.next.type_signature.result.measurements.member
     )
 
-    @tff.federated_computation(
-      process.initialize.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
     def next_fn(state, value, weight):
       part, extended = tff.federated_map(split, (value, weight))
-      output = process.next(state, part, extended)
-      return tff.templates.MeasuredProcessOutput(
-        output.state,
-        output.result,
-        tff.federated_map(measure, output.measurements),
-      )
+      state, result, measurements = process.next(state, part, extended)
+      return state, result, tff.federated_map(measure, measurements)
 
-    return tff.templates.AggregationProcess(process.initialize, next_fn)
+    return factory.build_process(
+      process.initialize, next_fn, value_type, weight_type
+    )
 
 
 class _Rejoined(tff.aggregators.WeightedAggregationFactory):
@@ -149,16 +130,13 @@ class _Rejoined(tff.aggregators.WeightedAggregationFactory):
         part = tff.learning.models.ModelWeights(part, rest)
       return part, weight
 
-    @tff.federated_computation(
-      process.initialize.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
     def next_fn(state, part, extended):
       value, weight = tff.federated_map(join, (part, extended))
       return process.next(state, value, weight)
 
-    return tff.templates.AggregationProcess(process.initialize, next_fn)
+    return factory.build_process(
+      process.initialize, next_fn, value_type, weight_type
+    )
 
 
 def _zeroed_and_clipped(rule) -> tff.aggregators.WeightedAggregationFactory:

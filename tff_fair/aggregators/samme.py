@@ -6,6 +6,7 @@ Zou, Rosset and Hastie, "Multi-class AdaBoost" (Statistics and Its Interface,
 """
 
 import collections
+import dataclasses
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import type_checks
 from tff_fair.tensors import summable
 
@@ -57,9 +58,8 @@ def samme_alpha(
   return tf.cast(tf.where(others < 1, tf.zeros_like(alpha), alpha), tf.float32)
 
 
-class SammeAlphaFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class SammeAlphaFactory(factory.Factory):
   """Mean over the clients whose alpha is positive (equation 7).
 
   `sum_P alpha_j * value_j / sum_P alpha_j` with `P = {j : alpha_j > 0}`.
@@ -83,51 +83,42 @@ class SammeAlphaFactory(
     (finite, but not aggregated); `num_non_finite` (a number not finite, or too
     large); `alpha_sum` (over the clients with a positive alpha); `fallback` (1
     if there is none); and `mean`, the measurements of the inner process.
+  Values are structures of floating-point tensors of known shape.
+
+  Args:
+    inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if
+      None. For excluded clients it receives zeros with weight 0.
+    fallback: 'keep' or 'fed_avg', for rounds without any positive alpha.
   """
 
-  def __init__(
-    self,
-    inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None,
-    *,
-    fallback: Fallback = 'keep',
-  ) -> None:
-    """Initializes the factory.
+  inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None
+  _: dataclasses.KW_ONLY
+  fallback: Fallback = 'keep'
 
-    Args:
-      inner_agg_factory: The weighted mean; `tff.aggregators.MeanFactory()` if
-        None. For excluded clients it receives zeros with weight 0.
-      fallback: 'keep' or 'fed_avg', for rounds without any positive alpha.
-
-    Raises:
-      TypeError: If `inner_agg_factory` is not a weighted factory.
-      ValueError: If `fallback` is unknown.
-    """
-    if inner_agg_factory is None:
-      inner_agg_factory = tff.aggregators.MeanFactory()
-    type_checks.check_weighted('inner_agg_factory', inner_agg_factory)
-    self._inner_agg_factory = inner_agg_factory
-    self._fallback = checks.check_choice('fallback', fallback, FALLBACKS)
-
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of floating-point tensors of known shape.
-      weight_type: `float32`, or as in the class documentation for 'fed_avg'.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    _check_types(value_type, weight_type, self._fallback)
-    inner = self._inner_agg_factory.create(
-      value_type, tff.TensorType(np.float32)
+  def __post_init__(self) -> None:
+    type_checks.check_weighted(
+      'inner_agg_factory', self.inner_agg_factory, optional=True
     )
-    by_examples = self._fallback == 'fed_avg'
+    self._check(checks.check_choice, 'fallback', FALLBACKS)
+
+  def _check_value_type(self, value_type) -> None:
+    floats = tff.types.is_structure_of_floats(value_type)
+    if not floats or not type_checks.has_known_entries(value_type):
+      raise TypeError(
+        'SammeAlphaFactory requires values that are structures of'
+        ' floating-point tensors of known shape. Found type:'
+        f' {value_type!r}.'
+      )
+
+  def _required_weight_type(self, value_type):
+    if self.fallback == 'keep':
+      return np.float32
+    return collections.OrderedDict(alpha=np.float32, num_examples=np.float32)
+
+  def _create(self, value_type, weight_type):
+    inner_factory = self.inner_agg_factory or tff.aggregators.MeanFactory()
+    inner = inner_factory.create(value_type, tff.TensorType(np.float32))
+    by_examples = self.fallback == 'fed_avg'
 
     def alpha_of(weight):
       return weight['alpha'] if by_examples else weight
@@ -183,19 +174,17 @@ class SammeAlphaFactory(
         mean=mean,
       )
 
-    @tff.federated_computation(
-      inner.initialize.type_signature.result,
-      tff.FederatedType(value_type, tff.CLIENTS),
-      tff.FederatedType(weight_type, tff.CLIENTS),
-    )
     def next_fn(state, value, weight):
+      # Client computation.
       totals = tff.federated_sum(tff.federated_map(count, (value, weight)))
       if by_examples:
         num_positive = tff.federated_broadcast(totals.num_positive)
       else:  # Clients need not wait for the totals.
         num_positive = tff.federated_value(1, tff.CLIENTS)
       value, chosen = tff.federated_map(select, (value, weight, num_positive))
+      # Inner aggregation.
       output = inner.next(state, value, chosen)
+      # Server computation.
       weight_sum, num_aggregated = totals.alpha_sum, totals.num_positive
       if by_examples:
         weight_sum = tff.federated_sum(chosen)
@@ -203,28 +192,12 @@ class SammeAlphaFactory(
           tff.federated_map(is_aggregated, chosen)
         )
       result = tff.federated_map(zero_if_empty, (output.result, weight_sum))
+      # Output preparation.
       measurements = tff.federated_map(
         measure, (totals, num_aggregated, output.measurements)
       )
-      return tff.templates.MeasuredProcessOutput(
-        output.state, result, measurements
-      )
+      return output.state, result, measurements
 
-    return tff.templates.AggregationProcess(inner.initialize, next_fn)
-
-
-def _check_types(value_type, weight_type, fallback) -> None:
-  floats = tff.types.is_structure_of_floats(value_type)
-  if not floats or not type_checks.has_known_entries(value_type):
-    raise TypeError(
-      'SammeAlphaFactory requires values that are structures of floating-point'
-      f' tensors of known shape. Found type: {value_type!r}.'
+    return factory.build_process(
+      inner.initialize, next_fn, value_type, weight_type
     )
-  required: Any = np.float32
-  if fallback == 'fed_avg':
-    required = collections.OrderedDict(
-      alpha=np.float32, num_examples=np.float32
-    )
-  type_checks.check_weight_type(
-    f'SammeAlphaFactory with fallback={fallback!r}', required, weight_type
-  )

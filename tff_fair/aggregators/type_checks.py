@@ -7,92 +7,65 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 
-def check_weighted(name: str, factory: Any) -> None:
-  """Checks that an argument is a weighted aggregation factory.
+def check_weighted(name: str, factory: Any, optional: bool = False) -> None:
+  """Raises TypeError unless an argument is a weighted aggregation factory."""
+  required = tff.aggregators.WeightedAggregationFactory
+  tip = ' (wrap an unweighted factory with tff.aggregators.as_weighted_'
+  _check_factory(name, factory, required, optional, f'{tip}aggregator)')
+
+
+def check_unweighted(name: str, factory: Any, optional: bool = False) -> None:
+  """Raises TypeError unless an argument is an unweighted factory."""
+  required = tff.aggregators.UnweightedAggregationFactory
+  _check_factory(name, factory, required, optional)
+
+
+def check_float32(who: Any, value_type: tff.Type) -> None:
+  """Raises TypeError unless values are float32, of known shape, and not empty.
 
   Args:
-    name: What the message calls the argument.
-    factory: The argument.
-
-  Raises:
-    TypeError: If it is something else.
-  """
-  _check_factory(
-    name,
-    factory,
-    tff.aggregators.WeightedAggregationFactory,
-    ' (wrap an unweighted factory with tff.aggregators.as_weighted_aggregator)',
-  )
-
-
-def check_unweighted(name: str, factory: Any) -> None:
-  """Checks that an argument is an unweighted aggregation factory.
-
-  Args:
-    name: What the message calls the argument.
-    factory: The argument.
-
-  Raises:
-    TypeError: If it is something else.
-  """
-  _check_factory(name, factory, tff.aggregators.UnweightedAggregationFactory)
-
-
-def check_float32(who: str, value_type: tff.Type) -> None:
-  """Checks that values are structures of float32 tensors of known shape.
-
-  Args:
-    who: The name of the factory, for the message.
-    value_type: The type of a client's value; it must have at least one entry.
-
-  Raises:
-    TypeError: If it is another type.
+    who: The factory that requires it.
+    value_type: The type of a client's value.
   """
   good = has_known_entries(value_type) and all(
     t.dtype == np.float32 for t in _tensor_types(value_type)
   )
   if not good:
     raise TypeError(
-      f'{who} requires values that are structures of float32 tensors of known'
-      f' shape, with one entry at least. Found type: {value_type!r}.'
+      f'{type(who).__name__} requires values that are structures of float32'
+      ' tensors of known shape, with one entry at least. Found type:'
+      f' {value_type!r}.'
     )
 
 
 def has_known_entries(value_type: tff.Type) -> bool:
-  """Returns whether a type has tensors of known shapes, not all empty.
-
-  Args:
-    value_type: Any type.
-  """
+  """Returns whether a type has tensors of known shapes, not all empty."""
   shapes = [tf.TensorShape(t.shape) for t in _tensor_types(value_type)]
   known = all(shape.is_fully_defined() for shape in shapes)
   return known and any(shape.num_elements() for shape in shapes)
 
 
-def check_weight_type(who: str, required: Any, found: tff.Type) -> None:
-  """Checks the type of the clients' weights.
+def check_weight_type(who: Any, required: Any, found: tff.Type) -> None:
+  """Raises TypeError unless the clients' weights are of a type.
 
   Args:
-    who: The name of the factory, for the message.
+    who: The factory that requires it.
     required: The type, or a structure of types. A dimension of None stands for
       any size that is known.
     found: The unplaced weight type that the factory is given.
-
-  Raises:
-    TypeError: If it is another type.
   """
   required = tff.types.to_type(required)
   fits = required.is_assignable_from(found) and has_known_entries(found)
   if not fits or _names(required) != _names(found):
     sizes = ' with known sizes' if '?' in str(required) else ''
     raise TypeError(
-      f'{who} requires the weight type {required}{sizes}. Found type:'
+      f'{who!r} requires the weight type {required}{sizes}. Found type:'
       f' {found!r}.'
     )
 
 
-def _check_factory(name, factory, required, tip='') -> None:
-  if not isinstance(factory, required):
+def _check_factory(name, factory, required, optional, tip='') -> None:
+  if not (optional and factory is None) and not isinstance(factory, required):
     raise TypeError(
       f'{name} must be a tff.aggregators.{required.__name__}, found'
       f' {type(factory).__name__}{tip}.'

@@ -7,6 +7,7 @@ variant, as in the script of FedAKD's authors.
 
 import collections
 from collections.abc import Callable
+import dataclasses
 import functools
 from typing import Any, Literal, get_args
 
@@ -15,11 +16,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
-from tff_fair import summary
+from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
-from tff_fair.aggregators import type_checks
 
 Variant = Literal['original', 'fedakd']
 VARIANTS = get_args(Variant)
@@ -99,9 +99,8 @@ def download_fractions(
   return tf.clip_by_value(download_base + earned, 0.0, 1.0)
 
 
-class ValidatedRewardFactory(
-  summary.ShowsArguments, tff.aggregators.WeightedAggregationFactory
-):
+@dataclasses.dataclass(eq=False, repr=False)
+class ValidatedRewardFactory(factory.Factory):
   """The server side of FedAVE.
 
   With `m_i` the weights that client i received, and `D_i` its update:
@@ -124,92 +123,59 @@ class ValidatedRewardFactory(
   `losses` are the mean losses of the client's first minibatches, `num_losses`
   is how many minibatches it has. The measurements of clients also have
   `validation_accuracy` and `divergence`.
+
+  Args:
+    validation_fn: Accuracy on the server's validation set, a pure function
+      `weights -> float scalar` of TensorFlow, for weights like the values.
+    batch_losses_fn: The mean losses of the validation set's minibatches, a pure
+      function `weights -> float32[b]` of TensorFlow.
+    num_clients: N.
+    update_length: Gamma, positive; used by the original only.
+    history_weight: alpha, in [0, 1].
+    altruism: b, positive.
+    upload_fraction: In (0, 1]; used by the variant 'fedakd' only.
+    download_base: In [0, 1]; used by the variant 'fedakd' only.
+    variant: 'original' or 'fedakd'.
   """
 
-  def __init__(
-    self,
-    validation_fn: Callable[[Any], Any],
-    batch_losses_fn: Callable[[Any], Any],
-    *,
-    num_clients: int,
-    update_length: float = 0.5,
-    history_weight: float = 0.9,
-    altruism: float = 1.0,
-    upload_fraction: float = 0.5,
-    download_base: float = 0.3,
-    variant: Variant = 'original',
-  ) -> None:
-    """Initializes the factory.
+  validation_fn: Callable[[Any], Any]
+  batch_losses_fn: Callable[[Any], Any]
+  _: dataclasses.KW_ONLY
+  num_clients: int
+  update_length: float = 0.5
+  history_weight: float = 0.9
+  altruism: float = 1.0
+  upload_fraction: float = 0.5
+  download_base: float = 0.3
+  variant: Variant = 'original'
 
-    Args:
-      validation_fn: Accuracy on the server's validation set, a pure function
-        `weights -> float scalar` of TensorFlow, for weights like the values.
-      batch_losses_fn: The mean losses of the validation set's minibatches, a
-        pure function `weights -> float32[b]` of TensorFlow.
-      num_clients: N.
-      update_length: Gamma, positive; used by the original only.
-      history_weight: alpha, in [0, 1].
-      altruism: b, positive.
-      upload_fraction: In (0, 1]; used by the variant 'fedakd' only.
-      download_base: In [0, 1]; used by the variant 'fedakd' only.
-      variant: 'original' or 'fedakd'.
+  def __post_init__(self) -> None:
+    for name in ('validation_fn', 'batch_losses_fn'):
+      checks.check_function(name, getattr(self, name), 'model weights')
+    self._check(checks.check_integer, 'num_clients', 1)
+    self._check(checks.check_positive, 'update_length')
+    self._check(checks.check_real, 'history_weight', 0.0, 1.0)
+    self._check(checks.check_positive, 'altruism')
+    self._check(checks.check_positive, 'upload_fraction', 1.0)
+    self._check(checks.check_real, 'download_base', 0.0, 1.0)
+    self._check(checks.check_choice, 'variant', VARIANTS)
+    self._original = self.variant == 'original'
 
-    Raises:
-      TypeError: If an argument is of the wrong kind.
-      ValueError: If a number is out of range or the variant unknown.
-    """
-    for name, function in (
-      ('validation_fn', validation_fn),
-      ('batch_losses_fn', batch_losses_fn),
-    ):
-      checks.check_function(name, function, 'model weights')
-    self._validation_fn = validation_fn
-    self._batch_losses_fn = batch_losses_fn
-    self._num_clients = checks.check_integer('num_clients', num_clients, 1)
-    self._length = checks.check_positive('update_length', update_length)
-    self._history_weight = checks.check_real(
-      'history_weight', history_weight, 0.0, 1.0
+  def _required_weight_type(self, value_type):
+    return collections.OrderedDict(
+      client_id=np.int32,
+      num_examples=np.float32,
+      received=value_type,
+      losses=tff.TensorType(np.float32, [None]),
+      num_losses=np.int32,
     )
-    self._altruism = checks.check_positive('altruism', altruism)
-    self._upload = checks.check_positive(
-      'upload_fraction', upload_fraction, 1.0
-    )
-    self._base = checks.check_real('download_base', download_base, 0.0, 1.0)
-    checks.check_choice('variant', variant, VARIANTS)
-    self._original = variant == 'original'
 
-  def create(
-    self, value_type: tff.Type, weight_type: tff.Type
-  ) -> tff.templates.AggregationProcess:
-    """Creates the process.
-
-    Args:
-      value_type: Structure of float32 tensors of known shape.
-      weight_type: See the class.
-
-    Returns:
-      A weighted `tff.templates.AggregationProcess`.
-
-    Raises:
-      TypeError: If a type is not as required.
-    """
-    type_checks.check_float32('ValidatedRewardFactory', value_type)
-    type_checks.check_weight_type(
-      'ValidatedRewardFactory',
-      collections.OrderedDict(
-        client_id=np.int32,
-        num_examples=np.float32,
-        received=value_type,
-        losses=tff.TensorType(np.float32, [None]),
-        num_losses=np.int32,
-      ),
-      weight_type,
-    )
+  def _create(self, value_type, weight_type):
     return sparse_rewards.build_process(
       value_type,
       weight_type,
-      num_clients=self._num_clients,
-      initial_reputation=0.0 if self._original else 1 / self._num_clients,
+      num_clients=self.num_clients,
+      initial_reputation=0.0 if self._original else 1 / self.num_clients,
       rate=self._rate if self._original else self._rate_as_fedakd,
     )
 
@@ -217,7 +183,7 @@ class ValidatedRewardFactory(
     weight = uploads['weight']
     accuracies = self._accuracies(uploads)
     reference = _map_models(
-      self._batch_losses_fn, weight['received'], weight['losses'].shape[1:]
+      self.batch_losses_fn, weight['received'], weight['losses'].shape[1:]
     )
     numbers = tf.minimum(weight['num_losses'], weight['losses'].shape[1])
     # The losses of a dropped client are not those of a good model.
@@ -227,15 +193,15 @@ class ValidatedRewardFactory(
     first = tf.equal(tf.reduce_sum(reputation), 0.0)
 
     def share_fn(new_reputation):
-      shares = reward_shares(new_reputation, close, self._altruism)
+      shares = reward_shares(new_reputation, close, self.altruism)
       return tf.where(first, tf.zeros_like(shares), shares)
 
     return sparse_rewards.RatedRound(
       aggregate=_by_examples(
-        weight, sparse_rewards.unit_updates(updates, self._length)
+        weight, sparse_rewards.unit_updates(updates, self.update_length)
       ),
       reputation=reputations(
-        reputation, accuracies, close, self._history_weight
+        reputation, accuracies, close, self.history_weight
       ),
       share_fn=share_fn,
       measurements=collections.OrderedDict(
@@ -246,18 +212,18 @@ class ValidatedRewardFactory(
   def _rate_as_fedakd(self, updates, uploads, reputation):
     weight = uploads['weight']
     accuracies = self._accuracies(uploads)
-    number = largest_values.num_kept(self._upload, updates.shape[1])
+    number = largest_values.num_kept(self.upload_fraction, updates.shape[1])
     sparse = tf.map_fn(
       lambda update: largest_values.keep_largest(update, number), updates
     )
-    mixed = self._history_weight * reputation
+    mixed = self.history_weight * reputation
     return sparse_rewards.RatedRound(
       aggregate=_by_examples(weight, sparse),
-      reputation=mixed + (1 - self._history_weight) * accuracies,
+      reputation=mixed + (1 - self.history_weight) * accuracies,
       share_fn=functools.partial(
         download_fractions,
-        download_base=tf.constant(self._base, tf.float64),
-        altruism=self._altruism,
+        download_base=tf.constant(self.download_base, tf.float64),
+        altruism=self.altruism,
       ),
       measurements=collections.OrderedDict(
         validation_accuracy=accuracies, divergence=tf.zeros_like(accuracies)
@@ -270,7 +236,7 @@ class ValidatedRewardFactory(
     trained = tf.nest.map_structure(
       tf.subtract, weight['received'], uploads['value']
     )
-    accuracies = _map_models(self._validation_fn, trained, [], tf.float64)
+    accuracies = _map_models(self.validation_fn, trained, [], tf.float64)
     known = (weight['num_examples'] > 0) & tf.math.is_finite(accuracies)
     return tf.where(known, accuracies, 0.0)
 

@@ -75,7 +75,7 @@ def compose_process(
     _build_finalizer(server_optimizer, model.weights_type),
   )
   if description is not None:
-    text = summary.value_text(model_aggregator or rule)
+    text = summary.format_value(model_aggregator or rule)
     text = f'{text}, robust' if robust else text
     description = description._replace(rule=text)
   return processes.FairLearningProcess(

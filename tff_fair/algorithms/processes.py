@@ -12,7 +12,6 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair import models
 from tff_fair import summary
-from tff_fair.algorithms import shown
 from tff_fair.tensors import client_table
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
@@ -38,8 +37,8 @@ class FairLearningProcess(
   """A learning process that knows its model.
 
   It gives the trained model as a Keras model, and measures how far apart the
-  clients' models are. `repr` of it, and of the states and outputs that it
-  returns, says what they are.
+  clients' models are. `tff_fair.summary.describe` shortens its states and
+  outputs.
 
   Attributes:
     model: The client model.
@@ -64,12 +63,12 @@ class FairLearningProcess(
       description: How it was built, for `repr`; or None.
     """
     super().__init__(
-      shown.show_result(process.initialize),
-      shown.show_result(next_fn or process.next),
+      process.initialize,
+      next_fn or process.next,
       process.get_model_weights,
-      shown.show_result(process.set_model_weights),
+      process.set_model_weights,
       get_hparams_fn=process.get_hparams,
-      set_hparams_fn=shown.show_result(process.set_hparams),
+      set_hparams_fn=process.set_hparams,
     )
     self.model = model
     self.description = description
@@ -100,8 +99,8 @@ class FairLearningProcess(
   def _summary(self) -> summary.Summary:
     method, arguments, rule = self.description or Description('Learning', {})
     weights = self.model.initial_weights
-    size = shown.num_entries(weights.trainable)
-    other = shown.num_entries(weights.non_trainable)
+    size = sum(map(np.size, weights.trainable))
+    other = sum(map(np.size, weights.non_trainable))
     title = f'{method} process: {size + other} parameters'
     arguments = dict(arguments)
     num_clients = arguments.pop('num_clients', 'None')

@@ -38,7 +38,6 @@ from tff_fair.client.objectives import Objective
 from tff_fair.client.objectives import classification
 from tff_fair.client.objectives import classification_objective
 from tff_fair.client.objectives import cross_entropy
-from tff_fair.client.objectives import cross_entropy_objective
 from tff_fair.client.objectives import distillation_objective
 from tff_fair.client.objectives import focal_objective
 from tff_fair.client.objectives import linear_objective
@@ -71,7 +70,6 @@ __all__ = [
   'client_data_type',
   'count_classes',
   'cross_entropy',
-  'cross_entropy_objective',
   'distillation_objective',
   'embed_examples',
   'fisher_trace',

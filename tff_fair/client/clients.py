@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
+import textwrap
 from typing import TYPE_CHECKING, Any
 import warnings
 
@@ -100,11 +101,12 @@ class Clients(summary.Summarized):
       title += f', {sum(self.num_examples)} examples'
       columns['examples'] = self.num_examples
     facts = [
-      ('classes', summary.listed(self.class_names)),
+      ('classes', textwrap.shorten(', '.join(self.class_names), 100)),
       ('inputs', str(list(self.input_shape))),
     ]
     if self.features:
-      facts.append(('features', summary.listed(self.feature_names)))
+      names = ', '.join(self.feature_names)
+      facts.append(('features', textwrap.shorten(names, 100)))
     return summary.Summary(title, facts, columns)
 
   @property

@@ -1,7 +1,8 @@
 """A model on all of a client's examples: mean losses, gradients, or outputs.
 
 The model runs in inference mode, one batch at a time, so that memory holds the
-activations of one batch only. The batch size changes only rounding errors.
+activations of one batch only. The batch size changes only rounding errors; it
+is an integer of at least 1, else a TypeError or a ValueError.
 """
 
 import collections
@@ -36,11 +37,8 @@ def mean_loss(
 
   Returns:
     float32, 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
 
   def loss_of(batch):
     return _loss_and_hits(model, weights, batch, focal_gamma)[0]
@@ -67,11 +65,8 @@ def mean_gradient(
   Returns:
     Tensors like the trainable weights, and `OrderedDict(loss, accuracy)` of
     float32 scalars; all 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
+  checks.check_integer('batch_size', batch_size, 1)
   trainable = [tf.convert_to_tensor(w) for w in weights.trainable]
 
   def sums_of(batch):
@@ -136,10 +131,6 @@ def batch_losses(
 
   Returns:
     `float32[number]`, 0 where the client has fewer minibatches.
-
-  Raises:
-    TypeError: If a number is not an integer.
-    ValueError: If one is out of range.
   """
   checks.check_integer('batch_size', batch_size, 1)
   checks.check_integer('number', number, 0)
@@ -172,10 +163,6 @@ def fisher_trace(
 
   Returns:
     float32, 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
   checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(examples['y'])[0]
@@ -207,12 +194,7 @@ def mean_over_batches(
 
   Returns:
     The structure of `zeros`, 0 without examples.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
-  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(next(iter(examples.values())))[0]
 
   def add(start, totals):
@@ -248,12 +230,7 @@ def map_over_batches(
 
   Returns:
     `float32[n, *output_shape]`.
-
-  Raises:
-    TypeError: If `batch_size` is not an integer.
-    ValueError: If it is below 1.
   """
-  checks.check_integer('batch_size', batch_size, 1)
   size = tf.shape(x)[0]
   outputs = tf.TensorArray(
     tf.float32,

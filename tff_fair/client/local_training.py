@@ -173,10 +173,6 @@ def seed_words(seed: int) -> tf.Tensor:
 
   Returns:
     `int32[2]`.
-
-  Raises:
-    TypeError: If `seed` is not an integer.
-    ValueError: If it is out of range.
   """
   checks.check_integer('seed', seed, 0, 2**62 - 1)
   return tf.constant([seed & 0x7FFFFFFF, seed >> 31], tf.int32)

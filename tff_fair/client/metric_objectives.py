@@ -9,9 +9,8 @@ the anchors pass through the model first, then the other examples of their
 tuples, each role separately where the model has batch statistics.
 """
 
-import collections
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+import functools
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -25,124 +24,62 @@ RESAMPLE = ('epoch', 'once')
 
 
 def quadruplet_objective(
-  num_classes: int,
-  *,
-  weight: float,
-  margins: Sequence[float],
-  squared: bool,
-  use_ce: bool,
-  resample: str,
-  focal_gamma: float = 0.0,
+  num_classes: int, *, margins: Any, squared: bool, **options: Any
 ) -> objectives.Objective:
   """FedQuad's objective: `losses.quadruplet_loss` of sampled quadruplets.
 
   Args:
     num_classes: Number of classes.
-    weight: beta.
     margins: m1 and m2.
     squared: Whether distances are squared.
-    use_ce: Whether cross-entropy is part of the loss.
-    resample: 'epoch' or 'once' a round: how often quadruplets are drawn.
-    focal_gamma: As in `classification_objective`.
+    **options: `weight`, beta; `use_ce`, whether cross-entropy is part of the
+      loss; `resample`, 'epoch' or 'once' a round: how often quadruplets are
+      drawn; and `focal_gamma`, as in `classification_objective`.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy`,
     `quadruplet_loss`, and `v1_share` and `v2_share` of the anchors.
+
+  Raises:
+    TypeError: If `weight` is not a number.
+    ValueError: If it is negative or `resample` unknown.
   """
-
-  def metric_loss(anchor, positive, negative_1, negative_2, drawn):
-    return losses.quadruplet_loss(
-      anchor,
-      positive,
-      negative_1,
-      negative_2,
-      margins=margins,
-      squared=squared,
-      mask_1=drawn.mask_1,
-      mask_2=drawn.mask_2,
-    )
-
+  metric_loss = functools.partial(
+    losses.quadruplet_loss, margins=margins, squared=squared
+  )
   return _tuple_objective(
-    'quadruplet_loss',
-    metric_loss,
-    3,
-    num_classes,
-    weight=weight,
-    use_ce=use_ce,
-    resample=resample,
-    focal_gamma=focal_gamma,
+    'quadruplet_loss', metric_loss, 3, num_classes, **options
   )
 
 
 def classic_quadruplet_objective(
-  num_classes: int,
-  *,
-  weight: float,
-  margins: Sequence[float],
-  use_ce: bool,
-  resample: str,
-  focal_gamma: float = 0.0,
+  num_classes: int, *, margins: Any, **options: Any
 ) -> objectives.Objective:
   """QuadrupletFL's: `losses.classic_quadruplet_loss`; see there and above."""
-
-  def metric_loss(anchor, positive, negative_1, negative_2, drawn):
-    return losses.classic_quadruplet_loss(
-      anchor,
-      positive,
-      negative_1,
-      negative_2,
-      margins=margins,
-      mask_1=drawn.mask_1,
-      mask_2=drawn.mask_2,
-    )
-
+  metric_loss = functools.partial(
+    losses.classic_quadruplet_loss, margins=margins
+  )
   return _tuple_objective(
-    'quadruplet_loss',
-    metric_loss,
-    3,
-    num_classes,
-    weight=weight,
-    use_ce=use_ce,
-    resample=resample,
-    focal_gamma=focal_gamma,
+    'quadruplet_loss', metric_loss, 3, num_classes, **options
   )
 
 
 def triplet_objective(
-  num_classes: int,
-  *,
-  weight: float,
-  margin: float,
-  use_ce: bool,
-  resample: str,
-  focal_gamma: float = 0.0,
+  num_classes: int, *, margin: float, **options: Any
 ) -> objectives.Objective:
   """TripletFL's: `losses.triplet_loss` with the first negative; see above."""
 
-  def metric_loss(anchor, positive, negative, drawn):
-    return losses.triplet_loss(
-      anchor, positive, negative, margin=margin, mask=drawn.mask_1
-    )
+  def metric_loss(*embeddings, mask_1, mask_2):
+    del mask_2  # Of the second negative.
+    return losses.triplet_loss(*embeddings, margin=margin, mask=mask_1)
 
   return _tuple_objective(
-    'triplet_loss',
-    metric_loss,
-    2,
-    num_classes,
-    weight=weight,
-    use_ce=use_ce,
-    resample=resample,
-    focal_gamma=focal_gamma,
+    'triplet_loss', metric_loss, 2, num_classes, **options
   )
 
 
 def mined_triplet_objective(
-  mining: Literal['semihard', 'hard'],
-  *,
-  weight: float,
-  margin: float,
-  use_ce: bool,
-  focal_gamma: float = 0.0,
+  mining: Literal['semihard', 'hard'], *, margin: float, **options: Any
 ) -> objectives.Objective:
   """TripletFL's, with triplets that are mined within each minibatch.
 
@@ -162,10 +99,8 @@ def mined_triplet_objective(
 
   Args:
     mining: Which loss.
-    weight: beta.
     margin: m.
-    use_ce: Whether cross-entropy is part of the loss.
-    focal_gamma: As in `classification_objective`.
+    **options: `weight`, `use_ce` and `focal_gamma`, as above.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy` and
@@ -176,52 +111,36 @@ def mined_triplet_objective(
     ValueError: If one is out of range, or `mining` unknown.
   """
   checks.check_choice('mining', mining, ('semihard', 'hard'))
-  checks.check_real('weight', weight, 0.0)
   checks.check_real('margin', margin, 0.0)
-  if not weight:
-    return objectives.classification_objective(focal_gamma)
-  # Its import takes seconds, and warns that Addons is in maintenance only.
-  from tensorflow_addons import losses as addons_losses
 
-  addons_loss = {
-    'semihard': addons_losses.triplet_semihard_loss,
-    'hard': addons_losses.triplet_hard_loss,
-  }[mining]
-
-  def compute(forward, batch, context):
+  def metric_loss(forward, batch, context):
     del context  # Unused.
-    labels = batch['y']
-    outputs = forward(batch['x'])
+    # Its import takes seconds, and warns that Addons is in maintenance only.
+    from tensorflow_addons import losses as addons_losses
+
+    addons_loss = {
+      'semihard': addons_losses.triplet_semihard_loss,
+      'hard': addons_losses.triplet_hard_loss,
+    }[mining]
+    labels, outputs = batch['y'], forward(batch['x'])
     metric = tf.cond(
       _has_triplet(labels),
       lambda: addons_loss(labels, outputs['embedding'], margin=margin),
       lambda: tf.constant(0.0),
     )
-    loss, metrics = _combined(
-      labels, outputs, weight * metric, use_ce, focal_gamma
-    )
-    metrics['triplet_loss'] = metric
-    return loss, metrics
+    return outputs, {'triplet_loss': metric}
 
-  return objectives.Objective(
-    compute, ('accuracy', 'cross_entropy', 'triplet_loss')
-  )
+  return _objective(metric_loss, ('triplet_loss',), **options)
 
 
 def supervised_contrastive_objective(
-  *,
-  weight: float,
-  temperature: float,
-  use_ce: bool,
-  focal_gamma: float = 0.0,
+  *, temperature: float, **options: Any
 ) -> objectives.Objective:
   """SupConFL's: `losses.supervised_contrastive_loss` of the minibatch.
 
   Args:
-    weight: beta.
     temperature: Positive.
-    use_ce: Whether cross-entropy is part of the loss.
-    focal_gamma: As in `classification_objective`.
+    **options: `weight`, `use_ce` and `focal_gamma`, as above.
 
   Returns:
     An objective without context. Metrics: `accuracy`, `cross_entropy` and
@@ -231,26 +150,17 @@ def supervised_contrastive_objective(
     TypeError: If an argument is not a number.
     ValueError: If one is out of range.
   """
-  checks.check_real('weight', weight, 0.0)
   checks.check_positive('temperature', temperature)
-  if not weight:
-    return objectives.classification_objective(focal_gamma)
 
-  def compute(forward, batch, context):
+  def metric_loss(forward, batch, context):
     del context  # Unused.
     outputs = forward(batch['x'])
     metric = losses.supervised_contrastive_loss(
       batch['y'], outputs['embedding'], temperature=temperature
     )
-    loss, metrics = _combined(
-      batch['y'], outputs, weight * metric, use_ce, focal_gamma
-    )
-    metrics['contrastive_loss'] = metric
-    return loss, metrics
+    return outputs, {'contrastive_loss': metric}
 
-  return objectives.Objective(
-    compute, ('accuracy', 'cross_entropy', 'contrastive_loss')
-  )
+  return _objective(metric_loss, ('contrastive_loss',), **options)
 
 
 def model_contrastive_objective(
@@ -273,12 +183,9 @@ def model_contrastive_objective(
     TypeError: If an argument is not a number.
     ValueError: If one is out of range.
   """
-  checks.check_real('weight', weight, 0.0)
   checks.check_positive('temperature', temperature)
-  if not weight:
-    return objectives.classification_objective(focal_gamma)
 
-  def compute(forward, batch, context):
+  def metric_loss(forward, batch, context):
     outputs = forward(batch['x'])
     each = losses.model_contrastive_loss(
       outputs['embedding'],
@@ -287,15 +194,14 @@ def model_contrastive_objective(
       temperature=temperature,
     )
     has_previous = tf.cast(context['has_previous'], tf.float32)
-    metric = has_previous * tf.reduce_mean(each)
-    loss, metrics = _combined(
-      batch['y'], outputs, weight * metric, True, focal_gamma
-    )
-    metrics['contrastive_loss'] = metric
-    return loss, metrics
+    return outputs, {'contrastive_loss': has_previous * tf.reduce_mean(each)}
 
-  return objectives.Objective(
-    compute, ('accuracy', 'cross_entropy', 'contrastive_loss')
+  return _objective(
+    metric_loss,
+    ('contrastive_loss',),
+    weight=weight,
+    use_ce=True,
+    focal_gamma=focal_gamma,
   )
 
 
@@ -307,39 +213,10 @@ class _Drawn(NamedTuple):
 
 
 def _tuple_objective(
-  name: str,
-  metric_loss: Callable[..., tf.Tensor],
-  num_others: int,
-  num_classes: int,
-  weight: float,
-  use_ce: bool,
-  resample: str,
-  focal_gamma: float = 0.0,
+  name, loss, num_others, num_classes, *, resample, **options
 ) -> objectives.Objective:
-  """An objective of sampled tuples.
-
-  Args:
-    name: Of its metric loss.
-    metric_loss: `(anchor, *others, quadruplets) -> float32[?]`, of embeddings.
-    num_others: The number of examples of a tuple besides its anchor, the first
-      ones of `Quadruplets`.
-    num_classes: Number of classes.
-    weight: Of the metric loss.
-    use_ce: Whether cross-entropy is part of the loss.
-    resample: 'epoch' or 'once'.
-    focal_gamma: As in `classification_objective`.
-
-  Returns:
-    The objective.
-
-  Raises:
-    TypeError: If `weight` is not a number.
-    ValueError: If it is negative or `resample` unknown.
-  """
-  checks.check_real('weight', weight, 0.0)
+  """An objective of an anchor and the first `num_others` of its quadruplet."""
   checks.check_choice('resample', resample, RESAMPLE)
-  if not weight:
-    return objectives.classification_objective(focal_gamma)
 
   def prepare(context, examples, seed):
     del context  # There is none.
@@ -348,27 +225,52 @@ def _tuple_objective(
       examples['x'], quadruplets.sample_quadruplets(labels, num_classes, seed)
     )
 
-  def compute(forward, batch, context):
+  def metric_loss(forward, batch, context):
     drawn = tf.nest.map_structure(
       lambda values: tf.gather(values, batch['index']), context.quadruplets
     )
     others = [tf.gather(context.x, index) for index in drawn[:num_others]]
-    anchor, *outputs = forward.each([batch['x'], *others])
-    embeddings = [output['embedding'] for output in (anchor, *outputs)]
-    metric = tf.reduce_mean(metric_loss(*embeddings, drawn))
-    loss, metrics = _combined(
-      batch['y'], anchor, weight * metric, use_ce, focal_gamma
+    outputs = forward.each([batch['x'], *others])
+    each = loss(
+      *(output['embedding'] for output in outputs),
+      mask_1=drawn.mask_1,
+      mask_2=drawn.mask_2,
     )
-    metrics[name] = metric
-    metrics['v1_share'] = tf.reduce_mean(tf.cast(drawn.mask_1, tf.float32))
-    metrics['v2_share'] = tf.reduce_mean(tf.cast(drawn.mask_2, tf.float32))
-    return loss, metrics
+    return outputs[0], {
+      name: tf.reduce_mean(each),
+      'v1_share': tf.reduce_mean(tf.cast(drawn.mask_1, tf.float32)),
+      'v2_share': tf.reduce_mean(tf.cast(drawn.mask_2, tf.float32)),
+    }
 
-  return objectives.Objective(
-    compute,
-    ('accuracy', 'cross_entropy', name, 'v1_share', 'v2_share'),
+  return _objective(
+    metric_loss,
+    (name, 'v1_share', 'v2_share'),
+    **options,
     prepare=prepare,
     prepare_each='epoch' if resample == 'epoch' else 'round',
+  )
+
+
+def _objective(
+  metric_loss, names, *, weight, use_ce, focal_gamma=0.0, **schedule
+) -> objectives.Objective:
+  """The objective of a metric loss, the first of the metrics `names`."""
+  checks.check_real('weight', weight, 0.0)
+  if not weight:
+    return objectives.classification_objective(focal_gamma)
+
+  def compute(forward, batch, context):
+    outputs, measured = metric_loss(forward, batch, context)
+    cross_entropy, metrics = objectives.classification(
+      batch['y'], outputs['logits'], focal_gamma
+    )
+    weighted = weight * measured[names[0]]
+    metrics['cross_entropy'] = cross_entropy
+    metrics.update(measured)
+    return cross_entropy + weighted if use_ce else weighted, metrics
+
+  return objectives.Objective(
+    compute, ('accuracy', 'cross_entropy', *names), **schedule
   )
 
 
@@ -376,15 +278,3 @@ def _has_triplet(labels) -> tf.Tensor:
   """Returns whether two examples share a label that a third does not have."""
   number = tf.size(tf.unique(labels)[0])
   return (number > 1) & (number < tf.size(labels))
-
-
-def _combined(
-  labels, outputs, weighted_metric, use_ce, focal_gamma
-) -> tuple[tf.Tensor, collections.OrderedDict]:
-  """The loss, and the metrics that all these objectives share."""
-  cross_entropy, metrics = objectives.classification(
-    labels, outputs['logits'], focal_gamma
-  )
-  metrics['cross_entropy'] = cross_entropy
-  loss = cross_entropy + weighted_metric if use_ce else weighted_metric
-  return loss, metrics

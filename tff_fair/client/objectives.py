@@ -44,16 +44,6 @@ class Objective(NamedTuple):
   prepare_each: Literal['epoch', 'round'] = 'epoch'
 
 
-def cross_entropy_objective() -> Objective:
-  """Mean cross-entropy, FedAvg's objective; it has no context."""
-
-  def compute(forward, batch, context):
-    del context  # Unused.
-    return cross_entropy(batch['y'], forward(batch['x'])['logits'])
-
-  return Objective(compute)
-
-
 def cross_entropy(
   labels: Any, logits: Any
 ) -> tuple[tf.Tensor, collections.OrderedDict]:
@@ -103,12 +93,7 @@ def classification(
 
   Returns:
     A float32 scalar, and the metrics.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `focal_gamma` is negative.
   """
-  checks.check_real('focal_gamma', focal_gamma, 0.0)
   if not focal_gamma:
     return cross_entropy(labels, logits)
   loss = losses.focal_loss(labels, logits, focal_gamma)

@@ -1,4 +1,8 @@
-"""The papers' losses as pure functions of tensors and as Keras losses."""
+"""The papers' losses as pure functions of tensors and as Keras losses.
+
+An argument of the wrong kind is a TypeError; a number outside its range, or a
+wrong shape, a ValueError.
+"""
 
 from tff_fair.losses.alignment import contrastive_loss
 from tff_fair.losses.distillation import distillation_loss

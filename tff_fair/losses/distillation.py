@@ -30,10 +30,6 @@ def distillation_loss(
 
   Returns:
     `float[?]`, not negative.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `temperature` is not positive, or the shapes differ.
   """
   checks.check_positive('temperature', temperature)
   student_logits, teacher_logits = shapes.check_same_shape(

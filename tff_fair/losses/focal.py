@@ -31,16 +31,12 @@ def focal_loss(
   Args:
     labels: `int[?]`, the true classes.
     logits: `float32[?, num_classes]`.
-    gamma: Focusing parameter, a scalar or `float32[?]`; 0 is cross-entropy.
+    gamma: Focusing parameter, a scalar or `float32[?]`; 0 is cross-entropy. A
+      number must not be negative.
     focal_weight: The factor beta, positive; 1 in the paper.
 
   Returns:
     `float32[?]`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `gamma` is a number and negative, `focal_weight` is not
-      positive, or the shapes are not as required.
   """
   check_parameters(gamma, focal_weight)
   labels, logits = shapes.check_labels(labels, logits)

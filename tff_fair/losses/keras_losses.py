@@ -1,7 +1,8 @@
 """The losses of this package as Keras losses, for `model.compile`.
 
 Each is built with its parameters, the `reduction` and the `name` of
-`tf.keras.losses.Loss`, and can be rebuilt from its config.
+`tf.keras.losses.Loss`, and can be rebuilt from its config. Their `call` returns
+the loss of each example, `[?]`, of `y_true` and `y_pred` as the classes say.
 """
 
 from collections.abc import Sequence
@@ -22,20 +23,55 @@ class _Loss(tf.keras.losses.Loss):
 
   def __init__(self, reduction, name, **parameters) -> None:
     super().__init__(reduction=reduction, name=name)
-    self._names = tuple(parameters)
+    self._parameters = tuple(parameters)
     for parameter, value in parameters.items():
       setattr(self, parameter, value)
 
+  @property
+  def _options(self) -> dict[str, Any]:
+    return {name: getattr(self, name) for name in self._parameters}
+
   def get_config(self) -> dict[str, Any]:
     """The arguments with which `from_config` rebuilds the loss."""
-    parameters = {name: getattr(self, name) for name in self._names}
-    return {**super().get_config(), **parameters}
+    return {**super().get_config(), **self._options}
+
+  def _check(self, what, tensor, *shapes) -> tf.Tensor:
+    """The tensor, if it is of one of the shapes."""
+    tensor = tf.convert_to_tensor(tensor)
+    if not any(tensor.shape.is_compatible_with(shape) for shape in shapes):
+      required = ' or '.join(map(str, shapes)).replace('None', '?')
+      raise ValueError(
+        f'{what} of {type(self).__name__} must have the shape {required}, found'
+        f' {list(tensor.shape)}.'
+      )
+    return tensor
+
+  def _one_per_example(self, y_true) -> tf.Tensor:
+    return tf.reshape(self._check('y_true', y_true, [None], [None, 1]), [-1])
+
+  def _roles(self, y_pred, number) -> list[tf.Tensor]:
+    """The embeddings of each role."""
+    stacked = self._check('y_pred', y_pred, [None, number, None])
+    return tf.unstack(stacked, num=number, axis=1)
 
 
 class FocalLoss(_Loss):
   """`focal_loss` as a Keras loss.
 
-  To rebuild the loss from its config, `gamma` must be a number.
+  `y_true` are the classes, `int[?]` or `int[?, 1]`, `y_pred` the logits. To
+  rebuild the loss from its config, `gamma` must be a number.
+
+  Args:
+    gamma: Focusing parameter: a number, a tensor or a `tf.Variable`, which is
+      read at each call.
+    focal_weight: The factor beta of the paper, positive.
+    reduction: As in `tf.keras.losses.Loss`.
+    name: As in `tf.keras.losses.Loss`.
+
+  Raises:
+    TypeError: If `focal_weight` is not a number.
+    ValueError: If `gamma` is a negative number or `focal_weight` is not
+      positive.
   """
 
   def __init__(
@@ -46,41 +82,22 @@ class FocalLoss(_Loss):
     reduction: str = _AUTO,
     name: str = 'focal_loss',
   ) -> None:
-    """Initializes the loss.
-
-    Args:
-      gamma: Focusing parameter: a number, a tensor or a `tf.Variable`, which is
-        read at each call.
-      focal_weight: The factor beta of the paper, positive.
-      reduction: As in `tf.keras.losses.Loss`.
-      name: As in `tf.keras.losses.Loss`.
-
-    Raises:
-      TypeError: If `focal_weight` is not a number.
-      ValueError: If `gamma` is a negative number or `focal_weight` is not
-        positive.
-    """
     focal.check_parameters(gamma, focal_weight)
     super().__init__(reduction, name, gamma=gamma, focal_weight=focal_weight)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each example.
-
-    Args:
-      y_true: `int[?]` or `int[?, 1]`, the true classes.
-      y_pred: `float32[?, num_classes]`, the logits.
-
-    Returns:
-      `float32[?]`.
-    """
+    """The loss of each example."""
     labels = tf.reshape(tf.cast(y_true, tf.int32), [-1])
-    return focal.focal_loss(
-      labels, y_pred, self.gamma, focal_weight=self.focal_weight
-    )
+    return focal.focal_loss(labels, y_pred, **self._options)
 
 
 class DistillationLoss(_Loss):
-  """`distillation_loss` as a Keras loss of `(teacher, student)` logits."""
+  """`distillation_loss` of `y_true`, the teacher's logits, and the student's.
+
+  Raises:
+    TypeError: If `temperature` is not a number.
+    ValueError: If it is not positive.
+  """
 
   def __init__(
     self,
@@ -89,32 +106,24 @@ class DistillationLoss(_Loss):
     reduction: str = _AUTO,
     name: str = 'distillation_loss',
   ) -> None:
-    """Initializes the loss; see `distillation_loss`.
-
-    Raises:
-      TypeError: If `temperature` is not a number.
-      ValueError: If it is not positive.
-    """
     checks.check_positive('temperature', temperature)
     super().__init__(reduction, name, temperature=temperature)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each example.
-
-    Args:
-      y_true: `float32[?, num_classes]`, the teacher's logits.
-      y_pred: `float32[?, num_classes]`, the student's logits.
-
-    Returns:
-      `float32[?]`.
-    """
-    return distillation.distillation_loss(
-      y_pred, y_true, temperature=self.temperature
-    )
+    """The loss of each example."""
+    return distillation.distillation_loss(y_pred, y_true, **self._options)
 
 
 class TripletLoss(_Loss):
-  """`triplet_loss` as a Keras loss of stacked embeddings."""
+  """`triplet_loss` as a Keras loss of stacked embeddings.
+
+  `y_true` is 1 or 0 for valid and other triplets, `[?, 1]` or `[?]`; `y_pred`
+  has anchor, positive and negative, `[?, 3, p]`.
+
+  Raises:
+    TypeError: If `margin` is not a number.
+    ValueError: If it is negative.
+  """
 
   def __init__(
     self,
@@ -123,49 +132,27 @@ class TripletLoss(_Loss):
     reduction: str = _AUTO,
     name: str = 'triplet_loss',
   ) -> None:
-    """Initializes the loss; see `triplet_loss`.
-
-    Raises:
-      TypeError: If `margin` is not a number.
-      ValueError: If it is negative.
-    """
     checks.check_real('margin', margin, 0.0)
     super().__init__(reduction, name, margin=margin)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each anchor.
-
-    Args:
-      y_true: `[?, 1]` or `[?]`, which triplets are valid, 1 or 0.
-      y_pred: `[?, 3, p]`: anchor, positive, negative.
-
-    Returns:
-      `[?]`.
-    """
-    roles = _roles('TripletLoss', y_pred, 3)
-    mask = _one_per_example('TripletLoss', tf.cast(y_true, tf.bool))
-    return metric_learning.triplet_loss(*roles, margin=self.margin, mask=mask)
+    """The loss of each anchor."""
+    roles = self._roles(y_pred, 3)
+    mask = self._one_per_example(tf.cast(y_true, tf.bool))
+    return metric_learning.triplet_loss(*roles, mask=mask, **self._options)
 
 
-class _QuadrupletLoss(_Loss):
-  """The arguments of the two quadruplet losses."""
+class QuadrupletLoss(_Loss):
+  """`quadruplet_loss`, FedQuad's, as a Keras loss of stacked embeddings.
 
-  def __init__(self, margins, reduction, name, **parameters) -> None:
-    margins = checks.check_margins(margins)
-    super().__init__(reduction, name, margins=margins, **parameters)
+  `y_true` has v1 and v2, 1 or 0, `[?, 2]`; `y_pred` has anchor, positive, first
+  and second negative, `[?, 4, p]`.
 
-  def _parts(self, y_true, y_pred) -> tuple[list[tf.Tensor], dict[str, Any]]:
-    masks = tf.cast(y_true, tf.bool)
-    name = type(self).__name__
-    if not masks.shape.is_compatible_with([None, 2]):
-      raise _wrong_shape(f'y_true of {name}', '[?, 2]', masks)
-    options = {'mask_1': masks[:, 0], 'mask_2': masks[:, 1]}
-    options['margins'] = self.margins
-    return _roles(name, y_pred, 4), options
+  Raises:
+    ValueError: If `margins` are not two numbers that are not negative.
+  """
 
-
-class QuadrupletLoss(_QuadrupletLoss):
-  """`quadruplet_loss`, FedQuad's, as a Keras loss of stacked embeddings."""
+  _loss = staticmethod(metric_learning.quadruplet_loss)
 
   def __init__(
     self,
@@ -175,31 +162,24 @@ class QuadrupletLoss(_QuadrupletLoss):
     reduction: str = _AUTO,
     name: str = 'quadruplet_loss',
   ) -> None:
-    """Initializes the loss; see `quadruplet_loss`.
-
-    Raises:
-      ValueError: If `margins` are not two numbers that are not negative.
-    """
-    super().__init__(margins, reduction, name, squared=squared)
+    margins = checks.check_margins(margins)
+    super().__init__(reduction, name, margins=margins, squared=squared)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each anchor.
-
-    Args:
-      y_true: `[?, 2]`, v1 and v2, 1 or 0.
-      y_pred: `[?, 4, p]`: anchor, positive, first and second negative.
-
-    Returns:
-      `[?]`.
-    """
-    roles, options = self._parts(y_true, y_pred)
-    return metric_learning.quadruplet_loss(
-      *roles, squared=self.squared, **options
+    """The loss of each anchor."""
+    masks = self._check('y_true', tf.cast(y_true, tf.bool), [None, 2])
+    return self._loss(
+      *self._roles(y_pred, 4),
+      mask_1=masks[:, 0],
+      mask_2=masks[:, 1],
+      **self._options,
     )
 
 
-class ClassicQuadrupletLoss(_QuadrupletLoss):
-  """`classic_quadruplet_loss` as a Keras loss of stacked embeddings."""
+class ClassicQuadrupletLoss(QuadrupletLoss):
+  """`classic_quadruplet_loss`, of the same arguments, but for `squared`."""
+
+  _loss = staticmethod(metric_learning.classic_quadruplet_loss)
 
   def __init__(
     self,
@@ -208,24 +188,20 @@ class ClassicQuadrupletLoss(_QuadrupletLoss):
     reduction: str = _AUTO,
     name: str = 'classic_quadruplet_loss',
   ) -> None:
-    """Initializes the loss; see `classic_quadruplet_loss`.
-
-    Raises:
-      ValueError: If `margins` are not two numbers that are not negative.
-    """
-    super().__init__(margins, reduction, name)
-
-  def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of each anchor; arguments as for `QuadrupletLoss`."""
-    roles, options = self._parts(y_true, y_pred)
-    return metric_learning.classic_quadruplet_loss(*roles, **options)
+    margins = checks.check_margins(margins)
+    _Loss.__init__(self, reduction, name, margins=margins)
 
 
 class SupervisedContrastiveLoss(_Loss):
   """`supervised_contrastive_loss` as a Keras loss of embeddings.
 
-  The loss is a function of the whole batch, so weights of single examples have
-  no meaning.
+  `y_true` are the classes, `int[?]` or `int[?, 1]`, `y_pred` the embeddings,
+  `[?, p]`. The loss is a scalar of the whole batch, so weights of single
+  examples have no meaning.
+
+  Raises:
+    TypeError: If `temperature` is not a number.
+    ValueError: If it is not positive.
   """
 
   def __init__(
@@ -235,51 +211,12 @@ class SupervisedContrastiveLoss(_Loss):
     reduction: str = _AUTO,
     name: str = 'supervised_contrastive_loss',
   ) -> None:
-    """Initializes the loss; see `supervised_contrastive_loss`.
-
-    Raises:
-      TypeError: If `temperature` is not a number.
-      ValueError: If it is not positive.
-    """
     checks.check_positive('temperature', temperature)
     super().__init__(reduction, name, temperature=temperature)
 
   def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
-    """The loss of a batch.
-
-    Args:
-      y_true: `int[?]` or `int[?, 1]`, the classes.
-      y_pred: `[?, p]`, the embeddings.
-
-    Returns:
-      A scalar.
-    """
-    name, y_pred = type(self).__name__, tf.convert_to_tensor(y_pred)
-    if not y_pred.shape.is_compatible_with([None, None]):
-      raise _wrong_shape(f'y_pred of {name}', '[?, p]', y_pred)
-    labels = _one_per_example(name, tf.convert_to_tensor(y_true))
+    """The loss of a batch."""
+    embeddings = self._check('y_pred', y_pred, [None, None])
     return metric_learning.supervised_contrastive_loss(
-      labels, y_pred, temperature=self.temperature
+      self._one_per_example(y_true), embeddings, **self._options
     )
-
-
-def _roles(name, y_pred, number) -> list[tf.Tensor]:
-  """The embeddings of each role, of `[?, number, p]`."""
-  y_pred = tf.convert_to_tensor(y_pred)
-  if not y_pred.shape.is_compatible_with([None, number, None]):
-    raise _wrong_shape(f'y_pred of {name}', f'[?, {number}, p]', y_pred)
-  return tf.unstack(y_pred, num=number, axis=1)
-
-
-def _one_per_example(name, y_true) -> tf.Tensor:
-  """A vector of one value for each example, of `[?]` or `[?, 1]`."""
-  shapes = ([None], [None, 1])
-  if not any(y_true.shape.is_compatible_with(shape) for shape in shapes):
-    raise _wrong_shape(f'y_true of {name}', '[?] or [?, 1]', y_true)
-  return tf.reshape(y_true, [-1])
-
-
-def _wrong_shape(what, required, found) -> ValueError:
-  return ValueError(
-    f'{what} must have the shape {required}, found {list(found.shape)}.'
-  )

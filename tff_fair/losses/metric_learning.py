@@ -64,15 +64,11 @@ def triplet_loss(
     anchor: `[?, p]`, embeddings, as are all others.
     positive: Of examples of the anchors' classes.
     negative: Of examples of other classes.
-    margin: m.
+    margin: m, not negative.
     mask: `bool[?]`, which triplets are valid; None for all.
 
   Returns:
     `[?]`, 0 for triplets that are not valid.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `margin` is negative, or the shapes differ.
   """
   checks.check_real('margin', margin, 0.0)
   anchor, positive, negative = shapes.check_same_shape(
@@ -103,7 +99,7 @@ def quadruplet_loss(
     positive: Of examples of the anchors' classes.
     negative_1: Of examples of other classes.
     negative_2: Of examples of yet other classes.
-    margins: m1 and m2.
+    margins: m1 and m2, not negative.
     squared: Whether d is `|u - v|^2`, as in the paper's Algorithm 1, instead of
       `|u - v|`, as in its equation.
     mask_1: v1, `bool[?]`; None for all true.
@@ -111,11 +107,6 @@ def quadruplet_loss(
 
   Returns:
     `[?]`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `margins` are not two numbers that are not negative, or the
-      shapes differ.
   """
   anchor, *others = _quadruplet(
     anchor, positive, negative_1, negative_2, margins
@@ -153,17 +144,12 @@ def classic_quadruplet_loss(
     positive: Of examples of the anchors' classes.
     negative_1: Of examples of other classes.
     negative_2: Of examples of yet other classes.
-    margins: m1 and m2.
+    margins: m1 and m2, not negative.
     mask_1: v1, `bool[?]`; None for all true.
     mask_2: v2, `bool[?]`; None for all true.
 
   Returns:
     `[?]`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `margins` are not two numbers that are not negative, or the
-      shapes differ.
   """
   anchor, positive, negative_1, negative_2 = _quadruplet(
     anchor, positive, negative_1, negative_2, margins
@@ -194,11 +180,6 @@ def supervised_contrastive_loss(
   Returns:
     A scalar, the mean of `L_i` over the examples whose P(i) is not empty; 0 if
     there are none.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `temperature` is not positive, or the shapes are not as
-      required.
   """
   checks.check_positive('temperature', temperature)
   labels, embeddings = shapes.check_labels(tf.reshape(labels, [-1]), embeddings)
@@ -233,10 +214,6 @@ def model_contrastive_loss(
 
   Returns:
     `[?]`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `temperature` is not positive, or the shapes differ.
   """
   checks.check_positive('temperature', temperature)
   embedding, received, previous = shapes.check_same_shape(

@@ -42,7 +42,38 @@ class ClientScores(NamedTuple):
   pooled: dict[str, float]
 
 
-class Evaluator:
+class _Evaluator:
+  """What evaluators of clients' data and of the server's have in common."""
+
+  def __init__(self, model) -> None:
+    self._predict = _Predictor(model)
+    self._embed = _Predictor(model, 'embedding')
+
+  def evaluate_global(
+    self, weights: Any, centroids: Mapping[str, Any] | None = None
+  ) -> ClientScores:
+    """Scores one model for every client.
+
+    Args:
+      weights: `tff.learning.models.ModelWeights` of the model.
+      centroids: What `algorithms.build_class_centroids` returns for the
+        weights; the nearest centroid then replaces the model's classifier.
+
+    Returns:
+      `ClientScores`; all alike on the server's data.
+    """
+    if centroids is None:
+      return self._score(self._predict(weights, self._all_batches()))
+    embeddings = self._embed(weights, self._all_batches())
+    scores = self._score(nearest_centroid_logits(embeddings, centroids))
+    # Of a classifier without probabilities.
+    return scores._replace(
+      loss=np.full_like(scores.loss, np.nan),
+      pooled={**scores.pooled, 'loss': np.nan},
+    )
+
+
+class Evaluator(_Evaluator):
   """Evaluates models of one architecture on clients' test data."""
 
   def __init__(self, model: tf.keras.Model, examples: Sequence[Any]) -> None:
@@ -63,31 +94,11 @@ class Evaluator:
       raise ValueError('examples must be of at least one client, found none.')
     for x, y in examples:
       _check_examples(x, y)
-    self._predict = _Predictor(model)
-    self._embed = _Predictor(model, 'embedding')
+    super().__init__(model)
     self._x = np.concatenate([x for x, _ in examples])
     self._labels = np.concatenate([y for _, y in examples])
     self._sizes = [len(y) for _, y in examples]
     self._clients = np.repeat(np.arange(len(examples)), self._sizes)
-
-  def evaluate_global(
-    self, weights: Any, centroids: Mapping[str, Any] | None = None
-  ) -> ClientScores:
-    """Scores one model on every client's examples.
-
-    Args:
-      weights: `tff.learning.models.ModelWeights` of the model.
-      centroids: What `algorithms.build_class_centroids` returns for the
-        weights; the nearest centroid then replaces the model's classifier.
-
-    Returns:
-      `ClientScores`.
-    """
-    if centroids is None:
-      return self._score(self._predict(weights, _batches(self._x)))
-    embeddings = self._embed(weights, _batches(self._x))
-    scores = self._score(nearest_centroid_logits(embeddings, centroids))
-    return _without_loss(scores)
 
   def evaluate_clients(self, weights: Any) -> ClientScores:
     """Scores each client's own model on its own examples.
@@ -105,13 +116,16 @@ class Evaluator:
     ]
     return self._score(np.concatenate(logits))
 
+  def _all_batches(self):
+    return _batches(self._x)
+
   def _score(self, logits):
     return score_predictions(
       logits, self._labels, self._clients, len(self._sizes)
     )
 
 
-class ServerEvaluator:
+class ServerEvaluator(_Evaluator):
   """Evaluates models of one architecture on the server's test data."""
 
   def __init__(
@@ -131,50 +145,26 @@ class ServerEvaluator:
     checks.check_integer('num_clients', num_clients, 1)
     x, self._labels = examples
     _check_examples(x, self._labels)
+    super().__init__(model)
     self._batches = _batches(x)
-    self._predict = _Predictor(model)
-    self._embed = _Predictor(model, 'embedding')
     self._num_clients = num_clients
 
-  def evaluate_global(
-    self, weights: Any, centroids: Mapping[str, Any] | None = None
-  ) -> ClientScores:
-    """Scores one model, which every client uses.
-
-    Args:
-      weights: `tff.learning.models.ModelWeights` of the model.
-      centroids: As for `Evaluator.evaluate_global`.
-
-    Returns:
-      `ClientScores`, the same for all clients.
-    """
-    if centroids is None:
-      confusion, losses = self._totals(self._predict(weights, self._batches))
-    else:
-      embeddings = self._embed(weights, self._batches)
-      confusion, losses = self._totals(
-        nearest_centroid_logits(embeddings, centroids)
-      )
-    scores = _scores(
-      np.repeat(confusion, self._num_clients, axis=0),
-      np.repeat(losses, self._num_clients),
-    )
-    return scores if centroids is None else _without_loss(scores)
-
   def evaluate_clients(self, weights: Any) -> ClientScores:
-    """Scores each client's own model.
-
-    Args:
-      weights: `ModelWeights` of arrays with a leading axis of clients.
-
-    Returns:
-      `ClientScores`; `pooled` pools the clients' predictions.
-    """
+    """Scores each client's own model; see `Evaluator.evaluate_clients`."""
     totals = [
       self._totals(self._predict(_row(weights, client_id), self._batches))
       for client_id in range(self._num_clients)
     ]
     return _scores(*map(np.concatenate, zip(*totals, strict=True)))
+
+  def _all_batches(self):
+    return self._batches
+
+  def _score(self, logits):
+    totals = self._totals(logits)
+    return _scores(
+      *(np.repeat(total, self._num_clients, axis=0) for total in totals)
+    )
 
   def _totals(self, logits):
     return _totals(logits, self._labels, np.zeros_like(self._labels), 1)
@@ -324,14 +314,6 @@ def _scores(confusion, losses) -> ClientScores:
       'f1': float(fairness.macro_f1(pooled)),
       'loss': float(pooled_loss),
     },
-  )
-
-
-def _without_loss(scores) -> ClientScores:
-  """The scores of a classifier without probabilities."""
-  return scores._replace(
-    loss=np.full_like(scores.loss, np.nan),
-    pooled={**scores.pooled, 'loss': np.nan},
   )
 
 

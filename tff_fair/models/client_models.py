@@ -3,8 +3,10 @@
 Every function builds a fresh, uncompiled model whose output is
 `OrderedDict(logits=float32[?, num_classes], embedding=float32[?, p])`; the
 embedding is the output of the last hidden layer, after its activation, if any.
-Inputs are float32 `[?, *input_shape]`; convolutions take images, `[?, height,
-width, channels]`, in [0, 1].
+Inputs are float32 `[?, *input_shape]`; convolutions take images, `(height,
+width, channels)`, in [0, 1], those of FedQuad and FedAKD of at least 4 x 4
+pixels and those of CoRe-Fed of at least 16 x 16 and three channels. Dense
+models flatten their inputs first. `num_classes` is the number of logits.
 """
 
 import collections
@@ -26,13 +28,6 @@ def mlp_fedaboost(
   """FeDABoost's MNIST model: one hidden layer of 128 units, ReLU.
 
   The paper specifies one hidden layer but no width; 128 is our choice.
-
-  Args:
-    input_shape: Shape of one example; it is flattened first.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 128-dimensional embedding.
   """
   return _mlp(input_shape, num_classes, 128)
 
@@ -40,45 +35,21 @@ def mlp_fedaboost(
 def mlp_cffl_mnist(
   input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 10
 ) -> tf.keras.Model:
-  """CFFL's MNIST model: hidden layers of 128 and 64 units, ReLU.
-
-  Args:
-    input_shape: Shape of one example; it is flattened first.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 64-dimensional embedding.
-  """
+  """CFFL's MNIST model: hidden layers of 128 and 64 units, ReLU."""
   return _mlp(input_shape, num_classes, 128, 64)
 
 
 def mlp_cffl_adult(
   input_shape: Sequence[int], num_classes: int = 2
 ) -> tf.keras.Model:
-  """CFFL's Adult model: one hidden layer of 32 units, ReLU.
-
-  Args:
-    input_shape: Shape of one example; it is flattened first.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 32-dimensional embedding.
-  """
+  """CFFL's Adult model: one hidden layer of 32 units, ReLU."""
   return _mlp(input_shape, num_classes, 32)
 
 
 def mlp_corefed(
   input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 10
 ) -> tf.keras.Model:
-  """CoRe-Fed's Fashion-MNIST model: two hidden layers of 200 units, ReLU.
-
-  Args:
-    input_shape: Shape of one example; it is flattened first.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 200-dimensional embedding.
-  """
+  """CoRe-Fed's Fashion-MNIST model: two hidden layers of 200 units, ReLU."""
   return _mlp(input_shape, num_classes, 200, 200)
 
 
@@ -89,13 +60,6 @@ def cnn_femnist(
 
   Convolution 3x3x32 SAME, batch norm, ReLU, max-pool 2, dropout .25, logits.
   The paper names the layers without sizes; the sizes are our choice.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, channels)`.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model whose embedding is the flattened feature map.
   """
   x = tf.keras.Input(input_shape)
   h = _layers.Conv2D(32, 3, padding='same')(x)
@@ -112,13 +76,6 @@ def cnn_cifar_gn(
   Twice [convolution 3x3 SAME, group norm (8 groups), ReLU, max-pool 2] with 32
   and 64 filters, dropout .25, dense 128 with ReLU, logits. The paper names the
   layers without sizes; the sizes are our choice.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, channels)`.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 128-dimensional embedding.
   """
   x = tf.keras.Input(input_shape)
   h = x
@@ -140,13 +97,6 @@ def cnn_corefed(
   [convolution 5x5x64 VALID, ReLU, max-pool 2], dense 384, dropout .2, ReLU,
   dense 192, dropout .5, ReLU, logits.
 
-  Args:
-    input_shape: Shape of one image, `(height, width, 3)`, at least 16 x 16.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 192-dimensional embedding.
-
   Raises:
     ValueError: If the images are too small or do not have three channels.
   """
@@ -162,13 +112,6 @@ def cnn_corefed_plain(
 
   A second standardisation would make their deviation four times as large, too
   large for the learning rate of CoRe-Fed's experiments.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, 3)`, at least 16 x 16.
-    num_classes: Number of logits.
-
-  Returns:
-    The same model without the standardisation, with the same weights.
 
   Raises:
     ValueError: If the images are too small or do not have three channels.
@@ -189,14 +132,6 @@ def cnn_fedquad(
   the momentum of the moving averages, .5 here. With .9 the averages do not
   follow the weights in the few steps of a small client, and FedQuad gains
   because it calls the model most often in a step.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, channels)`, at least
-      4 x 4.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 128-dimensional embedding.
   """
   return _cnn_fedquad(input_shape, num_classes, momentum=0.5)
 
@@ -207,14 +142,6 @@ def cnn_fedquad_momentum_09(
   """`cnn_fedquad` whose moving averages have momentum .9.
 
   This is PyTorch's default, which it calls .1.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, channels)`, at least
-      4 x 4.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model with a 128-dimensional embedding.
   """
   return _cnn_fedquad(input_shape, num_classes, momentum=0.9)
 
@@ -229,14 +156,6 @@ def cnn_fedakd(
   momentum .9 of the moving averages are those of the public code. The epsilon
   of batch norm, 1e-3, and the initial weights, Glorot's, are Keras's defaults,
   not PyTorch's.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, channels)`, at least
-      4 x 4.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model whose embedding is the flattened output of the last block.
   """
   return _cnn_fedakd(input_shape, num_classes, third_convolution=False)
 
@@ -249,14 +168,6 @@ def cnn_fedakd_deep(
   The paper specifies a "3-layer CNN"; a third block of 64 filters, without
   pooling, is our choice. An older state of the public code has convolutions of
   32, 64 and 128 filters without batch normalisation and pooling.
-
-  Args:
-    input_shape: Shape of one image, `(height, width, channels)`, at least
-      4 x 4.
-    num_classes: Number of logits.
-
-  Returns:
-    A Keras model whose embedding is the flattened output of the last block.
   """
   return _cnn_fedakd(input_shape, num_classes, third_convolution=True)
 

@@ -43,9 +43,6 @@ def assign(weights: ModelWeights, model: tf.keras.Model) -> None:
   Args:
     weights: `ModelWeights` of arrays, as `variables` orders them.
     model: The Keras model; its other variables keep their values.
-
-  Raises:
-    ValueError: If the weights are not those of the model.
   """
   write(weights, variables(model))
 
@@ -56,9 +53,6 @@ def write(weights: ModelWeights, found: ModelWeights) -> None:
   Args:
     weights: `ModelWeights` of arrays.
     found: The result of `variables`.
-
-  Raises:
-    ValueError: If there are not as many weights as variables.
   """
   for part, values in zip(found, weights, strict=True):
     for variable, value in zip(part, values, strict=True):

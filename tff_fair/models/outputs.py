@@ -43,9 +43,6 @@ def of_call(output: Any) -> collections.OrderedDict:
   Returns:
     `OrderedDict(logits=float32[?, C][, embedding])`, C at least 2. A sigmoid of
     a single logit is removed.
-
-  Raises:
-    ValueError: If the logits are a softmax, or a sigmoid of several.
   """
   outputs = named(output)
   if 'logits' in outputs:

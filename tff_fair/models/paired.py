@@ -20,7 +20,7 @@ class PairedModel:
   """
 
   def __init__(self, model: stateless.StatelessModel) -> None:
-    """Keeps the model."""
+    """Makes a pair of a model."""
     self._model = model
     self._sizes = [len(part) for part in model.initial_weights]
     self.has_batch_norm = model.has_batch_norm

@@ -32,10 +32,6 @@ def encode(
 
   Returns:
     The examples.
-
-  Raises:
-    ValueError: If the arrays are not fit for classification; the message is one
-      sentence.
   """
   x, y = np.asarray(x), np.asarray(y)
   if x.dtype.kind not in 'biuf':

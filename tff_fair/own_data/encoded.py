@@ -67,9 +67,6 @@ class Encoded:
     Returns:
       float32 [n, ...], finite, and a `Feature` for each of the d features of a
       table; none for other data.
-
-    Raises:
-      ValueError: If an input is not finite, which no model could learn from.
     """
     x = _as_float32(self.x)
     if self.is_number is None:

@@ -39,9 +39,6 @@ def kind_of(what: str, column: pd.Series) -> str:
 
   Returns:
     'flag', 'whole', 'number', 'text', 'date' or 'duration'.
-
-  Raises:
-    ValueError: If they are of several types, or of one that means nothing here.
   """
   if isinstance(column.dtype, pd.CategoricalDtype):
     column = column.cat.categories
@@ -66,9 +63,6 @@ def enumerate_clients(
 
   Returns:
     int64 [n], the client of each example, and the sorted names of the clients.
-
-  Raises:
-    ValueError: If these are no names, or too many or too few of them.
   """
   codes, names = _enumerate(
     what, column, 'names or whole numbers of clients', 'is it a feature?'
@@ -98,9 +92,6 @@ def enumerate_classes(
 
   Returns:
     int32 [n], the class of each example, and the sorted names of the classes.
-
-  Raises:
-    ValueError: If these are no classes, or too many or too few of them.
   """
   codes, names = _enumerate(
     what,

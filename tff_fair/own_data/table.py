@@ -67,11 +67,6 @@ def encode(
 
   Returns:
     The examples in the order of the table.
-
-  Raises:
-    TypeError: If `table` is no DataFrame.
-    ValueError: If the table, or what the arguments say about it, is not fit for
-      classification; the message is one sentence.
   """
   called = called or Arguments()
   if not isinstance(table, pd.DataFrame):

@@ -89,10 +89,6 @@ def check_distinct(client_ids: Any) -> list[tf.Operation]:
 
   Returns:
     What `tf.control_dependencies` takes; nothing if TensorFlow runs eagerly.
-
-  Raises:
-    tf.errors.InvalidArgumentError: If TensorFlow runs eagerly and an id occurs
-      twice.
   """
   distinct = tf.size(tf.unique(client_ids)[0])
   check = tf.debugging.Assert(

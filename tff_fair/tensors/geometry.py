@@ -25,10 +25,6 @@ def normalized(vectors: Any) -> tf.Tensor:
   Returns:
     `[..., p]`; vectors shorter than 1e-12 are unchanged and have a finite
     gradient.
-
-  Raises:
-    TypeError: If the vectors are not of a float type.
-    ValueError: If they are scalars.
   """
   vectors, _ = scale_down_large(shapes.check_vectors('vectors', vectors))
   squares = tf.reduce_sum(vectors**2, axis=-1, keepdims=True)
@@ -63,10 +59,6 @@ def cosines(vectors: Any, reference: Any) -> tf.Tensor:
   Returns:
     `[...]`, 0 where either vector is shorter than 1e-12. Above this length
     cosines do not depend on lengths.
-
-  Raises:
-    TypeError: If the arguments are not of one float type.
-    ValueError: If the vectors differ in length.
   """
   vectors = shapes.check_vectors('vectors', vectors)
   reference = shapes.check_vectors('reference', reference, vectors)
@@ -89,10 +81,6 @@ def refined(embeddings: Any, global_embedding: Any, rate: float) -> tf.Tensor:
 
   Returns:
     r, `[..., p]`.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If `rate` is out of range, or the vectors differ in length.
   """
   checks.check_real('rate', rate, 0.0, 1.0)
   agreement = cosines(embeddings, global_embedding)[..., tf.newaxis]

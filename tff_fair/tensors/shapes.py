@@ -21,10 +21,6 @@ def check_vectors(
 
   Returns:
     The tensor.
-
-  Raises:
-    TypeError: If `value` is not of a float type or differs in type from `like`.
-    ValueError: If `value` is a scalar or its vectors differ in length.
   """
   hint = None if like is None else like.dtype
   tensor = tf.convert_to_tensor(value, dtype_hint=hint)
@@ -49,10 +45,6 @@ def check_same_shape(**values: Any) -> list[tf.Tensor]:
 
   Returns:
     The tensors.
-
-  Raises:
-    TypeError: If the types differ, or one is not a float type.
-    ValueError: If the shapes differ, or one is a scalar.
   """
   tensors: list[tf.Tensor] = []
   for name, value in values.items():
@@ -75,10 +67,6 @@ def check_labels(labels: Any, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
   Returns:
     The tensors.
-
-  Raises:
-    TypeError: If the labels are not integers, or the outputs not floats.
-    ValueError: If the shapes are not as required.
   """
   labels = tf.convert_to_tensor(labels)
   outputs = check_vectors('logits or embeddings', outputs)
