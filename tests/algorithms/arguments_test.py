@@ -10,7 +10,6 @@ import pytest
 import tensorflow_federated as tff
 
 from tests import limits
-from tests.algorithms import image_task
 from tests.algorithms import linear_task
 from tff_fair import aggregators
 from tff_fair import algorithms
@@ -43,7 +42,7 @@ def _call(name, **options):
   parameters = inspect.signature(_BUILDERS[name]).parameters
   model_fn = linear_task.embedding_model_fn
   if name == 'build_fed_rdn':
-    model_fn = image_task.model_fn
+    model_fn = linear_task.image_model_fn
   needed = {n: value for n, value in _REQUIRED.items() if n in parameters}
   return _BUILDERS[name](
     model_fn,

@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from tests.algorithms import numpy_reference
+from tests.algorithms import reference
 
 
 def clip(update, value, mode='value'):
@@ -18,19 +18,14 @@ def clip(update, value, mode='value'):
   return np.clip(update, -value, value)
 
 
-def top(vector, count, ties='index', unclipped=None):
+def top(vector, count, ties='index', unclipped=0.0):
   """The `count` entries of largest magnitude, 0 elsewhere."""
-  magnitude = np.abs(vector)
-  # `lexsort` takes the main key last and keeps the order of ties.
-  order = np.lexsort([-magnitude])
-  if ties == 'preclip' and unclipped is not None:
-    order = np.lexsort([-np.abs(unclipped), -magnitude])
-  kept = order[:count]
+  found = reference.largest(
+    vector, count, unclipped if ties == 'preclip' else 0.0
+  )
   if ties == 'keep' and count:
-    kept = magnitude >= magnitude[order[count - 1]]
-  result = np.zeros_like(vector)
-  result[kept] = vector[kept]
-  return result
+    found = vector * (np.abs(vector) >= np.abs(found[found != 0]).min())
+  return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +58,6 @@ def aggregation_weights(amounts, options):
   paper = {'size': 'sum', 'class': 'max'}[options.scenario]
   norm = paper if options.agg_norm == 'paper' else options.agg_norm
   return amounts / {'sum': np.sum, 'max': np.max}[norm](amounts)
-
-
-def aggregate(weights, uploads):
-  # In the same order for every entry, so that equal entries stay equal.
-  return sum(w * u for w, u in zip(weights, uploads, strict=True))
 
 
 def reputations(accuracy, previous, options):
@@ -120,7 +110,8 @@ def serve(uploads, accuracy, amounts, previous, options):
     and the allocations `G_j` [m, d].
   """
   weights = aggregation_weights(amounts, options)
-  update = aggregate(weights, uploads)
+  # In the same order for every entry, so that equal entries stay equal.
+  update = sum(w * u for w, u in zip(weights, uploads, strict=True))
   stays, reputation = isolate(reputations(accuracy, previous, options), options)
   largest = amounts[stays].max()
   share = reputation / reputation.max() * (amounts / largest)
@@ -149,7 +140,7 @@ class Cffl:
 
   def __init__(self, model, amounts, validation, **options):
     self.options = Options(**options)
-    self.auxiliary = model.vector
+    self.auxiliary = model
     self.models = np.tile(self.auxiliary, (len(amounts), 1))
     self.shadows = self.models.copy()
     self.allocations = np.zeros_like(self.models)
@@ -157,7 +148,6 @@ class Cffl:
     self.reputable = np.ones(len(amounts), bool)
     self._amounts = np.asarray(amounts, float)
     self._validation = validation
-    self._num_classes = len(model.bias)
     self._seen = np.zeros(len(amounts), bool)
     self._num_rounds = 0
 
@@ -169,8 +159,8 @@ class Cffl:
       noise: Maps the ids of free riders to what they upload.
 
     Returns:
-      A dictionary of measurements; vectors have an entry for each participant
-      that is in R and present.
+      What `linear_task.assert_found` compares; vectors have an entry for each
+      participant that is in R and present.
     """
     present = sorted(clients)
     ids = np.array([j for j in present if self.reputable[j]])
@@ -199,28 +189,34 @@ class Cffl:
     self.models += self.allocations
     self._seen[ids] = True
     self._num_rounds += 1
-    return dict(
-      client_id=ids,
-      validation_accuracy=accuracy,
-      reputation=reputation,
-      num_allocated=count,
-      reputable=stays,
-      threshold=threshold(len(ids), self.options),
-      num_isolated=np.sum(~stays),
-      num_non_finite=np.sum(~finite),
-    )
+    whole = self.options.upload_rate == 1
+    each = {
+      'validation_accuracy': accuracy,
+      'reputation': reputation,
+      'num_allocated': count,
+      'reputable': stays,
+    }
+    return {
+      'models': self.models.copy(),
+      'weights': self.auxiliary,
+      'server/reputable': self.reputable.copy(),
+      'server/reputation': self.reputations.copy(),
+      'server/allocation': -self.allocations,
+      **({'server/shadow': self.shadows.copy()} if whole else {}),
+      'aggregator/threshold': threshold(len(ids), self.options),
+      'aggregator/num_isolated': np.sum(~stays),
+      'aggregator/num_reputable': np.sum(self.reputable),
+      'aggregator/num_non_finite': np.sum(~finite),
+      **{f'aggregator/clients/{name}': v for name, v in each.items()},
+    }
 
   def _train(self, j, data, epochs, learning_rate=None):
     """Participant `j`'s model after some epochs; None is the round's rate."""
     options = self.options
     usual = options.learning_rate * options.decay**self._num_rounds
-    model = numpy_reference.train(
-      numpy_reference.Linear.of(self.models[j], self._num_classes),
-      data,
-      learning_rate=learning_rate or usual,
-      epochs=epochs,
+    return reference.LINEAR.train(
+      self.models[j], data, rate=learning_rate or usual, epochs=epochs
     )
-    return model.vector
 
   def _updates(self, j, data):
     """Participant `j`'s update, clipped and unclipped."""
@@ -250,6 +246,4 @@ class Cffl:
     whole = self.options.upload_rate == 1
     starts = self.shadows[ids] if whole else [self.auxiliary] * len(ids)
     judged = [s + u for s, u in zip(starts, uploads, strict=True)]
-    models = [numpy_reference.Linear.of(w, self._num_classes) for w in judged]
-    logits = [model.logits(x) for model in models]
-    return np.mean(np.argmax(logits, axis=2) == y, axis=1)
+    return np.array([reference.LINEAR.right(w, x, y).mean() for w in judged])

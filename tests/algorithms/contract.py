@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.algorithms import image_task
 from tests.algorithms import linear_task
 from tff_fair import algorithms
 from tff_fair import checkpoints
@@ -83,7 +82,7 @@ def build_fed_rdn(model_fn, **arguments):
   del model_fn  # For vectors.
   rows = np.array([[np.nan], [0.1], [0.2], [0.3]], np.float32)
   return algorithms.build_fed_rdn(
-    image_task.model_fn,
+    linear_task.image_model_fn,
     statistics=collections.OrderedDict(mean=rows, std=rows),
     **arguments,
   )
@@ -282,7 +281,7 @@ def _client(client_id, images, kind=None, scale=None):
     data.x = scale * data.x[:1] * np.float32([[1], [2]])
     data.y = np.array([1, 0])
   if images:
-    data = image_task.as_images(data)
+    data = linear_task.as_images(data)
   return linear_task.client_data(client_id, data)
 
 

@@ -1,4 +1,3 @@
-import collections
 import functools
 
 import numpy as np
@@ -7,38 +6,25 @@ import tensorflow as tf
 
 from tests.algorithms import corefed_reference
 from tests.algorithms import linear_task
+from tests.algorithms import reference
 from tff_fair import algorithms
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
 # The last client never takes part.
 _SIZES = (5, 9, 12, 7, 4, 8, 6)
-_WIDTH = 3
 _DEFAULTS = {'learning_rate': 0.5, 'decay': 0.5}
 # Alignment by the clients takes a constant learning rate.
 _ALIGNED = {'alignment': 'client', 'decay': 1.0}
 
 
 def _model_fn(activation='relu'):
-  """Two layers with fixed initial weights; the first gives the embedding."""
-  rng = np.random.default_rng(3)
-
-  def dense(shape, activation=None):
-    kernel = tf.constant_initializer(rng.normal(size=shape))
-    return tf.keras.layers.Dense(
-      shape[1], activation=activation, kernel_initializer=kernel
-    )
-
-  x = tf.keras.Input([linear_task.NUM_FEATURES])
-  embedding = dense([linear_task.NUM_FEATURES, _WIDTH], activation)(x)
-  logits = dense([_WIDTH, linear_task.NUM_CLASSES])(embedding)
-  return tf.keras.Model(
-    x, collections.OrderedDict(logits=logits, embedding=embedding)
-  )
+  return linear_task.embedding_model_fn(activation)
 
 
-def _initial_weights():
-  return [w.astype(np.float64) for w in _model_fn().get_weights()]
+def _network(activation):
+  function = {'relu': tf.nn.relu, 'linear': tf.identity}[activation]
+  return reference.Network((4, 3, 3), function)
 
 
 def _clients():
@@ -64,123 +50,104 @@ def _trace():
   return [first, second, {**third, **_broken(1, 4)}, _broken(2, 4), last]
 
 
-def _process(**options):
-  """The process for the reference's options, built once.
-
-  Options equal to the reference's default are left to the builder.
-  """
-  options = {**_DEFAULTS, **options}
-  defaults = corefed_reference.Options
-  return _cached(
-    **{
-      name: value
-      for name, value in options.items()
-      if value != getattr(defaults, name, None)
-    }
-  )
-
-
 def _build(build=algorithms.build_corefed, *, activation='relu', **options):
   return linear_task.build_process(
     build,
     functools.partial(_model_fn, activation),
     num_clients=len(_SIZES),
-    **options,
+    **{**_DEFAULTS, **options},
   )
 
 
-_cached = functools.cache(_build)
+def _embedding(network, w, x):
+  """The mean direction of the embeddings; a zero vector still counts."""
+  phi, _ = network.outputs(w, x)
+  lengths = tf.maximum(tf.norm(phi, axis=1, keepdims=True), 1e-12)
+  return tf.reduce_mean(tf.math.divide_no_nan(phi, lengths), axis=0)
 
 
-def _reference(**options):
-  return corefed_reference.CoreFed(
-    _initial_weights(), **{**_DEFAULTS, **options}
-  )
+def _local_loss(v, network, data, received, options):
+  """The cross-entropy and, with what a client received, its alignment."""
+  loss = network.loss(v, data)
+  if received is None:
+    return loss
+  z, (z_g, others) = _embedding(network, v, data.x), received
+  target = corefed_reference.refined(z, z_g, options.distillation_rate)
+  contrast = corefed_reference.contrastive_loss(z, z_g, others, options)
+  loss += options.contrastive_weight * contrast
+  distance = tf.reduce_sum((z - tf.stop_gradient(target)) ** 2)
+  return loss + options.distillation_weight * distance
 
 
-def _assert_close(found, expected):
-  np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+def _corefed(rounds, **options):
+  """Yields the server after each round, and what it measured."""
+  options = corefed_reference.Options(**{**_DEFAULTS, **options})
+  network = _network(options.activation)
+  server = corefed_reference.Server(linear_task.start(_model_fn), options)
+  for number, clients in enumerate(rounds):
+    rate, w = options.learning_rate * options.decay**number, server.weights
+    uploads, sizes = {}, None
+    for i, data in clients.items():
+      received = None
+      if options.alignment != 'server' and server.global_embedding is not None:
+        others = [z for j, z in server.embeddings.items() if j != i]
+        received = server.global_embedding, others
+      model, _, _ = reference.descend(
+        functools.partial(
+          _local_loss,
+          network=network,
+          data=data,
+          received=received,
+          options=options,
+        ),
+        *(w, rate, options.local_epochs),
+      )
+      of = model if options.embedding_of == 'local' else w
+      uploads[i] = model, _embedding(network, of, data.x).numpy()
+    if options.variant == 'refed':
+      sizes = {i: len(data.y) for i, data in clients.items()}
+    yield server, server.next(uploads, rate, sizes)
 
 
-def _assert_memory(found, server):
+def _expected(rounds, **options):
   """The aggregator's state is the server's memory, with 0 elsewhere."""
-  assert found['round'] == len(server.cohorts)
-  # Stored as sent: `g_i` times the learning rate of its round.
-  updates = found['updates'] / found['learning_rate'][:, np.newaxis]
-  for rows, memory in (
-    (updates, server.updates),
-    (found['embeddings'], server.embeddings),
-    (found['last_round'], server.last_round),
-  ):
-    for i, row in enumerate(rows):
-      if i in memory:
-        _assert_close(row, memory[i])
-      else:
-        np.testing.assert_array_equal(row, np.zeros_like(row))
-
-
-def _assert_metrics(found, report):
-  if report is None:
-    assert found['num_stale'] == 0 and np.isnan(found['contrastive_loss'])
-    assert not len(found['clients']['client_id'])
-    return
-  assert found['window'] == report['tau']
-  assert found['num_stale'] == report['num_stale']
-  _assert_close(found['contrastive_loss'], report['contrastive_loss'])
-  clients = found['clients']
-  for name in ('client_id', 'stale'):
-    np.testing.assert_array_equal(clients[name], report[name])
-  for name in ('frequency', 'alignment', 'weight'):
-    _assert_close(clients[name], report[name])
+  n, rates = len(_SIZES), {**_DEFAULTS, **options}
+  updates, embeddings, seen = np.zeros([n, 27]), np.zeros([n, 3]), np.zeros(n)
+  for number, (server, report) in enumerate(_corefed(rounds, **options)):
+    values = {'weights': server.weights}
+    if options.get('variant') != 'refed':
+      for i in server.cohorts[-1]:
+        # Stored as sent.
+        rate = rates['learning_rate'] * rates['decay'] ** number
+        updates[i] = rate * server.updates[i]
+        embeddings[i], seen[i] = server.embeddings[i], number + 1
+      values |= {
+        'server/round': number + 1,
+        'server/updates': updates,
+        'server/embeddings': embeddings,
+        'server/last_round': seen,
+      }
+      report = report or {'num_stale': 0, 'client_id': []}
+      values |= {
+        f'aggregator/{"all/" * (np.ndim(value) > 0)}{name}': value
+        for name, value in report.items()
+      }
+    yield values
 
 
 def _run(rounds, **options):
-  """Runs the process and the reference, and compares them after every round.
-
-  Args:
-    rounds: The clients of each round.
-    **options: Of both.
-
-  Returns:
-    The metrics of the aggregators.
-  """
-  expected, process = _reference(**options), _process(**options)
-  state, outputs = process.initialize(), []
-  for clients in rounds:
-    before = linear_task.weights(process, state)
-    outputs.append(linear_task.next_round(process, state, clients))
-    state, metrics = outputs[-1].state, outputs[-1].metrics
-    report = expected.next(clients)
-    rejected = len(clients) - len(expected.server.cohorts[-1])
-    assert metrics['client_work']['num_rejected_clients'] == rejected
-    found = linear_task.weights(process, state)
-    _assert_close(found, expected.server.weights)
-    if report is None:
-      np.testing.assert_array_equal(found, before)
-    if expected.options.variant != 'refed':
-      _assert_memory(state.aggregator, expected.server)
-      _assert_metrics(metrics['aggregator'], report)
-  return [output.metrics['aggregator'] for output in outputs]
-
-
-def _last_weights(rounds, **options):
-  """Of the reference alone."""
-  reference = _reference(**options)
-  for clients in rounds:
-    reference.next(clients)
-  return reference.server.weights
-
-
-def _assert_matters(rounds, options, **usual):
-  """The weights differ from those with other options."""
-  difference = _last_weights(rounds, **options) - _last_weights(
-    rounds, **{**options, **usual}
+  """Compares with the reference in every round; returns the outputs."""
+  return linear_task.assert_rounds(
+    _build(**options),
+    functools.partial(_expected, **options),
+    rounds,
+    loose=['aggregator/contrastive_loss', 'server/embeddings'],
   )
-  assert np.abs(difference).max() > 1e-4, usual
 
 
-def test_changing_cohorts_against_numpy():
-  found = _run(_trace())
+def test_changing_cohorts():
+  outputs = _run(_trace())
+  found = [output.metrics['aggregator'] for output in outputs]
   # |S_t| = 3, 1, 2, 0, 2 of 3, 4, 4, 4, 5 distinct clients so far.
   assert [found[t]['window'] for t in (0, 1, 2, 4)] == [1, 4, 2, 2]
   clients = [measured['clients'] for measured in found]
@@ -191,6 +158,9 @@ def test_changing_cohorts_against_numpy():
   # Client 1 is outside, client 2 is back.
   np.testing.assert_array_equal(clients[4]['client_id'], [0, 2, 3, 5])
   np.testing.assert_array_equal(clients[4]['stale'], [1, 0, 1, 0])
+  # A round that nobody takes part in moves nothing.
+  before, after = (o.state.global_model_weights for o in outputs[2:4])
+  linear_task.assert_equal(before, after)
 
 
 @pytest.mark.parametrize(
@@ -205,8 +175,10 @@ def test_changing_cohorts_against_numpy():
       'local_epochs': 2,
       'decay': 1.0,
     },
-    {'gradient_reuse': False, 'activation': 'linear'},
-    {'variant': 'cofed'},
+    pytest.param(
+      {'gradient_reuse': False, 'activation': 'linear'}, marks=pytest.mark.full
+    ),
+    pytest.param({'variant': 'cofed'}, marks=pytest.mark.full),
     # As options can have it of the authors' code, which is more than this.
     {
       'gradient_reuse': False,
@@ -216,27 +188,34 @@ def test_changing_cohorts_against_numpy():
   ],
   ids=str,
 )
-def test_an_option_against_numpy(options):
-  rounds = _trace()
-  _run(rounds, **options)
+def test_an_option(options):
+  _run(_trace(), **options)
   # These do not change weights here.
   for name in set(options) - {
-    'temperature',
-    'include_positive',
-    'activation',
-    'decay',
+    *('temperature', 'include_positive', 'activation', 'decay')
   }:
-    _assert_matters(
-      rounds, options, **{name: getattr(corefed_reference.Options, name)}
-    )
+    usual = getattr(corefed_reference.Options, name)
+    _assert_matters(_trace(), options, **{name: usual})
+
+
+def _assert_matters(rounds, options, **usual):
+  """The weights of the reference differ from those with other options."""
+  one, other = (
+    linear_task.last(functools.partial(_corefed, **o), rounds)[0].weights
+    for o in (options, {**options, **usual})
+  )
+  assert np.abs(one - other).max() > 1e-4, usual
 
 
 @pytest.mark.parametrize(
   'options',
   [
-    {'variant': 'corefed'},
-    {'variant': 'refed', 'activation': 'linear'},
-    {'global_embedding': 'first'},
+    {},
+    pytest.param({'variant': 'refed'}, marks=pytest.mark.full),
+    pytest.param(
+      {'activation': 'linear', 'global_embedding': 'first'},
+      marks=pytest.mark.full,
+    ),
     {
       'include_positive': True,
       'temperature': 0.5,
@@ -247,7 +226,7 @@ def test_an_option_against_numpy(options):
   ],
   ids=str,
 )
-def test_alignment_in_local_training_against_numpy(options):
+def test_alignment_in_local_training(options):
   # In the third round one client is new, one returns, and two are absent.
   rounds = _some([0, 1, 2], [0, 1], [2, 5])
   options = {**_ALIGNED, **options}
@@ -257,45 +236,17 @@ def test_alignment_in_local_training_against_numpy(options):
 
 @pytest.mark.full
 def test_an_embedding_of_one_batch_by_the_received_model():
-  process = _build(embedding_of='global_batch', batch_size=4, **_DEFAULTS)
+  process = _build(embedding_of='global_batch', batch_size=4)
   (clients,) = _some([1, 2])
   output = linear_task.next_round(process, process.initialize(), clients)
+  w = linear_task.start(_model_fn)
   for i, data in clients.items():
-    expected = corefed_reference.embedding(
-      _initial_weights(), data.x[:4], 'relu'
+    expected, whole = (
+      _embedding(_network('relu'), w, x).numpy() for x in (data.x[:4], data.x)
     )
-    whole = corefed_reference.embedding(_initial_weights(), data.x, 'relu')
     assert np.abs(expected - whole).max() > 1e-3
-    _assert_close(output.state.aggregator['embeddings'][i], expected)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-  ('options', 'fed_avg_options', 'rtol'),
-  [
-    ({'variant': 'refed', 'alignment': 'server'}, {}, 0),
-    # (1 / f)^0 sigma(0) is the same for all.
-    (
-      {'fairness_exponent': 0.0, 'sharpness': 0.0, 'gradient_reuse': False},
-      {'uniform': True},
-      1e-5,
-    ),
-  ],
-  ids=['refed', 'no_fairness'],
-)
-def test_limit_of_fed_avg(options, fed_avg_options, rtol):
-  common = {'batch_size': 4, 'local_epochs': 2, 'decay': 0.5, 'seed': 7}
-  found = []
-  for process in (
-    _build(**options, **common),
-    _build(algorithms.build_fed_avg, **fed_avg_options, **common),
-  ):
-    state, weights = process.initialize(), []
-    for clients in _some([0, 1, 2], [3], [2, 0]):
-      state = linear_task.next_round(process, state, clients).state
-      weights.append(process.get_model_weights(state))
-    found.append(weights)
-  linear_task.assert_close(*found, rtol=rtol, atol=rtol)
+    found = output.state.aggregator['embeddings'][i]
+    linear_task.assert_close(found, expected)
 
 
 @pytest.mark.full
@@ -306,15 +257,10 @@ def test_statistics_are_those_of_the_fresh_clients():
   def model_fn():
     inner = linear_task.batch_norm_model_fn()
     x = inner.input
-    return tf.keras.Model(
-      x, collections.OrderedDict(logits=inner(x), embedding=x)
-    )
+    return tf.keras.Model(x, {'logits': inner(x), 'embedding': x})
 
-  process = algorithms.build_corefed(
-    model_fn,
-    num_clients=2,
-    client_optimizer=linear_task.sgd(0.1),
-    batch_size=50,
+  process = linear_task.build_process(
+    algorithms.build_corefed, model_fn, num_clients=2
   )
   output = linear_task.run(process, clients, [[0], [1]])
   assert output.metrics['aggregator']['num_stale'] == 1
@@ -325,32 +271,30 @@ def test_statistics_are_those_of_the_fresh_clients():
 
 def test_divergence_trains_as_the_round_did():
   """The paper's two distances, of parameters and of features."""
-  process, expected = _process(**_ALIGNED), _reference(**_ALIGNED)
-  state = process.initialize()
-  for present in _some([0, 1, 2], [3], [2, 0]):
-    before, weights_before = state, expected.server.weights
-    state = linear_task.next_round(process, before, present).state
-    expected.next(present)
+  rounds = _some([0, 1, 2], [3], [2, 0])
+  process = _build(**_ALIGNED)
+  *_, before, last = linear_task.assert_rounds(
+    process, functools.partial(_expected, **_ALIGNED), rounds
+  )
   # A client without data has no local model, and does not count.
   (idle,) = linear_task.make_clients((0,))
   data = [
     linear_task.client_data(i, client)
-    for i, client in [*present.items(), (1, idle)]
+    for i, client in [*rounds[-1].items(), (1, idle)]
   ]
-  found = process.divergence(before, state, data)
-
-  def features(vector, x):
-    weights = corefed_reference.unflatten(vector, _initial_weights())
-    return corefed_reference.features(weights, x, 'relu').mean(axis=0)
-
+  found = process.divergence(before.state, last.state, data)
+  *_, (server, _) = _corefed(rounds, **_ALIGNED)
+  start = linear_task.weights(process, before.state)
+  network = _network('relu')
   pairs = {'parameters': [], 'embedding': []}
-  for i, data in present.items():
-    step = _DEFAULTS['learning_rate'] * expected.server.updates[i]
-    models = (weights_before - step, expected.server.weights)
+  for i, data in rounds[-1].items():
+    models = start - 0.5 * server.updates[i], server.weights
     pairs['parameters'].append(models)
-    pairs['embedding'].append([features(model, data.x) for model in models])
+    pairs['embedding'].append(
+      [network.outputs(w, data.x)[0].numpy().mean(axis=0) for w in models]
+    )
   for space, vectors in pairs.items():
-    angles = [np.arccos(corefed_reference.cosine(*pair)) for pair in vectors]
+    angles = [np.arccos(reference.cosine(*pair)) for pair in vectors]
     lengths = [np.abs(u - v).sum() for u, v in vectors]
     for name, values in (('cosine', angles), ('manhattan', lengths)):
       np.testing.assert_allclose(
@@ -358,13 +302,25 @@ def test_divergence_trains_as_the_round_did():
       )
 
 
-def test_bad_arguments():
+def test_without_distillation_clients_align_nothing():
   linear_task.assert_refused(
     _build, ('alignment', 'client', "'server'.*cofed"), variant='cofed'
   )
-  with pytest.raises(ValueError, match='must build a model with an output'):
-    algorithms.build_corefed(
-      linear_task.model_fn,
+
+
+_WITH_EMBEDDING = (
+  *('corefed', 'fedquad', 'triplet_fl', 'quadruplet_fl', 'supcon_fl'),
+  *('moon', 'fed_as', 'pfed_ck'),
+)
+
+
+@pytest.mark.parametrize('name', _WITH_EMBEDDING)
+def test_methods_that_need_an_embedding(name):
+  linear_task.assert_refused(
+    functools.partial(
+      getattr(algorithms, f'build_{name}'),
       num_clients=3,
       client_optimizer=linear_task.sgd(0.1),
-    )
+    ),
+    ('model_fn', linear_task.model_fn, "output 'embedding'.*found"),
+  )

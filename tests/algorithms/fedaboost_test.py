@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import linear_task
-from tests.algorithms import numpy_reference
+from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import models
@@ -15,9 +15,8 @@ from tff_fair.algorithms import fedaboost
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
 _SIZES = (5, 9, 12, 7, 11)
-_START = linear_task.initial_model()
-
-
+_START = linear_task.start()
+_right = reference.LINEAR.right
 _build = functools.partial(
   linear_task.build_process,
   algorithms.build_fedaboost,
@@ -26,10 +25,70 @@ _build = functools.partial(
 )
 
 
-def _next(process, clients, cohort, state=None):
-  state = process.initialize() if state is None else state
-  data = [linear_task.client_data(i, clients[i]) for i in cohort]
-  return process.next(state, data)
+def _alpha(error, num_classes):
+  """Equation 6; nothing is better than chance for one class."""
+  if num_classes < 2:
+    return 0.0
+  error = np.clip(error, 1e-6, 1 - 1e-6)
+  return np.log((1 - error) / error) + np.log(num_classes - 1)
+
+
+def _error(w, data):
+  """On the holdout, or the training part of a client without one."""
+  if len(data.holdout_y):
+    return 1 - _right(w, data.holdout_x, data.holdout_y).mean()
+  return 1 - _right(w, data.x, data.y).mean()
+
+
+def _fedaboost(
+  rounds, boost_rate, boosting=True, script=False, first=None, threshold=0.2
+):
+  """With `script`, classes are counted as clients, and gamma stays."""
+  w, number = _START, len(_SIZES)
+  weight = np.full(number, first or 1 / len(rounds[0]))
+  gamma = np.full(number, 1.5 if script else 0.0)
+  for clients in rounds:
+    models, alphas = [], []
+    for i, data in clients.items():
+      num_classes = len(set(data.y) | set(data.holdout_y))
+      if script:
+        num_classes = len(clients)
+      before = _error(w, data)
+      if boosting and before > threshold:
+        weight[i] *= np.exp(-boost_rate * _alpha(before, num_classes))
+        if not script:
+          gamma[i] = min(gamma[i] + weight[i], 5.0)
+      focus = gamma[i] if boosting else 0.0
+      models.append(
+        reference.LINEAR.train(w, data, rate=0.1, epochs=2, gamma=focus)
+      )
+      alphas.append(_alpha(_error(models[-1], data), num_classes))
+    positive = np.maximum(alphas, 0)
+    if positive.any():
+      w = reference.mean(models, positive)
+    yield {
+      'weights': w,
+      'client_work/clients/alpha': np.array(alphas),
+      'client_work/clients/aggregated': positive > 0,
+      'table/weight': weight.copy()[:, np.newaxis],
+      'table/gamma': gamma.copy()[:, np.newaxis],
+    }
+
+
+def _clients(sizes=_SIZES, **options):
+  return dict(enumerate(linear_task.make_clients(sizes, **options)))
+
+
+def _rounds(*cohorts):
+  clients = _clients()
+  # Judged on its training part instead.
+  clients[3].holdout_x = clients[3].holdout_x[:0]
+  clients[3].holdout_y = clients[3].holdout_y[:0]
+  return [linear_task.pick(clients, cohort) for cohort in cohorts]
+
+
+def _first_round(process, clients):
+  return linear_task.next_round(process, process.initialize(), clients)
 
 
 def _table(output, name):
@@ -39,7 +98,6 @@ def _table(output, name):
 def _one_class(client):
   client.y[:] = 1
   client.holdout_y[:] = 1
-  return client
 
 
 class TestBoostedRow:
@@ -93,47 +151,23 @@ class TestBoostedRow:
     pytest.param(False, 0.5, marks=pytest.mark.full),
   ],
 )
-def test_three_rounds_against_numpy(boosting, boost_rate):
-  clients = linear_task.make_clients(_SIZES)
-  # Judged on its training part instead.
-  clients[3].holdout_x = clients[3].holdout_x[:0]
-  clients[3].holdout_y = clients[3].holdout_y[:0]
-  process = _build(
-    boosting=boosting, boost_rate=boost_rate, error_threshold=0.2
+def test_three_rounds(boosting, boost_rate):
+  options = {'boosting': boosting, 'boost_rate': boost_rate}
+  outputs = linear_task.assert_rounds(
+    _build(error_threshold=0.2, **options),
+    functools.partial(_fedaboost, **options),
+    _rounds([0, 1, 3], [1, 2], [4, 3, 1, 2]),
   )
-  state, model = process.initialize(), _START
-  weight, gamma = np.full(5, 1 / 3), np.zeros(5)  # m_0 = 3
-  for cohort in ([0, 1, 3], [1, 2], [4, 3, 1, 2]):
-    output = _next(process, clients, cohort, state)
-    state = output.state
-    model, alphas = numpy_reference.fedaboost_round(
-      model,
-      linear_task.pick(clients, cohort),
-      weight,
-      gamma,
-      learning_rate=0.1,
-      epochs=2,
-      boost_rate=boost_rate,
-      threshold=0.2,
-      boosting=boosting,
-    )
-    reports = linear_task.reports(output)
-    expected = [alphas[i] for i in sorted(cohort)]
-    np.testing.assert_allclose(reports['alpha'], expected, rtol=1e-5)
-    np.testing.assert_array_equal(
-      reports['aggregated'], np.greater(expected, 0)
-    )
-    np.testing.assert_allclose(_table(output, 'weight'), weight, rtol=1e-5)
-    np.testing.assert_allclose(_table(output, 'gamma'), gamma, rtol=1e-5)
-  linear_task.assert_model(process.get_model_weights(state), model)
-  if boosting:
-    assert np.count_nonzero(gamma) >= 3  # The run did boost.
+  # The run did boost.
+  boosted = np.count_nonzero(_table(outputs[-1], 'gamma'))
+  assert boosted >= 3 if boosting else not boosted
 
 
 @pytest.mark.full
-@pytest.mark.parametrize('weight_init', ['m0', 'k'])
-def test_the_scripts_reading_against_numpy(weight_init):
-  clients = linear_task.make_clients(_SIZES)
+@pytest.mark.parametrize(
+  ('weight_init', 'first'), [('m0', 1 / 3), ('k', 1 / 5)]
+)
+def test_the_script_s_reading(weight_init, first):
   process = _build(
     boost_rate=0.5,
     error_threshold=0.2,
@@ -142,94 +176,49 @@ def test_the_scripts_reading_against_numpy(weight_init):
     gamma_mode='constant',
     weight_init=weight_init,
   )
-  state, model = process.initialize(), _START
-  first = {'m0': 1 / 3, 'k': 1 / 5}[weight_init]
-  weight, gamma = np.full(5, first), np.full(5, 1.5)
   # ln(k - 1) is ln 2, and 0, and ln 3; alone, a client has alpha 0.
-  for cohort in ([0, 1, 3], [1, 2], [4, 3, 1, 2], [2]):
-    output = _next(process, clients, cohort, state)
-    state, reports = output.state, linear_task.reports(output)
-    np.testing.assert_array_equal(reports['num_classes'], len(cohort))
-    np.testing.assert_array_equal(_table(output, 'gamma'), 1.5)
-    if len(cohort) == 1:
-      np.testing.assert_array_equal(reports['alpha'], 0)
-      continue
-    model, alphas = numpy_reference.fedaboost_round(
-      model,
-      linear_task.pick(clients, cohort),
-      weight,
-      gamma,
-      learning_rate=0.1,
-      epochs=2,
-      boost_rate=0.5,
-      threshold=0.2,
-      script=True,
-    )
-    expected = [alphas[i] for i in sorted(cohort)]
-    np.testing.assert_allclose(reports['alpha'], expected, rtol=1e-5)
-    np.testing.assert_allclose(_table(output, 'weight'), weight, rtol=1e-5)
-  linear_task.assert_model(process.get_model_weights(state), model)
-  assert (weight != first).any()
+  linear_task.assert_rounds(
+    process,
+    functools.partial(_fedaboost, boost_rate=0.5, script=True, first=first),
+    _rounds([0, 1, 3], [1, 2], [4, 3, 1, 2], [2]),
+  )
 
 
 @pytest.mark.full
 def test_without_boosting_equal_alphas_recover_uniform_fed_avg():
-  clients = linear_task.make_clients((5, 9, 12))
-  for c in clients:  # The same holdout, with 2 of 10 wrong for every model.
+  clients = _clients((5, 9, 12))
+  for c in clients.values():  # 2 of 10 are wrong for every model.
     c.holdout_x = clients[0].holdout_x
-    c.holdout_y = _START.logits(c.holdout_x).argmax(axis=1)
+    c.holdout_y = reference.LINEAR.logits(_START, c.holdout_x).argmax(axis=1)
     c.holdout_y[:2] = (c.holdout_y[:2] + 1) % 3
   process = _build(boosting=False, class_count='global', learning_rate=1e-4)
-  fed_avg = linear_task.build_process(
-    algorithms.build_fed_avg,
-    num_clients=5,
-    learning_rate=1e-4,
-    local_epochs=2,
-    uniform=True,
-  )
-  ours = _next(process, clients, range(3))
-  alphas = linear_task.reports(ours)['alpha']
+  output = _first_round(process, clients)
+  alphas = linear_task.reports(output)['alpha']
   assert alphas[0] == alphas[1] == alphas[2] > 0
-  linear_task.assert_close(
-    ours.state.global_model_weights.trainable,
-    _next(fed_avg, clients, range(3)).state.global_model_weights.trainable,
-    rtol=1e-6,
-    atol=1e-7,
+  expected = reference.fed_avg(
+    _START, clients.values(), rate=1e-4, epochs=2, uniform=True
   )
-
-
-@pytest.mark.full
-def test_weights_start_at_one_by_the_first_cohort_or_by_all_clients():
-  clients = linear_task.make_clients(_SIZES)
-  process = _build(boost_rate=0.0)
-  output = _next(process, clients, [0, 1])
-  np.testing.assert_array_equal(_table(output, 'weight'), 0.5)
-  output = _next(process, clients, [0, 1, 2, 3], output.state)
-  np.testing.assert_array_equal(_table(output, 'weight'), 0.5)
-  table = _build(weight_init='k').initialize().client_work['table']
-  np.testing.assert_allclose(table['weight'], 0.2)
+  found = linear_task.weights(process, output.state)
+  linear_task.assert_close(found, expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize('fallback', ['keep', 'fed_avg'])
 def test_no_positive_alpha(fallback):
   """Every label is wrong for the model, which moves little."""
-  clients = linear_task.make_clients((4, 12))
-  for c in clients:
+  clients = _clients((4, 12))
+  for c in clients.values():
     for x, y in ((c.x, c.y), (c.holdout_x, c.holdout_y)):
-      y[:] = (_START.logits(x).argmax(axis=1) + 1) % 3
+      y[:] = (reference.LINEAR.logits(_START, x).argmax(axis=1) + 1) % 3
   process = _build(learning_rate=1e-4, fallback=fallback, boosting=False)
-  output = _next(process, clients, [0, 1])
+  output = _first_round(process, clients)
   assert np.all(linear_task.reports(output)['alpha'] < 0)
   assert output.metrics['aggregator']['fallback'] == 1
   expected = _START
   if fallback == 'fed_avg':
-    expected = numpy_reference.fed_avg_round(
-      _START, clients, learning_rate=1e-4, epochs=2
-    )
-  linear_task.assert_model(
-    output.state.global_model_weights, expected, rtol=1e-7
-  )
+    expected = reference.fed_avg(_START, clients.values(), rate=1e-4, epochs=2)
+  found = linear_task.weights(process, output.state)
+  linear_task.assert_close(found, expected, rtol=1e-7)
 
 
 @pytest.mark.full
@@ -238,11 +227,10 @@ def test_no_positive_alpha(fallback):
 )
 def test_one_class_client(single_class, num_classes):
   # An odd holdout: an error of exactly 1/2 would give alpha = 0.
-  clients = linear_task.make_clients(_SIZES, holdout=9)
+  clients = linear_task.pick(_clients(holdout=9), [0, 1])
   _one_class(clients[1])
   process = _build(single_class=single_class, error_threshold=0.0)
-  output = _next(process, clients, [0, 1])
-  reports = linear_task.reports(output)
+  reports = linear_task.reports(_first_round(process, clients))
   assert reports['num_classes'][1] == num_classes
   assert reports['error_before'][1] > 0
   assert reports['gamma'][1] > 0  # Grows in either case.
@@ -253,26 +241,32 @@ def test_one_class_client(single_class, num_classes):
     assert reports['aggregated'][1] == 0
 
 
+@pytest.mark.full
+def test_batch_norm_statistics_are_those_of_the_aggregated_clients():
+  clients = _clients((12, 9))
+  _one_class(clients[1])
+  process = _build(linear_task.batch_norm_model_fn, local_epochs=1)
+  output = _first_round(process, clients)
+  reports = linear_task.reports(output)
+  np.testing.assert_array_equal(reports['aggregated'], [1, 0])
+  mean, _ = process.get_model_weights(output.state).non_trainable
+  np.testing.assert_allclose(mean, clients[0].x.mean(axis=0) / 2, rtol=1e-4)
+
+
 def test_clients_that_are_not_finite_or_empty_have_no_part():
   """The only other client gives its model."""
-  clients = linear_task.make_clients((12, 9, 0))
+  clients = _clients((12, 9, 0))
   clients[1].x[0, 0] = np.nan
   process = _build(error_threshold=0.0, boost_rate=0.5)
-  output = _next(process, clients, [0, 1, 2])
-  assert output.metrics['client_work']['num_rejected_clients'] == 1
-  assert output.metrics['client_work']['num_empty_clients'] == 1
+  (output,) = linear_task.assert_rounds(
+    process,
+    functools.partial(_fedaboost, boost_rate=0.5, first=1 / 3, threshold=0.0),
+    [clients],
+  )
   assert output.metrics['aggregator']['num_aggregated'] == 1
   reports = linear_task.reports(output)
   assert np.isnan(reports['alpha'][1]) and np.isnan(reports['gamma'][1])
   np.testing.assert_array_equal(reports['aggregated'][:2], [1, 0])
-  gamma = _table(output, 'gamma')
-  np.testing.assert_allclose(_table(output, 'weight')[1:], 1 / 3)
-  np.testing.assert_array_equal(gamma[1:], 0)
-  assert gamma[0] > 0
-  expected = numpy_reference.train(
-    _START, clients[0], learning_rate=0.1, epochs=2, gamma=float(gamma[0])
-  )
-  linear_task.assert_model(output.state.global_model_weights, expected)
 
 
 @pytest.mark.full
@@ -291,20 +285,7 @@ def test_convolutions_do_not_see_empty_batches():
   assert output.metrics['client_work']['num_empty_clients'] == 1
 
 
-@pytest.mark.full
-def test_batch_norm_statistics_are_those_of_the_aggregated_clients():
-  clients = linear_task.make_clients((12, 9))
-  _one_class(clients[1])
-  process = _build(linear_task.batch_norm_model_fn, local_epochs=1)
-  output = _next(process, clients, [0, 1])
-  reports = linear_task.reports(output)
-  np.testing.assert_array_equal(reports['aggregated'], [1, 0])
-  mean, _ = process.get_model_weights(output.state).non_trainable
-  np.testing.assert_allclose(mean, clients[0].x.mean(axis=0) / 2, rtol=1e-4)
-
-
-def test_bad_arguments():
+def test_the_first_gamma_is_within_its_bound():
   linear_task.assert_refused(
-    _build,
-    ('initial_gamma', 6.0, 'at most 5.0, found 6.0'),
+    _build, ('initial_gamma', 6.0, 'at most 5.0, found 6.0')
   )

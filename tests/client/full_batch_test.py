@@ -1,4 +1,5 @@
 import collections
+import dataclasses
 import functools
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import linear_task
-from tests.algorithms import numpy_reference
+from tests.algorithms import reference
 from tff_fair import client
 from tff_fair import models
 from tff_fair.client import full_batch
@@ -20,26 +21,31 @@ def _examples(data):
   )
 
 
-def _loss(model, data):
-  logits = model.logits(data.x)
-  true = logits[np.arange(len(data.y)), data.y]
-  return np.mean(np.log(np.exp(logits).sum(axis=1)) - true)
+_loss = reference.LINEAR.loss
+
+
+def _gradient(w, data, gamma=0.0):
+  return reference.gradient(lambda v: _loss(v, data, gamma), w)
+
+
+def _scaled(data):
+  """As batch normalisation of variance 1 gives it."""
+  return dataclasses.replace(data, x=data.x / np.sqrt(1.001))
 
 
 def test_against_numpy():
   (data,) = linear_task.make_clients([7])
-  model = linear_task.initial_model()
-  right = model.logits(data.x).argmax(axis=1) == data.y
+  w = linear_task.start()
+  right = reference.LINEAR.right(w, data.x, data.y)
   for batch_size in (3, 7, 200):
     arguments = _MODEL, _MODEL.initial_weights, _examples(data), batch_size
     for gamma in (0.0, 1.5):
       gradient, metrics = client.mean_gradient(*arguments, gamma)
-      expected = numpy_reference.focal_gradient(model, data.x, data.y, gamma)
-      np.testing.assert_allclose(gradient[0], expected.kernel, atol=1e-6)
-      np.testing.assert_allclose(gradient[1], expected.bias, atol=1e-6)
+      found, expected = linear_task.vector(gradient), _gradient(w, data, gamma)
+      np.testing.assert_allclose(found, expected, atol=1e-6)
       assert metrics['loss'] == client.mean_loss(*arguments, gamma)
     loss = client.mean_loss(*arguments)
-    np.testing.assert_allclose(loss, _loss(model, data), rtol=1e-6)
+    np.testing.assert_allclose(loss, _loss(w, data), rtol=1e-6)
     np.testing.assert_allclose(metrics['accuracy'], right.mean(), rtol=1e-6)
 
 
@@ -74,7 +80,7 @@ def test_inference_mode():
   kernel = np.eye(linear_task.NUM_FEATURES, linear_task.NUM_CLASSES)
   *others, _, bias = weights.trainable
   weights.trainable[:] = [*others, kernel.astype(np.float32), bias]
-  linear = numpy_reference.Linear(kernel / np.sqrt(1.001), 0.0)
+  linear = np.append(kernel / np.sqrt(1.001), np.zeros(3))
   np.testing.assert_allclose(
     client.mean_loss(model, weights, _examples(data)),
     _loss(linear, data),
@@ -115,7 +121,7 @@ def _trained_weights(model, seed=0):
     kernel.astype(np.float32),
     bias.astype(np.float32),
   ]
-  return weights, numpy_reference.Linear(kernel, bias)
+  return weights, np.append(kernel, bias)
 
 
 class TestLogitsOfExamples:
@@ -127,7 +133,7 @@ class TestLogitsOfExamples:
       found = client.logits_of_examples(model, weights, tf.constant(data.x))
       assert found.shape == [size, linear_task.NUM_CLASSES]
       np.testing.assert_allclose(
-        found, linear.logits(data.x), rtol=1e-5, atol=1e-5
+        found, reference.LINEAR.logits(linear, data.x), rtol=1e-5, atol=1e-5
       )
 
   def test_inference_mode(self):
@@ -136,7 +142,7 @@ class TestLogitsOfExamples:
     weights, linear = _trained_weights(model)
     np.testing.assert_allclose(
       client.logits_of_examples(model, weights, tf.constant(data.x)),
-      linear.logits(data.x / np.sqrt(1.001)),
+      reference.LINEAR.logits(linear, _scaled(data).x),
       rtol=1e-5,
       atol=1e-5,
     )
@@ -152,8 +158,8 @@ class TestBatchLosses:
       expected = np.zeros(5)
       for i in range(len(_SIZES[size])):
         rows = slice(4 * i, 4 * i + 4)
-        batch = numpy_reference.Client(data.x[rows], data.y[rows], None, None)
-        expected[i] = _loss(linear_task.initial_model(), batch)
+        batch = linear_task.Client(data.x[rows], data.y[rows], None, None)
+        expected[i] = _loss(linear_task.start(), batch)
       assert found.dtype == np.float32
       np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -164,10 +170,8 @@ def test_fisher_trace_sums_over_minibatches_in_their_order():
     expected = 0.0
     for i in range(len(_SIZES[size])):
       rows = slice(4 * i, 4 * i + 4)
-      gradient = numpy_reference.focal_gradient(
-        linear_task.initial_model(), data.x[rows], data.y[rows], 0.0
-      )
-      expected += np.sum(gradient.kernel**2) + np.sum(gradient.bias**2)
+      batch = linear_task.Client(data.x[rows], data.y[rows], None, None)
+      expected += np.sum(_gradient(linear_task.start(), batch) ** 2)
     found = client.fisher_trace(
       _MODEL, _MODEL.initial_weights, _examples(data), 4
     )

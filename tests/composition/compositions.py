@@ -243,6 +243,16 @@ ROWS = (
 )
 
 
+# A sum, a table by client, both with a state, and a structure of two rules:
+# these run on the runtime `native`, too.
+ON_NATIVE = (
+  aggregators.SammeAlphaFactory,
+  aggregators.ReputationMaskedFactory,
+  aggregators.MeanDriftFactory,
+  aggregators.ModelWeightsFactory,
+)
+
+
 def composed(column: str) -> list[Row]:
   """The rows that compose with a column."""
   return [row for row in ROWS if column not in row.reasons]

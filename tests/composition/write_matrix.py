@@ -28,13 +28,15 @@ def _text():
   heads = ['', *compositions.COLUMNS]
   table = markdown.table(heads, map(_cells, compositions.ROWS), rule=':-:')
   number = sum(len(compositions.composed(c)) for c in compositions.COLUMNS)
+  *names, last = [f'`{f.__name__}`' for f in compositions.ON_NATIVE]
   notes = [f'{number}. {text}' for text, number in _numbers().items()]
   return '\n'.join(
     [
       f'{number} compositions of a factory of ours with one of TFF run two'
-      ' rounds each, with the same results on the runtimes `device` and'
-      ' `native`. A number without a mark refers to the reason why two do not'
-      ' compose.',
+      ' rounds each; those of'
+      f' {", ".join(names)} and {last} also on the runtime `native`, with the'
+      ' same results. A number without a mark refers to the reason why two do'
+      ' not compose.',
       '',
       table,
       '',

@@ -6,7 +6,6 @@ import hypothesis
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
-import pandas as pd
 import pytest
 
 from tff_fair.own_data import table as table_lib
@@ -51,12 +50,3 @@ def test_in_a_csv_file(tmp_path_factory, names):
   except ValueError as error:
     assert 'whole numbers of clients, found the number' in str(error)
     assert any(not float(name).is_integer() for name in names)
-
-
-@given(_NAMES)
-def test_in_a_data_frame(names):
-  rows = np.arange(len(names))
-  labels = np.array(['a', 'b'])[rows % 2]
-  _check_apart(
-    names, pd.DataFrame({'client': names, 'label': labels, 'x': rows % 3})
-  )

@@ -116,45 +116,6 @@ class TestCovariateShift:
     st.fixed_dictionaries(
       {
         'sizes': st.sampled_from(covariate_shift.SIZES),
-        'method': st.sampled_from(covariate_shift.METHODS),
-        'weights': st.sampled_from(covariate_shift.WEIGHTS),
-        'shift': st.floats(0.1, 50),
-        'seed': _SEEDS,
-      }
-    ),
-  )
-  def test_partition(self, x, num_clients, options):
-    def deal():
-      with warnings.catch_warnings():
-        warnings.simplefilter('ignore', UserWarning)
-        return covariate_shift.covariate_shift(
-          x, num_clients, pca_dim=2, **options
-        )
-
-    sorts = options['method'] == 'pc1_sort'
-    if not sorts and not np.ptp(x, axis=0).any():
-      with refused():
-        deal()
-      return
-    if np.ptp(x) <= 1e-3:
-      return
-    parts = deal()
-    total = len(x) // 2
-    sizes_of = getattr(partitions, f'{options["sizes"]}_sizes')
-    np.testing.assert_array_equal(_sizes(parts), sizes_of(total, num_clients))
-    for part in parts:
-      assert np.all(np.diff(part) >= 0)
-      assert np.all((part >= 0) & (part < len(x)))
-    if sorts:
-      _check_parts(deal, len(x), total)
-    assert all(map(np.array_equal, parts, deal()))
-
-  @given(
-    _FEATURES,
-    st.integers(1, 3),
-    st.fixed_dictionaries(
-      {
-        'sizes': st.sampled_from(covariate_shift.SIZES),
         'weights': st.sampled_from(covariate_shift.WEIGHTS),
         'shift': st.floats(0.1, 50),
         'test_fraction': st.floats(0, 0.9),

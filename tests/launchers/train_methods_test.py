@@ -73,9 +73,7 @@ class TestServerTestData:
     assert isolated == 3
     assert f'  Clients that the server isolates: {isolated} in all' in printed
 
-  @pytest.mark.parametrize(
-    'algorithm', ['standalone', 'round_robin_fed_avg', 'dssgd', 'fed_avg']
-  )
+  @pytest.mark.parametrize('algorithm', ['standalone', 'dssgd', 'fed_avg'])
   def test_baselines(self, algorithm, tmp_path):
     digits_run.main(tmp_path, **_CFFL, algorithm=algorithm)
     clients = digits_run.read(tmp_path, 'clients.csv')
@@ -107,11 +105,9 @@ class TestServerTestData:
 class TestDistances:
   """CoRe-Fed's experiments: how far the clients are apart."""
 
-  @pytest.mark.parametrize('algorithm', ['corefed', 'ditto', 'fed_mdfg'])
+  @pytest.mark.parametrize('algorithm', ['corefed', 'ditto'])
   def test_are_in_the_rows_of_evaluations(self, algorithm, tmp_path):
     values = {**_COREFED, 'algorithm': algorithm, 'checkpoint_every': 1}
-    if algorithm == 'fed_mdfg':
-      values['local_epochs'] = None
     digits_run.main(tmp_path, **values)
     metrics = digits_run.read(tmp_path, 'metrics.csv')
     for name in distances.COLUMNS:
@@ -128,9 +124,8 @@ class TestDistances:
       assert {'personal_f1', 'train_personal_loss'} <= set(metrics)
       plots.add('client_accuracy.png')
     assert plots <= digits_run.plots(tmp_path)
-    if algorithm in ('corefed', 'ditto'):
-      # Old gradients of absent clients, and personal models.
-      _assert_resumes(tmp_path, **values)
+    # Old gradients of absent clients, and personal models.
+    _assert_resumes(tmp_path, **values)
 
   def test_change_nothing_else(self, tmp_path):
     for name, values in (('with', {}), ('without', {'distances': False})):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.algorithms import fedquad_reference
 from tests.algorithms import linear_task
+from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import client
 
@@ -21,18 +21,19 @@ _LABELS = (
   [],
   [0, 0, 1, 2],
 )
-_EMPTY, _BROKEN = 4, 5
-_COHORTS = ([0, 1, 2], [2, _EMPTY, 3, _BROKEN], [1, 3, 0])
-_HEAD = 2  # The last arrays.
+_BROKEN = 5
+_COHORTS = ([0, 1, 2], [2, 4, 3, 5], [1, 3, 0])
+_ENCODER = reference.ENCODER
+_BASE = slice(0, 15)  # Then comes the head.
 
 
-def _clients():
+def _rounds(cohorts=_COHORTS):
   clients = [
     linear_task.labelled_client(labels, seed=i)
     for i, labels in enumerate(_LABELS)
   ]
   clients[_BROKEN].x[1, 2] = np.nan
-  return clients
+  return [linear_task.pick(clients, cohort) for cohort in cohorts]
 
 
 _process = functools.partial(
@@ -46,124 +47,71 @@ _process = functools.partial(
 )
 
 
-def _aligned(weights, old, data, learning_rate):
-  """One step from `weights` to the prototypes of `old`, and its loss."""
-  found = fedquad_reference.embeddings(weights, data.x)
-  of_old = fedquad_reference.embeddings(old, data.x)
-  loss, slope = 0.0, np.zeros_like(found)
+def _from_prototypes(w, old, data):
+  """The sum over classes of the mean squared difference."""
+  of_old = _ENCODER.outputs(old, data.x)[0].numpy()
+  z, _ = _ENCODER.outputs(w, data.x)
+  loss = 0.0
   for label in set(data.y):
-    of_class = data.y == label
-    error = found[of_class] - of_old[of_class].mean(axis=0)
-    loss += np.mean(error**2)
-    slope[of_class] = 2 * error / error.size
-  kernel, bias, *head = weights
-  return [
-    kernel - learning_rate * data.x.T @ slope,
-    bias - learning_rate * slope.sum(axis=0),
-    *head,
-  ], loss
+    (rows,) = np.nonzero(data.y == label)
+    error = tf.gather(z, rows) - of_old[rows].mean(axis=0)
+    loss += tf.reduce_mean(error**2)
+  return loss
 
 
-def _gradient(weights, x, y):
-  """Of the mean cross-entropy, and its value."""
-  z = fedquad_reference.embeddings(weights, x)
-  entropy, of_logits, _ = fedquad_reference.cross_entropy(
-    z @ weights[2] + weights[3], y
-  )
-  of_z = of_logits @ weights[2].T
-  return [
-    x.T @ of_z,
-    of_z.sum(axis=0),
-    z.T @ of_logits,
-    of_logits.sum(axis=0),
-  ], entropy
+def _squared_slope(w, data):
+  slope = reference.gradient(lambda v: _ENCODER.loss(v, data), w)
+  return slope @ slope
 
 
-class _FedAs:
-  """The algorithm in NumPy, for full batches: an epoch is a step."""
-
-  def __init__(self):
-    start = linear_task.embedding_model_fn().get_weights()
-    self.weights = [w.astype(np.float64) for w in start]
-    self.models = [self.weights for _ in _LABELS]
-
-  def next(self, clients):
-    """One round of the clients that count, a dictionary from ids to data.
-
-    Returns:
-      A dictionary of the metrics, a value for each client.
-    """
-    found = {'alignment_loss': [], 'loss': [], 'fisher_trace': []}
+def _fed_as(rounds):
+  w = linear_task.start(linear_task.embedding_model_fn)
+  models = np.tile(w, (6, 1))
+  for clients in rounds:
+    measured = {'alignment_loss': [], 'loss': [], 'fisher_trace': []}
     for i, data in clients.items():
-      own = self.models[i]
-      model, loss = _aligned(self.weights, own, data, 0.5)
-      found['alignment_loss'].append(loss)
-      model = model[:-_HEAD] + own[-_HEAD:]
-      losses = []
-      for _ in range(2):
-        slope, entropy = _gradient(model, data.x, data.y)
-        losses.append(entropy)
-        model = [w - 0.1 * s for w, s in zip(model, slope, strict=True)]
-      found['loss'].append(np.mean(losses))
-      slope, _ = _gradient(model, data.x, data.y)
-      found['fisher_trace'].append(sum(np.sum(s**2) for s in slope))
-      self.models[i] = model
-    bases = zip(*(self.models[i][:-_HEAD] for i in clients), strict=True)
-    traces = found['fisher_trace']
-    self.weights = [
-      *(np.average(rows, axis=0, weights=traces) for rows in bases),
-      *self.weights[-_HEAD:],
-    ]
-    return found
-
-
-def _model(process, state, i):
-  return process.get_client_model_weights(state, i).trainable
-
-
-def test_three_rounds_against_numpy():
-  clients, process, expected = _clients(), _process(), _FedAs()
-  state = process.initialize()
-  head = process.get_model_weights(state).trainable[-_HEAD:]
-  for cohort in _COHORTS:
-    output = linear_task.next_round(
-      process, state, linear_task.pick(clients, cohort)
-    )
-    state = output.state
-    present = [i for i in cohort if i not in (_EMPTY, _BROKEN)]
-    report = expected.next(linear_task.pick(clients, present))
-    server = process.get_model_weights(state).trainable
-    linear_task.assert_close(server, expected.weights)
-    for i, model in enumerate(expected.models):
-      linear_task.assert_close(_model(process, state, i), model)
-    found = output.metrics['client_work']
-    assert found['num_empty_clients'] == (_EMPTY in cohort)
-    assert found['num_rejected_clients'] == (_BROKEN in cohort)
-    rows = [list(found['clients']['client_id']).index(i) for i in present]
-    sizes = [len(_LABELS[i]) for i in present]
-    for name, values in report.items():
-      np.testing.assert_allclose(
-        found['clients'][name][rows], values, rtol=1e-4
+      aligned, _, alignment = reference.descend(
+        lambda v, i=i, data=data: _from_prototypes(v, models[i], data),
+        w,
+        0.5,
+        1,
       )
-      mean = np.average(values, weights=sizes)
-      assert found[name] == pytest.approx(mean, rel=1e-4)
-  # Heads never leave the clients.
-  linear_task.assert_equal(server[-_HEAD:], head)
-  for i in range(4):
-    kernel = _model(process, state, i)[-_HEAD]
-    assert np.abs(kernel - head[0]).min() > 1e-5
+      # The base is the aligned one, the head the client's.
+      models[i, _BASE] = aligned[_BASE]
+      models[i], _, training = reference.descend(
+        functools.partial(_ENCODER.loss, data=data), models[i], 0.1, 2
+      )
+      measured['alignment_loss'].append(alignment['loss'])
+      measured['loss'].append(training['loss'])
+      measured['fisher_trace'].append(_squared_slope(models[i], data))
+    bases = models[list(clients), _BASE]
+    w[_BASE] = reference.mean(bases, measured['fisher_trace'])
+    sizes = [len(data.y) for data in clients.values()]
+    yield {
+      'weights': w,
+      'models': models.copy(),
+      **{f'client_work/clients/{k}': each for k, each in measured.items()},
+      **{
+        f'client_work/{k}': np.average(each, weights=sizes)
+        for k, each in measured.items()
+      },
+    }
+
+
+def test_three_rounds():
+  """Heads, which the reference never sends, stay with the clients."""
+  linear_task.assert_rounds(_process(), _fed_as, _rounds())
 
 
 @pytest.mark.full
 def test_bases_are_averaged_uniformly_if_all_traces_are_0():
-  clients = _clients()[:3]
   with mock.patch.object(client, 'fisher_trace', lambda *_: tf.constant(0.0)):
     process = _process()
-  state = linear_task.run(process, clients, [[0, 1, 2]]).state
-  bases = [_model(process, state, i)[:-_HEAD] for i in range(3)]
+  (clients,) = _rounds([[0, 1, 2]])
+  state = linear_task.run(process, clients, [clients]).state
   linear_task.assert_close(
-    process.get_model_weights(state).trainable[:-_HEAD],
-    [np.mean(rows, axis=0) for rows in zip(*bases, strict=True)],
+    linear_task.weights(process, state)[_BASE],
+    linear_task.client_weights(process, state)[:3, _BASE].mean(axis=0),
     rtol=1e-4,
     atol=1e-5,
   )
@@ -172,14 +120,14 @@ def test_bases_are_averaged_uniformly_if_all_traces_are_0():
 @pytest.mark.full
 def test_the_trace_is_over_minibatches_of_the_trained_model():
   process = _process(batch_size=4)
-  data = _clients()[0]
-  output = linear_task.run(process, [data], [[0]])
-  weights = _model(process, output.state, 0)
-  expected = 0.0
-  for start in (0, 4, 8):
-    rows = slice(start, start + 4)
-    slope, _ = _gradient(weights, data.x[rows], data.y[rows])
-    expected += sum(np.sum(s**2) for s in slope)
+  (clients,) = _rounds([[0]])
+  output = linear_task.run(process, clients, [[0]])
+  trained = linear_task.client_weights(process, output.state)[0]
+  data, expected = clients[0], 0.0
+  for first in (0, 4, 8):
+    rows = slice(first, first + 4)
+    part = linear_task.Client(data.x[rows], data.y[rows], None, None)
+    expected += _squared_slope(trained, part)
   found = output.metrics['client_work']['fisher_trace']
   assert found == pytest.approx(expected, rel=1e-4)
 
@@ -193,9 +141,8 @@ def _head_elsewhere_model_fn():
   return tf.keras.Model(x, {'logits': logits, 'embedding': embedding})
 
 
-def test_bad_arguments():
+def test_the_head_must_be_a_dense_layer_on_the_embedding():
   linear_task.assert_refused(
     _process,
-    ('model_fn', linear_task.model_fn, "'embedding' for build_fed_as"),
     ('model_fn', _head_elsewhere_model_fn, 'dense layer.*, found the sh'),
   )

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from tests.algorithms import linear_task
-from tests.algorithms import numpy_reference
+from tests.algorithms import reference
 from tff_fair import algorithms
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
-
-_SIZES = (5, 9, 12)
-
 
 _build = functools.partial(
   linear_task.build_process,
@@ -20,36 +17,37 @@ _build = functools.partial(
 )
 
 
-def _unit_update(model, data, learning_rate):
-  """`(w - w_i) / |w - w_i|`, of the linear model."""
-  trained = numpy_reference.train(
-    model, data, learning_rate=learning_rate, epochs=2
+def _fed_mgda(rounds, decay=1.0, by_size=False):
+  """For two clients, or weights that must not differ from their shares."""
+  w = linear_task.start()
+  for number, clients in enumerate(rounds):
+    rate = 0.1 * decay**number
+    moved = np.array(
+      [
+        w - reference.LINEAR.train(w, data, rate=rate, epochs=2)
+        for data in clients.values()
+      ]
+    )
+    units = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    sizes = [len(data.y) for data in clients.values()]
+    # Of two vectors of length 1, the shortest mix is half of each.
+    w = w - rate * reference.mean(units, sizes if by_size else None)
+    yield {'weights': w}
+
+
+@pytest.mark.parametrize(
+  ('options', 'cohorts'),
+  [
+    ({'decay': 0.5}, [[0, 2], [1, 2]]),
+    pytest.param({'deviation': 0.0}, [[0, 1, 2]], marks=pytest.mark.full),
+  ],
+)
+def test_rounds(options, cohorts):
+  by_size = options.get('deviation') == 0
+  linear_task.assert_rounds(
+    _build(**options),
+    functools.partial(
+      _fed_mgda, decay=options.get('decay', 1.0), by_size=by_size
+    ),
+    linear_task.rounds(cohorts),
   )
-  change = model.plus(trained, -1.0).vector
-  return numpy_reference.Linear.of(change / np.linalg.norm(change))
-
-
-def test_two_clients_move_along_the_middle():
-  """Of two vectors of length 1, the shortest mix is half of each."""
-  clients = linear_task.make_clients(_SIZES)
-  process = _build(decay=0.5)
-  output = linear_task.run(process, clients, [[0, 2], [1, 2]])
-  model = linear_task.initial_model()
-  for cohort, rate in (((0, 2), 0.1), ((1, 2), 0.05)):
-    units = [_unit_update(model, clients[i], rate) for i in cohort]
-    for unit in units:
-      model = model.plus(unit, -rate / 2)
-  linear_task.assert_model(output.state.global_model_weights, model)
-  assert output.metrics['aggregator']['descent_violation'] < 1e-9
-
-
-@pytest.mark.full
-def test_without_deviation_it_is_fed_avg_of_unit_updates():
-  clients = linear_task.make_clients(_SIZES)
-  output = linear_task.run(_build(deviation=0.0), clients, [[0, 1, 2]])
-  start = linear_task.initial_model()
-  expected = start
-  for data in clients:
-    share = len(data.y) / sum(_SIZES)
-    expected = expected.plus(_unit_update(start, data, 0.1), -0.1 * share)
-  linear_task.assert_model(output.state.global_model_weights, expected)

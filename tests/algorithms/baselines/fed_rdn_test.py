@@ -1,10 +1,10 @@
 import collections
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 
-from tests.algorithms import image_task
 from tests.algorithms import linear_task
 from tff_fair import algorithms
 from tff_fair.algorithms.baselines import fed_rdn
@@ -28,7 +28,7 @@ _ONE_KNOWN = _statistics([_NAN, 0.3, _NAN], [_NAN, 0.5, 1.0])
 
 
 def _build(
-  build=algorithms.build_fed_rdn, model_fn=image_task.model_fn, **options
+  build=algorithms.build_fed_rdn, model_fn=linear_task.image_model_fn, **options
 ):
   options = {
     'num_clients': len(_SIZES),
@@ -43,7 +43,7 @@ def _build(
 
 
 def _clients(sizes=_SIZES):
-  return [image_task.as_images(c) for c in linear_task.make_clients(sizes)]
+  return [linear_task.as_images(c) for c in linear_task.make_clients(sizes)]
 
 
 def _data(clients):
@@ -63,7 +63,7 @@ def test_statistics_are_gathered_before_the_first_round():
   clients = _clients((5, 9, 0, 7, 4))
   clients[3].x[0, 1, 0, 0] = np.inf
   gather = algorithms.build_channel_statistics(
-    image_task.model_fn, num_clients=6
+    linear_task.image_model_fn, num_clients=6
   )
   # Client 1 is absent, 2 has no image, 3 one that is not finite.
   found = gather([linear_task.client_data(i, clients[i]) for i in (4, 2, 3, 0)])
@@ -110,7 +110,7 @@ def test_is_fed_avg_of_normalized_images():
     (algorithms.build_fed_rdn, _data(clients)),
     (algorithms.build_fed_avg, _data(normalized)),
   ):
-    process = _build(build, image_task.embedding_model_fn)
+    process = _build(build, functools.partial(linear_task.image_model_fn, True))
     state = process.initialize()
     output = process.next(state, data)
     distances = process.divergence(state, output.state, data)
@@ -157,7 +157,7 @@ def test_each_image_draws_at_each_step():
   assert np.any(losses(pairs, seed=1) != drawn)
 
 
-def test_bad_arguments():
+def test_statistics_are_those_of_images_of_all_clients():
   linear_task.assert_refused(
     _build,
     ('model_fn', linear_task.model_fn, 'a model of images'),

@@ -1,5 +1,7 @@
 import collections
+import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import linear_task
-from tests.algorithms import reward_reference
+from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import models
@@ -16,21 +18,26 @@ from tff_fair.client import local_training
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
-_SIZES = (5, 9, 12, 7)
+_SIZES = (5, 9, 12, 7, 0, 6)
 _RATE = 0.3
 _HIDDEN = 6
-_NETWORK = reward_reference.Network(
+_NETWORK = reference.Network(
   (linear_task.NUM_FEATURES, _HIDDEN, linear_task.NUM_CLASSES)
 )
-# 100 exp(2 (c - .9)) is 20, 45, 100 and 67.
-_CONTRIBUTIONS = (0.1, 0.5, 0.9, 0.7)
-# 100 exp(20 (c - .9)) is 1.83, 100, 4.98 and 0.25.
+# 100 exp(2 (c - .9)) is 20, 45, 100 and 67, ...
+_CONTRIBUTIONS = (0.1, 0.5, 0.9, 0.7, 0.9, 0.9)
+# 100 exp(20 (c - .9)) is 1.83, 100, 4.98 and 0.25, ...
 _SHARP = {
-  'variant': 'fedakd',
-  'contributions': (0.7, 0.9, 0.75, 0.6),
+  'contributions': (0.7, 0.9, 0.75, 0.6, 0.9, 0.9),
   'contribution_sharpness': 20.0,
   'mid_round': 1,
 }
+
+
+@functools.cache
+def _validation(size=80):
+  (data,) = linear_task.make_clients((size,), holdout=0, seed=5)
+  return data
 
 
 @functools.cache
@@ -38,11 +45,10 @@ def _initial_weights(seed=4):
   """Trained a little, so that most neurons are needed."""
   rng = np.random.default_rng(seed)
   start = [0.7 * rng.normal(size=shape) for shape in _NETWORK.shapes]
-  (data,) = linear_task.make_clients((80,), holdout=0, seed=5)
   trained = _NETWORK.train(
-    linear_task.vector(start), data, learning_rate=0.3, epochs=15
+    linear_task.vector(start), _validation(), rate=0.3, epochs=15
   )
-  return [w.astype(np.float32) for w in _NETWORK.split(trained)]
+  return [np.float32(w) for w in _NETWORK.split(trained)]
 
 
 def _model_fn(weights=None):
@@ -55,78 +61,120 @@ def _model_fn(weights=None):
   return model
 
 
-@functools.cache
-def _validation():
-  (data,) = linear_task.make_clients((80,), holdout=0, seed=5)
-  return data.x, data.y
-
-
-_build = functools.partial(
-  linear_task.build_process,
-  algorithms.build_fed_sac,
-  model_fn=_model_fn,
-  learning_rate=_RATE,
-  num_clients=len(_SIZES),
-  validation=_validation(),
-  contributions=_CONTRIBUTIONS,
-)
-
-
-_process = functools.cache(_build)
-
-
-def _clients(*ids, sizes=_SIZES):
-  clients = linear_task.make_clients(sizes)
-  return linear_task.pick(clients, ids or range(len(sizes)))
-
-
-def _reference(
-  validation=None, contributions=_CONTRIBUTIONS, weights=None, **options
-):
-  weights = _initial_weights() if weights is None else weights
-  return reward_reference.FedSac(
-    reward_reference.Training(_NETWORK, _RATE),
-    linear_task.vector(weights),
-    validation or _validation(),
-    contributions,
-    **options,
+def _build(**options):
+  validation = options.pop('validation', _validation())
+  return linear_task.build_process(
+    algorithms.build_fed_sac,
+    **{
+      'model_fn': _model_fn,
+      'learning_rate': _RATE,
+      'num_clients': len(_SIZES),
+      'validation': (validation.x, validation.y),
+      'contributions': _CONTRIBUTIONS,
+      **options,
+    },
   )
+
+
+def _rounds(*cohorts):
+  clients = linear_task.make_clients(_SIZES)
+  clients[5].x[0, 0] = np.nan
+  return [linear_task.pick(clients, cohort) for cohort in cohorts]
+
+
+def _entries(masks):
+  """The masks of all weights, [m, d], from the masks of the neurons."""
+  head = np.ones((len(masks), (_HIDDEN + 1) * linear_task.NUM_CLASSES))
+  # The kernel, row by row, and the bias have a column for each neuron.
+  return np.hstack([np.tile(masks, linear_task.NUM_FEATURES + 1), head])
+
+
+def _importances(w, validation):
+  without = w * _entries(1 - np.eye(_HIDDEN))
+  whole, *losses = (float(_NETWORK.loss(v, validation)) for v in [w, *without])
+  rises = np.maximum(0.0, np.array(losses) - whole)
+  if not rises.any():
+    return np.full(_HIDDEN, 100 / _HIDDEN)
+  return 100 * rises / rises.sum()
+
+
+def _budgets(contributions, beta):
+  contributions = np.asarray(contributions)
+  return 100 * np.exp(beta * (contributions - contributions.max()))
+
+
+def _within_budgets(importances, budgets):
+  """The least important neurons whose sum is within the budget; at least 1."""
+  order = np.lexsort([importances])
+  counts = np.sum(
+    np.cumsum(importances[order]) <= budgets[:, np.newaxis] + 1e-9, axis=1
+  )
+  masks = np.zeros((len(budgets), _HIDDEN))
+  for mask, count in zip(masks, counts, strict=True):
+    mask[order[: max(1, count)]] = 1
+  return masks
+
+
+def _masks_at_first(w=None, validation=None):
+  w = linear_task.vector(_initial_weights()) if w is None else w
+  importances = _importances(w, validation or _validation())
+  return _within_budgets(importances, _budgets(_CONTRIBUTIONS, 2.0))
+
+
+def _fed_sac(rounds, importance_every):
+  w, masks = linear_task.vector(_initial_weights()), _masks_at_first()
+  for number, clients in enumerate(rounds, 1):
+    held = _entries(masks[list(clients)])
+    numbers = masks[list(clients)].sum(axis=1)
+    sent = np.array(
+      [
+        _trained(w * mask, data, mask)
+        for mask, data in zip(held, clients.values(), strict=True)
+      ]
+    )
+    # Of each entry the mean over its holders, or the old value.
+    holders = held.sum(axis=0)
+    mean = np.sum(sent * held, axis=0) / np.maximum(holders, 1)
+    w = np.where(holders > 0, mean, w)
+    if number % importance_every == 0:
+      masks = _masks_at_first(w)
+    yield {
+      'weights': w,
+      'models': w * _entries(masks),
+      'table/mask': masks,
+      'client_work/clients/num_neurons': numbers,
+    }
+
+
+def _trained(w, data, mask):
+  slope = reference.gradient(lambda v: _NETWORK.loss(v, data), w)
+  return w - _RATE * mask * slope
+
+
+def _script(rounds):
+  """FedAKD's: masks in one round, of the most important neurons."""
+  w = linear_task.vector(_initial_weights())
+  masks = np.ones((len(_SIZES), _HIDDEN))
+  for number, clients in enumerate(rounds, 1):
+    held = _entries(masks[list(clients)])
+    sent = [
+      mask * _trained(w, data, mask)
+      for mask, data in zip(held, clients.values(), strict=True)
+    ]
+    w = np.mean(sent, axis=0)
+    masks = np.ones((len(_SIZES), _HIDDEN))
+    if number == _SHARP['mid_round']:
+      order = np.lexsort([-_importances(w, _validation())])
+      budgets = _budgets(
+        _SHARP['contributions'], _SHARP['contribution_sharpness']
+      )
+      for mask, budget in zip(masks, budgets, strict=True):
+        mask[order[int(np.clip(np.floor(budget), 1, _HIDDEN)) :]] = 0
+    yield {'weights': w, 'table/mask': masks}
 
 
 def _masks(state):
   return np.asarray(state.client_work['table']['mask'])
-
-
-def _assert_state(process, state, expected, personal=True):
-  np.testing.assert_array_equal(_masks(state), expected.masks)
-  weights = linear_task.weights(process, state)
-  linear_task.assert_close(weights, expected.weights)
-  if personal:
-    found = linear_task.client_weights(process, state)
-    linear_task.assert_close(found, expected.models)
-
-
-def _assert_rounds(process, expected, rounds, personal=True):
-  """Runs both, and compares them before and after every round.
-
-  Returns:
-    The last state, and the masks before each round and at the end.
-  """
-  state, masks = process.initialize(), []
-  for clients in rounds:
-    _assert_state(process, state, expected, personal)
-    masks.append(expected.masks)
-    output = linear_task.next_round(process, state, clients)
-    state = output.state
-    expected.next(clients)
-    report = output.metrics['client_work']['clients']
-    for client_id, number in zip(
-      report['client_id'], report['num_neurons'], strict=True
-    ):
-      used = len(clients[client_id].y) and np.isfinite(clients[client_id].x)
-      assert number == (np.sum(masks[-1][client_id]) if np.all(used) else 0)
-  _assert_state(process, state, expected, personal)
-  return state, [*masks, expected.masks]
 
 
 class TestFunctions:
@@ -174,91 +222,74 @@ class TestFunctions:
     np.testing.assert_array_equal(found, [0, 100])
     np.testing.assert_array_equal(fed_sac.allocation_budgets((0,), 2.0), [100])
 
-  def test_importances(self):
+  def test_neurons_that_do_not_matter_are_equally_important(self):
     model = models.StatelessModel(_model_fn)
-    x, y = _validation()
-
-    def loss_fn(weights):
-      outputs, _ = model(weights, x, training=False)
-      losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        y, outputs['logits']
-      )
-      return tf.reduce_mean(losses)
-
     weights = tf.nest.map_structure(tf.constant, model.initial_weights)
-    found = fed_sac.importances(models.Neurons(model), loss_fn, weights)
-    expected = _reference().importances
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    assert np.sum(found) == pytest.approx(100)
-    assert np.sum(expected > 1) > 4
-    # Neurons that do not matter are equally important.
     found = fed_sac.importances(
       models.Neurons(model), lambda _: tf.constant(1.0), weights
     )
     np.testing.assert_allclose(found, np.full(_HIDDEN, 100 / _HIDDEN))
 
 
-def test_rounds_against_numpy():
+def test_four_rounds():
   """Importances are those of the rounds 0, 2 and 4."""
-  _, masks = _assert_rounds(
-    _process(importance_every=2),
-    _reference(importance_every=2),
-    [_clients(), _clients(0, 1), _clients(1, 3), _clients()],
+  process = _build(importance_every=2)
+  first = _masks(process.initialize())
+  np.testing.assert_array_equal(first, _masks_at_first())
+  outputs = linear_task.assert_rounds(
+    process,
+    functools.partial(_fed_sac, importance_every=2),
+    _rounds([0, 1, 2, 3], [0, 1, 4, 5], [1, 3], [0, 1, 2, 3]),
   )
-  first, second, third, fourth, fifth = masks
-  assert first.sum() < 4 * _HIDDEN
-  np.testing.assert_array_equal(first, second)
-  np.testing.assert_array_equal(third, fourth)
-  assert np.any(second != third) and np.any(fourth != fifth)
-  numbers = third.sum(axis=1)
+  masks = [first, *(_masks(output.state) for output in outputs)]
+  changed = [bool(np.any(a != b)) for a, b in itertools.pairwise(masks)]
+  assert changed == [False, True, False, True]
+  numbers = masks[2].sum(axis=1)
   assert numbers[0] < numbers[3] < numbers[2] == _HIDDEN
 
 
 @pytest.mark.full
-def test_the_variant_against_numpy():
-  process = _process(**_SHARP)
+def test_the_script_of_fedakd():
+  process = _build(variant='fedakd', **_SHARP)
   assert not hasattr(process, 'get_client_model_weights')
-  _, masks = _assert_rounds(
-    process, _reference(**_SHARP), [_clients()] * 3, personal=False
+  outputs = linear_task.assert_rounds(
+    process, _script, _rounds([0, 1, 2, 3, 4, 5], [0, 1, 2, 3], [0, 1, 2, 3])
   )
-  # Only in the second round.
-  np.testing.assert_array_equal(
-    [mask.sum(axis=1) for mask in masks],
-    [[6] * 4, [1, 6, 4, 1], [6] * 4, [6] * 4],
-  )
+  numbers = [_masks(o.state).sum(axis=1)[:4].tolist() for o in outputs]
+  assert numbers == [[1, 6, 4, 1], [6] * 4, [6] * 4]
 
 
 @pytest.mark.full
 def test_only_the_first_1000_validation_examples_count():
-  (data,) = linear_task.make_clients((1200,), holdout=0, seed=5)
+  data = dataclasses.replace(_validation(1200))
   data.x[1000:] *= 10
   data.y[1000:] = 0
-  process = _build(validation=(data.x, data.y))
-  expected = _reference((data.x[:1000], data.y[:1000]))
-  np.testing.assert_array_equal(_masks(process.initialize()), expected.masks)
-  assert np.any(_reference((data.x, data.y)).masks != expected.masks)
+  found = _masks(_build(validation=data).initialize())
+  part = dataclasses.replace(data, x=data.x[:1000], y=data.y[:1000])
+  np.testing.assert_array_equal(found, _masks_at_first(validation=part))
+  assert np.any(_masks_at_first(validation=data) != found)
 
 
 @pytest.mark.full
 def test_masks_are_renewed_with_the_weights():
-  process = _process(importance_every=2)
+  process = _build(importance_every=2)
   state = process.initialize()
   weights = tff.learning.models.ModelWeights(_initial_weights(8), [])
-  expected = _reference(weights=weights.trainable)
+  w = linear_task.vector(weights.trainable)
   renewed = process.set_model_weights(state, weights)
-  _assert_state(process, renewed, expected)
+  np.testing.assert_array_equal(_masks(renewed), _masks_at_first(w))
   assert np.any(_masks(renewed) != _masks(state))
   # In a round without importances the masks stay, and the models move.
-  later = linear_task.next_round(process, state, _clients()).state
+  (clients,) = _rounds([0, 1, 2, 3])
+  later = linear_task.next_round(process, state, clients).state
   moved = process.set_model_weights(later, weights)
   np.testing.assert_array_equal(_masks(moved), _masks(later))
   linear_task.assert_close(
-    linear_task.client_weights(process, moved),
-    expected.weights * expected.entries(_masks(moved)),
+    linear_task.client_weights(process, moved), w * _entries(_masks(moved))
   )
 
 
-def _trained(weights, data, client_optimizer, **options):
+def _trained_alone(weights, data, client_optimizer, **options):
   """The weights of client 1 after the first round, trained alone."""
   model = models.StatelessModel(lambda: _model_fn(weights))
   train = client.build_local_training(
@@ -278,7 +309,9 @@ def _trained(weights, data, client_optimizer, **options):
 def test_a_submodel_is_trained_like_a_smaller_network():
   """With Adam, weight decay and minibatches."""
   options = {
-    'client_optimizer': linear_task.decaying_optimizer('adam'),
+    'client_optimizer': client.with_weight_decay(
+      tff.learning.optimizers.build_adam(0.01), 0.1
+    ),
     'batch_size': 4,
     'local_epochs': 3,
   }
@@ -288,8 +321,9 @@ def test_a_submodel_is_trained_like_a_smaller_network():
   assert 0 < kept.sum() < _HIDDEN
   kernel, bias, more, last = _initial_weights()
   small = [kernel[:, kept], bias[kept], more[kept], last]
-  expected = _trained(small, _clients()[1], **options)
-  state = linear_task.next_round(process, state, _clients(1)).state
+  (clients,) = _rounds([1])
+  expected = _trained_alone(small, clients[1], **options)
+  state = linear_task.next_round(process, state, clients).state
   found = process.get_model_weights(state).trainable
   np.testing.assert_array_equal(found[0][:, ~kept], kernel[:, ~kept])
   # Nothing of the output layer is masked: weights of silent neurons decay.
@@ -298,51 +332,13 @@ def test_a_submodel_is_trained_like_a_smaller_network():
   )
 
 
-@pytest.mark.full
-def test_equal_contributions_are_fed_avg_with_equal_weights():
-  options = {
-    'client_optimizer': linear_task.decaying_optimizer('adam'),
-    'batch_size': 4,
-    'num_clients': 4,
-  }
-  process = _build(contributions=[0.3] * 4, **options)
-  average = algorithms.build_fed_avg(_model_fn, uniform=True, **options)
-  state, expected = (
-    linear_task.run(p, _clients(), ([0, 1, 2, 3], [3, 1])).state
-    for p in (process, average)
-  )
-  linear_task.assert_close(
-    linear_task.weights(process, state), linear_task.weights(average, expected)
-  )
-  np.testing.assert_array_equal(_masks(state), np.ones((4, _HIDDEN)))
-
-
-def _batch_norm_model_fn():
-  x = tf.keras.Input([linear_task.NUM_FEATURES])
-  h = tf.keras.layers.BatchNormalization(momentum=0.5)(x)
-  h = tf.keras.layers.Dense(3, kernel_initializer='ones')(h)
-  return tf.keras.Model(x, tf.keras.layers.Dense(3)(h))
-
-
-@pytest.mark.full
-def test_global_statistics_are_plain_means_and_clients_keep_theirs():
-  process, clients = _build(model_fn=_batch_norm_model_fn), _clients()
-  state = linear_task.run(process, clients, [[0, 1, 2]]).state
-  means = [0.5 * clients[i].x.mean(axis=0) for i in (0, 1, 2)]
-  found = process.get_model_weights(state).non_trainable[0]
-  linear_task.assert_close(found, np.mean(means, axis=0))
-  own = process.client_model_table(state).non_trainable[0]
-  linear_task.assert_close(own, np.array([*means, np.zeros(4)]))
-
-
-def test_bad_arguments():
+def test_contributions_and_neurons():
   linear_task.assert_refused(
     _build,
-    ('validation', None, 'a pair of inputs an', TypeError),
     ('contributions', 0.5, 'a sequence of ', TypeError),
-    ('contributions', (0.5, 1), 'an entry for each of the 4 cli'),
-    ('contributions', (0, 1, 2, 0), 'at most'),
-    ('contributions', (0, 1, 0, -1), 'at least'),
-    ('contributions', (0, 1, 0, np.nan), 'finite, found nan'),
+    ('contributions', (0.5, 1), 'an entry for each of the 6 cli'),
+    ('contributions', (0, 1, 2, 0, 0, 0), 'at most'),
+    ('contributions', (0, 1, 0, -1, 0, 0), 'at least'),
+    ('contributions', (0, 1, 0, np.nan, 0, 0), 'finite, found nan'),
     ('model_fn', linear_task.model_fn, 'build a model with a hidden dense la'),
   )

@@ -1,23 +1,36 @@
-"""What every method promises, for the baselines."""
+"""What every method promises, see `contract`."""
 
 import functools
 
 import pytest
 
 from tests.algorithms import contract
+from tests.algorithms import linear_task
 from tff_fair import algorithms
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.usefixtures('default_runtime')
 
-_BUILDERS = {
+# The five papers' methods and FedAvg; CoRe-Fed with all that it can send.
+_FAST = {
+  'fed_avg': algorithms.build_fed_avg,
+  'fedaboost': algorithms.build_fedaboost,
+  'cffl': functools.partial(
+    algorithms.build_cffl, validation=contract.VALIDATION, upload_rate=0.5
+  ),
+  'corefed': contract.with_embedding(
+    algorithms.build_corefed, alignment='client'
+  ),
+  'fedquad': contract.with_embedding(algorithms.build_fedquad),
+  'fedakd': algorithms.build_fedakd,
+}
+# TripletFL and QuadrupletFL differ from SupConFL by their loss.
+_FULL = {
   'ditto': algorithms.build_ditto,
   'q_fed_avg': algorithms.build_q_fed_avg,
   'fed_mgda': algorithms.build_fed_mgda,
   'fed_mdfg': contract.build_fed_mdfg,
   'fed_prox': algorithms.build_fed_prox,
   'fed_rdn': contract.build_fed_rdn,
-  'triplet_fl': contract.with_embedding(algorithms.build_triplet_fl),
-  'quadruplet_fl': contract.with_embedding(algorithms.build_quadruplet_fl),
   'supcon_fl': contract.with_embedding(algorithms.build_supcon_fl),
   'moon': contract.with_embedding(algorithms.build_moon),
   'scaffold': algorithms.build_scaffold,
@@ -43,7 +56,18 @@ _BUILDERS = {
 }
 
 
-@pytest.mark.usefixtures('default_runtime')
-@pytest.mark.parametrize('name', _BUILDERS)
+@pytest.mark.parametrize(
+  'name', [*_FAST, *(pytest.param(n, marks=pytest.mark.full) for n in _FULL)]
+)
 def test_contract(name, tmp_path):
-  contract.check(name, _BUILDERS[name], tmp_path)
+  contract.check(name, {**_FAST, **_FULL}[name], tmp_path)
+
+
+@pytest.mark.full
+def test_a_rebuilt_process_gives_the_same():
+  """With minibatches and drawn quadruplets."""
+  one, other = (
+    contract.run(process, process.initialize())
+    for process in (contract.build(_FAST['fedquad']) for _ in range(2))
+  )
+  linear_task.assert_equal(one, other)
