@@ -8,8 +8,8 @@ import zlib
 
 import numpy as np
 
+from tff_fair import splits as splits_lib
 from tff_fair.tasks import sources
-from tff_fair.tasks import splits as splits_lib
 
 if TYPE_CHECKING:
   import collections

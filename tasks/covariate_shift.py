@@ -17,9 +17,9 @@ import warnings
 import numpy as np
 
 from tff_fair import checks
+from tff_fair import splits
+from tff_fair import streams
 from tff_fair.tasks import partitions
-from tff_fair.tasks import splits
-from tff_fair.tasks import streams
 
 SIZES = ('equal', 'zipf')
 WEIGHTS = ('density', 'ratio')

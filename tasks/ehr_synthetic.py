@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import checks
-from tff_fair.tasks import streams
+from tff_fair import streams
 
 STATES_PATH = pathlib.Path(__file__).with_name('ehr_states.csv')
 

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from tff_fair import streams
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import pooled
-from tff_fair.tasks import streams
 from tff_fair.tasks import task as task_lib
 
 # The columns, in order.

@@ -12,12 +12,12 @@ import os
 
 import numpy as np
 
+from tff_fair import streams
 from tff_fair.own_data import encoded
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import pooled
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
-from tff_fair.tasks import streams
 from tff_fair.tasks import task
 
 _FILE_NAMES = ('adult.data', 'adult.test')

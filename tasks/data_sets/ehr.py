@@ -15,12 +15,12 @@ import warnings
 
 import numpy as np
 
+from tff_fair import splits
+from tff_fair import streams
 from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
-from tff_fair.tasks import splits
-from tff_fair.tasks import streams
 from tff_fair.tasks import task
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 TensorFlow Federated's extended MNIST by writer (LEAF, section 3): 62 classes,
 28 x 28 pixels, 1.0 for the background. A writer's examples of the train and of
-the test file are pooled and then split by the rule of `tasks.splits`. Inputs
+the test file are pooled and then split by the rule of `tff_fair.splits`. Inputs
 are float32 [n, 28, 28, 1].
 """
 
@@ -13,11 +13,11 @@ import pathlib
 import shutil
 import tempfile
 
+from tff_fair import splits
 from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
-from tff_fair.tasks import splits
 from tff_fair.tasks import task
 
 _NUM_CLASSES = 62

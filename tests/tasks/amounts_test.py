@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_fair import splits
 from tff_fair import tasks
-from tff_fair.tasks import splits
 
 
 def _task(labels_of_clients, free_riders):

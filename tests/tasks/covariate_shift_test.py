@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.tasks import refusals
+from tff_fair import splits
 from tff_fair.tasks import covariate_shift
-from tff_fair.tasks import splits
 
 _RNG = np.random.default_rng(5)
 # 2,000 examples of 4 x 3 features, of unequal variances and correlated.

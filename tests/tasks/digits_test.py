@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.tasks import refusals
+from tff_fair import splits
 from tff_fair import tasks
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
 from tff_fair.tasks import pooled
 from tff_fair.tasks import rules
-from tff_fair.tasks import splits
 
 
 def _positions(task):

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.tasks import refusals
-from tff_fair.tasks import splits
+from tff_fair import splits
 from tff_fair.tasks import task
 
 # Two clients of a data set of six examples, whose x tells the position; the

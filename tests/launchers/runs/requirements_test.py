@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import runtime
+from tff_fair import splits
 from tff_fair import tasks
 from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
@@ -20,7 +21,6 @@ from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import requirements
 from tff_fair.launchers.runs import requirements_table
 from tff_fair.launchers.runs import training
-from tff_fair.tasks import splits
 from tff_fair.tensors import client_table
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
