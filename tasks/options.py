@@ -1,5 +1,6 @@
 """The user's options for a task, checked once on entry."""
 
+from collections.abc import Collection
 import dataclasses
 
 from tff_fair import checks
@@ -163,24 +164,21 @@ class TaskOptions:
       if getattr(self, field.name) != field.default
     )
 
-  def with_defaults(self, data_set: rules.DataSet) -> 'TaskOptions':
+  def with_defaults(
+    self, data_set: rules.DataSet, unused: Collection[str]
+  ) -> 'TaskOptions':
     """Returns these options with the task's defaults in place of None.
-
-    Options without an effect stay None.
 
     Args:
       data_set: The facts about the task's data.
+      unused: The options without an effect, which stay None.
     """
-    values = dataclasses.asdict(self)
-    unused = data_set.unused_options(values)
-    return dataclasses.replace(
-      self,
-      **{
-        name: data_set.default(name)
-        for name, value in values.items()
-        if value is None and name not in unused
-      },
-    )
+    defaults = {
+      name: data_set.default(name)
+      for name, value in dataclasses.asdict(self).items()
+      if value is None and name not in unused
+    }
+    return dataclasses.replace(self, **defaults)
 
   def _check_leak(self) -> None:
     if self.test_leak is None:

@@ -67,11 +67,6 @@ def build(
 def draw(positions: np.ndarray, fraction: float, *, seed: int) -> np.ndarray:
   """Draws the fraction of the examples that is dealt to clients.
 
-  Args:
-    positions: int64 [n], the examples that may be dealt, sorted.
-    fraction: Share in (0, 1].
-    seed: Seed, at least 0.
-
   Returns:
     At least one of the positions, sorted.
   """

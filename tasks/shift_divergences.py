@@ -49,12 +49,6 @@ def of_task(
       `covariate_shift.client_weights`.
     seed: The seed of the task.
     **options: `shift` and `weights` of `covariate_shift.client_weights`.
-
-  Returns:
-    The result of `measure`.
-
-  Raises:
-    ValueError: If `pca_dim` is out of range.
   """
   pool = np.arange(len(task.data.y))
   if task.server is not None:

@@ -31,17 +31,7 @@ _ARCHIVE = sources.Download(
 
 
 def build(options: options_lib.TaskOptions) -> task.Task:
-  """Returns the task.
-
-  Args:
-    options: Options with the defaults filled in; `num_clients` takes the first
-      writers in the order of their names.
-
-  Raises:
-    DataNotFoundError: If the file is missing and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
-    ValueError: If there are fewer writers than clients.
-  """
+  """Returns the task."""
   # Takes seconds to import.
   from tff_fair.tasks import writers
 
