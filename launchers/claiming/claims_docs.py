@@ -8,9 +8,9 @@ from tff_fair.launchers.claiming import protocols
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.claiming import wording
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.pages import blocks
-from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.results import titles
+from tff_fair.launchers.show import blocks
+from tff_fair.launchers.show import markdown
 
 SYMBOLS = {
   verdicts.HOLDS: '✓',
@@ -153,7 +153,7 @@ def _counts(results, link) -> str:
     ]
     for name, row, paper in [*named, ('all', counts.sum(), None)]
   ]
-  return compare_markdown.table(header, rows)
+  return markdown.table(header, rows)
 
 
 def _not_run(results) -> int:
@@ -304,6 +304,6 @@ def _results_of(results, paper):
 
 
 def _left(header, rows) -> str:
-  """A Markdown table of text, as `compare_markdown.table` is one of numbers."""
+  """A Markdown table of text, as `markdown.table` is one of numbers."""
   lines = [header, ['---'] * len(header), *rows]
   return '\n'.join(f'| {" | ".join(line)} |' for line in lines)

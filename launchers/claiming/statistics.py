@@ -5,9 +5,9 @@ import dataclasses
 import math
 from typing import Literal
 
+from tff_fair.launchers import statistics
 from tff_fair.launchers.claiming import definitions
 from tff_fair.launchers.claiming import recorded as recorded_lib
-from tff_fair.launchers.comparison import estimates
 
 Outcome = Literal['for', 'against', 'open', 'missing']
 
@@ -31,7 +31,7 @@ class Measured:
 
   comparison: definitions.Comparison
   pairs: recorded_lib.Pairs | None
-  estimate: estimates.Estimate | None
+  estimate: statistics.Estimate | None
   outcome: Outcome
 
   @property
@@ -66,7 +66,7 @@ def measure(
 def _measured(comparison, pairs) -> Measured:
   if pairs is None:
     return Measured(comparison, None, None, 'missing')
-  estimate = estimates.student([*pairs.differences.values()])
+  estimate = statistics.student([*pairs.differences.values()])
   outcome = _outcome(pairs, comparison, estimate)
   return Measured(comparison, pairs, estimate, outcome)
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import statistics
 from tff_fair.launchers.comparison import client_scores
-from tff_fair.launchers.comparison import estimates as estimates_lib
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods as methods_lib
@@ -118,8 +118,8 @@ class Analysis:
   facts: Mapping[str, Any]
   methods: tuple[str, ...]
   incomplete: Mapping[str, str]
-  estimates: Mapping[tuple[str, str], estimates_lib.Estimate]
-  differences: Mapping[tuple[str, str], estimates_lib.Estimate]
+  estimates: Mapping[tuple[str, str], statistics.Estimate]
+  differences: Mapping[tuple[str, str], statistics.Estimate]
   p_values: Mapping[tuple[str, str], float]
   kept_means: Mapping[str, float]
   tuned: Mapping[str, Tuned]
@@ -268,7 +268,7 @@ class Analysis:
     ]
     table = pd.concat(seeds, axis=1, join='inner').sort_index()
     values = table.to_numpy(float)
-    found = [estimates_lib.student(row) for row in values]
+    found = [statistics.student(row) for row in values]
     ends = np.array([(e.low, e.high) for e in found]).reshape(-1, 2).T
     return Curve(table.index.to_numpy(float), values.mean(axis=1), *ends)
 
@@ -350,9 +350,9 @@ def _estimates(found, complete, facts) -> tuple[dict, dict]:
       values[method, column] = table.loc[method, seeds].to_numpy(float)
   unknown = np.full(len(seeds), np.nan)
   return (
-    {key: estimates_lib.student(values[key]) for key in keys},
+    {key: statistics.student(values[key]) for key in keys},
     {
-      key: estimates_lib.difference(
+      key: statistics.difference(
         values[key], values.get((facts['baseline'], key[1]), unknown)
       )
       for key in keys
@@ -369,8 +369,8 @@ def _p_values(differences, methods, baseline) -> dict[tuple[str, str], float]:
   for measure in measures.MEASURES:
     if measure.higher is not None:
       keys = [(method, measure.column) for method in tested]
-      found |= estimates_lib.holm(
-        {k: estimates_lib.p_value(differences[k].values) for k in keys}
+      found |= statistics.holm(
+        {k: statistics.p_value(differences[k].values) for k in keys}
       )
   return found
 

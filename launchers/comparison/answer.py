@@ -12,6 +12,7 @@ from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import words
 from tff_fair.launchers.runs import client_names
+from tff_fair.launchers.show import words as english
 
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
 _CHANCE = client_scores.BY_CHANCE
@@ -67,9 +68,10 @@ def _nothing_to_compare(analysis) -> str:
 def _setting(analysis) -> str:
   facts = analysis.facts
   return (
-    f'On {facts["data"]} with {words.count(facts["num_clients"], "client")},'
-    f' {words.count(facts["rounds"], "round")} and'
-    f' {words.count(len(facts["seeds"]), "seed")}'
+    f'On {facts["data"]} with'
+    f' {english.format_count(facts["num_clients"], "client")},'
+    f' {english.format_count(facts["rounds"], "round")} and'
+    f' {english.format_count(len(facts["seeds"]), "seed")}'
   )
 
 
@@ -131,7 +133,9 @@ def _inseparable(analysis) -> list[str]:
   ]
   if not equal:
     return []
-  where = 'any measure' if len(equal) == len(told) else words.joined(equal)
+  where = (
+    'any measure' if len(equal) == len(told) else english.join_words(equal)
+  )
   baseline = words.title(analysis.baseline)
   return [f'Nothing is separable from {baseline} in {where}.']
 
@@ -195,7 +199,7 @@ def _cost(analysis, method) -> str:
     told.append(f'{seconds} times the seconds')
   if of_baseline > 0:
     told.append(f'{own / of_baseline:.2f} times the bytes')
-  return words.joined(told) if told else 'an unknown cost'
+  return english.join_words(told) if told else 'an unknown cost'
 
 
 def _target(analysis) -> str:
@@ -218,7 +222,7 @@ def _target(analysis) -> str:
 
 def _reached(analysis, method) -> str:
   found = analysis.estimates[method, _TARGET]
-  seeds = words.count(len(found.values), 'seed')
+  seeds = english.format_count(len(found.values), 'seed')
   rounds = words.number(found.mean, _TARGET)
   return f'after {rounds} rounds in {found.reached} of {seeds}'
 
@@ -231,7 +235,7 @@ def _in_turn(analysis) -> list[str]:
   group = '; '.join(map(words.title, analysis.in_turn))
   first = (
     'Not ranked, since clients take turns and a round is'
-    f' {words.count(clients, "update")} in a row: {group}.'
+    f' {english.format_count(clients, "update")} in a row: {group}.'
   )
   places = {m: analysis.at_baseline_depth(m) for m in analysis.in_turn}
   told = [
@@ -265,7 +269,8 @@ def _by_chance(analysis) -> list[str]:
     'By chance alone, if all clients had the same true accuracy,'
     f' {words.title(baseline)}’s worst 10 % would be {expected}; found is'
     f' {found}{nothing if baseline in near else ""}. Within {NEAR_CHANCE:g} of'
-    f' chance: {len(near)} of {words.count(len(analysis.ranked), "method")}.'
+    f' chance: {len(near)} of'
+    f' {english.format_count(len(analysis.ranked), "method")}.'
   ]
 
 
@@ -308,7 +313,7 @@ def _who(facts, small) -> str:
   """Which clients, as the subject of a sentence with its verb."""
   counts, names = small.sum(axis=1), facts['client_names']
   lowest, highest = counts.min(), counts.max()
-  clients = words.count(facts['num_clients'], 'client')
+  clients = english.format_count(facts['num_clients'], 'client')
   if lowest < highest:
     return f'{lowest} to {highest} of {clients}, by seed, count'
   verb = 'counts' if highest == 1 else 'count'
@@ -318,7 +323,7 @@ def _who(facts, small) -> str:
     client_names.one_line(names[i], _NAME_WIDTH)
     for i in np.flatnonzero(small[0])
   ]
-  return f'{words.joined(told)} {verb}'
+  return f'{english.join_words(told)} {verb}'
 
 
 def _worth_of_marks(analysis) -> str:

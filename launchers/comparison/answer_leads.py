@@ -13,6 +13,7 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import words
+from tff_fair.launchers.show import words as english
 
 FEWEST_SEEDS = 5
 """With fewer, no method is called a leader."""
@@ -87,7 +88,7 @@ def _rises(analysis, columns) -> list[str]:
   if told:
     reasons.append(
       'the mean accuracy still rises in the last quarter of the rounds, by more'
-      f' than {analysis_lib.LARGEST_GAIN:g}, with {words.joined(told)}'
+      f' than {analysis_lib.LARGEST_GAIN:g}, with {english.join_words(told)}'
     )
   if len(told) < len(rising):
     reasons.append('some curves do not tell whether they still rise')
@@ -110,7 +111,7 @@ def _not_separable(analysis, columns) -> list[str]:
 
 
 def _shorts(columns) -> str:
-  return words.joined([measures.BY_COLUMN[c].short for c in columns])
+  return english.join_words([measures.BY_COLUMN[c].short for c in columns])
 
 
 def _leads(analysis, column) -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 import math
 
+from tff_fair.launchers import statistics
 from tff_fair.launchers.comparison import analysis as analysis_lib
-from tff_fair.launchers.comparison import estimates
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.show import words
 
 # More names than these are counted.
 _MAX_NAMED = 4
@@ -67,7 +68,7 @@ def with_interval(
   return f'{number(found.mean, column)}{behind}'
 
 
-def has_interval(found: estimates.Estimate) -> bool:
+def has_interval(found: statistics.Estimate) -> bool:
   """Whether an estimate is of enough seeds to have an interval.
 
   Args:
@@ -92,30 +93,4 @@ def names(found: Sequence[str], most: int = _MAX_NAMED) -> str:
   told = [title(method) for method in found]
   if len(told) > most:
     told = [*told[: most - 1], f'{len(told) - most + 1} more']
-  return joined(told)
-
-
-def joined(texts: Sequence[str]) -> str:
-  """A list in words.
-
-  Args:
-    texts: Its parts, at least one.
-
-  Returns:
-    The parts with commas, the last one with `and`.
-  """
-  *first, last = texts
-  return f'{", ".join(first)} and {last}' if first else last
-
-
-def count(number_of: int, singular: str) -> str:
-  """A count with its noun.
-
-  Args:
-    number_of: The count.
-    singular: The noun; its plural has an s.
-
-  Returns:
-    The count in words.
-  """
-  return f'{number_of} {singular}{"" if number_of == 1 else "s"}'
+  return words.join_words(told)

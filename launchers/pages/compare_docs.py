@@ -21,10 +21,11 @@ from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import words
-from tff_fair.launchers.pages import blocks
 from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.show import blocks
+from tff_fair.launchers.show import markdown
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
@@ -125,7 +126,7 @@ def _overview(results) -> str:
     ]
     for name, result in results.items()
   ]
-  return compare_markdown.table(header, rows)
+  return markdown.table(header, rows)
 
 
 def _best(analysis, column) -> str:

@@ -3,10 +3,6 @@
 Nothing here imports TensorFlow.
 """
 
-from collections.abc import Iterable, Sequence
-import html
-import re
-
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import answer
 from tff_fair.launchers.comparison import measures
@@ -14,7 +10,7 @@ from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import compare_explanations
 from tff_fair.launchers.pages import compare_tables
 from tff_fair.launchers.plots import compare_plots
-from tff_fair.launchers.runs import client_names
+from tff_fair.launchers.show import markdown
 
 MARK = '<!-- Written by launchers.compare. -->\n'
 """The start of a page, so that no other file is overwritten."""
@@ -29,9 +25,6 @@ _MAIN = (
 )
 _COLUMNS = (*_MAIN, 'client_accuracy_min', 'client_f1_mean', 'rounds_to_target')
 _COST = 'seconds_ratio'
-# What Markdown would read as its own, and what ends a cell of a table.
-_MARKUP = re.compile(r'[\\`*_\[\]|~]')
-_WIDTH = 2000  # Characters of a text from a file.
 
 
 def render(analysis: analysis_lib.Analysis) -> str:
@@ -43,7 +36,7 @@ def render(analysis: analysis_lib.Analysis) -> str:
   Returns:
     The text of a Markdown file.
   """
-  data = _text(analysis.facts['data'])
+  data = markdown.escape(analysis.facts['data'])
   number = len(analysis.methods)
   settings = [
     f'{name}: {value}' for name, value in compare_tables.settings(analysis)
@@ -58,10 +51,10 @@ def render(analysis: analysis_lib.Analysis) -> str:
     '## What each method was tuned to',
     _tuned_table(analysis),
     '## What was left out',
-    _list(left_out) if left_out else 'Nothing.',
+    markdown.bullets(left_out) if left_out else 'Nothing.',
     '## How it was done',
-    '\n\n'.join(map(_text, compare_explanations.sentences(analysis))),
-    _list(settings),
+    '\n\n'.join(map(markdown.escape, compare_explanations.sentences(analysis))),
+    markdown.bullets(settings),
   ]
   return MARK + '\n' + '\n\n'.join(parts) + '\n'
 
@@ -95,27 +88,12 @@ def answer_list(analysis: analysis_lib.Analysis) -> str:
   Returns:
     A Markdown list of sentences.
   """
-  return _list(answer.sentences(analysis))
-
-
-def table(
-  header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
-) -> str:
-  """A Markdown table.
-
-  Args:
-    header: The titles of the columns.
-    rows: The cells of each row, as Markdown.
-    texts: The number of columns of text, the first ones; numbers follow.
-  """
-  numbers = len(header) - texts
-  lines = [header, [*['---'] * texts, *['---:'] * numbers], *rows]
-  return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+  return markdown.bullets(answer.sentences(analysis))
 
 
 def _legend(analysis) -> str:
   better, worse = compare_tables.MARKS[1], compare_tables.MARKS[-1]
-  baseline = _text(compare_plots.title(analysis.baseline))
+  baseline = markdown.escape(compare_plots.title(analysis.baseline))
   if len(analysis.facts['seeds']) == 1:
     return 'Of one seed. Bold: the best of a column.'
   return (
@@ -132,20 +110,22 @@ def _measures_tables(analysis, methods, columns, with_intervals) -> str:
   )
   headings = [*map(compare_tables.heading, shown)]
   found = _rows(analysis, shown, methods, with_intervals)
-  tables = [table(['Method', *headings], found)]
+  tables = [markdown.table(['Method', *headings], found)]
   if analysis.in_turn:
     depth = compare_tables.depth_heading(analysis)
     found = _rows(analysis, shown, analysis.in_turn, with_intervals)
     for row, method in zip(found, analysis.in_turn, strict=True):
       row.append(compare_tables.at_depth(analysis, method))
-    tables.append(table([compare_tables.IN_TURN, *headings, depth], found))
+    tables.append(
+      markdown.table([compare_tables.IN_TURN, *headings, depth], found)
+    )
   return '\n\n'.join(tables)
 
 
 def _rows(analysis, shown, methods, with_intervals) -> list[list[str]]:
   return [
     [
-      _bold(_text(row.title), row.is_baseline),
+      markdown.bold(markdown.escape(row.title), row.is_baseline),
       *(_cell(cell, with_intervals) for cell in row.cells),
     ]
     for row in compare_tables.rows(analysis, shown, methods)
@@ -153,7 +133,8 @@ def _rows(analysis, shown, methods, with_intervals) -> list[list[str]]:
 
 
 def _cell(cell: compare_tables.Cell, with_intervals) -> str:
-  text = f'{_bold(cell.text, cell.best)} {compare_tables.MARKS[cell.verdict]}'
+  mark = compare_tables.MARKS[cell.verdict]
+  text = f'{markdown.bold(cell.text, cell.best)} {mark}'
   if with_intervals and cell.detail:
     text = f'{text.strip()} ({cell.detail})'
   return text.strip()
@@ -170,27 +151,13 @@ def _tuned_table(analysis) -> str:
   )
   rows = [
     [
-      _text(row.title),
+      markdown.escape(row.title),
       row.learning_rate,
       row.holdout,
       row.trials,
       row.diverged,
-      _text(row.parameters),
+      markdown.escape(row.parameters),
     ]
     for row in compare_tables.tuned(analysis)
   ]
-  return table(header, rows)
-
-
-def _list(sentences) -> str:
-  return '\n'.join(f'- {_text(sentence)}' for sentence in sentences)
-
-
-def _bold(text, is_bold) -> str:
-  return f'**{text}**' if is_bold else text
-
-
-def _text(text: str) -> str:
-  """A text from a file, of which nothing is markup."""
-  line = client_names.one_line(text, _WIDTH)
-  return html.escape(_MARKUP.sub(r'\\\g<0>', line), quote=False)
+  return markdown.table(header, rows)

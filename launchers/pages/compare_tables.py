@@ -11,9 +11,9 @@ import shlex
 from matplotlib import ticker
 
 from tff_fair.launchers import command_names
+from tff_fair.launchers import statistics
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
-from tff_fair.launchers.comparison import estimates
 from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.pages import report_tables
 from tff_fair.launchers.plots import compare_plots
@@ -291,7 +291,7 @@ def _cell(analysis, method, measure, best) -> Cell:
   )
 
 
-def _detail(measure, estimate: estimates.Estimate) -> str:
+def _detail(measure, estimate: statistics.Estimate) -> str:
   parts, seeds = [], len(estimate.values)
   if not math.isnan(estimate.low):
     low, high = (_shown(measure, v) for v in (estimate.low, estimate.high))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from tff_fair import fairness
 from tff_fair.launchers.pages import report_differences
 from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers.show import words
 
 # As in the tables, so that the same runs are the best there; and in lists of
 # numbers without an order.
@@ -79,7 +80,7 @@ def _of_repeats(runs) -> str:
   ]
   return (
     f'{_place(runs[0])}, {_progress(runs[0])}, in {len(runs)} runs with other'
-    f' seeds: {_joined(told)}.'
+    f' seeds: {words.join_words(told)}.'
   )
 
 
@@ -137,7 +138,7 @@ def _order(
     rest = f'{others[0][2]} with {others[0][0]}'
   else:
     rest = f'{_span(value for _, value, _ in others)} with the others'
-  names = _joined([label for label, _, _ in leaders])
+  names = words.join_words([label for label, _, _ in leaders])
   return f'{degree} with {names}: {first}, against {rest}'
 
 
@@ -201,11 +202,6 @@ def _jain(run, digits=_DIGITS) -> str:
 
 def _shown(value: float, digits: int = _DIGITS) -> str:
   return f'{value:.{digits}f}'
-
-
-def _joined(texts: Sequence[str]) -> str:
-  *first, last = texts
-  return f'{", ".join(first)} and {last}' if first else last
 
 
 def _span(values: Iterable[str]) -> str:

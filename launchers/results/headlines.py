@@ -8,11 +8,11 @@ import dataclasses
 
 import pandas as pd
 
-from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.results import layouts
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_tables
 from tff_fair.launchers.results import titles
+from tff_fair.launchers.show import markdown
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
@@ -129,7 +129,7 @@ def render(
     if (row := _row(headline, runs, numbers)) is not None
   ]
   header = ['experiment', 'what', "ours / the paper's"]
-  return compare_markdown.table(header, body, texts=3)
+  return markdown.table(header, body, texts=3)
 
 
 def _row(headline, frame, numbers) -> list[str] | None:

@@ -14,12 +14,12 @@ import sys
 import pandas as pd
 
 from tff_fair import checks
-from tff_fair.launchers.pages import blocks
 from tff_fair.launchers.results import headlines
 from tff_fair.launchers.results import layouts
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_tables
 from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.show import blocks
 from tff_fair.launchers.tables import published
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

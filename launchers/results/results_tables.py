@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from tff_fair.launchers.pages import compare_markdown
 from tff_fair.launchers.results import layouts
 from tff_fair.launchers.results import seed_means
 from tff_fair.launchers.results import titles
 from tff_fair.launchers.runs import planned_run
+from tff_fair.launchers.show import markdown
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
@@ -193,7 +193,7 @@ class _Grids:
       ]
       for row in rows
     ]
-    return f'{caption}:\n\n{compare_markdown.table(header, body)}'
+    return f'{caption}:\n\n{markdown.table(header, body)}'
 
   def _entries(self, dimension, keys) -> list:
     """The entries of a dimension that occur, in their order."""

@@ -1,6 +1,6 @@
 """What stands between comments is replaced, and nothing else."""
 
-from tff_fair.launchers.pages import blocks
+from tff_fair.launchers.show import blocks
 
 _PAGE = """Before.
 <!-- of a -->

@@ -1,0 +1,1 @@
+"""Numbers, words, tables and pages as text: what all programs show with."""

@@ -1,0 +1,47 @@
+"""Numbers as text: the one formatter of tables, sentences and pages."""
+
+import decimal
+import math
+
+MISSING = '–'
+"""Stands for a number that is not known."""
+
+
+def format_number(
+  value: float, form: str = '.4g', missing: str = MISSING
+) -> str:
+  """Formats a number.
+
+  Args:
+    value: The number.
+    form: As for `format`, such as '.3f'.
+    missing: The text for NaN.
+  """
+  return missing if math.isnan(value) else format(value, form)
+
+
+def format_rounded(value: float, digits: int) -> str:
+  """Formats a number half up, from the decimals that it is printed with.
+
+  `format` rounds the binary number, which may lie below a printed half.
+
+  Args:
+    value: A finite number.
+    digits: Digits after the point.
+  """
+  exact = decimal.Decimal(repr(float(value)))
+  unit = decimal.Decimal(1).scaleb(-digits)
+  return f'{exact.quantize(unit, decimal.ROUND_HALF_UP):f}'
+
+
+def format_interval(low: float, high: float, form: str = '.4g') -> str:
+  """Formats an interval as "low to high"; empty if it is not known.
+
+  Args:
+    low: The lower end, or NaN.
+    high: The upper end, or NaN.
+    form: As for `format`.
+  """
+  if math.isnan(low) or math.isnan(high):
+    return ''
+  return f'{format(low, form)} to {format(high, form)}'
