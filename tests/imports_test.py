@@ -17,10 +17,12 @@ launchers.pages
 launchers.tables
 launchers.plots
 launchers.comparison
+launchers.show
 launchers.runs
 launchers.cli
 launchers.options
 launchers.command_names launchers.flag_errors launchers.interrupts
+launchers.statistics
 tasks
 plugins
 algorithms
