@@ -10,8 +10,8 @@ import pandas as pd
 import tqdm
 
 from benchmarks import programs
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import training

@@ -14,10 +14,8 @@ from absl import flags
 
 from tff_fair import checks
 from tff_fair.launchers import cli
-from tff_fair.launchers.claiming import claims_table
-from tff_fair.launchers.claiming import papers
-from tff_fair.launchers.claiming import protocols
-from tff_fair.launchers.claiming import recorded as recorded_lib
+from tff_fair.launchers.claiming import claims_page
+from tff_fair.launchers.claiming import statements
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.results import records
 from tff_fair.launchers.runs import run_files
@@ -26,13 +24,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 """The clone."""
 
 # Word on the command line -> verdict.
-_VERDICTS = {
-  'holds': verdicts.HOLDS,
-  'in_part': verdicts.IN_PART,
-  'fails': verdicts.FAILS,
-  'undecided': verdicts.UNDECIDED,
-  'uncounted': verdicts.UNCOUNTED,
-}
+_VERDICTS = dict(
+  zip(
+    ('holds', 'in_part', 'fails', 'undecided', 'uncounted'),
+    verdicts.SYMBOLS,
+    strict=True,
+  )
+)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -50,7 +48,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_list(
     'papers',
     [],
-    f'Only the claims of these papers: {", ".join(papers.PAPERS)}.',
+    f'Only the claims of these papers: {", ".join(statements.PAPERS)}.',
     flag_values=flag_values,
   )
   flags.DEFINE_list(
@@ -62,7 +60,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_boolean(
     'write',
     False,
-    f'Writes {claims_table.FILE} into the folder of the results, and'
+    f'Writes {claims_page.FILE} into the folder of the results, and'
     ' docs/claims.md and the block of the README in a clone.',
     flag_values=flag_values,
   )
@@ -76,51 +74,43 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flag_values: The parsed flags of `define_flags`.
   """
   cli.check_only_flags(argv)
-  wanted_papers = _checked_names(flag_values, 'papers', papers.PAPERS)
-  wanted = [
-    _VERDICTS[name]
-    for name in _checked_names(flag_values, 'verdicts', _VERDICTS)
-  ]
+  papers = _checked_names(flag_values, 'papers', statements.PAPERS)
+  words = _checked_names(flag_values, 'verdicts', _VERDICTS)
   write = flag_values['write'].value
-  if write and (wanted_papers or wanted):
+  if write and (papers or words):
     cli.fail(
       '--write must be given without --papers and --verdicts, which leave'
       ' claims out, found both.'
     )
   folder = pathlib.Path(flag_values['results'].value)
+  if not folder.is_dir():
+    cli.fail(
+      '--results must be a folder with recorded results, found no folder'
+      f' {str(folder)!r}.'
+    )
   with cli.one_sentence_errors(
     records.RecordsError, interrupted='interrupted; nothing was written.'
   ):
-    if not folder.is_dir():
-      cli.fail(
-        '--results must be a folder with recorded results, found no folder'
-        f' {str(folder)!r}.'
-      )
-    recorded = recorded_lib.Recorded(records.read(folder))
+    recorded = verdicts.group(records.read(folder))
     results = verdicts.judge(recorded)
     if write:
       _write(folder, results, recorded)
+  wanted = {_VERDICTS[word] for word in words or _VERDICTS}
   shown = {
     name: result
     for name, result in results.items()
-    if papers.paper_of(name) in (wanted_papers or papers.PAPERS)
-    and (not wanted or result.ours.verdict in wanted)
+    if statements.paper_of(name) in (papers or statements.PAPERS)
+    and result.ours.verdict in wanted
   }
-  print(claims_table.text(shown) if shown else 'No claim has this verdict.')
+  print(claims_page.to_text(shown) if shown else 'No claim has this verdict.')
 
 
 def _write(folder, results, recorded) -> None:
-  # Imported here: its neighbours import matplotlib, which takes seconds.
-  from tff_fair.launchers.claiming import claims_docs
-
-  readme, page = ROOT / 'README.md', ROOT / 'docs' / 'claims.md'
-  if not page.parent.is_dir():
-    cli.fail(f'--write must be used in a clone, found no {page.parent}.')
-  texts = {
-    folder / claims_table.FILE: claims_table.frame(results).to_csv(index=False),
-    page: claims_docs.page(results, protocols.measure(recorded)),
-    readme: claims_docs.render(readme.read_text(), results),
-  }
+  readme = ROOT / 'README.md'
+  if not (ROOT / 'docs').is_dir():
+    cli.fail(f'--write must be used in a clone, found no {ROOT / "docs"}.')
+  texts = claims_page.to_files(ROOT, folder, results, recorded)
+  texts[readme] = claims_page.render(readme.read_text(), results)
   for path, text in texts.items():
     run_files.write_atomically(path, text)
 

@@ -69,9 +69,6 @@ def load_plugins(argv: Sequence[str]) -> None:
 
   One that is installed, and fails, costs a line; one that the command names
   ends the program.
-
-  Args:
-    argv: The command line, the program's name first.
   """
   # A plug-in may import TensorFlow.
   _quiet_tensorflow()
@@ -94,14 +91,9 @@ def load_plugins(argv: Sequence[str]) -> None:
 def parse_flags(
   argv: Sequence[str], flag_values: flags.FlagValues
 ) -> list[str]:
-  """Parses a command line; a mistake ends the program in one sentence.
+  """Parses a command line, and returns what is left of it.
 
-  Args:
-    argv: The command line, the program's name first.
-    flag_values: The defined flags.
-
-  Returns:
-    What is left of the command line.
+  A mistake ends the program in one sentence.
   """
   try:
     return flag_values(argv)
@@ -110,11 +102,7 @@ def parse_flags(
 
 
 def check_only_flags(argv: Sequence[str]) -> None:
-  """Ends the program if there are positional arguments.
-
-  Args:
-    argv: What is left of the command line, the program's name first.
-  """
+  """Ends the program if there are arguments after its name."""
   if len(argv) > 1:
     fail(f'every argument must be a flag, found {argv[1]!r}.')
 
@@ -134,11 +122,9 @@ def prepare_for_tensorflow() -> None:
 def one_sentence_errors(
   *errors: type[Exception], interrupted: str = RESUMABLE
 ) -> Iterator[None]:
-  """A context in which some errors end the program with their message alone.
+  """A context in which errors, of one sentence, end the program with it.
 
-  Args:
-    *errors: Errors that the user can fix; each message is one sentence.
-    interrupted: The message after Ctrl-C.
+  So does Ctrl-C, with the sentence `interrupted`.
   """
   interrupts.raise_again()
   try:

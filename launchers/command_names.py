@@ -10,12 +10,8 @@ _IN_TEXT = re.compile(r'python -m launchers\.([a-z_]+)')
 def command(module: str) -> str:
   """Returns the command of a launcher, in the form that started this program.
 
-  Args:
-    module: The name of the launcher's module, for example `train`.
-
-  Returns:
-    `python -m launchers.train` in a clone, if that is how the user starts
-    programs there, otherwise `tff-fair train`.
+  `python -m launchers.train` in a clone, if that is how the user starts
+  programs there, otherwise `tff-fair train`.
   """
   spec = getattr(sys.modules['__main__'], '__spec__', None)
   if spec and spec.name.partition('.')[0] == 'launchers':
@@ -24,9 +20,5 @@ def command(module: str) -> str:
 
 
 def in_text(text: str) -> str:
-  """Replaces each `python -m launchers.NAME` in a text by `command(NAME)`.
-
-  Args:
-    text: The text.
-  """
+  """Replaces each `python -m launchers.NAME` in a text by `command(NAME)`."""
   return _IN_TEXT.sub(lambda match: command(match[1]), text)

@@ -1,4 +1,4 @@
-"""absl's errors of a command line, in our words."""
+"""absl's errors about a command line, reworded."""
 
 import re
 
@@ -10,12 +10,7 @@ _SUGGESTIONS = re.compile(r'Did you mean: (.*) \?$')
 
 
 def sentence(error: Exception, flag_values: flags.FlagValues) -> str:
-  """Describes the error of a command line in one sentence.
-
-  Args:
-    error: The exception that parsing raised.
-    flag_values: The flags.
-  """
+  """Describes what parsing a command line raised, in one sentence."""
   if isinstance(error, flags.UnrecognizedFlagError):
     return _unknown(error)
   text = ' '.join(str(error).split())

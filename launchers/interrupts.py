@@ -1,4 +1,4 @@
-"""Signal handling, before a program has work to lose and after that.
+"""Signal handling: end at once during start-up, raise once work has begun.
 
 An import takes seconds. An exception in the middle of one prints a long
 traceback, or comes out as another one, or is lost in the code of an extension.
@@ -18,8 +18,7 @@ _SENTENCE = b'Error: interrupted.\n'
 def end_at_once(*numbers: int) -> None:
   """Makes signals end the program in one sentence, with exit code 1.
 
-  Args:
-    *numbers: The signals; one that is ignored, as in the background, stays so.
+  One that is ignored, as in the background, stays so.
   """
   for number in numbers:
     if signal.getsignal(number) != signal.SIG_IGN:

@@ -9,26 +9,16 @@ reports of them, and all settings. It is self-contained: no network, no script,
 no other file.
 """
 
-from collections.abc import Sequence
 import pathlib
 
 from absl import flags
 
 from tff_fair.launchers import cli
-from tff_fair.launchers.pages import page_parts
-from tff_fair.launchers.pages import report_answer
-from tff_fair.launchers.pages import report_client_figures
-from tff_fair.launchers.pages import report_differences
-from tff_fair.launchers.pages import report_figures
-from tff_fair.launchers.pages import report_keys
-from tff_fair.launchers.pages import report_runs
-from tff_fair.launchers.pages import report_tables
+from tff_fair.launchers import frame
+from tff_fair.launchers.pages import report_page
 from tff_fair.launchers.runs import run_files
 
 _FILE = 'report.html'
-_TEMPLATE = 'report_template.html'
-# The start of a page, checked so that no other file is overwritten.
-_MARK = '<!doctype html>\n<!-- Written by launchers.report. -->\n'
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -59,34 +49,10 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   given = flag_values['output_file'].value
   path = pathlib.Path(given or pathlib.Path(directories[0]) / _FILE)
   with cli.one_sentence_errors(
-    report_runs.ReportError, interrupted='interrupted; no report was written.'
+    frame.FrameError, interrupted='interrupted; no report was written.'
   ):
-    _write(path, report_runs.read_runs(directories))
+    _write(path, frame.read_runs(directories))
   print(f'report: {path}')
-
-
-def render(runs: Sequence[report_runs.Run]) -> str:
-  """Renders the page, the same for the same arguments.
-
-  Args:
-    runs: The result of `report_runs.read_runs`, at least one.
-
-  Returns:
-    The text of an HTML file.
-  """
-  comparison = report_differences.compare(runs)
-  return page_parts.render(
-    _TEMPLATE,
-    _MARK,
-    runs=runs,
-    comparison=comparison,
-    sentences=report_answer.sentences(runs, comparison),
-    legends=report_keys,
-    figures=report_figures,
-    client_figures=report_client_figures,
-    tables=report_tables,
-    server_tests=any(run.settings.get('split') == 'server' for run in runs),
-  )
 
 
 def _write(path, runs) -> None:
@@ -94,9 +60,9 @@ def _write(path, runs) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_is_report(path)
     # A browser may load the page at any time.
-    run_files.write_atomically(path, render(runs))
+    run_files.write_atomically(path, report_page.render(runs))
   except OSError as error:
-    raise report_runs.ReportError(
+    raise frame.FrameError(
       f'--output_file={path} must be a file that can be written, found:'
       f' {error.strerror}.'
     ) from error
@@ -107,9 +73,9 @@ def _check_is_report(path: pathlib.Path) -> None:
   if not path.exists():
     return
   with open(path, errors='replace', newline='') as file:
-    if file.read(len(_MARK)) == _MARK:
+    if file.read(len(report_page.MARK)) == report_page.MARK:
       return
-  raise report_runs.ReportError(
+  raise frame.FrameError(
     f'--output_file={path} must be new or a report, found another file.'
   )
 

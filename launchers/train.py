@@ -9,10 +9,8 @@ files that a run writes. With `--dry_run` it trains nothing, and prints what
 the run needs.
 """
 
-from collections.abc import Mapping
 import math
 import pathlib
-from typing import Any
 
 from absl import flags
 
@@ -20,7 +18,9 @@ from tff_fair.launchers import cli
 from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.runs import user_callbacks
 
 # Shown while training: column of metrics.csv -> name and digits.
 _HEADLINES = {
@@ -49,6 +49,88 @@ _RESULTS = {
 }
 
 
+class _Console(callbacks.Callback):
+  """Prints what a run is, how far it is, and its results."""
+
+  def __init__(self):
+    """Draws no progress bar yet."""
+    self._progress = None
+    self._headlines = {}  # Between evaluations, those of the last one.
+
+  def on_start(self, run):
+    """Prints what is trained, and shows a progress bar on a terminal."""
+    import tqdm
+
+    from tff_fair.launchers.runs import data_description
+
+    rounds = run.settings['rounds']
+    print(
+      f'{run.settings["algorithm"]} on'
+      f' {data_description.describe(run.settings)}: {run.num_clients} clients,'
+      f' {rounds} rounds, all settings in'
+      f' {run.directory.path / settings_lib.FLAGS_FILE}'
+    )
+    for note in run.notes:
+      print(note)
+    if run.start:
+      print(f'resuming after round {run.start}')
+    self._progress = tqdm.tqdm(
+      initial=run.start, total=rounds, disable=None, unit='round'
+    )
+
+  def after_round(self, run, result):
+    """Shows the round in the progress bar."""
+    for column, (name, digits) in _HEADLINES.items():
+      if column in result.row:
+        self._headlines[name] = f'{result.row[column]:.{digits}f}'
+    self._progress.set_postfix(self._headlines, refresh=False)
+    self._progress.update()
+
+  def on_end(self, run, summary):
+    """Prints the last evaluation, and what was dropped in all rounds."""
+    from tff_fair.launchers.runs import evaluation
+    from tff_fair.launchers.runs import round_metrics
+
+    if self._progress is not None:
+      self._progress.close()
+    if summary is None:
+      return
+    if run.stop:
+      print(run.stop.sentence(run.settings['rounds']))
+    print(f'after {summary["rounds"]} rounds:')
+    number = summary.get('score_last')
+    averaged = f', mean of the last {number} rounds' if number else ''
+    worst_client = evaluation.worst_client(
+      run.scores, run.has_data, run.task.client_names
+    )
+    for heading, columns in _RESULTS.items():
+      print(f'  {heading}{averaged if heading == _ACCURACY else ""}')
+      for column, name in columns.items():
+        value = summary['final'][column]
+        text = 'not measured' if math.isnan(value) else f'{value:.4f}'
+        if column == 'client_accuracy_min' and worst_client:
+          text = worst_client
+        print(f'    {name:14}{text}')
+    for name, count in summary['dropped'].items():
+      if count:
+        print(f'  {round_metrics.DROPPED[name]}: {count} in all rounds')
+    print(f'results: {run.directory.path}')
+
+
+class _Plots(callbacks.Callback):
+  """Draws the pictures of a finished run."""
+
+  def on_end(self, run, summary):
+    """Draws them, unless the run has failed."""
+    from tff_fair.launchers.plots import all_plots
+
+    if summary is not None:
+      for path in all_plots.write(
+        run.directory.path, run.settings['compare_with']
+      ):
+        print(f'drawn: {path}')
+
+
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   """Runs the training that the flags describe.
 
@@ -59,30 +141,33 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   cli.check_only_flags(argv)
   preset = flag_values['preset'].value
   with cli.one_sentence_errors(settings_lib.SettingsError):
-    settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+    settings, notes = settings_lib.resolve_with_notes(
+      flag_values, train_flags.FLAG_NAMES
+    )
     settings_lib.check_data_dir(settings['data_dir'])
     settings_lib.check_own_data(settings)
-    settings_lib.check_finished(settings['compare_with'])
-    notes = settings_lib.preset_notes(flag_values, train_flags.FLAG_NAMES)
+    if settings['compare_with']:
+      from tff_fair.launchers import frame  # Takes a second to import.
+
+      frame.check_finished(settings['compare_with'])
     if settings['dry_run']:
       _print_requirements(settings, notes)
       return
+    own = user_callbacks.load(settings)
     output_dir = _output_dir(settings, preset)
     with run_claim.claim(output_dir):
       text = settings_lib.to_text(settings, preset)
       settings_lib.check_same_run(output_dir, text)
       for note in notes:
         print(note)
-      _run(settings, output_dir, text)
+      _train(settings, output_dir, text, own)
 
 
 def _print_requirements(settings, notes) -> None:
   """Prints what a run needs, without training or writing anything."""
   cli.prepare_for_tensorflow()
   from tff_fair import runtime
-  from tff_fair.launchers.runs import data_description
-  from tff_fair.launchers.runs import requirements
-  from tff_fair.launchers.runs import requirements_table
+  from tff_fair.launchers.runs import dry_run
   from tff_fair.launchers.runs import training
 
   # TFF's default context, if it is never used, prints an exception at exit.
@@ -90,34 +175,24 @@ def _print_requirements(settings, notes) -> None:
   with cli.one_sentence_errors(
     *training.USER_ERRORS, interrupted='interrupted.'
   ):
-    needed = requirements.of_run(settings)
-  for note in (*notes, *needed.notes):
-    print(note)
-  print(
-    f'{settings["algorithm"]} on {data_description.describe(settings)}:'
-    f' {needed.num_clients} clients,'
-    f' {needed.num_calls * needed.cohort_size} in a round. Nothing is trained.'
-  )
-  print(requirements_table.to_text(needed, settings['device_memory_gb']))
+    print('\n'.join([*notes, dry_run.to_text(settings)]))
 
 
-def _run(settings, output_dir, text) -> None:
+def _train(settings, output_dir, text, own) -> None:
   """Trains, and writes the results."""
   cli.prepare_for_tensorflow()
-  from tff_fair.launchers.plots import all_plots
+  from tff_fair.launchers.runs import export
   from tff_fair.launchers.runs import training
 
   with cli.one_sentence_errors(*training.USER_ERRORS):
-    run = training.Run(settings, output_dir, text)
-    _train(run, settings, output_dir)
-    summary = run.finish()
-    if run.stop:
-      print(run.stop.sentence(settings['rounds']))
-    _print_summary(summary, run.worst_client, output_dir)
-    for path in all_plots.write(output_dir, settings['compare_with']):
-      print(f'drawn: {path}')
-    for sentence in run.export():
-      print(sentence)
+    run = training.Run(
+      settings,
+      output_dir,
+      text,
+      callbacks=[_Console(), _Plots(), export.Export(), *own],
+    )
+    run.train()
+    run.finish()
 
 
 def _output_dir(settings, preset) -> pathlib.Path:
@@ -125,59 +200,6 @@ def _output_dir(settings, preset) -> pathlib.Path:
     return pathlib.Path(settings['output_dir'])
   name = preset or settings['task']
   return pathlib.Path('runs') / name / settings['algorithm']
-
-
-def _train(run, settings, output_dir) -> None:
-  """Trains with a progress bar, if the output is a terminal."""
-  import tqdm
-
-  from tff_fair.launchers.runs import data_description
-
-  print(
-    f'{settings["algorithm"]} on {data_description.describe(settings)}:'
-    f' {run.num_clients} clients, {settings["rounds"]} rounds, all settings in'
-    f' {output_dir / settings_lib.FLAGS_FILE}'
-  )
-  for note in run.notes:
-    print(note)
-  if run.start:
-    print(f'resuming after round {run.start}')
-  with tqdm.tqdm(
-    initial=run.start, total=settings['rounds'], disable=None, unit='round'
-  ) as progress:
-    headlines = {}  # Between evaluations, those of the last one.
-
-    def show(row):
-      for column, (name, digits) in _HEADLINES.items():
-        if column in row:
-          headlines[name] = f'{row[column]:.{digits}f}'
-      progress.set_postfix(headlines, refresh=False)
-      progress.update()
-
-    run.train(show)
-
-
-def _print_summary(
-  summary: Mapping[str, Any], worst_client: str, output_dir: pathlib.Path
-) -> None:
-  """Prints the last evaluation, and what was dropped in all rounds."""
-  from tff_fair.launchers.runs import round_metrics
-
-  print(f'after {summary["rounds"]} rounds:')
-  number = summary.get('score_last')
-  averaged = f', mean of the last {number} rounds' if number else ''
-  for heading, columns in _RESULTS.items():
-    print(f'  {heading}{averaged if heading == _ACCURACY else ""}')
-    for column, name in columns.items():
-      value = summary['final'][column]
-      text = 'not measured' if math.isnan(value) else f'{value:.4f}'
-      if column == 'client_accuracy_min' and worst_client:
-        text = worst_client
-      print(f'    {name:14}{text}')
-  for name, count in summary['dropped'].items():
-    if count:
-      print(f'  {round_metrics.DROPPED[name]}: {count} in all rounds')
-  print(f'results: {output_dir}')
 
 
 if __name__ == '__main__':

@@ -9,7 +9,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _LAYERS = """
 launchers.__main__
 launchers.claims launchers.compare launchers.covariate_shift launchers.report
-launchers.reproduce launchers.train
+launchers.reproduce launchers.train launchers.write_docs
 launchers.__init__
 launchers.claiming
 launchers.results
@@ -17,6 +17,8 @@ launchers.pages
 launchers.tables
 launchers.plots
 launchers.comparison
+launchers.differences launchers.options.write_docs launchers.summary
+launchers.execution launchers.frame launchers.measures
 launchers.show
 launchers.runs
 launchers.cli
@@ -31,6 +33,7 @@ metrics
 losses models own_data
 runtime
 checkpoints fairness internals splits summary tensors
+annotations
 checks streams
 __init__
 """
@@ -43,7 +46,6 @@ _LAYER_OF = {
 _EXCEPTIONS = {
   ('plugins', 'tasks'): 'the registries that it fills',
   ('plugins', 'launchers.options'): 'the registries that it fills',
-  ('launchers.options', 'launchers.plots'): 'which plots a finished run lacks',
 }
 
 

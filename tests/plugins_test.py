@@ -138,9 +138,14 @@ def test_what_methods_must_not_be():
         '--q must be of the same kind .* found Real, Switch',
       ),
       (
-        dict(method=_method(ignores={})),
+        dict(method=_method(flags=[_TILT, flag_types.Real('ridge', 1.0, '')])),
         error,
-        'found no max_update_norm, focal_gamma, server_optimizer, robust; sha',
+        "must have the arguments of the method's flags, found no ridge",
+      ),
+      (
+        dict(builder=lambda model_fn, *, ridge, **arguments: None),
+        error,
+        'argument ridge of .* must have a default or a flag',
       ),
       (
         dict(method=_method(ignores={'robusst': {}, **_IGNORED})),
@@ -153,24 +158,14 @@ def test_what_methods_must_not_be():
         "--rounds of the method 'tilted' must be at least 1, found 0",
       ),
       (
-        dict(method=_method(defaults={'batch_size': 8})),
+        dict(method=_method(arguments=['margins'])),
         error,
-        'default of the argument batch_size .* --batch_size, 8, found 32',
+        'arguments of .* must be of amounts, .* found .margins',
       ),
       (
-        dict(method=_method(flags=[flag_types.Integer('tilt', 1, '')])),
+        dict(method=_method(arguments=['amounts'])),
         error,
-        '--tilt of the builder .* must be a Real as its argument, found a Int',
-      ),
-      (
-        dict(method=_method(arguments=[entry.Argument('margins', '')])),
-        error,
-        'provided argument .* must be one of amounts, .* found .margins',
-      ),
-      (
-        dict(method=_method(arguments=[entry.Argument('amounts', '')])),
-        error,
-        'amounts .* must come with the flags scenario, found no scenario',
+        'arguments of .* come with their flags, found .amounts',
       ),
     ],
     method=_method(),

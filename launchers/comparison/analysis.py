@@ -6,26 +6,30 @@ TensorFlow.
 
 from collections.abc import Mapping
 import dataclasses
-import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import measures
 from tff_fair.launchers import statistics
+from tff_fair.launchers import summary
 from tff_fair.launchers.comparison import client_scores
-from tff_fair.launchers.comparison import measures
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods as methods_lib
-
-read = reading.read
-"""See `tff_fair.launchers.comparison.reading.read`."""
+from tff_fair.launchers.runs import client_names
 
 LEVEL = 0.05
 """A difference with a smaller corrected p value is marked."""
 LARGEST_GAIN = 0.005
 """A method that gains more in the last quarter of its rounds still rises."""
+
+NEAR_CHANCE = 0.02
+"""So near to what chance gives, the worst clients tell nothing."""
+
+_MEAN = 'client_accuracy_mean'
+_NAME_WIDTH = 30  # Characters.
 
 
 class Tuned(NamedTuple):
@@ -64,11 +68,7 @@ class Curve(NamedTuple):
   def at(self, place: float) -> float:
     """The mean after some rounds, between two evaluations on a straight line.
 
-    Args:
-      place: The number of rounds, which need not be whole.
-
-    Returns:
-      The mean; NaN before the first evaluation, and without one.
+    It is NaN before the first evaluation, and without one.
     """
     if not len(self.rounds):
       return math.nan
@@ -93,17 +93,15 @@ class Depth(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Analysis:
+class Analysis(summary.Summary):
   """What the runs of a comparison say.
 
   Attributes:
     facts: The facts of compare.json.
     methods: The methods that have a result for every seed, best mean accuracy
-      first.
+      first. `ranked` are those whose clients do not take turns.
     incomplete: Every other method, and those that were excluded -> a sentence
       why.
-    estimates: `(method, column)` -> its estimate, for `methods` and the columns
-      of `measures.MEASURES`.
     differences: `(method, column)` -> the estimate of the paired difference
       `method - baseline` over the seeds; of NaN if the baseline is incomplete.
     p_values: `(method, column)` -> the p value of this difference by the paired
@@ -112,28 +110,22 @@ class Analysis:
     kept_means: Method -> the mean accuracy over the clients with enough test
       examples, see `client_scores`.
     tuned: Every method with a run -> its chosen values.
-    runs: Method -> the curves of its seeds, for `curve`.
+    curves: Method -> its learning curve.
   """
 
   facts: Mapping[str, Any]
   methods: tuple[str, ...]
   incomplete: Mapping[str, str]
-  estimates: Mapping[tuple[str, str], statistics.Estimate]
   differences: Mapping[tuple[str, str], statistics.Estimate]
   p_values: Mapping[tuple[str, str], float]
   kept_means: Mapping[str, float]
   tuned: Mapping[str, Tuned]
-  runs: Mapping[str, tuple[Mapping[str, list[float]], ...]]
+  curves: Mapping[str, Curve]
 
   @property
   def baseline(self) -> str:
     """The method that all are compared with."""
     return self.facts['baseline']
-
-  @property
-  def ranked(self) -> tuple[str, ...]:
-    """The methods that are compared with each other: not those of `in_turn`."""
-    return tuple(m for m in self.methods if not methods_lib.takes_turns(m))
 
   @property
   def in_turn(self) -> tuple[str, ...]:
@@ -142,35 +134,61 @@ class Analysis:
     A round of theirs is as many updates, one after the other, as there are
     clients, so they are no candidates for the best one.
     """
-    return tuple(m for m in self.methods if methods_lib.takes_turns(m))
+    return tuple(m for m in self.methods if m not in self.ranked)
 
-  def verdict(self, method: str, column: str) -> int:
-    """Whether a method is separably better than the baseline, or worse.
+  @property
+  def has_intervals(self) -> bool:
+    """Whether there is more than one seed."""
+    return len(self.facts['seeds']) > 1
+
+  @property
+  def knows_chance(self) -> bool:
+    """Whether some method has the worst 10 % that chance would give."""
+    column = client_scores.BY_CHANCE
+    return any(self.estimates[m, column].reached for m in self.methods)
+
+  def verdict(self, name: str, column: str) -> int:
+    """Whether a method is separably better than the baseline, 1, or worse, -1.
+
+    It is 0 if the corrected p value is not below `LEVEL`, for what has no
+    better direction, and for a method in turn.
+    """
+    if not self.p_values.get((name, column), math.nan) < LEVEL:
+      return 0
+    gap = self.differences[name, column].mean
+    return (1 if gap > 0 else -1) * measures.MEASURES[column].direction
+
+  def title(self, name: str) -> str:
+    """Returns a method's name in papers; that of a plug-in is cut."""
+    return client_names.one_line(methods_lib.title(name), _NAME_WIDTH)
+
+  def format(self, column: str, value: float) -> str:
+    """Formats a mean over seeds."""
+    return measures.MEASURES[column].format(value)
+
+  def near_chance(self, method: str) -> bool:
+    """Whether chance alone may give the worst 10 % of clients that were found.
 
     Args:
       method: One of `methods`.
-      column: A measure's.
 
     Returns:
-      1 for better, -1 for worse; 0 if the corrected p value is not below
-      `LEVEL`, for what has no better direction, and for a method in turn.
+      Whether they are within `NEAR_CHANCE` of what clients that are served
+      alike would have, see `client_scores.worst_by_chance`; not if that is
+      unknown.
     """
-    if not self.p_values.get((method, column), math.nan) < LEVEL:
-      return 0
-    gap = self.differences[method, column].mean
-    return (1 if gap > 0 else -1) * _direction(column)
+    found, expected = (
+      self.estimates[method, column].mean
+      for column in ('client_accuracy_worst10', client_scores.BY_CHANCE)
+    )
+    return abs(found - expected) <= NEAR_CHANCE
 
   def gain(self, method: str) -> float:
     """What a method's mean accuracy gains in the last quarter of the rounds.
 
-    Args:
-      method: One of `methods`.
-
-    Returns:
-      The gain, of the curve's mean over the seeds; NaN if there is no
-      evaluation before that quarter.
+    It is NaN if there is no evaluation before that quarter.
     """
-    curve = self.curve(method)
+    curve = self.curves[method]
     if not len(curve.rounds):
       return math.nan
     last = curve.rounds[-1]
@@ -179,71 +197,20 @@ class Analysis:
   def at_baseline_depth(self, method: str) -> Depth | None:
     """Where a method in turn is after as many updates as the baseline.
 
-    Args:
-      method: One of `in_turn`.
-
-    Returns:
-      Its place at that depth; None if its first evaluation is later.
+    It is None if the method's first evaluation is later.
     """
     rounds = self.facts['rounds'] / self.facts['num_clients']
-    accuracy = self.curve(method).at(rounds)
+    accuracy = self.curves[method].at(rounds)
     if math.isnan(accuracy):
       return None
-    mean = measures.MEASURES[0].column
-    better = sum(self.estimates[m, mean].mean > accuracy for m in self.ranked)
+    better = sum(self.estimates[m, _MEAN].mean > accuracy for m in self.ranked)
     return Depth(rounds, accuracy, better + 1, len(self.ranked) + 1)
 
-  def order(self, column: str) -> tuple[str, ...]:
-    """The ranked methods with a value, best first.
-
-    Those that have it for more seeds come first: a method that rarely reaches
-    the target is not better for its one fast run.
-
-    Args:
-      column: A measure's.
-
-    Returns:
-      The methods; none for what has no better direction.
-    """
-    found = [m for m in self.ranked if self.estimates[m, column].reached]
-    if not _direction(column):
-      return ()
-    return tuple(sorted(found, key=functools.partial(self._key, column)))
-
-  def leaders(self, column: str) -> tuple[str, ...]:
-    """The methods with the best mean: several if they tie.
-
-    Args:
-      column: A measure's.
-
-    Returns:
-      The methods; none if no method has a value, or there is no direction.
-    """
-    order = self.order(column)
-    return tuple(m for m in order if self._ties(m, order[0], column))
-
-  def best(self, column: str) -> str | None:
-    """The method with the best mean.
-
-    Args:
-      column: A measure's.
-
-    Returns:
-      The method, of several that tie the first of `methods`; None if no method
-      has a value, or there is no direction.
-    """
-    return next(iter(self.leaders(column)), None)
-
   def front(self, x_column: str, y_column: str) -> tuple[str, ...]:
-    """The Pareto front of the means of two measures.
+    """The Pareto front of two measures of which higher is better.
 
-    Args:
-      x_column: A measure's, of which higher is better.
-      y_column: Another.
-
-    Returns:
-      The ranked methods than which no other of them is as good in both and
-      better in one, by descending x.
+    These are the ranked methods than which no other of them is as good in both
+    means and better in one, by descending x.
     """
     points = {
       m: (self.estimates[m, x_column].mean, self.estimates[m, y_column].mean)
@@ -253,39 +220,12 @@ class Analysis:
     front = [m for m in known if not _dominated(known[m], known.values())]
     return tuple(sorted(front, key=lambda m: -known[m][0]))
 
-  def curve(self, method: str) -> Curve:
-    """The learning curve of a method.
-
-    Args:
-      method: One of `methods`.
-
-    Returns:
-      The mean over the seeds with its interval; empty without an evaluation
-      that all seeds have.
-    """
-    seeds = [
-      pd.Series(run['mean'], run['rounds'], float) for run in self.runs[method]
-    ]
-    table = pd.concat(seeds, axis=1, join='inner').sort_index()
-    values = table.to_numpy(float)
-    found = [statistics.student(row) for row in values]
-    ends = np.array([(e.low, e.high) for e in found]).reshape(-1, 2).T
-    return Curve(table.index.to_numpy(float), values.mean(axis=1), *ends)
-
-  def _key(self, column, method) -> tuple[int, float]:
-    found = self.estimates[method, column]
-    # Rounded, so that methods that tie keep their order.
-    return -found.reached, -_direction(column) * float(f'{found.mean:.12g}')
-
-  def _ties(self, method, other, column) -> bool:
-    return self._key(column, method) == self._key(column, other)
-
 
 def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   """Analyses a comparison.
 
   Args:
-    frame: The table of `read`.
+    frame: The table of `reading.read`.
     facts: Its facts.
 
   Returns:
@@ -293,25 +233,35 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   """
   found = client_scores.rescored(reading.results(frame), facts)
   found = _with_seconds_ratio(found, frame, facts)
-  seeds = facts['seeds']
+  seeds, baseline = facts['seeds'], facts['baseline']
   complete = [
     name
     for name, rows in found.groupby('method', sort=True)
     if set(rows['seed']) == set(seeds)
   ]
-  estimates, differences = _estimates(found, complete, facts)
-  mean = measures.MEASURES[0].column
-  ordered = tuple(
-    sorted(complete, key=lambda m: _last_if_nan(-estimates[m, mean].mean))
+  values = _values(found, complete, seeds)
+  unknown = np.full(len(seeds), np.nan)
+  estimates = {key: statistics.student(row) for key, row in values.items()}
+  differences = {
+    (method, column): statistics.difference(
+      row, values.get((baseline, column), unknown)
+    )
+    for (method, column), row in values.items()
+  }
+  means = {m: estimates[m, _MEAN].mean for m in complete}
+  methods = tuple(
+    sorted(means, key=lambda m: math.inf if np.isnan(means[m]) else -means[m])
   )
-  by_seed = found.set_index(['method', 'seed'])
+  ranked = tuple(m for m in methods if not methods_lib.takes_turns(m))
+  by_seed = found.set_index(['method', 'seed'])['curve']
   return Analysis(
     facts=facts,
-    methods=ordered,
+    methods=methods,
+    ranked=ranked,
     incomplete=_incomplete(frame, complete, facts),
     estimates=estimates,
     differences=differences,
-    p_values=_p_values(differences, complete, facts['baseline']),
+    p_values=_p_values(differences, [m for m in ranked if m != baseline]),
     kept_means=found.groupby('method')[client_scores.KEPT_MEAN]
     .mean()
     .to_dict(),
@@ -319,11 +269,40 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
       name: _tuned(rows, seeds[0])
       for name, rows in frame.groupby('method', sort=True)
     },
-    runs={
-      name: tuple(by_seed.loc[(name, seed), 'curve'] for seed in seeds)
-      for name in ordered
-    },
+    curves={m: _curve([by_seed[m, seed] for seed in seeds]) for m in methods},
   )
+
+
+def _values(found, methods, seeds) -> dict[tuple[str, str], np.ndarray]:
+  """`(method, column)` -> the value of every seed."""
+  values = {}
+  for measure in measures.OF_METHODS:
+    table = found.pivot(index='method', columns='seed', values=measure.column)
+    for method in methods:
+      values[method, measure.column] = table.loc[method, seeds].to_numpy(float)
+  return values
+
+
+def _curve(runs) -> Curve:
+  """The mean over the seeds; empty without a round that all seeds have."""
+  seeds = [pd.Series(run['mean'], run['rounds'], float) for run in runs]
+  table = pd.concat(seeds, axis=1, join='inner').sort_index()
+  values = table.to_numpy(float)
+  found = [statistics.student(row) for row in values]
+  ends = np.array([(e.low, e.high) for e in found]).reshape(-1, 2).T
+  return Curve(table.index.to_numpy(float), values.mean(axis=1), *ends)
+
+
+def _p_values(differences, methods) -> dict[tuple[str, str], float]:
+  """Those of some methods, corrected within each measure."""
+  found = {}
+  for measure in measures.OF_METHODS:
+    if measure.direction:
+      keys = [(method, measure.column) for method in methods]
+      found |= statistics.holm(
+        {k: statistics.p_value(differences[k].values) for k in keys}
+      )
+  return found
 
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
@@ -333,46 +312,9 @@ def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
   round of a run says as much about these as about its method.
   """
   seconds = frame.groupby('method')['seconds_per_round'].min()
-  # A clock that stood still says nothing.
+  # A duration of zero is the clock's resolution.
   ratio = seconds / (seconds.get(facts['baseline'], math.nan) or math.nan)
   return found.assign(seconds_ratio=found['method'].map(ratio))
-
-
-def _estimates(found, complete, facts) -> tuple[dict, dict]:
-  """The estimates of all methods and measures, and of the differences."""
-  columns = [measure.column for measure in measures.MEASURES]
-  keys = [(method, column) for column in columns for method in complete]
-  seeds = facts['seeds']
-  values = {}
-  for column in columns:
-    table = found.pivot(index='method', columns='seed', values=column)
-    for method in complete:
-      values[method, column] = table.loc[method, seeds].to_numpy(float)
-  unknown = np.full(len(seeds), np.nan)
-  return (
-    {key: statistics.student(values[key]) for key in keys},
-    {
-      key: statistics.difference(
-        values[key], values.get((facts['baseline'], key[1]), unknown)
-      )
-      for key in keys
-    },
-  )
-
-
-def _p_values(differences, methods, baseline) -> dict[tuple[str, str], float]:
-  """Those of the ranked methods, corrected within each measure."""
-  tested = [
-    m for m in methods if m != baseline and not methods_lib.takes_turns(m)
-  ]
-  found = {}
-  for measure in measures.MEASURES:
-    if measure.higher is not None:
-      keys = [(method, measure.column) for method in tested]
-      found |= statistics.holm(
-        {k: statistics.p_value(differences[k].values) for k in keys}
-      )
-  return found
 
 
 def _tuned(rows, first_seed) -> Tuned:
@@ -420,18 +362,9 @@ def _seeds(seeds) -> str:
   return f'seed{plural} {", ".join(map(str, seeds))}'
 
 
-def _direction(column) -> int:
-  """1 where higher is better, -1 where lower is, otherwise 0."""
-  return {True: 1, False: -1, None: 0}[measures.BY_COLUMN[column].higher]
-
-
 def _dominated(point, others) -> bool:
   (x, y) = point
   return any(
     other_x >= x and other_y >= y and (other_x, other_y) != point
     for other_x, other_y in others
   )
-
-
-def _last_if_nan(value) -> float:
-  return math.inf if math.isnan(value) else value

@@ -31,7 +31,7 @@ _CHANGED = (*_SPREADS, 'cf', 'better_off')
 
 
 def against_alone(alone: np.ndarray, accuracy: np.ndarray) -> dict[str, float]:
-  """How the clients fare against training alone.
+  """Compares the clients with training alone.
 
   Args:
     alone: Their accuracies with Standalone, `float[clients]`, NaN where it is
@@ -51,7 +51,7 @@ def against_alone(alone: np.ndarray, accuracy: np.ndarray) -> dict[str, float]:
 
 
 def left_out(facts: Mapping[str, Any]) -> np.ndarray:
-  """Which clients have too few test examples, but some.
+  """Finds the clients with too few test examples, but some.
 
   Args:
     facts: The facts of compare.json; old ones do not have the sizes of test
@@ -65,7 +65,7 @@ def left_out(facts: Mapping[str, Any]) -> np.ndarray:
 
 
 def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
-  """The results with scores of the clients that have enough test examples.
+  """Recomputes the scores without clients that have few test examples.
 
   The worst clients, the variance, Jain's index, the CF coefficient and the
   share of better-off clients leave out clients with fewer than

@@ -10,12 +10,37 @@ from tff_fair.launchers.comparison import trials
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 from tff_fair.launchers.runs import planned_run
 
 BASELINE = 'fed_avg'
 ALONE = 'standalone'
 ALL = 'all'
+# Flags of `launchers.train` that do not change a run's numbers.
+RUNTIME_FLAGS = (
+  'runtime',
+  'device',
+  'client_threads',
+  'num_workers',
+  'cpus_per_worker',
+  'gpus_per_worker',
+  'cluster_address',
+  'worker_timeout',
+  'plugins',
+)
+# Flags of `launchers.train` that all methods share.
+SHARED_FLAGS = (
+  *(
+    name
+    for name in train_flags.DATA_FLAG_NAMES
+    if name not in ('data_seed', 'test_leak')  # A leak is for control runs.
+  ),
+  'model',
+  *(flag.name for flag in run_flags.CLIENTS),
+  'eval_every',
+  *RUNTIME_FLAGS,
+)
 # A curve of more points is not read better, and evaluation takes time.
 _EVALUATIONS = 25
 _CHECKPOINTS, _SHORTEST_CHECKPOINT = 10, 25
@@ -66,6 +91,22 @@ class Planner:
   rounds: int
   tune: int
   output_dir: pathlib.Path
+
+  def check_tuning(self) -> None:
+    """Refuses a learning rate that tuning would replace, and a single trial.
+
+    Raises:
+      SettingsError: If so.
+    """
+    if self.tune == 1:
+      raise settings_lib.SettingsError(
+        '--tune must be 0 or at least 2, found 1, which chooses nothing.'
+      )
+    if self.tune and 'client_learning_rate' in self.shared:
+      raise settings_lib.SettingsError(
+        '--client_learning_rate must be given with --tune=0, found'
+        f' --tune={self.tune}, which tries learning rates of its own.'
+      )
 
   def trials(self, method: str) -> list[dict[str, Any]]:
     """The values that a method tries, see `trials.of_method`."""

@@ -1,4 +1,26 @@
-"""Reads the two files of a comparison, and refuses damaged ones."""
+"""The two files of a comparison: their columns, and how damaged ones fail.
+
+The columns of compare.csv, a row a run:
+
+method, seed, trial       the run; trials count from 0
+chosen                    whether the row is a result; the other trials have
+                          no scores on test data
+status                    finished or diverged
+learning_rate, parameters what the trial has set
+rounds                    rounds of the run
+holdout_accuracy          mean over the clients' holdout parts
+client_*, global_accuracy scores on test data after the last round; these, cf
+                          and better_off are of all clients that have some, see
+                          `client_scores` for those that pages leave out
+cf                        CF coefficient against Standalone of the same seed
+better_off                share of the clients above Standalone's accuracy
+target, rounds_to_target  an accuracy, and the first evaluation that has it
+bytes_down, bytes_up      of a round, all clients together
+seconds_per_round         the median
+client_accuracies         JSON, a number or null for each client
+curve                     JSON: rounds, mean and worst10 of the evaluations
+command                   the command of `launchers.train`
+"""
 
 from collections.abc import Mapping
 import json
@@ -10,7 +32,43 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tff_fair.launchers.comparison import columns
+SCORES = (
+  'client_accuracy_mean',
+  'client_accuracy_worst10',
+  'client_accuracy_min',
+  'client_accuracy_variance',
+  'client_accuracy_jain',
+  'client_f1_mean',
+)
+"""Columns of scores that a run writes itself."""
+
+_MEASURES = (
+  'holdout_accuracy',
+  *SCORES,
+  'global_accuracy',
+  'cf',
+  'better_off',
+  'target',
+  'rounds_to_target',
+  'bytes_down',
+  'bytes_up',
+  'seconds_per_round',
+)
+COLUMNS = (
+  'method',
+  'seed',
+  'trial',
+  'chosen',
+  'status',
+  'learning_rate',
+  'parameters',
+  'rounds',
+  *_MEASURES,
+  'client_accuracies',
+  'curve',
+  'command',
+)
+"""All columns, in the order of the file."""
 
 _CURVE = ('rounds', 'mean', 'worst10')
 # Keys of compare.json, with the type of each.
@@ -30,7 +88,6 @@ _FACTS = {
   'notes': list,
   'excluded': dict,
 }
-_STATUSES = ('finished', 'diverged')
 
 
 class ComparisonError(ValueError):
@@ -63,14 +120,7 @@ def read(
 
 
 def results(frame: pd.DataFrame) -> pd.DataFrame:
-  """The rows that are results: finished runs with the chosen values.
-
-  Args:
-    frame: The table of `read`.
-
-  Returns:
-    Those rows.
-  """
+  """Returns the rows that are results: finished, with the chosen values."""
   return frame[frame['chosen'] & (frame['status'] == 'finished')]
 
 
@@ -99,13 +149,11 @@ def _check_sizes(facts, path) -> None:
   """Files of older versions do not have the sizes of test parts."""
   shape = len(facts['seeds']), facts['num_clients']
   found = facts.get('test_examples', np.zeros(shape, int).tolist())
-  is_right = (
-    isinstance(found, list)
-    and len(found) == shape[0]
-    and all(isinstance(row, list) and len(row) == shape[1] for row in found)
-    and all(type(size) is int and size >= 0 for row in found for size in row)
-  )
-  if not is_right:
+  try:
+    sizes = np.array(found)
+  except ValueError:  # Rows of different lengths.
+    sizes = np.empty(0)
+  if sizes.shape != shape or sizes.dtype.kind != 'i' or (sizes < 0).any():
     raise ComparisonError(
       f'{path}: test_examples must have a list of {shape[1]} sizes for each of'
       f' {shape[0]} seeds, found {str(found)[:40]!r}.'
@@ -131,7 +179,7 @@ def _read_frame(path) -> pd.DataFrame:
     raise ComparisonError(
       f'{path} must be a table of comma-separated values, found: {error}.'
     ) from error
-  missing = [name for name in columns.COLUMNS if name not in cells]
+  missing = [name for name in COLUMNS if name not in cells]
   if missing:
     raise ComparisonError(
       f'{path} must have the column {missing[0]}, found none.'
@@ -144,15 +192,7 @@ def _read_frame(path) -> pd.DataFrame:
 
 
 def _column(path, name, cells) -> pd.Series:
-  parsers = {
-    'status': _status,
-    'chosen': _chosen,
-    'client_accuracies': _accuracies,
-    'curve': _curve,
-    **dict.fromkeys(columns.WHOLE, int),
-    **dict.fromkeys(columns.NUMBERS, _number),
-  }
-  parse = parsers.get(name, str)
+  parse, dtype = _PARSERS.get(name, (str, object))
   values = []
   for i, cell in enumerate(cells):
     try:
@@ -161,19 +201,7 @@ def _column(path, name, cells) -> pd.Series:
       raise ComparisonError(
         f'{path}: {name} in row {i + 1} cannot be read, found {cell[:40]!r}.'
       ) from error
-  whole = {'chosen': bool, **dict.fromkeys(columns.WHOLE, int)}
-  numbers = dict.fromkeys(columns.NUMBERS, float)
-  return pd.Series(values, dtype={**whole, **numbers}.get(name, object))
-
-
-def _status(cell) -> str:
-  if cell not in _STATUSES:
-    raise ValueError
-  return cell
-
-
-def _chosen(cell) -> bool:
-  return {'True': True, 'False': False}[cell]
+  return pd.Series(values, dtype=dtype)
 
 
 def _number(cell) -> float:
@@ -200,6 +228,17 @@ def _curve(cell) -> Mapping[str, list[float]] | None:
   return curve
 
 
+# Column -> how a cell is read, and the type of the column; others are texts.
+_PARSERS = {
+  'status': ({n: n for n in ('finished', 'diverged')}.__getitem__, object),
+  'chosen': ({'True': True, 'False': False}.__getitem__, bool),
+  'client_accuracies': (_accuracies, object),
+  'curve': (_curve, object),
+  **dict.fromkeys(('seed', 'trial'), (int, int)),
+  **dict.fromkeys(('learning_rate', 'rounds', *_MEASURES), (_number, float)),
+}
+
+
 def _check_together(frame, facts, path) -> None:
   baseline, found = facts['baseline'], results(frame)
   if baseline not in set(frame['method']):
@@ -219,10 +258,6 @@ def _check_together(frame, facts, path) -> None:
       f'{path} must have the seeds {facts["seeds"]} of its facts, found'
       f' {min(strange)}.'
     )
-  _check_clients(found, facts, path)
-
-
-def _check_clients(found, facts, path) -> None:
   for method, scores in zip(
     found['method'], found['client_accuracies'], strict=True
   ):

@@ -3,20 +3,19 @@
 from collections.abc import Iterable, Mapping
 import json
 import math
-import pathlib
 import shlex
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import frame
 from tff_fair.launchers.comparison import client_scores
-from tff_fair.launchers.comparison import columns
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.runs import planned_run
-from tff_fair.launchers.runs import run_files
 
 TARGET_SHARE = 0.95
 _CURVE = {'mean': 'client_accuracy_mean', 'worst10': 'client_accuracy_worst10'}
@@ -66,24 +65,30 @@ def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
       baseline's last mean accuracy with the same seed.
 
   Returns:
-    A row for each run, in their order, with the columns of `columns.COLUMNS`.
+    A row for each run, in their order, with the columns of `reading.COLUMNS`.
 
   Raises:
-    ValueError: If a file of a run is damaged.
+    FrameError: If a file of a run is damaged.
   """
   runs = list(ended)
-  results = {(e.method, e.run.seed): e for e in runs if e.is_result}
-  accuracies = {key: _accuracies(e.run) for key, e in results.items()}
+  results = {
+    (e.method, e.run.seed): frame.read_run(e.run.output_dir)
+    for e in runs
+    if e.is_result
+  }
+  accuracies = {key: _accuracies(run) for key, run in results.items()}
   rows = []
   for e in runs:
     row = _row(e)
     if e.is_result:
+      key = e.method, e.run.seed
       alone = accuracies.get((plan.ALONE, e.run.seed))
       baseline = accuracies.get((plan.BASELINE, e.run.seed))
-      row |= _scores(e, accuracies[e.method, e.run.seed], alone)
-      row |= _speed(e, _target(baseline) if target is None else target)
+      row |= _scores(e, results[key], accuracies[key], alone)
+      goal = _target(baseline) if target is None else target
+      row |= _speed(results[key], goal)
     rows.append(row)
-  return pd.DataFrame(rows, columns=list(columns.COLUMNS))
+  return pd.DataFrame(rows, columns=list(reading.COLUMNS))
 
 
 def _row(e) -> dict[str, Any]:
@@ -107,32 +112,26 @@ def _row(e) -> dict[str, Any]:
   }
 
 
-def _scores(e, accuracy, alone) -> dict[str, Any]:
-  final = json.loads((e.run.output_dir / 'summary.json').read_text())['final']
-  found = {name: final[name] for name in columns.SCORES}
+def _scores(e, run, accuracy, alone) -> dict[str, Any]:
+  found = {name: run.end[name] for name in reading.SCORES}
   if _has_global_model(e.method):
-    found['global_accuracy'] = final['global_accuracy']
+    found['global_accuracy'] = run.end['global_accuracy']
   if alone is not None and e.method != plan.ALONE:
     found |= client_scores.against_alone(alone, accuracy)
   values = [None if math.isnan(a) else a for a in accuracy]
   return {**found, 'client_accuracies': json.dumps(values)}
 
 
-def _speed(e, target) -> dict[str, Any]:
+def _speed(run, target) -> dict[str, Any]:
   """The learning curve, and when it reaches the target."""
-  metrics = run_files.read(
-    e.run.output_dir / 'metrics.csv', ['round', *_CURVE.values()]
-  )
-  metrics = metrics.dropna(subset=[_CURVE['mean']])
-  reached = metrics['round'][metrics[_CURVE['mean']] >= target]
-  curve = {
-    'rounds': metrics['round'].tolist(),
-    **{n: metrics[c].round(_DIGITS).tolist() for n, c in _CURVE.items()},
-  }
+  curves = pd.DataFrame({n: run.curve(c) for n, c in _CURVE.items()})
+  curves = curves.dropna(subset='mean')
+  reached = curves.index[curves['mean'] >= target]
+  shown = {n: curves[n].round(_DIGITS).tolist() for n in _CURVE}
   return {
     'target': target,
     'rounds_to_target': reached.min() if len(reached) else math.nan,
-    'curve': json.dumps(curve),
+    'curve': json.dumps({'rounds': curves.index.tolist(), **shown}),
   }
 
 
@@ -143,11 +142,10 @@ def _target(baseline) -> float:
 
 def _accuracies(run) -> np.ndarray:
   """The accuracy of each client; NaN without training or test data."""
-  frame = run_files.read(
-    run.output_dir / 'clients.csv', ['num_train', 'accuracy']
-  )
-  trained = (frame['num_train'] > 0) | (run.settings['split'] == 'server')
-  return frame['accuracy'].where(trained).to_numpy()
+  trained = run.clients['num_train'] > 0
+  if run.settings.get('split') == 'server':
+    trained[:] = True
+  return run.clients['accuracy'].where(trained).to_numpy()
 
 
 def _has_global_model(name) -> bool:
@@ -165,13 +163,3 @@ def _command(run) -> str:
     if argument.partition('=')[0].removeprefix('--') not in _NOT_SHOWN
   ]
   return shlex.join(['python', '-m', 'launchers.train', *arguments, *seeds])
-
-
-def write(frame: pd.DataFrame, path: pathlib.Path) -> None:
-  """Writes compare.csv.
-
-  Args:
-    frame: The result of `table`.
-    path: The file.
-  """
-  run_files.write_atomically(path, frame.to_csv(index=False))

@@ -1,37 +1,37 @@
-"""Trains a comparison: the trials, then the other seeds of the best one."""
+"""Which runs a comparison trains next: the trials, then all other seeds."""
 
+from collections import deque
 from collections.abc import Sequence
-from concurrent import futures
-from typing import NamedTuple
+import pathlib
+from typing import Any
 
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
-from tff_fair.launchers.comparison import pool as pool_lib
-from tff_fair.launchers.comparison import progress as progress_lib
 from tff_fair.launchers.comparison import records
-from tff_fair.launchers.comparison import worker
+from tff_fair.launchers.execution import outcomes
+from tff_fair.launchers.execution import pool as pool_lib
+from tff_fair.launchers.execution import progress as progress_lib
+from tff_fair.launchers.execution import worker
+from tff_fair.launchers.options import methods as registry
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import planned_run
-
-
-class _Job(NamedTuple):
-  """Runs of one trial that are queued together."""
-
-  method: str
-  trial: int
-  runs: tuple[planned_run.PlannedRun, ...]
 
 
 class Schedule:
   """Queues the runs of a comparison, and knows how they ended.
 
   Attributes:
+    methods: The methods, the baseline first.
+    seeds: The values of all seeds.
     excluded: Methods that cannot run on the task, or diverged in all trials,
       each with the reason.
   """
 
   def __init__(
-    self, planner: plan.Planner, methods: Sequence[str], seeds: Sequence[int]
+    self,
+    planner: plan.Planner,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    by_method: bool = False,
   ):
     """Plans all trials, so that mistakes show before anything is trained.
 
@@ -39,13 +39,17 @@ class Schedule:
       planner: Plans the runs.
       methods: The methods, the baseline first.
       seeds: The values of all seeds; trials are of the first.
+      by_method: Whether a method is trained with all its seeds before the next
+        one. Otherwise all try their first values first: what cannot run shows
+        early, and the time that is left is not that of the fastest methods.
 
     Raises:
       SettingsError: If the flags do not describe a run of the baseline, or the
         directory holds runs with other flags.
     """
     self._planner = planner
-    self._seeds = seeds
+    self.methods, self.seeds = methods, seeds
+    self._by_method = by_method
     self._trials = {}
     self.excluded: dict[str, str] = {}
     for method in methods:
@@ -58,20 +62,18 @@ class Schedule:
         if method == plan.BASELINE:
           raise
         self.excluded[method] = str(error)
-    for run in self.first_runs:
-      settings_lib.check_same_run(run.output_dir, run.flags_text)
+    for trials in self._trials.values():
+      settings_lib.check_same_run(trials[0].output_dir, trials[0].flags_text)
     self._chosen: dict[str, int | None] = {}
-    self._jobs: dict[futures.Future, _Job] = {}
-
-  @property
-  def first_runs(self) -> list[planned_run.PlannedRun]:
-    """The run of the first trial of each method."""
-    return [runs[0] for runs in self._trials.values()]
+    self._planned: dict[tuple[str, int], list[planned_run.PlannedRun]] = {}
+    self._methods: dict[pathlib.Path, str] = {}
+    self._queue: deque[pool_lib.Group] = deque()
+    self._ended = 0
 
   @property
   def baseline_runs(self) -> list[planned_run.PlannedRun]:
     """A run of the baseline for each seed."""
-    return [self._planner.run(plan.BASELINE, 0, seed) for seed in self._seeds]
+    return [self._planner.run(plan.BASELINE, 0, seed) for seed in self.seeds]
 
   def train(self, pool: pool_lib.Pool, progress: progress_lib.Progress) -> None:
     """Trains what has not ended yet.
@@ -83,26 +85,25 @@ class Schedule:
     Raises:
       PoolError: If a run fails; all others can be resumed.
     """
-    others = len(self._seeds) - 1
-    progress.expect(
-      sum(len(runs) + others for runs in self._trials.values())
-      * self._planner.rounds
-    )
-    pending = set()
-    # Trial by trial: what cannot run shows early, and the time that is left is
-    # not that of the fastest methods.
-    for trial in range(max(map(len, self._trials.values()))):
-      for method in self._trials:
-        pending |= self._queue(
-          pool, method, trial, self._first_job(method, trial)
-        )
+    trials = [
+      (method, trial)
+      for method, runs in self._trials.items()
+      for trial in range(len(runs))
+    ]
+    if not self._by_method:
+      trials.sort(key=lambda key: key[1])
+    for method, trial in trials:
+      self._queue_runs(method, self._first_runs(method, trial))
+      if self._by_method:
+        self._choose(progress, method)
     for method in self._trials:
-      pending |= self._choose(pool, progress, method)
-    self._skip(progress)
-    pool.follow(
-      pending,
+      self._choose(progress, method)
+    self._expect(progress)
+    pool.train(
+      self._queue,
       progress.show_rounds,
-      lambda future, report: self._end(pool, progress, future, report),
+      lambda output_dir, report: self._end(progress, output_dir, report),
+      measure=True,
     )
 
   def ended(self) -> list[records.Ended]:
@@ -113,7 +114,10 @@ class Schedule:
         continue  # It cannot run on the task.
       tried = self._planner.trials(method)
       chosen = self._chosen.get(method)
-      for trial, run in self._of_method(method, runs, chosen):
+      planned = list(enumerate(runs))
+      if chosen is not None:
+        planned += [(chosen, run) for run in self._others(method, chosen)]
+      for trial, run in planned:
         outcome = outcomes.read(run.output_dir)
         if outcome:
           found.append(
@@ -123,64 +127,68 @@ class Schedule:
           )
     return found
 
-  def _first_job(self, method, trial) -> list[planned_run.PlannedRun]:
+  def left(self) -> list[str]:
+    """The method of each run that has not ended."""
+    found = []
+    for method in self._trials:
+      if method in self.excluded:
+        continue
+      runs = list(self._trials[method])
+      if method in self._chosen or not self._planner.tune:
+        runs += self._others(method, self._chosen.get(method, 0))
+      else:  # It is not known of which trial.
+        found += [method] * (len(self.seeds) - 1)
+      found += [method] * len(_open(runs))
+    return found
+
+  def _first_runs(self, method, trial) -> list[planned_run.PlannedRun]:
     """The run of a trial; with all seeds, where there is nothing to choose."""
     runs = self._trials[method][trial : trial + 1]
     return runs if self._planner.tune else runs + self._others(method, trial)
 
   def _others(self, method, trial) -> list[planned_run.PlannedRun]:
-    return [self._planner.run(method, trial, s) for s in self._seeds[1:]]
+    key = method, trial
+    if key not in self._planned:  # Flags take a while to resolve.
+      self._planned[key] = [self._planner.run(*key, s) for s in self.seeds[1:]]
+    return self._planned[key]
 
-  def _of_method(self, method, runs, chosen):
-    """The trials, then the other seeds of the best one."""
-    yield from enumerate(runs)
-    if chosen is not None:
-      yield from ((chosen, run) for run in self._others(method, chosen))
-
-  def _queue(self, pool, method, trial, runs) -> set[futures.Future]:
+  def _queue_runs(self, method, runs, first=False) -> None:
     """Queues the runs that have not ended."""
-    left = tuple(run for run in runs if not outcomes.read(run.output_dir))
-    if not left:
-      return set()
-    future = pool.submit(left)
-    self._jobs[future] = _Job(method, trial, left)
-    return {future}
+    left = _open(runs)
+    self._methods.update((run.output_dir, method) for run in left)
+    if left:
+      (self._queue.appendleft if first else self._queue.append)(left)
 
-  def _skip(self, progress) -> None:
-    """Counts the rounds of runs that had ended before."""
-    open_runs = sum(len(job.runs) for job in self._jobs.values())
-    if self._planner.tune:
-      undecided = [m for m in self._trials if m not in self._chosen]
-      open_runs += len(undecided) * (len(self._seeds) - 1)
-    progress.skip_but(open_runs * self._planner.rounds)
+  def _expect(self, progress) -> None:
+    runs = self._ended + len(self.left())
+    progress.expect(runs * self._planner.rounds)
 
-  def _end(self, pool, progress, future, report) -> set[futures.Future]:
-    """What follows from the end of a job."""
-    job = self._jobs.pop(future)
+  def _end(self, progress, output_dir, report) -> None:
+    """What follows from the end of a run."""
+    method = self._methods[output_dir]
     if report.kind == worker.CANNOT:
-      self._exclude(progress, job.method, report.sentence)
-      return set()
-    return self._choose(pool, progress, job.method)
+      self._exclude(progress, method, report.sentence)
+    elif report.kind in (worker.TRAINED, worker.DIVERGED):
+      self._ended += 1
+      self._choose(progress, method, first=self._by_method)
 
   def _exclude(self, progress, method, reason) -> None:
     if method in self.excluded:
       return  # By another of its trials, which ran at the same time.
     self.excluded[method] = reason
-    for future, job in list(self._jobs.items()):
-      if job.method == method and future.cancel():
-        del self._jobs[future]
-    runs = [*self._trials[method], *self._others(method, 0)]
-    left = sum(outcomes.read(run.output_dir) is None for run in runs)
-    progress.expect_less(left * self._planner.rounds)
-    progress.say_excluded(method, reason)
+    for runs in list(self._queue):
+      if self._methods[runs[0].output_dir] == method:
+        self._queue.remove(runs)
+    self._expect(progress)
+    progress.say(f'{registry.title(method)} is left out: {reason}')
 
-  def _choose(self, pool, progress, method) -> set[futures.Future]:
+  def _choose(self, progress, method, first=False) -> None:
     """Queues the other seeds, as soon as all trials of a method have ended."""
     if method in self._chosen or method in self.excluded:
-      return set()
+      return
     found = [outcomes.read(run.output_dir) for run in self._trials[method]]
     if None in found:
-      return set()
+      return
     finished = {
       trial: outcome.holdout_accuracy
       for trial, outcome in enumerate(found)
@@ -196,9 +204,60 @@ class Schedule:
         if self._planner.tune
         else f'It diverged: {reason}',
       )
-      return set()
+      return
     best = self._chosen[method] = max(finished, key=finished.get)
-    progress.say_chosen(
-      method, self._planner.trials(method)[best], finished[best], found
-    )
-    return self._queue(pool, method, best, self._others(method, best))
+    if self._planner.tune:  # Otherwise they are queued with the first one.
+      tried = self._planner.trials(method)[best]
+      progress.say(_describe_choice(method, tried, finished[best], found))
+      self._queue_runs(method, self._others(method, best), first)
+
+
+def describe(
+  runs: Sequence[planned_run.PlannedRun],
+) -> dict[str, Any] | worker.Report:
+  """Builds the tasks of some runs, in a worker, before any training.
+
+  Args:
+    runs: A run for each seed.
+
+  Returns:
+    `num_clients`, `cohort_size`, `client_names` and `notes` of the first one;
+    whether all have a holdout, `has_holdout`; and `test_examples`, the size of
+    each client's test part with each seed; or why a task cannot be built.
+  """
+  from tff_fair.launchers.runs import training
+
+  try:
+    tasks = [worker.build_task(run.settings) for run in runs]
+  except training.USER_ERRORS as error:
+    return worker.Report(worker.FAILED, str(error))
+  calls = training.build_cohorts(runs[0].settings, tasks[0])(1)
+  return {
+    'num_clients': tasks[0].num_clients,
+    'cohort_size': sum(map(len, calls)),
+    'client_names': list(tasks[0].client_names),
+    'notes': list(tasks[0].notes),
+    'has_holdout': all(map(worker.has_holdout, tasks)),
+    'test_examples': [_test_examples(task) for task in tasks],
+  }
+
+
+def _test_examples(task) -> list[int]:
+  """The number of examples by which each client is tested."""
+  if task.has_server_test:
+    return task.num_clients * [len(task.server.test)]
+  return [len(split.test) for split in task.splits]
+
+
+def _open(runs) -> list[planned_run.PlannedRun]:
+  return [run for run in runs if outcomes.read(run.output_dir) is None]
+
+
+def _describe_choice(method, tried, accuracy, trials) -> str:
+  values = ' '.join(f'--{name}={value:g}' for name, value in tried.items())
+  diverged = sum(t.status == outcomes.DIVERGED for t in trials)
+  also = f'; {diverged} of {len(trials)} trials diverged' if diverged else ''
+  return (
+    f'{registry.title(method)}: {values} (holdout accuracy'
+    f' {accuracy:.3f}{also})'
+  )

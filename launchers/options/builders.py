@@ -1,12 +1,10 @@
-"""The builder of each method, and whether a method's entry fits it.
+"""The builder of each method, and the methods of plug-ins.
 
 Ours are the functions `build_*` of `tff_fair.algorithms`; plug-ins register
 theirs. Nothing here imports TensorFlow before a builder is needed.
 """
 
-from collections.abc import Callable, Mapping
-import inspect
-import typing
+from collections.abc import Callable
 from typing import Any
 
 from absl import flags
@@ -15,47 +13,10 @@ from tff_fair import plugins
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import signatures
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
-# What builders have where the launchers always give something else.
-BUILT: Mapping[str, tuple[Any, ...]] = {
-  'num_clients': (inspect.Parameter.empty, None),
-  'client_optimizer': (inspect.Parameter.empty,),
-  'client_learning_rate_fn': (None,),
-  'server_optimizer': (None,),
-  'personal_optimizer': (None,),
-  'free_riders': (None,),
-}
-# Arguments that `launchers.runs.processes` makes of a run, for entries that
-# name them -> the flags of the method that it needs for that.
-PROVIDED: Mapping[str, tuple[str, ...]] = {
-  'amounts': ('scenario',),
-  'contributions': (),
-  'free_riders': ('free_riders', 'free_rider_kind'),
-  'personal_learning_rate_fn': ('personal_learning_rate',),
-  'personal_optimizer': (
-    'personal_optimizer',
-    'personal_learning_rate',
-    'personal_weight_decay',
-  ),
-  'statistics': (),
-  'total_examples': (),
-  'validation': (),
-}
-# Arguments that it makes of several flags.
-COMPOSED = (
-  'client_optimizer',
-  'margins',
-  'personal_optimizer',
-  'server_optimizer',
-)
-
-_TYPES = {
-  bool: flag_types.Switch,
-  int: flag_types.Integer,
-  float: flag_types.Real,
-}
 # Which absl defines later than its other flags.
 _HELP = ('help', 'helpfull', 'helpshort', 'helpxml')
 # Those of plug-ins.
@@ -67,7 +28,8 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
 
   Args:
     method: Its entry.
-    builder: Its builder, or where it is, as 'module:name'.
+    builder: Its builder, whose signature adds flags to the entry, or where it
+      is, as 'module:name': then the entry has all flags.
 
   Raises:
     TypeError: If an argument is of the wrong kind, or a flag is of another kind
@@ -84,10 +46,18 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
       f'The name of a method must be new, found {method.name!r}, which exists.'
     )
   plugins.check_reference(f'The method {method.name!r}', builder)
+  for flag in method.flags:
+    if not isinstance(flag, flag_types.Flag):
+      raise TypeError(
+        f'flags of the method {method.name!r} must be of'
+        f' launchers.options.flag_types, found {flag!r}.'
+      )
+  if not isinstance(builder, str):
+    method = method.with_signature(signatures.read(builder))
   _check_flags(method)
   check_entry(method)
   if not isinstance(builder, str):
-    check_builder(method, builder)
+    _check_parameters(method, builder)
   train_flags.add_method(method)
   methods.METHODS[method.name] = method
   _REGISTERED[method.name] = builder
@@ -104,7 +74,7 @@ def get(name: str) -> Callable[..., Any]:
 
   Raises:
     ValueError: If a plug-in has registered it by a name, and there is no such
-      function, or the method's entry does not fit it.
+      function, or it does not have the arguments of the entry.
   """
   if name not in _REGISTERED:
     # Takes seconds to import.
@@ -112,7 +82,7 @@ def get(name: str) -> Callable[..., Any]:
 
     return getattr(algorithms, f'build_{name}')
   builder = plugins.find_function(f'The method {name!r}', _REGISTERED[name])
-  check_builder(methods.METHODS[name], builder)
+  _check_parameters(methods.METHODS[name], builder)
   return builder
 
 
@@ -135,7 +105,6 @@ def check_entry(method: entry.Method) -> None:
     ValueError: If it does not.
   """
   known = run_flags.of_method(method)
-  own = [flag.name for flag in method.flags]
   parts = {
     'defaults': method.defaults,
     'required': method.required,
@@ -155,7 +124,7 @@ def check_entry(method: entry.Method) -> None:
           f'{part} of the method {method.name!r} must name flags of the method,'
           f' found {name!r}.'
         )
-  values = [(name, known[name].default) for name in own]
+  values = [(flag.name, flag.default) for flag in method.flags]
   values += [*method.defaults.items(), *method.required.items()]
   values += [(name, v) for name, tried in method.tuned.items() for v in tried]
   for name, value in values:
@@ -171,38 +140,13 @@ def check_entry(method: entry.Method) -> None:
       f'groups of the method {method.name!r} must be of'
       f' {", ".join(entry.GROUPS)}, found {min(unknown)!r}.'
     )
-
-
-def check_builder(method: entry.Method, builder: Callable[..., Any]) -> None:
-  """Checks that an entry has the arguments, defaults and choices of a builder.
-
-  Args:
-    method: The entry.
-    builder: The builder.
-
-  Raises:
-    ValueError: If it has not.
-  """
-  first, *rest = inspect.signature(builder).parameters.values()
-  where = f'of the builder of the method {method.name!r}'
-  given = run_flags.builder_arguments(method)
-  if all(parameter.kind != parameter.VAR_KEYWORD for parameter in rest):
-    missing = [n for n in given if n not in {p.name for p in rest}]
-    if missing:
+  for argument in method.arguments:
+    needed = entry.PROVIDED.get(argument)
+    if needed is None or not {*needed} <= {*known}:
       raise ValueError(
-        f"The arguments {where} must be those of the method's flags, found no"
-        f' {", ".join(missing)}; shared flags that it does not need belong in'
-        ' `ignores` of its entry.'
-      )
-  for parameter in rest:
-    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-      continue
-    if parameter.name in given:
-      _check_defaults(method, parameter, where)
-    elif parameter.default is parameter.empty:
-      raise ValueError(
-        f'The argument {parameter.name} {where} must have a default or a flag,'
-        ' found neither.'
+        f'arguments of the method {method.name!r} must be of'
+        f' {", ".join(entry.PROVIDED)}, and come with their flags, found'
+        f' {argument!r}.'
       )
 
 
@@ -221,77 +165,31 @@ def flags_of(method: entry.Method, argument: str) -> list[flag_types.Flag]:
   ]
 
 
+def _check_parameters(method: entry.Method, builder) -> None:
+  """Checks that a builder can be called with the arguments of an entry."""
+  given = run_flags.builder_arguments(method)
+  found = signatures.parameters(builder)
+  missing = [name for name in given if name not in found]
+  if missing and not signatures.takes_all(builder):
+    raise ValueError(
+      f'The builder of the method {method.name!r} must have the arguments of'
+      f" the method's flags, found no {', '.join(missing)}."
+    )
+  for name, parameter in found.items():
+    if name not in given and parameter.default is parameter.empty:
+      raise ValueError(
+        f'The argument {name} of the builder of the method {method.name!r} must'
+        ' have a default or a flag, found neither.'
+      )
+
+
 def _check_flags(method: entry.Method) -> None:
   """Refuses what would go wrong when flags are defined."""
+  of_absl = {*flags.FLAGS, *_HELP} - {*train_flags.FLAG_NAMES}
   for flag in method.flags:
-    if not isinstance(flag, flag_types.Flag):
-      raise TypeError(
-        f'flags of the method {method.name!r} must be of'
-        f' launchers.options.flag_types, found {flag!r}.'
-      )
-    of_absl = {*flags.FLAGS, *_HELP} - {*train_flags.FLAG_NAMES}
     if not flag.name.isidentifier() or flag.name in of_absl:
       raise ValueError(
         f'A flag of the method {method.name!r} must have a name that can be an'
         f' argument and is no flag of absl, found {flag.name!r}.'
       )
   train_flags.merge_method(method)  # Their kinds.
-  arguments = [flag.argument or flag.name for flag in method.flags]
-  for name in arguments:
-    if arguments.count(name) > 1 and name not in COMPOSED:
-      raise ValueError(
-        f'Flags of the method {method.name!r} must set an argument each, found'
-        f' {arguments.count(name)} that set {name}.'
-      )
-  own = {flag.name for flag in method.flags}
-  for argument in method.arguments:
-    if not argument.provided:
-      continue
-    if argument.name not in PROVIDED:
-      raise ValueError(
-        f'A provided argument of the method {method.name!r} must be one of'
-        f' {", ".join(PROVIDED)}, found {argument.name!r}.'
-      )
-    missing = [n for n in PROVIDED[argument.name] if n not in own]
-    if missing:
-      raise ValueError(
-        f'The argument {argument.name} of the method {method.name!r} must come'
-        f' with the flags {", ".join(PROVIDED[argument.name])}, found no'
-        f' {", ".join(missing)}.'
-      )
-
-
-def _check_defaults(method, parameter, where) -> None:
-  """Compares an argument's default and choices with those of its flags."""
-  found = flags_of(method, parameter.name)
-  if not found or parameter.name in BUILT:
-    return
-  defaults = tuple(flag.default for flag in found)
-  expected = defaults if len(found) > 1 else defaults[0]
-  if parameter.default not in (parameter.empty, expected):
-    names = ' and '.join(f'--{flag.name}' for flag in found)
-    raise ValueError(
-      f'The default of the argument {parameter.name} {where} must be that of'
-      f' {names}, {expected!r}, found {parameter.default!r}.'
-    )
-  if len(found) == 1:
-    _check_type(found[0], parameter.annotation, where)
-
-
-def _check_type(flag, annotation, where) -> None:
-  """Compares a flag with the type of its argument, where this has one."""
-  parts = typing.get_args(annotation)
-  if typing.get_origin(annotation) is typing.Literal:
-    if tuple(getattr(flag, 'choices', ())) != parts:
-      raise ValueError(
-        f'The values of the argument {flag.name} {where} must be the choices of'
-        f' --{flag.name}, found {", ".join(map(repr, parts))}.'
-      )
-    return
-  # `float | None`.
-  kinds = [_TYPES[kind] for kind in parts or [annotation] if kind in _TYPES]
-  if kinds and type(flag) is not kinds[0]:
-    raise ValueError(
-      f'--{flag.name} {where} must be a {kinds[0].__name__} as its argument,'
-      f' found a {type(flag).__name__}.'
-    )

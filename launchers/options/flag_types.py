@@ -10,6 +10,8 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
+from tff_fair import annotations
+
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
@@ -86,42 +88,8 @@ class Choice(Flag):
 
 
 @dataclasses.dataclass(frozen=True)
-class Integer(Flag):
-  """A flag whose value is an integer.
-
-  Attributes:
-    minimum: The least value, if there is one.
-    maximum: The largest value, if there is one.
-    choices: The only values, if there are few.
-  """
-
-  kind: ClassVar[str] = 'integer'
-
-  _: dataclasses.KW_ONLY
-  minimum: int | None = None
-  maximum: int | None = None
-  choices: Sequence[int] = ()
-
-  def _limits(self) -> str:
-    if self.choices:
-      return ' or '.join(map(str, self.choices))
-    return _range(minimum=self.minimum, maximum=self.maximum)
-
-  def _allows(self, value: int) -> bool:
-    if self.choices:
-      return value in self.choices
-    return _is_in_range(value, minimum=self.minimum, maximum=self.maximum)
-
-
-@dataclasses.dataclass(frozen=True)
 class Real(Flag):
-  """A flag whose value is a finite number.
-
-  Attributes:
-    minimum: The least value, if there is one.
-    above: What the value must exceed, if it must exceed something.
-    maximum: The largest value, if there is one.
-  """
+  """A flag whose value is a finite number; see `annotations.Limits`."""
 
   kind: ClassVar[str] = 'float'
 
@@ -129,14 +97,37 @@ class Real(Flag):
   minimum: float | None = None
   above: float | None = None
   maximum: float | None = None
+  below: float | None = None
 
   def _limits(self) -> str:
-    return _range(minimum=self.minimum, above=self.above, maximum=self.maximum)
+    return str(self._range())
 
   def _allows(self, value: float) -> bool:
-    return _is_in_range(
-      value, minimum=self.minimum, above=self.above, maximum=self.maximum
-    )
+    return self._range().allow(value)
+
+  def _range(self) -> annotations.Limits:
+    names = [field.name for field in dataclasses.fields(annotations.Limits)]
+    return annotations.Limits(**{name: getattr(self, name) for name in names})
+
+
+@dataclasses.dataclass(frozen=True)
+class Integer(Real):
+  """A flag whose value is an integer.
+
+  Attributes:
+    choices: The only values, if there are few.
+  """
+
+  kind: ClassVar[str] = 'integer'
+
+  _: dataclasses.KW_ONLY
+  choices: Sequence[int] = ()
+
+  def _limits(self) -> str:
+    return ' or '.join(map(str, self.choices)) or super()._limits()
+
+  def _allows(self, value: int) -> bool:
+    return value in (self.choices or [value]) and super()._allows(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,16 +178,26 @@ def merge(variants: Sequence[Flag]) -> Flag:
   return dataclasses.replace(first, choices=tuple(dict.fromkeys(choices)))
 
 
-def _range(minimum=None, above=None, maximum=None) -> str:
-  limits = {'at least': minimum, 'above': above, 'at most': maximum}
-  return ' and '.join(
-    f'{words} {limit}' for words, limit in limits.items() if limit is not None
-  )
+def to_json(flag: Flag) -> dict[str, Any]:
+  """A flag as values of JSON: its class, and what differs from the defaults.
+
+  Args:
+    flag: The flag.
+  """
+  values = {
+    field.name: getattr(flag, field.name)
+    for field in dataclasses.fields(flag)
+    if getattr(flag, field.name) != field.default
+  }
+  return {'type': type(flag).__name__, **values}
 
 
-def _is_in_range(value, minimum=None, above=None, maximum=None) -> bool:
-  return (
-    (minimum is None or value >= minimum)
-    and (above is None or value > above)
-    and (maximum is None or value <= maximum)
-  )
+def from_json(values: Mapping[str, Any]) -> Flag:
+  """The flag of what `to_json` gives.
+
+  Args:
+    values: What it gives.
+  """
+  kinds = {kind.__name__: kind for kind in (Switch, Choice, Integer, Real)}
+  values = dict(values)
+  return kinds[values.pop('type')](**values)

@@ -46,6 +46,12 @@ RUN = (
     ' repository, as an import statement names it; several with commas, or by'
     ' repetition. Installed packages that are plug-ins need no flag.',
   ),
+  flag_types.Texts(
+    'callbacks',
+    [],
+    'Class that is called when a run starts, after each round and at its end,'
+    ' as an import statement names it; several with commas, or by repetition.',
+  ),
   flag_types.Integer('rounds', 20, 'Number of training rounds.', minimum=1),
   flag_types.Text(
     'output_dir',
@@ -397,22 +403,8 @@ CLIENTS = (
     above=0,
     maximum=1,
   ),
-  flag_types.Integer(
-    'local_epochs',
-    1,
-    "Passes over the client's examples in a round.",
-    symbol='E',
-    minimum=1,
-    argument='local_epochs',
-  ),
-  flag_types.Integer(
-    'batch_size',
-    32,
-    'Examples in a minibatch; the last, shorter one is kept.',
-    symbol='B',
-    minimum=1,
-    argument='batch_size',
-  ),
+  methods.SHARED['local_epochs'],
+  methods.SHARED['batch_size'],
   flag_types.Choice(
     'client_optimizer',
     'sgd',
@@ -443,23 +435,9 @@ CLIENTS = (
     argument='client_learning_rate_fn',
     minimum=0,
   ),
-  flag_types.Real(
-    'max_update_norm',
-    1e4,
-    'An update of a larger norm is scaled down to it, and the change of the'
-    ' batch-norm statistics to its square; 0 (`None` in Python) is no bound.',
-    argument='max_update_norm',
-    minimum=0,
-    maximum=1e15,
-  ),
-  flag_types.Real(
-    'focal_gamma',
-    0.0,
-    'Focusing parameter of a focal loss in place of cross-entropy; 0 is'
-    ' cross-entropy.',
-    argument='focal_gamma',
-    minimum=0,
-  ),
+  # No bound is 0 on the command line.
+  dataclasses.replace(methods.SHARED['max_update_norm'], above=None, minimum=0),
+  methods.SHARED['focal_gamma'],
 )
 
 SERVER = (
@@ -479,13 +457,7 @@ SERVER = (
     minimum=0,
     unless=({'server_optimizer': None},),
   ),
-  flag_types.Switch(
-    'robust',
-    False,
-    'Updates much larger than the others are zeroed, and the largest fifth is'
-    " clipped, by norms that follow the clients', before they are aggregated.",
-    argument='robust',
-  ),
+  methods.SHARED['robust'],
 )
 
 # The largest seed that NumPy's global generator takes.
@@ -520,35 +492,6 @@ GROUPS = {
   'Server': SERVER,
   'Seeds': SEEDS,
 }
-# Arguments of builders that are not the flag of their name.
-ARGUMENTS = (
-  entry.Argument(
-    'num_clients', 'Number of clients, which have the ids 0..K-1.', symbol='K'
-  ),
-  entry.Argument(
-    'client_optimizer',
-    'A TFF optimiser, reset at the start of every local training.',
-  ),
-  entry.Argument(
-    'seed', 'Seed of the shuffles and dropout masks of the clients.'
-  ),
-  entry.Argument(
-    'client_learning_rate_fn',
-    'From the round, counted from 0, to the learning rate, which replaces that'
-    ' of the optimiser.',
-  ),
-  entry.Argument(
-    'server_optimizer',
-    'A TFF optimiser that applies the aggregated update to the global model;'
-    ' `None` adds the update as it is.',
-  ),
-  entry.Argument(
-    'model_aggregator',
-    'Replaces the aggregation rule for the trainable weights, and gets the same'
-    ' weights.',
-    provided=False,
-  ),
-)
 FLAGS = {flag.name: flag for group in GROUPS.values() for flag in group}
 
 
@@ -585,5 +528,5 @@ def builder_arguments(method: entry.Method) -> list[str]:
     for name, flag in FLAGS.items()
     if flag.argument and name not in own and method.ignores.get(name) != {}
   }
-  provided = [item.name for item in method.arguments if item.provided]
-  return list(dict.fromkeys((*shared.values(), *own.values(), *provided)))
+  arguments = (*shared.values(), *own.values(), *method.arguments)
+  return list(dict.fromkeys(arguments))

@@ -22,9 +22,9 @@ from tff_fair.launchers.options.methods import entry
 
 FLAGS_FILE = 'flags.txt'
 
-# Settings that do not change the numbers of a run: where its data, its results
-# and its plug-ins are, how many clients train at the same time, and in which
-# processes.
+# Settings that do not change the numbers of a run: where its data, results,
+# plug-ins and callbacks are, how many clients train at the same time, and in
+# which processes.
 _IRRELEVANT = (
   'output_dir',
   'data_dir',
@@ -32,6 +32,7 @@ _IRRELEVANT = (
   'export',
   'dry_run',
   'plugins',
+  'callbacks',
   'client_threads',
   'num_workers',
   'cpus_per_worker',
@@ -64,32 +65,24 @@ def resolve(
     SettingsError: If a flag was given that would have no effect, if a value is
       outside the flag's limits, or if the method requires another value.
   """
-  return _resolve(flag_values, names)[0]
+  return resolve_with_notes(flag_values, names)[0]
 
 
-def preset_notes(
+def resolve_with_notes(
   flag_values: flags.FlagValues, names: Collection[str]
-) -> list[str]:
-  """Reports the values of the preset that have no effect.
+) -> tuple[dict[str, Any], list[str]]:
+  """The settings of a run, and the values of its preset without effect.
 
   Args:
-    flag_values: Parsed flags.
-    names: The flags of `launchers.train`.
+    flag_values: See `resolve`.
+    names: See `resolve`.
 
   Returns:
-    One sentence for each such value; empty without a preset.
+    The settings, and a sentence for each such value.
 
   Raises:
-    SettingsError: As for `resolve`.
+    SettingsError: See `resolve`.
   """
-  return [
-    f"The preset's --{name}={value} has no effect with {_as_flags(others)}."
-    for name, (value, others) in _resolve(flag_values, names)[1].items()
-  ]
-
-
-def _resolve(flag_values, names):
-  """The settings, and values of the preset with what makes them useless."""
   given = {
     n: flag_values[n].value
     for n in names
@@ -124,12 +117,13 @@ def _resolve(flag_values, names):
   _check_required(settings, method)
   _check_stop_metric(settings, method)
   _check_score_last(settings)
-  dropped = {
-    name: (value, ineffective.get(name, {'algorithm': algorithm}))
+  notes = [
+    f"The preset's --{name}={value} has no effect with"
+    f' {_as_flags(ineffective.get(name, {"algorithm": algorithm}))}.'
     for name, value in preset.items()
     if settings.get(name) != value
-  }
-  return settings, dropped
+  ]
+  return settings, notes
 
 
 def to_text(settings: Mapping[str, Any], preset: str | None) -> str:
@@ -251,37 +245,6 @@ def check_own_data(settings: Mapping[str, Any]) -> None:
     tasks.check_task(settings['task'], **task_options(settings))
   except (ValueError, tasks.DataNotFoundError) as error:
     raise SettingsError(str(error)) from error
-
-
-def check_finished(directories: list[str]) -> None:
-  """Checks the runs that are drawn together with this one, and their files.
-
-  Args:
-    directories: Values of `--compare_with`.
-
-  Raises:
-    SettingsError: If one of them is not the directory of a finished run.
-  """
-  for directory in directories:
-    try:
-      finished = (pathlib.Path(directory) / 'summary.json').is_file()
-    except OSError:  # For example of a name that is too long.
-      finished = False
-    if not finished:
-      raise SettingsError(
-        f'--compare_with={directory} must be the directory of a finished run,'
-        ' found no summary.json in it.'
-      )
-    # Takes a second to import; what plots read is known there.
-    from tff_fair.launchers.plots import all_plots
-
-    try:
-      all_plots.check_files(directory)
-    except (OSError, ValueError) as error:
-      raise SettingsError(
-        f'--compare_with={directory} must be the directory of a finished run,'
-        f' found that it cannot be drawn: {_reason(error).rstrip(".")}.'
-      ) from error
 
 
 def make_writable(output_dir: pathlib.Path, flag: str = 'output_dir') -> None:

@@ -1,49 +1,32 @@
-"""Writes the tables of options and of baselines in docs/methods.
-
-  python -m launchers.options.write_docs
+"""The tables of options and of baselines in docs/methods.
 
 A table stands between `<!-- NAME of METHOD -->` and `<!-- end -->`; what is
-between them is replaced. Texts, flags and symbols come from the methods'
-entries; names, order and defaults come from the builders' signatures.
+between them is replaced. All but the overview follows from the builders'
+signatures and docstrings.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-import inspect
-import pathlib
 import re
-import sys
-from typing import Any
 
+from tff_fair import algorithms
+from tff_fair import annotations
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
-from tff_fair.launchers.options.methods import entry
+from tff_fair.launchers.options import signatures
+from tff_fair.launchers.show import blocks
+from tff_fair.launchers.show import markdown
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'methods'
-
-_BLOCK = re.compile(
-  r'(<!-- (options|own options|shared options|overview)(?: of (\w+))? -->\n)'
-  r'.*?(<!-- end -->)',
-  re.DOTALL,
+_START = (
+  r'(?P<kind>options|own options|shared options|overview)(?: of (?P<name>\w+))?'
 )
 _OPTIONS_HEAD = ('argument', 'flag', 'paper', 'default', 'what it does')
 _OVERVIEW_HEAD = ('method', 'what it does', 'aggregation rule', 'compared with')
-_SHARED = {
-  **{f.argument: '' for f in run_flags.FLAGS.values() if f.argument},
-  **{argument.name: argument.help for argument in run_flags.ARGUMENTS},
-}
-
-
-def main(argv: Sequence[str]) -> None:
-  """Writes the tables of all pages.
-
-  Args:
-    argv: The program's name, and nothing else.
-  """
-  if len(argv) > 1:
-    sys.exit(f'Error: there must be no arguments, found {argv[1]!r}.')
-  for path in sorted(FOLDER.glob('*.md')):
-    path.write_text(render(path.read_text()))
+# Those that have a row in the table of shared options, in its order.
+_SHARED = (
+  *dict.fromkeys(f.argument for f in run_flags.FLAGS.values() if f.argument),
+  'model_aggregator',
+)
 
 
 def render(page: str) -> str:
@@ -56,67 +39,61 @@ def render(page: str) -> str:
     The text with all blocks between markers replaced.
   """
 
-  def replace(match):
-    start, kind, name, end = match.groups()
+  def write(match):
+    kind, name = match['kind'], match['name']
     if kind == 'options':
-      table = _options(methods.METHODS[name], _parameters(name))
-    elif kind == 'own options':
-      table = _own_options(methods.METHODS[name])
-    elif kind == 'shared options':
-      table = _shared_options()
-    else:
-      table = _overview(page)
-    return f'{start}{table}\n{end}'
+      return _options(name, _defaults(name))
+    if kind == 'own options':
+      return _own_options(name)
+    return _shared_options() if kind == 'shared options' else _overview(page)
 
-  return _BLOCK.sub(replace, page)
+  return blocks.replace(page, _START, 'end', write)
 
 
-def _parameters(name: str) -> dict[str, Any]:
-  """The builder's arguments after `model_fn`, with their defaults as code."""
-  signature = inspect.signature(builders.get(name))
+def _defaults(name: str) -> dict[str, str]:
+  """The arguments of a method's builder, with their defaults as code."""
   return {
     parameter.name: 'required'
     if parameter.default is parameter.empty
     else f'`{parameter.default!r}`'
-    for parameter in list(signature.parameters.values())[1:]
+    for parameter in signatures.parameters(builders.get(name)).values()
   }
 
 
-def _options(method: entry.Method, defaults: Mapping[str, str]) -> str:
+def _options(name: str, defaults: Mapping[str, str]) -> str:
   """The table of a method's arguments, in the order of `defaults`."""
-  rows = [
-    _option(method, argument, default) for argument, default in defaults.items()
-  ]
+  method = methods.METHODS[name]
+  texts = dict(signatures.argument_texts(builders.get(name)))
+  shared = signatures.argument_texts(algorithms.build_fed_avg)
+  texts.update((argument, shared[argument]) for argument in _SHARED)
+  parameters = signatures.parameters(builders.get(name))
+  rows = []
+  for argument, default in defaults.items():
+    flags = [
+      flag
+      for flag in builders.flags_of(method, argument)
+      if method.ignores.get(flag.name) != {}
+    ]
+    own = annotations.read(parameters[argument].annotation).symbol
+    symbols = dict.fromkeys((*(flag.symbol for flag in flags), own))
+    rows.append(
+      (
+        f'`{argument}`',
+        ', '.join(f'`--{flag.name}`' for flag in flags) or '-',
+        ', '.join(filter(None, symbols)),
+        default,
+        signatures.first_sentence(texts[argument]),
+      )
+    )
   return _table(_OPTIONS_HEAD, rows)
 
 
-def _option(method: entry.Method, name: str, default: str) -> tuple[str, ...]:
-  flags = [
-    flag
-    for flag in builders.flags_of(method, name)
-    if method.ignores.get(flag.name) != {}
-  ]
-  described = [
-    argument
-    for argument in (*method.arguments, *run_flags.ARGUMENTS)
-    if argument.name == name
-  ]
-  symbols = dict.fromkeys(part.symbol for part in (*flags, *described))
-  return (
-    f'`{name}`',
-    ', '.join(f'`--{flag.name}`' for flag in flags) or '-',
-    ', '.join(filter(None, symbols)),
-    default,
-    ' '.join(part.help for part in described or flags),
-  )
-
-
-def _own_options(method: entry.Method) -> str:
+def _own_options(name: str) -> str:
   """The table of what other builders do not have, and what this one lacks."""
-  defaults = _parameters(method.name)
+  defaults = _defaults(name)
   own = {name: text for name, text in defaults.items() if name not in _SHARED}
   lacks = [f'`{name}`' for name in _SHARED if name not in defaults]
-  parts = [_options(method, own)] if own else ['No options of its own.']
+  parts = [_options(name, own)] if own else ['No options of its own.']
   if lacks:
     parts.append(f'Does not take {", ".join(lacks)}.')
   return '\n\n'.join(parts)
@@ -126,11 +103,10 @@ def _shared_options() -> str:
   """The table of arguments that most builders of baselines have."""
   found = {name: {} for name in _SHARED}
   for method in methods.BASELINES:
-    for name, default in _parameters(method).items():
+    for name, default in _defaults(method).items():
       if name in found:
         found[name][default] = None
-  no_method = entry.Method(name='', title='', summary='')
-  return _options(no_method, {n: ' or '.join(d) for n, d in found.items()})
+  return _options('fed_avg', {n: ' or '.join(d) for n, d in found.items()})
 
 
 def _overview(page: str) -> str:
@@ -160,11 +136,4 @@ def _as_code(rule: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  texts = [f'| {" | ".join(cells)} |' for cells in (head, *rows)]
-  # An empty cell is one blank.
-  texts = [text.replace('|  |', '| |') for text in texts]
-  return '\n'.join([texts[0], '|---' * len(head) + '|', *texts[1:]])
-
-
-if __name__ == '__main__':
-  main(sys.argv)
+  return markdown.table(head, rows, texts=len(head), is_tight=True)

@@ -1,6 +1,4 @@
-"""Writes the numbers and pictures of our comparisons into the pages.
-
-  python -m launchers.pages.compare_docs
+"""The numbers and pictures of our comparisons in the pages.
 
 The comparisons are `results/compare_NAME.csv` with the `.json` beside it. A
 block of a page stands between `<!-- compare KIND of NAME -->`, or
@@ -8,27 +6,21 @@ block of a page stands between `<!-- compare KIND of NAME -->`, or
 replaced. Pictures go to docs/images.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import pathlib
-import sys
 import tempfile
 from typing import NamedTuple
 
 import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
-from tff_fair.launchers.comparison import answer
-from tff_fair.launchers.comparison import budget
 from tff_fair.launchers.comparison import reading
-from tff_fair.launchers.comparison import words
-from tff_fair.launchers.pages import compare_markdown
-from tff_fair.launchers.pages import compare_tables
+from tff_fair.launchers.execution import budget
+from tff_fair.launchers.pages import compare_page
+from tff_fair.launchers.pages import tables
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = (ROOT / 'README.md', ROOT / 'docs' / 'comparison.md')
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
@@ -49,25 +41,6 @@ class Result(NamedTuple):
   analysis: analysis_lib.Analysis
 
 
-def main(argv: Sequence[str]) -> None:
-  """Writes all pages.
-
-  Args:
-    argv: The program's name, and nothing else.
-  """
-  if len(argv) > 1:
-    sys.exit(f'Error: there must be no arguments, found {argv[1]!r}.')
-  try:
-    results = read_results(ROOT / 'results')
-    pages = {path: render(path.read_text(), results) for path in PAGES}
-  except reading.ComparisonError as error:
-    sys.exit(f'Error: {error}')
-  for path, text in pages.items():
-    path.write_text(text)
-  for name, result in results.items():
-    _write_pictures(name, result.analysis, ROOT / 'docs' / 'images')
-
-
 def read_results(folder: pathlib.Path) -> dict[str, Result]:
   """Reads and analyses the committed comparisons.
 
@@ -82,7 +55,7 @@ def read_results(folder: pathlib.Path) -> dict[str, Result]:
   """
   found = {}
   for path in sorted(folder.glob(f'{_PREFIX}*.csv')):
-    frame, facts = analysis_lib.read(path, path.with_suffix('.json'))
+    frame, facts = reading.read(path, path.with_suffix('.json'))
     name = path.stem.removeprefix(_PREFIX)
     found[name] = Result(frame, analysis_lib.analyse(frame, facts))
   return found
@@ -132,12 +105,14 @@ def _overview(results) -> str:
 def _best(analysis, column) -> str:
   """The ranked method with the highest number, and the baseline's."""
   best, baseline = analysis.best(column), analysis.baseline
-  mark = compare_tables.MARKS[analysis.verdict(best, column)]
-  value = f'{words.mean(analysis, best, column)} {mark}'.strip()
-  told = f'**{words.title(best)}** {value}{_share(analysis, best, column)}'
-  usual = words.mean(analysis, baseline, column)
-  usual = f'{words.title(baseline)} {usual}{_share(analysis, baseline, column)}'
-  if column == _WORST10 and answer.near_chance(analysis, best):
+  mark = tables.MARKS[analysis.verdict(best, column)]
+  value = f'{analysis.show(best, column)} {mark}'.strip()
+  told = f'**{analysis.title(best)}** {value}{_share(analysis, best, column)}'
+  usual = analysis.show(baseline, column)
+  usual = (
+    f'{analysis.title(baseline)} {usual}{_share(analysis, baseline, column)}'
+  )
+  if column == _WORST10 and analysis.near_chance(best):
     told += ', as by chance'
   return f'{told} ({usual})'
 
@@ -146,7 +121,7 @@ def _share(analysis, method, column) -> str:
   """The share of better-off clients, beside a CF coefficient."""
   if column != 'cf':
     return ''
-  return f', {words.mean(analysis, method, "better_off")}'
+  return f', {analysis.show(method, "better_off")}'
 
 
 def _cost(result) -> str:
@@ -161,19 +136,23 @@ def _cost(result) -> str:
   )
 
 
-def _write_pictures(name, analysis, folder) -> None:
-  with tempfile.TemporaryDirectory() as scratch:
-    for path in compare_plots.write(analysis, pathlib.Path(scratch)):
-      if path.stem in _PICTURES:
-        (folder / f'{_PREFIX}{name}_{path.name}').write_bytes(path.read_bytes())
+def write_pictures(results: Mapping[str, Result], folder: pathlib.Path) -> None:
+  """Draws the pictures of the pages.
+
+  Args:
+    results: Name -> comparison.
+    folder: The folder of the images.
+  """
+  for name, result in results.items():
+    with tempfile.TemporaryDirectory() as scratch:
+      for path in compare_plots.write(result.analysis, pathlib.Path(scratch)):
+        if path.stem in _PICTURES:
+          picture = folder / f'{_PREFIX}{name}_{path.name}'
+          picture.write_bytes(path.read_bytes())
 
 
 _BLOCKS = {
-  'answer': lambda result: compare_markdown.answer_list(result.analysis),
-  'table': lambda result: compare_markdown.headline_table(result.analysis),
+  'answer': lambda result: compare_page.render_answer(result.analysis),
+  'table': lambda result: compare_page.render_headline(result.analysis),
   'cost': _cost,
 }
-
-
-if __name__ == '__main__':
-  main(sys.argv)

@@ -1,57 +1,362 @@
-"""The web page about a comparison of methods.
+"""The web page and the Markdown page about a comparison of methods.
 
 Nothing here imports TensorFlow.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+import json
+import pathlib
+import shlex
+from typing import Any
+
+import pandas as pd
+
+from tff_fair.launchers import command_names
+from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import analysis as analysis_lib
-from tff_fair.launchers.comparison import answer
-from tff_fair.launchers.pages import compare_explanations
-from tff_fair.launchers.pages import compare_figures
-from tff_fair.launchers.pages import compare_tables
-from tff_fair.launchers.pages import page_parts
+from tff_fair.launchers.comparison import client_scores
+from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.options import methods as methods_lib
+from tff_fair.launchers.pages import page
+from tff_fair.launchers.pages import tables
+from tff_fair.launchers.pages import text
 from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import numbers
 
-MARK = '<!doctype html>\n<!-- Written by launchers.compare. -->\n'
-"""The start of a page, so that no other file is overwritten."""
+HTML_MARK = '<!doctype html>\n<!-- Written by launchers.compare. -->\n'
+MARKDOWN_MARK = '<!-- Written by launchers.compare. -->\n'
+"""The start of a page."""
 
-_TEMPLATE = 'compare_template.html'
+_SCORES = tuple(m for m in measures.OF_METHODS if m.group != 'Cost')
+_COSTS = tuple(m for m in measures.OF_METHODS if m.group == 'Cost')
+# What a person asks first; the web page has all measures.
+_MAIN = (
+  'client_accuracy_mean',
+  'client_accuracy_worst10',
+  client_scores.BY_CHANCE,
+  'cf',
+  'better_off',
+)
+_OTHERS = ('client_accuracy_min', 'client_f1_mean', 'rounds_to_target')
+_COST = 'seconds_ratio'
+_CF = (
+  'The CF coefficient is high where those clients get the best models that'
+  ' would also do best alone: 100 × the correlation of the clients’ accuracies'
+  ' with those of Standalone (CFFL, equation 4).'
+)
+_IN_TURN = 'Clients take turns'
+_TUNED = (
+  'Method',
+  'Learning rate',
+  'Accuracy on holdout',
+  'Trials',
+  'Diverged',
+  'Own parameters',
+)
+
+
+def write(
+  frame: pd.DataFrame, facts: Mapping[str, Any], output_dir: pathlib.Path
+) -> list[str]:
+  """Writes a comparison."""
+  csv_file, json_file = output_dir / 'compare.csv', output_dir / 'compare.json'
+  run_files.write_atomically(csv_file, frame.to_csv(index=False))
+  run_files.write_atomically(json_file, json.dumps(facts, indent=2) + '\n')
+  # From the files, so that pages of committed results are the same.
+  analysis = analysis_lib.analyse(*reading.read(csv_file, json_file))
+  for name, content in (
+    ('compare.md', render_markdown(analysis)),
+    ('compare.html', render(analysis)),
+  ):
+    run_files.write_atomically(output_dir / name, content)
+  compare_plots.write(analysis, output_dir / 'plots')
+  return text.describe_methods(analysis)
 
 
 def render(analysis: analysis_lib.Analysis) -> str:
-  """Renders the page, the same for the same comparison.
-
-  Args:
-    analysis: The comparison.
-
-  Returns:
-    The text of an HTML file, which needs no other file.
-  """
-  methods = analysis.methods
-  groups = [group for group in (analysis.ranked, analysis.in_turn) if group]
-  scores = compare_tables.shown(analysis, compare_tables.SCORES)
-  return page_parts.render(
-    _TEMPLATE,
-    MARK,
-    facts=analysis.facts,
-    baseline=compare_plots.title(analysis.baseline),
-    num_methods=len(methods),
-    sentences=answer.sentences(analysis),
-    fronts=compare_figures.fronts(analysis),
-    keys=compare_figures.legend(analysis, methods),
-    curves=compare_figures.curves(analysis),
-    curve_keys=compare_figures.legend(
-      analysis, compare_plots.curve_methods(analysis)
-    ),
-    tables=compare_tables,
-    shown=scores,
-    scores=[compare_tables.rows(analysis, scores, group) for group in groups],
-    costs=[
-      compare_tables.rows(analysis, compare_tables.COSTS, group)
-      for group in groups
-    ],
-    tuned=compare_tables.tuned(analysis),
-    left_out=compare_tables.left_out(analysis),
-    settings=compare_tables.settings(analysis),
-    explanations=compare_explanations.sentences(analysis),
-    command=compare_tables.command(analysis),
+  """Renders the web page, the same for the same comparison."""
+  facts, title = analysis.facts, analysis.title(analysis.baseline)
+  worst, cf = (
+    page.Gallery([front.to_svg()] if front.points else [], single=True)
+    for front in (
+      compare_plots.Front(analysis, c) for c in compare_plots.FRONTS
+    )
   )
+  markers = page.Details(
+    'The markers of all methods',
+    [page.Gallery([], compare_plots.find_keys(analysis, analysis.methods))],
+    is_open=True,
+  )
+  curves = page.Gallery(
+    compare_plots.draw_curves_svg(analysis),
+    compare_plots.find_keys(analysis, compare_plots.curve_methods(analysis)),
+    'Methods with a curve',
+    single=True,
+  )
+  lacks = [*text.list_left_out(analysis), *facts['notes']]
+  if not cf.figures:
+    cf = page.Text(
+      'No method has a CF coefficient: it needs Standalone with the same seeds,'
+      ' and clients whose accuracies differ.'
+    )
+  if not curves.figures:
+    curves = page.Text('No method has a learning curve.')
+  sections = {
+    'Fair to contributions': [page.Text(_CF), cf],
+    'Curves': [curves],
+    'All measures': [
+      page.Text(_legend(analysis)),
+      *_tables(analysis, _SCORES),
+    ],
+    'What each method was tuned to': [_tuned_table(analysis)],
+    'Cost': [
+      page.Text(
+        'Bytes are of all clients together in one round, seconds a multiple of'
+        f' those of {title}.'
+      ),
+      *_tables(analysis, _COSTS),
+    ],
+    'What was left out': [
+      page.Items(lacks or ['Nothing: every method has all results.'])
+    ],
+    'How it was done': [
+      *map(page.Text, _explain(analysis)),
+      _settings_table(analysis),
+      page.Text('This command repeats the comparison in a new directory:'),
+      page.Code(_command(analysis)),
+    ],
+  }
+  return page.render(
+    page.Page(
+      mark=HTML_MARK,
+      title=_title(analysis),
+      answer=text.describe_methods(analysis),
+      pictures=[worst, markers] if worst.figures else [],
+      source='compare.csv and compare.json',
+      baseline=title,
+      sections=sections,
+    )
+  )
+
+
+def render_markdown(analysis: analysis_lib.Analysis) -> str:
+  """Renders the Markdown page, the same for the same comparison."""
+  lacks = [*text.list_left_out(analysis), *analysis.facts['notes']]
+  shown = [measures.MEASURES[c] for c in (*_MAIN, *_OTHERS, _COST)]
+  settings = [f'{name}: {value}' for name, value in _settings(analysis)]
+  parts = [
+    f'# {markdown.escape(_title(analysis))}',
+    render_answer(analysis),
+    '## Measures',
+    markdown.escape(_legend(analysis)),
+    *map(tables.to_markdown, _tables(analysis, shown)),
+    '## What each method was tuned to',
+    tables.to_markdown(_tuned_table(analysis)),
+    '## What was left out',
+    markdown.bullets(lacks) if lacks else 'Nothing.',
+    '## How it was done',
+    '\n\n'.join(map(markdown.escape, _explain(analysis))),
+    markdown.bullets(settings),
+  ]
+  return MARKDOWN_MARK + '\n' + '\n\n'.join(parts) + '\n'
+
+
+def render_headline(analysis: analysis_lib.Analysis) -> str:
+  """Renders the Markdown table of few methods, without intervals.
+
+  It has the baseline, the papers' methods and the best ones, best mean accuracy
+  first; below it is one of the methods whose clients take turns.
+  """
+  best = [m for s in _SCORES for m in analysis.leaders(s.column)[:1]]
+  short = {analysis.baseline, *methods_lib.PAPERS, *best}
+  chosen = [method for method in analysis.ranked if method in short]
+  shown = [measures.MEASURES[column] for column in (*_MAIN, _COST)]
+  found = _tables(analysis, shown, chosen)
+  return '\n\n'.join(tables.to_markdown(t, with_details=False) for t in found)
+
+
+def render_answer(analysis: analysis_lib.Analysis) -> str:
+  """Renders the answer as a Markdown list."""
+  return markdown.bullets(text.describe_methods(analysis))
+
+
+def _title(analysis) -> str:
+  number = len(analysis.methods)
+  methods = f'{number} method{"" if number == 1 else "s"}'
+  return f'{methods} on {analysis.facts["data"]}'
+
+
+def _legend(analysis) -> str:
+  if not analysis.has_intervals:
+    return (
+      'Of one seed: there are no intervals, and nothing can be told from'
+      ' chance. ↑ higher is better, ↓ lower is better; the best of a column is'
+      ' marked.'
+    )
+  better, worse = tables.MARKS[1], tables.MARKS[-1]
+  return (
+    'Means over the seeds at the end of the training with 95 % intervals. ↑'
+    ' higher is better, ↓ lower is better; the best of a column is marked.'
+    f' {better} better than {analysis.title(analysis.baseline)} by a paired t'
+    ' test over the seeds, corrected for the number of methods (Holm),'
+    f' {worse} worse.'
+  )
+
+
+def _explain(analysis) -> list[str]:
+  """How the runs became the numbers, in paragraphs."""
+  title = analysis.title(analysis.baseline)
+  tuning = 'Nothing was tuned: each method has its own defaults.'
+  if analysis.facts['tune'] > 1:
+    tuning = (
+      f'The trials are runs with seed {analysis.facts["seeds"][0]}. The trial'
+      ' with the highest mean accuracy of the clients on their holdout data'
+      ' gave the values for all seeds; test data took no part in the choice.'
+    )
+  intervals = 'There is one seed, so the numbers have no intervals.'
+  if analysis.has_intervals:
+    intervals = (
+      'An interval is Student’s 95 % interval of the mean over the seeds, which'
+      ' supposes normal values.'
+    )
+  leaders = (
+    f'A method is called a leader with {text.FEWEST_SEEDS} seeds or more, if it'
+    f' is separably better than {title}, and if neither its mean accuracy nor'
+    f' {title}’s (nor Standalone’s, for the CF coefficient) gains more than'
+    f' {analysis_lib.LARGEST_GAIN:g} in the last quarter of the rounds.'
+  )
+  clients = (
+    'A client with fewer than'
+    f' {client_scores.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
+    ' not what tells how clients differ: the worst clients, the variance,'
+    ' Jain’s index, the CF coefficient and the share of better-off clients.'
+    ' “The same by chance” is the expected worst 10 % if all clients had one'
+    ' true accuracy, the mean: the lowest of binomial variables with the sizes'
+    f' of their test parts. A worst 10 % within {analysis_lib.NEAR_CHANCE:g} of'
+    ' it is no sign that some clients are treated worse.'
+  )
+  turns = (
+    'Where clients take turns, a round is as many updates, one after the other,'
+    ' as there are clients. Such methods are not ranked and have no marks.'
+    f' Their mean accuracy at {title}’s depth, after as many updates in a row,'
+    ' is read off the learning curve, on a straight line between two'
+    ' evaluations; the place is that among the ranked methods at the end of'
+    ' their rounds.'
+  )
+  return [
+    tuning,
+    intervals,
+    leaders,
+    *([clients] if analysis.knows_chance else []),
+    *([turns] if analysis.in_turn else []),
+  ]
+
+
+def _tables(
+  analysis: analysis_lib.Analysis,
+  shown: Sequence[measures.Measure],
+  methods: Iterable[str] | None = None,
+) -> list[tables.Table]:
+  """The table of ranked methods, and that of methods in turn."""
+  chance = client_scores.BY_CHANCE
+  shown = [m for m in shown if analysis.knows_chance or m.column != chance]
+  headings = [measure.heading for measure in shown]
+  ranked = analysis.ranked if methods is None else methods
+  ranked_rows = _rows(analysis, shown, ranked)
+  found = [_table(['Method', *headings], ranked_rows)]
+  if analysis.in_turn:
+    rows = _rows(analysis, shown, analysis.in_turn)
+    header = [_IN_TURN, *headings]
+    if shown[0] is measures.OF_METHODS[0]:
+      header.append(_depth_heading(analysis))
+      for row, method in zip(rows, analysis.in_turn, strict=True):
+        row.cells.append(tables.Cell(_tell_depth(analysis, method)))
+    found.append(_table(header, rows))
+  return found
+
+
+def _table(header, rows) -> tables.Table:
+  return tables.Table(header[0], header, {'': rows}, 'tall methods')
+
+
+def _rows(analysis, shown, methods) -> list[tables.Row]:
+  columns = [tables.make_cells(analysis, m, methods) for m in shown]
+  return [
+    tables.Row(
+      analysis.title(method),
+      [column[i] for column in columns],
+      mark='baseline' if method == analysis.baseline else '',
+    )
+    for i, method in enumerate(methods)
+  ]
+
+
+def _depth_heading(analysis) -> str:
+  rounds = analysis.facts['rounds'] / analysis.facts['num_clients']
+  title = analysis.title(analysis.baseline)
+  return f'Mean accuracy at {title}’s depth ({rounds:.3g} rounds)'
+
+
+def _tell_depth(analysis, method) -> str:
+  """Where a method in turn is after as many updates as the baseline."""
+  depth = analysis.at_baseline_depth(method)
+  if depth is None:
+    return numbers.MISSING
+  return f'{depth.accuracy:.3f}, place {depth.place} of {depth.count}'
+
+
+def _tuned_table(analysis) -> tables.Table:
+  order = dict.fromkeys((*analysis.ranked, *analysis.in_turn, *analysis.tuned))
+  rows = []
+  for method in order:
+    tuned = analysis.tuned[method]
+    cells = tables.texts(
+      numbers.format_number(tuned.learning_rate, 'g'),
+      numbers.format_number(tuned.holdout_accuracy, '.3f'),
+      str(tuned.num_trials),
+      str(tuned.num_diverged),
+      tuned.parameters or numbers.MISSING,
+    )
+    rows.append(tables.Row(analysis.title(method), cells))
+  return _table(_TUNED, rows)
+
+
+def _settings(analysis) -> list[tuple[str, str]]:
+  """What all methods have in common."""
+  facts = analysis.facts
+  return [
+    ('Data', facts['data']),
+    ('Task', facts['task']),
+    *((f'--{name}', str(value)) for name, value in facts['options'].items()),
+    ('Clients', str(facts['num_clients'])),
+    ('Clients a round', str(facts['cohort_size'])),
+    ('Rounds', str(facts['rounds'])),
+    ('Seeds', ', '.join(map(str, facts['seeds']))),
+    ('Trials of each method', str(facts['tune'])),
+    ('Baseline', analysis.title(analysis.baseline)),
+    ('Target', facts['target_rule']),
+    ('Version of tff-fair', facts['version']),
+  ]
+
+
+def _settings_table(analysis) -> tables.Table:
+  rows = [tables.Row(n, tables.texts(v)) for n, v in _settings(analysis)]
+  name = 'Settings that all methods share'
+  return tables.Table(name, ['Setting', 'Value'], {'': rows}, 'flags')
+
+
+def _command(analysis) -> str:
+  facts = analysis.facts
+  flags = {
+    'task': facts['task'],
+    **facts['options'],
+    'methods': ','.join(sorted(analysis.tuned)),
+    'rounds': facts['rounds'],
+    'seeds': len(facts['seeds']),
+    'tune': facts['tune'],
+    'output_dir': 'again',
+  }
+  arguments = [f'--{name}={value}' for name, value in flags.items()]
+  return shlex.join([*command_names.command('compare').split(), *arguments])

@@ -1,16 +1,15 @@
 """Draws all pictures of a finished run."""
 
 from collections.abc import Sequence
-import json
 import os
 import pathlib
 
-from tff_fair.launchers.options import methods
+from absl import logging
+
+from tff_fair.launchers import frame
 from tff_fair.launchers.plots import client_plots
-from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import run_plots
-from tff_fair.launchers.runs import run_files
 
 
 def write(
@@ -26,48 +25,33 @@ def write(
     The files written.
 
   Raises:
-    FileNotFoundError: If a run lacks one of its files.
-    ValueError: If a file is not as `launchers.train` writes it.
+    FrameError: If a file of a run is missing, or not as `launchers.train`
+      writes it.
   """
-  paths = [run, *map(pathlib.Path, compare_with)]
-  algorithms = [_algorithm(path) for path in paths]
-  labels = run_files.labels([*map(methods.title, algorithms)], paths)
-  runs = dict(zip(labels, paths, strict=True))
-  styles = dict(zip(labels, method_styles.of_runs(algorithms), strict=True))
+  runs = {r.label: r for r in frame.read_runs([run, *compare_with])}
+  looks = method_styles.of_runs([r.algorithm for r in runs.values()])
+  styles = dict(zip(runs, looks, strict=True))
   folder = run / 'plots'
-  return [
-    *run_plots.write_plots(runs, styles, folder),
-    *distance_plots.write_plots(runs, styles, folder),
-    *client_plots.write_plots(run, folder),
-  ]
-
-
-def check_files(run: str | os.PathLike[str]) -> None:
-  """Reads what `write` reads of a run that it draws together with another.
-
-  Args:
-    run: The directory of a finished run.
-
-  Raises:
-    OSError: If a file is missing or cannot be read.
-    ValueError: If a file is not as `launchers.train` writes it.
-  """
-  run = pathlib.Path(run)
-  _algorithm(run)
-  run_plots.check_files(run)
-  distance_plots.check_files(run)
-
-
-def _algorithm(run) -> str:
-  path = run / 'summary.json'
-  try:
-    algorithm = json.loads(path.read_text())['algorithm']
-  # Lists within lists within lists.
-  except (ValueError, TypeError, KeyError, RecursionError):
-    algorithm = None
-  if not isinstance(algorithm, str):
-    raise ValueError(
-      f"{path.name} must have the name of the run's algorithm, found none in"
-      f' {path}.'
-    )
-  return algorithm
+  folder.mkdir(parents=True, exist_ok=True)
+  written = [folder / 'learning_curves.png']
+  run_plots.learning_curves(runs, styles, written[-1])
+  path = folder / 'client_f1.png'
+  if run_plots.client_f1_distribution(runs, styles, path):
+    written.append(path)
+  else:
+    # Training without test data is legitimate, and has curves.
+    logging.warning('%s is not drawn: no client has test data.', path.name)
+  for space, panels in run_plots.DISTANCES.items():
+    if any(len(r.curve(panels[0].column)) for r in runs.values()):
+      written.append(folder / f'{space}_distances.png')
+      seeds = {label: [r] for label, r in runs.items()}
+      run_plots.distance_curves(seeds, styles, space, written[-1])
+  (own, *_) = runs.values()
+  if len(own.curve('personal_accuracy')):
+    written.append(folder / 'client_accuracy.png')
+    title = 'Accuracy of each client’s model'
+    client_plots.client_accuracy({title: own}, written[-1])
+  if 'reputation' in own.reports:
+    written.append(folder / 'reputation.png')
+    client_plots.reputation(own, written[-1])
+  return written

@@ -1,4 +1,4 @@
-"""Draws the scores of single clients over the rounds, from the files of runs.
+"""Draws the scores of single clients over the rounds.
 
 Up to `MAX_LINES` clients have a line each, in the same colour and with the same
 marker in all plots of the run. More clients are the rows of a heat map.
@@ -6,18 +6,17 @@ marker in all plots of the run. More clients are the rows of a heat map.
 
 from collections.abc import Mapping, Sequence
 import os
-import pathlib
 
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import frame
 from tff_fair.launchers.plots import heat_maps
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import client_names
-from tff_fair.launchers.runs import run_files
 
 # More lines than colours cannot be told apart.
 MAX_LINES = len(method_styles.COLORS)
@@ -33,40 +32,21 @@ _REPUTATION = 'Reputation (share of all)'
 
 @plot_parts.plain_text()
 def client_accuracy(
-  runs: Mapping[str, str | os.PathLike[str]], path: str | os.PathLike[str]
+  runs: Mapping[str, frame.Run], path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
-  """Draws the test accuracy of each client over the rounds, a panel per run.
-
-  Args:
-    runs: The run directory of each title. Clients with the same id have the
-      same data in all runs.
-    path: The PNG file to write.
-
-  Returns:
-    The figure that was written.
-
-  Raises:
-    FileNotFoundError: If a run lacks one of its files.
-    ValueError: If a file is not as `launchers.train` writes it.
-  """
-  clients = max(map(read_clients, runs.values()), key=len)
-  scores = {
-    title: run_files.read(
-      pathlib.Path(run) / 'client_scores.csv',
-      ['round', 'client_id', 'accuracy'],
-    )
-    for title, run in runs.items()
-  }
+  """Draws the test accuracy of each client over the rounds, a panel per run."""
+  clients = max(map(describe_clients, runs.values()), key=len)
+  scores = [run.scores_by_round('accuracy') for run in runs.values()]
   figure, panels = _figure(len(runs), clients)
   if len(clients) <= MAX_LINES:
-    for axes, frame in zip(panels, scores.values(), strict=True):
-      draw_lines(axes, clients, frame, 'accuracy')
+    for axes, values in zip(panels, scores, strict=True):
+      draw_lines(axes, clients, values, 'accuracy')
     panels[0].set_ylabel(_ACCURACY)
     draw_legend(figure, panels)
   else:
-    scale = heat_maps.scale(pd.concat(scores.values())['accuracy'])
-    for axes, frame in zip(panels, scores.values(), strict=True):
-      cells = heat_maps.draw(axes, clients, frame, 'accuracy', scale)
+    scale = heat_maps.scale(pd.concat(scores)['accuracy'])
+    for axes, values in zip(panels, scores, strict=True):
+      cells = heat_maps.draw(axes, clients, values, 'accuracy', scale)
     figure.colorbar(cells, ax=panels, label=_ACCURACY)
     heat_maps.label_rows(panels[0], clients)
     _draw_marks(figure, panels)
@@ -78,109 +58,42 @@ def client_accuracy(
 
 @plot_parts.plain_text()
 def reputation(
-  run: str | os.PathLike[str], path: str | os.PathLike[str]
+  run: frame.Run, path: str | os.PathLike[str]
 ) -> mpl_figure.Figure:
   """Draws the reputation of each client over the rounds, and isolations.
 
   Args:
-    run: The directory of a run of CFFL, or of CGSV or FedAVE, whose servers
-      compute reputations and isolate no client.
+    run: A run of CFFL, or of CGSV or FedAVE, whose servers compute reputations
+      and isolate no client.
     path: The PNG file to write.
-
-  Returns:
-    The figure that was written.
-
-  Raises:
-    FileNotFoundError: If the run lacks one of its files.
-    ValueError: If a file is not as `launchers.train` writes it.
   """
-  run = pathlib.Path(run)
-  clients = read_clients(run)
-  reports = run_files.read_whole(
-    run / 'reports.csv', ['round', 'client_id', 'reputation']
-  )
-  thresholds = None
-  if 'reputable' in reports:
-    thresholds = run_files.read(
-      run / 'metrics.csv', ['round', 'aggregator_threshold']
-    )
+  clients = describe_clients(run)
   figure, (axes,) = _figure(1, clients)
   if len(clients) <= MAX_LINES:
-    if thresholds is None:
-      draw_lines(axes, clients, reports, 'reputation')
-    else:
-      draw_isolation(axes, clients, reports, thresholds)
+    draw_reputations(axes, clients, run)
     axes.set(ylim=(0, None), ylabel=_REPUTATION)
     draw_legend(figure, [axes])
   else:
-    _draw_reputations(figure, axes, clients, reports, thresholds)
+    _map_reputations(figure, axes, clients, run)
   axes.set(title='Reputation of each client', xlabel='Round')
   plot_parts.save(figure, path)
   return figure
 
 
-def write_plots(
-  run: str | os.PathLike[str], plots_dir: str | os.PathLike[str]
-) -> list[pathlib.Path]:
-  """Draws client accuracies and reputations, if the run has them.
+def describe_clients(run: frame.Run) -> pd.DataFrame:
+  """Orders the clients of a run, and gives them labels and line styles.
 
   Args:
-    run: The run directory.
-    plots_dir: The folder to write to, which exists.
-
-  Returns:
-    The files written; it may be none.
-
-  Raises:
-    FileNotFoundError: If the run lacks one of its files.
-    ValueError: If a file is not as `launchers.train` writes it.
-  """
-  run, folder = pathlib.Path(run), pathlib.Path(plots_dir)
-  written = []
-  if run_files.has_columns(run / 'metrics.csv', ['personal_accuracy']):
-    written.append(folder / 'client_accuracy.png')
-    client_accuracy({'Accuracy of each client’s model': run}, written[-1])
-  if run_files.has_columns(run / 'reports.csv', ['reputation']):
-    written.append(folder / 'reputation.png')
-    reputation(run, written[-1])
-  return written
-
-
-def read_clients(run: str | os.PathLike[str]) -> pd.DataFrame:
-  """Reads the clients of a run, and gives them labels and line styles.
-
-  Args:
-    run: The run directory.
+    run: The run.
 
   Returns:
     A frame with the columns `client_id`, `num_train`, `num_classes`, `label`
     (with the client's name, if it has one) and `style` (the arguments of a
     `method_styles.Style`), ordered by the number of examples, then of classes;
     free riders, which have no data, are last.
-
-  Raises:
-    FileNotFoundError: If the run lacks clients.csv.
-    ValueError: If it is not as `launchers.train` writes it.
   """
-  clients = run_files.read_whole(
-    pathlib.Path(run) / 'clients.csv', ['client_id', 'num_train', 'num_classes']
-  )
-  return describe_clients(clients)
-
-
-def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
-  """Orders clients by their amount of data, and gives them labels and styles.
-
-  Args:
-    clients: A frame with `client_id`, `num_train` and, where they are known,
-      `num_classes` and the clients' names, `client`.
-
-  Returns:
-    The frame that `read_clients` returns.
-  """
-  clients = clients.reindex(
-    columns=['client_id', 'num_train', 'num_classes', client_names.COLUMN]
-  )
+  clients = run.clients.rename_axis('client_id').reset_index()
+  clients = clients.reindex(columns=['client_id', 'num_train', 'num_classes'])
   honest = clients[clients['num_train'] > 0]
   order = honest.sort_values(
     ['num_train', 'num_classes', 'client_id'], kind='stable'
@@ -191,7 +104,10 @@ def describe_clients(clients: pd.DataFrame) -> pd.DataFrame:
     for rank in range(len(clients))
   ]
   amount = amount_column(clients)
-  clients['label'] = [_label(client, amount) for client in clients.itertuples()]
+  clients['label'] = [
+    _label(client, run.names.get(client.client_id, ''), amount)
+    for client in clients.itertuples()
+  ]
   return clients
 
 
@@ -201,14 +117,7 @@ def draw_lines(
   values: pd.DataFrame,
   column: str,
 ) -> None:
-  """Draws a line per client over the rounds.
-
-  Args:
-    axes: Where to draw.
-    clients: The result of `read_clients`, at most `MAX_LINES`.
-    values: A frame with `round`, `client_id` and the column.
-    column: The column to draw.
-  """
+  """Draws a line per client over the rounds."""
   by_client = dict(list(values.groupby('client_id')))
   for rank, client in enumerate(clients.itertuples()):
     if client.client_id in by_client:
@@ -226,26 +135,26 @@ def draw_lines(
   plot_parts.tidy(axes)
 
 
-def draw_isolation(
-  axes: mpl_axes.Axes,
-  clients: pd.DataFrame,
-  reports: pd.DataFrame,
-  metrics: pd.DataFrame,
-) -> None:
-  """Draws the reputations in a run of CFFL, and when clients are isolated.
+def draw_reputations(
+  axes: mpl_axes.Axes, clients: pd.DataFrame, run: frame.Run
+) -> bool:
+  """Draws a line per client, until the server isolates it.
 
   Args:
     axes: Where to draw.
-    clients: The result of `read_clients`.
-    reports: A frame with `round`, `client_id`, `reputation` and `reputable`.
-    metrics: A frame with `round` and `aggregator_threshold`.
+    clients: The result of `describe_clients`, at most `MAX_LINES`.
+    run: A run that reports reputations.
+
+  Returns:
+    Whether the server isolates clients: CFFL's does.
   """
-  ends = _isolations(reports)
-  shown = _until(reports, ends)
-  draw_lines(axes, clients, shown, 'reputation')
+  thresholds, ends = _isolations(run)
+  draw_lines(axes, clients, _until(run.reports, ends), 'reputation')
+  if thresholds.empty:
+    return False
   axes.plot(
-    metrics['round'],
-    metrics['aggregator_threshold'],
+    thresholds.index,
+    thresholds,
     color='gray',
     linestyle=':',
     label='threshold of isolation',
@@ -254,17 +163,13 @@ def draw_isolation(
     _mark_isolated(
       axes, [ends[client.client_id]], [0], client.style['color'], zorder=3
     )
+  return True
 
 
 def draw_legend(
   figure: mpl_figure.Figure, panels: Sequence[mpl_axes.Axes]
 ) -> None:
-  """Draws the legend of clients next to the panels.
-
-  Args:
-    figure: The figure.
-    panels: Its axes, with a labelled line, or point, per client.
-  """
+  """Draws the legend of clients next to the panels."""
   figure.legend(
     **_entries(panels),
     loc='outside right upper',
@@ -274,32 +179,21 @@ def draw_legend(
 
 
 def amount_column(clients: pd.DataFrame) -> str:
-  """The column that says how much data a client has.
-
-  Args:
-    clients: A frame with `num_train` and `num_classes`.
-
-  Returns:
-    `num_train`; or `num_classes`, if it is known and all clients with data have
-    equally many examples.
-  """
+  """The column that says how much data a client has."""
   honest = clients[clients['num_train'] > 0]
   equal = honest['num_train'].nunique() == 1
   by_class = equal and honest['num_classes'].notna().all()
   return 'num_classes' if by_class else 'num_train'
 
 
-def _draw_reputations(figure, axes, clients, reports, thresholds) -> None:
-  """The heat map; `thresholds` is None where nobody is isolated."""
-  ends = pd.Series(dtype=float)
-  if thresholds is not None:
-    ends = _isolations(reports)
-    reports = _until(reports, ends)
-  limits = [] if thresholds is None else thresholds['aggregator_threshold']
-  scale = heat_maps.scale(pd.concat([reports['reputation'], pd.Series(limits)]))
+def _map_reputations(figure, axes, clients, run) -> None:
+  """The heat map of many clients."""
+  thresholds, ends = _isolations(run)
+  reports = _until(run.reports, ends)
+  scale = heat_maps.scale(pd.concat([reports['reputation'], thresholds]))
   cells = heat_maps.draw(axes, clients, reports, 'reputation', scale)
   bar = figure.colorbar(cells, ax=axes, label=_REPUTATION)
-  for value in set(limits):
+  for value in set(thresholds):
     bar.set_label(f'{_REPUTATION}\ndotted: threshold of isolation')
     bar.ax.axhline(value, color='white', linestyle=':')
   row_of = pd.Series(range(len(clients)), index=clients['client_id'])
@@ -309,10 +203,13 @@ def _draw_reputations(figure, axes, clients, reports, thresholds) -> None:
   _draw_marks(figure, [axes])
 
 
-def _isolations(reports) -> pd.Series:
-  """The round in which a client is isolated, by client, if it is."""
-  isolated = reports[reports['reputable'] == 0]
-  return isolated.groupby('client_id')['round'].min()
+def _isolations(run) -> tuple[pd.Series, pd.Series]:
+  """The threshold by round, and the round of isolation by client, if any."""
+  if 'reputable' not in run.reports:
+    return pd.Series(dtype=float), pd.Series(dtype=float)
+  isolated = run.reports[run.reports['reputable'] == 0]
+  ends = isolated.groupby('client_id')['round'].min()
+  return run.curve('aggregator_threshold'), ends
 
 
 def _until(reports, ends) -> pd.DataFrame:
@@ -375,14 +272,13 @@ def _style(rank: int) -> dict[str, str]:
   }
 
 
-def _label(client, amount: str) -> str:
-  name = client.client if isinstance(client.client, str) else ''
+def _label(client, name, amount) -> str:
   # Behind the id, as names may be alike in their first characters.
   who = f'{client.client_id} {client_names.one_line(name, _NAME_WIDTH)}'
   who = who.rstrip()
   if client.num_train == 0:
     return f'{who}: free rider'
-  count = getattr(client, amount)
+  count = int(getattr(client, amount))
   unit = {'num_train': 'examples', 'num_classes': 'classes'}[amount]
   if count == 1:
     unit = {'examples': 'example', 'classes': 'class'}[unit]

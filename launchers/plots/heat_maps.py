@@ -26,16 +26,6 @@ def draw(
   """Draws a row of cells per client over the rounds; the first row is on top.
 
   Cells without a value are grey. A line is above the free riders.
-
-  Args:
-    axes: Where to draw.
-    clients: The result of `client_plots.read_clients`.
-    values: A frame with `round`, `client_id` and the column.
-    column: The column to draw.
-    norm: The result of `scale`.
-
-  Returns:
-    The cells, for a colour bar.
   """
   table = values.pivot(index='client_id', columns='round', values=column)
   table = table.reindex(clients['client_id']).astype(float)
@@ -59,12 +49,7 @@ def draw(
 
 
 def label_rows(axes: mpl_axes.Axes, clients: pd.DataFrame) -> None:
-  """Names the rows, or some of very many.
-
-  Args:
-    axes: The heat map.
-    clients: The result of `client_plots.read_clients`.
-  """
+  """Names the rows, or some of very many."""
   rows = np.arange(len(clients))
   if len(clients) > _MAX_LABELS:
     rows = np.unique(np.linspace(0, rows[-1], _FEW_LABELS).round().astype(int))
@@ -73,14 +58,7 @@ def label_rows(axes: mpl_axes.Axes, clients: pd.DataFrame) -> None:
 
 
 def scale(values: pd.Series) -> mpl_colors.Normalize:
-  """The colours from the lowest to the highest finite value.
-
-  Args:
-    values: The values of all heat maps of a figure.
-
-  Returns:
-    From values to positions in the colour map.
-  """
+  """The colours from the lowest to the highest finite value."""
   finite = values[np.isfinite(values)]
   return mpl_colors.Normalize(finite.min(), finite.max())
 

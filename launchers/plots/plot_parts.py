@@ -48,13 +48,7 @@ _FALLBACKS = [
 def draw_legend(
   figure: mpl_figure.Figure, lines: Sequence[mpl_artist.Artist], title: str
 ) -> None:
-  """Draws the legend of runs above the panels.
-
-  Args:
-    figure: The figure, whose layout is constrained; it grows by the legend.
-    lines: What the legend explains, with labels.
-    title: The title, on top of the figure.
-  """
+  """Draws the legend of runs above the panels."""
   across = int(_CHARACTERS_PER_INCH * figure.get_figwidth())
   labels = [textwrap.fill(line.get_label(), across - 4) for line in lines]
   width = max(map(len, '\n'.join(labels).splitlines())) + 4
@@ -117,14 +111,7 @@ def draw_curve(
 
 
 def dots(style: method_styles.Style) -> dict[str, Any]:
-  """The arguments of `Axes.scatter` for the clients of a run.
-
-  Args:
-    style: The style of the run.
-
-  Returns:
-    Marker, colours and width of the edge.
-  """
+  """The arguments of `Axes.scatter` for the clients of a run."""
   return {
     'marker': style.marker,
     'facecolors': 'none' if style.hollow else style.color,
@@ -134,12 +121,7 @@ def dots(style: method_styles.Style) -> dict[str, Any]:
 
 
 def set_log_ticks(axis: mpl_axis.Axis, text: str) -> None:
-  """Puts ticks of a logarithmic axis at 1, 2 and 5 times a power of ten.
-
-  Args:
-    axis: The axis, which is logarithmic.
-    text: How numbers are written, as `str.format` has it for `x`.
-  """
+  """Puts ticks of a logarithmic axis at 1, 2 and 5 times a power of ten."""
   axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
   axis.set_minor_formatter(ticker.NullFormatter())
   axis.set_major_formatter(text)
@@ -165,12 +147,7 @@ def round_locator() -> ticker.Locator:
 
 
 def save(figure: mpl_figure.Figure, path: str | os.PathLike[str]) -> None:
-  """Writes a figure as a PNG file with a palette, a third of the usual size.
-
-  Args:
-    figure: The figure.
-    path: The file to write.
-  """
+  """Writes a figure as a PNG file with a palette, a third of the usual size."""
   drawn = io.BytesIO()
   figure.savefig(drawn, dpi=_DPI, format='png')
   with Image.open(drawn) as image:

@@ -186,14 +186,7 @@ def settings_hash(compared: Sequence[planned_run.PlannedRun]) -> str:
   Returns:
     The first twelve hexadecimal digits of a SHA-256.
   """
-  relevant = [
-    {
-      name: value
-      for name, value in settings_lib.relevant(run.flags_text).items()
-      if name not in planned_run.SEED_FLAGS
-    }
-    for run in compared
-  ]
+  relevant = [run.without_seeds() for run in compared]
   text = json.dumps(relevant, sort_keys=True)
   return hashlib.sha256(text.encode()).hexdigest()[:12]
 

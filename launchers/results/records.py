@@ -22,8 +22,7 @@ command  the runs; the reference first, if the metric compares
 ======== ================================================================
 """
 
-from collections.abc import Iterable, Mapping
-import contextlib
+from collections.abc import Iterable
 import pathlib
 import re
 from typing import NamedTuple
@@ -32,37 +31,18 @@ import filelock
 import numpy as np
 import pandas as pd
 
-from tff_fair import checks
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
 RUN, TRANSCRIBED = 'run', 'transcribed'
-KEY = (
-  'table',
-  'cell',
-  'method',
-  'data',
-  'seed',
-  'scale',
-  'rounds',
-  'metric',
-)
-COLUMNS = (
-  *KEY,
-  'value',
-  'sd',
-  'source',
-  'version',
-  'settings',
-  'seconds',
-  'command',
-)
-_FLOATS = ('scale', 'value', 'sd', 'seconds')
+KEY = ('table', 'cell', 'method', 'data', 'seed', 'scale', 'rounds', 'metric')
+_VALUES = ('value', 'sd', 'source', 'version', 'settings', 'seconds', 'command')
+COLUMNS = (*KEY, *_VALUES)
+_FLOATS = ['scale', 'value', 'sd', 'seconds']
+# One text for each seed: '00' would be another key than '0'.
 _SEED = re.compile(r'(0|[1-9]\d*)(-[1-9]\d*)?')
 _LOCK = '.lock'
-# What rows of the same number have in common, whatever their seeds.
-_GROUP = [name for name in KEY if name != 'seed']
 
 
 class RecordsError(ValueError):
@@ -83,11 +63,6 @@ class Merged(NamedTuple):
   there: int
 
 
-def empty() -> pd.DataFrame:
-  """A frame without rows, with the columns and types of `read`."""
-  return _typed(pd.DataFrame(columns=list(COLUMNS), dtype=str))
-
-
 def read(folder: pathlib.Path) -> pd.DataFrame:
   """Reads and checks all recorded tables.
 
@@ -102,17 +77,13 @@ def read(folder: pathlib.Path) -> pd.DataFrame:
   Raises:
     RecordsError: If a file cannot be read or holds a wrong row.
   """
-  folder = pathlib.Path(folder)
-  frames = [
-    _read_table(folder / f'{name}.csv', name)
-    for name in definitions.TABLES
-    if (folder / f'{name}.csv').exists()
-  ]
-  return pd.concat([empty(), *frames], ignore_index=True) if frames else empty()
+  paths = {table: _path(folder, table) for table in definitions.TABLES}
+  there = [_read_table(p, table) for table, p in paths.items() if p.exists()]
+  return pd.concat([_empty(), *there], ignore_index=True)
 
 
 def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
-  """Adds rows to the files of their tables.
+  """Adds rows of runs to the files of their tables.
 
   A row that is there already, with the same value and settings, stays. A run
   replaces what was transcribed: the row of its seed, and a mean over several
@@ -134,7 +105,15 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
   """
   # Without it, what another program adds after this one has read is lost.
   with filelock.FileLock(pathlib.Path(folder) / _LOCK):
-    return _add(folder, rows)
+    texts, done = {}, []
+    for table, new in rows.groupby('table', sort=False):
+      path = _path(folder, table)
+      merged, what = _merge(path, _read_table(path, table), new)
+      texts[path] = _sorted(merged, table).to_csv(index=False)
+      done.append(what)
+    for path, text in texts.items():
+      run_files.write_atomically(path, text)
+  return total(done)
 
 
 def total(done: Iterable[Merged]) -> Merged:
@@ -144,20 +123,6 @@ def total(done: Iterable[Merged]) -> Merged:
     done: The result of each call.
   """
   return Merged(*map(sum, zip(Merged(0, 0, 0), *done, strict=True)))
-
-
-def _add(folder, rows) -> Merged:
-  done = []
-  texts = {}
-  for name, new in rows.groupby('table', sort=False):
-    path = pathlib.Path(folder) / f'{name}.csv'
-    there = _read_table(path, name) if path.exists() else empty()
-    merged, what = _merge(path, there, new)
-    done.append(what)
-    texts[path] = _sorted(merged, name).to_csv(index=False)
-  for path, text in texts.items():
-    run_files.write_atomically(path, text)
-  return total(done)
 
 
 def seeds_of(seed: str) -> list[int]:
@@ -170,61 +135,60 @@ def seeds_of(seed: str) -> list[int]:
   return list(range(int(first), int(last or first) + 1))
 
 
+def _path(folder, table) -> pathlib.Path:
+  return pathlib.Path(folder) / f'{table}.csv'
+
+
 def _merge(path, there, new) -> tuple[pd.DataFrame, Merged]:
-  by_key = {_key(row): row for row in there.to_dict('records')}
-  added = replaced = same = 0
-  for row in new.to_dict('records'):
-    key = _key(row)
-    old = by_key.get(key)
-    if old is None:
-      added += 1
-    elif old['source'] == TRANSCRIBED and row['source'] == RUN:
-      replaced += 1
-    else:
-      # What is transcribed of a run is rounded, and says no settings.
-      if old['source'] == row['source']:
-        _check_same(path, old, row)
-      same += 1
-      continue
-    by_key[key] = row
-  merged = _typed(pd.DataFrame(by_key.values(), columns=list(COLUMNS)))
-  means = _superseded(merged)
-  return merged[~means], Merged(added, replaced + int(means.sum()), same)
+  runs = there[there['source'] == RUN]
+  again = runs.merge(new, on=[*KEY], suffixes=('', '_new'))
+  _check_same(path, again)
+  fresh = new[~_keys(new).isin(_keys(again))]
+  merged = pd.concat([there, fresh], ignore_index=True)
+  superseded = _are_superseded(merged)
+  added = len(fresh) - _keys(fresh).isin(_keys(there)).sum()
+  what = Merged(int(added), int(superseded.sum()), len(again))
+  return merged[~superseded], what
 
 
-def _superseded(frame) -> pd.Series:
-  """Marks transcribed means of seeds that are all recorded."""
-  runs = frame[frame['source'] == RUN]
-  recorded = set(zip(*(runs[n] for n in (*_GROUP, 'seed')), strict=True))
-  return pd.Series(
-    [
-      row['source'] == TRANSCRIBED
-      and all(
-        (*(row[n] for n in _GROUP), str(seed)) in recorded
-        for seed in seeds_of(row['seed'])
-      )
-      for row in frame.to_dict('records')
-    ],
-    index=frame.index,
-    dtype=bool,
-  )
+def _keys(frame) -> pd.MultiIndex:
+  return pd.MultiIndex.from_frame(frame[[*KEY]])
 
 
-def _check_same(path, old, new) -> None:
+def _are_superseded(frame) -> np.ndarray:
+  """Marks what is transcribed of seeds that are all recorded."""
+  keys = [*frame[[*KEY]].itertuples(index=False)]
+  is_run = frame['source'] == RUN
+  runs = {key for key, is_run in zip(keys, is_run, strict=True) if is_run}
+  covered = [
+    runs.issuperset(key._replace(seed=str(s)) for s in seeds_of(key.seed))
+    for key in keys
+  ]
+  return ~is_run & covered
+
+
+def _check_same(path, again) -> None:
   """Refuses another number under the same key."""
   for name in ('settings', 'value'):
-    undefined = old[name] != old[name] and new[name] != new[name]
-    if undefined or old[name] == new[name]:
-      continue
-    versions = f'{old["version"] or "?"} and {new["version"] or "?"}'
-    raise RecordsError(
-      f'{path} must hold one number for {_describe(new)}, found the {name}'
-      f' {old[name]} and {new[name]} of the versions {versions}; remove the old'
-      ' rows to record the new ones.'
-    )
+    old, new = again[name], again[f'{name}_new']
+    differ = again[(old != new) & (old.notna() | new.notna())]
+    for row in differ.to_dict('records'):
+      versions = f'{row["version"] or "?"} and {row["version_new"] or "?"}'
+      raise RecordsError(
+        f'{path} must hold one number for {_describe(row)}, found the {name}'
+        f' {row[name]} and {row[f"{name}_new"]} of the versions {versions};'
+        ' remove the old rows to record the new ones.'
+      )
 
 
-def _read_table(path, name) -> pd.DataFrame:
+def _empty() -> pd.DataFrame:
+  return _typed(pd.DataFrame(columns=[*COLUMNS], dtype=str))
+
+
+def _read_table(path, table) -> pd.DataFrame:
+  """The rows of a table; none if there is no file."""
+  if not path.exists():
+    return _empty()
   try:
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
   except (OSError, ValueError) as error:
@@ -237,67 +201,50 @@ def _read_table(path, name) -> pd.DataFrame:
       f'{path} must have the columns {", ".join(COLUMNS)}, found'
       f' {", ".join(frame)}.'
     )
-  for number, row in enumerate(frame.to_dict('records'), 2):
-    _check_row(f'Line {number} of {path}', name, row)
-  typed = _typed(frame)
-  twice = typed.duplicated(list(KEY))
-  if twice.any():
-    first = twice.idxmax()
-    raise RecordsError(
-      f'Line {first + 2} of {path} must be another number than those above,'
-      f' found {_describe(typed.loc[first])} again.'
-    )
-  return _sorted(typed, name)
-
-
-def _check_row(where: str, table: str, row: Mapping[str, str]) -> None:
-  known = definitions.TABLES[table]
-  if row['table'] != table:
-    raise RecordsError(
-      f'{where} must be of the table {table}, found {row["table"]}.'
-    )
-  for name, values in (
-    ('cell', known.cells),
-    ('method', known.methods),
-    ('metric', table_metrics.METRICS),
-    ('source', (RUN, TRANSCRIBED)),
-  ):
-    if row[name] not in values:
-      message = checks.unknown_name(f'The {name}', row[name], list(values))
-      raise RecordsError(f'{where} is wrong: {message}')
-  for name in ('value', 'sd', 'seconds'):
-    if row[name] and not np.isfinite(_number(row[name])):
+  for column, what, right in _rules(frame, table):
+    for line in frame.index[~right]:
       raise RecordsError(
-        f'{where} must have a number as {name}, found {row[name]!r}.'
+        f'Line {line + 2} of {path} must have {what} as {column}, found'
+        f' {frame[column][line]!r}.'
       )
-  if not 0 < _number(row['scale']) <= 1:
+  typed = _typed(frame)
+  for line in typed.index[typed.duplicated([*KEY])]:
     raise RecordsError(
-      f'{where} must have a number above 0 and at most 1 as scale, found'
-      f' {row["scale"]!r}.'
+      f'Line {line + 2} of {path} must be another number than those above,'
+      f' found {_describe(typed.loc[line])} again.'
     )
-  if not (row['rounds'].isdecimal() and int(row['rounds'])):
-    raise RecordsError(
-      f'{where} must have a whole number, at least 1, as rounds, found'
-      f' {row["rounds"]!r}.'
-    )
-  _check_seed(where, row)
+  return _sorted(typed, table)
 
 
-def _check_seed(where, row) -> None:
-  """One text for each seed: '00' would be another key than '0'."""
-  seeds = seeds_of(row['seed']) if _SEED.fullmatch(row['seed']) else []
-  if not seeds or ('-' in row['seed'] and row['source'] == RUN):
-    raise RecordsError(
-      f'{where} must have a seed, or of a transcribed mean seeds such as 0-2,'
-      f' found {row["seed"]!r}.'
-    )
-
-
-def _number(text: str) -> float:
-  """The number; NaN if it is none."""
-  with contextlib.suppress(ValueError):
-    return float(text)
-  return np.nan
+def _rules(frame, table):
+  """Columns, what their texts must be, and which are."""
+  known = definitions.TABLES[table]
+  numbers = frame[_FLOATS].apply(pd.to_numeric, errors='coerce')
+  empty = frame[_FLOATS] == ''
+  is_range = frame['seed'].str.contains('-')
+  has_seeds = frame['seed'].map(
+    lambda seed: bool(_SEED.fullmatch(seed) and seeds_of(seed))
+  )
+  choices = {
+    'table': [table],
+    'cell': known.cells,
+    'method': known.methods,
+    'metric': known.metrics,
+    'source': (RUN, TRANSCRIBED),
+  }
+  for name, values in choices.items():
+    yield name, f'one of {", ".join(values)}', frame[name].isin([*values])
+  for name in ('value', 'sd', 'seconds'):
+    yield name, 'a number', empty[name] | np.isfinite(numbers[name])
+  share = numbers['scale']
+  yield 'scale', 'a number above 0 and at most 1', (share > 0) & (share <= 1)
+  is_whole = frame['rounds'].str.fullmatch(r'0*[1-9]\d*')
+  yield 'rounds', 'a whole number, at least 1,', is_whole
+  yield (
+    'seed',
+    'one seed, or of a transcribed mean seeds such as 0-2,',
+    has_seeds & ~(is_range & (frame['source'] == RUN)),
+  )
 
 
 def _typed(frame) -> pd.DataFrame:
@@ -306,8 +253,7 @@ def _typed(frame) -> pd.DataFrame:
     name: frame[name].where(frame[name] != '', np.nan).astype(float)
     for name in _FLOATS
   }
-  texts = frame.astype({n: str for n in COLUMNS if n not in _FLOATS})
-  return texts.assign(**numbers).astype({'rounds': int})[list(COLUMNS)]
+  return frame.assign(**numbers).astype({'rounds': int})
 
 
 def _sorted(frame, table) -> pd.DataFrame:
@@ -330,10 +276,6 @@ def _sorted(frame, table) -> pd.DataFrame:
 
   columns = ['cell', 'metric', 'data', 'scale', 'rounds', 'method', 'seed']
   return frame.sort_values(columns, key=order, ignore_index=True)
-
-
-def _key(row) -> tuple:
-  return tuple(row[name] for name in KEY)
 
 
 def _describe(row) -> str:

@@ -1,119 +1,199 @@
-"""A table of recorded results as Markdown, beside the paper's numbers."""
+"""Tables of recorded results as Markdown, beside the papers' numbers.
 
-from collections.abc import Iterable, Mapping
-import decimal
+A table of a page stands between `<!-- results NAME -->` and
+`<!-- end of results NAME -->`. Names are those of `layouts.LAYOUTS`, and
+`headlines`.
+"""
+
 import functools
+import pathlib
 import re
-from typing import NamedTuple
 
 import pandas as pd
 
+from tff_fair import checks
 from tff_fair.launchers.results import layouts
+from tff_fair.launchers.results import records
 from tff_fair.launchers.results import seed_means
 from tff_fair.launchers.results import titles
 from tff_fair.launchers.runs import planned_run
+from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import numbers
+from tff_fair.launchers.show import words
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
 
 MARK = '‡'
-"""Marks a number of which at least a part is transcribed."""
+"""Marks a number that is transcribed."""
 
 NOTHING = 'No run is recorded yet.'
 """Stands in place of a table without results."""
 
+MIN_SEEDS = 3
+"""Seeds that each number of a headline has at least."""
+
+# A row of the README's table: the methods of a cell, the paper's own first.
+_HEADLINES = pathlib.Path(__file__).with_name('headlines.csv')
+_HEADLINES_BLOCK = 'headlines'
 _NO_ENTRY = '-'
-_DECIMALS = re.compile(r'^(-?)0\.')
+_LEADING_ZERO = re.compile(r'^(-?)0\.')
 
 
-class _Key(NamedTuple):
-  """The place of a number in the tables."""
+def render_page(page: str, frame: pd.DataFrame) -> str:
+  """Renders the tables of a page.
 
-  setting: titles.Setting
-  method: str
-  metric: str
+  Args:
+    page: The page's text.
+    frame: All recorded rows, from `records.read`.
+
+  Returns:
+    The text with all blocks replaced.
+
+  Raises:
+    RecordsError: If a block is of no table.
+  """
+
+  def write(match):
+    name = match['name']
+    if name == _HEADLINES_BLOCK:
+      return render_headlines(frame, published.read())
+    if name not in layouts.LAYOUTS:
+      known = [*layouts.LAYOUTS, _HEADLINES_BLOCK]
+      raise records.RecordsError(checks.unknown_name('A block', name, known))
+    return render(layouts.LAYOUTS[name], frame, published.read())
+
+  start, end = r'results (?P<name>\w+)', r'end of results (?P=name)'
+  return blocks.replace(page, start, end, write)
 
 
 def render(
-  layout: layouts.Layout,
-  frame: pd.DataFrame,
-  numbers: Mapping[tuple[str, str, str, str], published.Number],
+  layout: layouts.Layout, frame: pd.DataFrame, paper: published.Numbers
 ) -> str:
   """Renders a table.
 
   Args:
     layout: What it shows.
     frame: All recorded rows.
-    numbers: The published numbers, from `published.read`.
+    paper: The published numbers, from `published.read`.
 
   Returns:
     A Markdown table for each grid, each under a line that says what it is.
   """
-  means = _means(layout, frame)
-  if not means:
+  found = to_entries(layout, frame, paper)
+  if found.empty:
     return NOTHING
-  return '\n\n'.join(_Grids(layout, means, numbers).grids())
+  table = definitions.TABLES[layout.table]
+  # Metrics and methods stand in the table's order, settings in that above.
+  headings = {m: _heading(table, m) for m in table.metrics}
+  titled = found.assign(
+    setting=_in_order(found['setting'], found['setting'].unique()),
+    method=_in_order(
+      found['method'].map(titles.method), map(titles.method, table.methods)
+    ),
+    metric=_in_order(found['metric'].map(headings), headings.values()),
+  )
+  grids = titled.groupby(layout.grids, observed=True)
+  return '\n\n'.join(_grid(layout, title, part) for title, part in grids)
 
 
-class Entry(NamedTuple):
-  """A number as a table shows it.
-
-  Attributes:
-    setting: The title of its setting.
-    cell: Its cell.
-    method: Its method.
-    metric: Its metric.
-    text: Our number and the paper's.
-    seeds: The number of seeds behind ours.
-  """
-
-  setting: str
-  cell: str
-  method: str
-  metric: str
-  text: str
-  seeds: int
-
-
-def entries(
-  layout: layouts.Layout,
+def render_headlines(
   frame: pd.DataFrame,
-  numbers: Mapping[tuple[str, str, str, str], published.Number],
-) -> list[Entry]:
-  """The numbers of a table, those of a cell's fullest setting first.
+  paper: published.Numbers,
+  headlines: pathlib.Path = _HEADLINES,
+) -> str:
+  """Renders the README's table: some methods of a cell by one metric, a row.
+
+  Only runs at hand make a headline, of the cell's fullest setting in which all
+  its methods have enough seeds.
+
+  Args:
+    frame: All recorded rows.
+    paper: The published numbers, from `published.read`.
+    headlines: The file of the rows; one without such runs is left out.
+  """
+  runs = frame[frame['source'] == records.RUN]
+  wanted = pd.read_csv(headlines, dtype=str).itertuples(index=False)
+  rows = [_headline(runs, paper, *headline) for headline in wanted]
+  header = ['experiment', 'what', "ours / the paper's"]
+  return markdown.table(header, filter(None, rows), texts=3)
+
+
+def to_entries(
+  layout: layouts.Layout, frame: pd.DataFrame, paper: published.Numbers
+) -> pd.DataFrame:
+  """Formats the numbers of a table, those of a cell's fullest setting first.
 
   Args:
     layout: What it shows.
     frame: All recorded rows.
-    numbers: The published numbers, from `published.read`.
+    paper: The published numbers, from `published.read`.
+
+  Returns:
+    A row for each: its cell, method, metric, number of seeds, the title of its
+    setting, its text, and whether the paper has it.
   """
-  return _Grids(layout, _means(layout, frame), numbers).all_entries()
+  wanted = frame['cell'].isin(list(layout.cells))
+  means = seed_means.compute(frame[wanted & (frame['table'] == layout.table)])
+  if means.empty:
+    return means
+  means['papers'] = [
+    paper.get(published.key(layout.table, row.cell, row.method, row.metric))
+    for row in means.itertuples()
+  ]
+  settings = [_setting(layout, row) for row in means.itertuples()]
+  means['order'], means['setting'] = zip(*settings, strict=True)
+  usual = means.groupby('setting')['seeds'].transform(_most_frequent)
+  means['setting'] += ', ' + usual.map(_format_seeds)
+  texts = [
+    _format_entry(layout, means, row, seeds)
+    for row, seeds in zip(means.itertuples(), usual, strict=True)
+  ]
+  means = means.assign(text=texts, has_paper=means['papers'].notna())
+  return means.sort_values('order', kind='stable')
 
 
-def _means(layout, frame) -> dict[_Key, seed_means.Mean]:
-  """The means that a table shows."""
-  wanted = frame[frame['table'] == layout.table]
-  wanted = wanted[wanted['cell'].isin(list(layout.cells))]
-  found = {}
-  for key, mean in seed_means.of_table(wanted).items():
-    cell, method, metric, data, scale, rounds = key
-    setting = _setting(layout.table, cell, method, data, scale, rounds)
-    found[_Key(setting, method, metric)] = mean
-  return found
+def _grid(layout, title, part) -> str:
+  for name in (layout.rows, layout.columns):
+    part = part.assign(**{name: part[name].cat.remove_unused_categories()})
+  grid = part.pivot(index=layout.rows, columns=layout.columns, values='text')
+  body = [[row, *texts] for row, *texts in grid.fillna(_NO_ENTRY).itertuples()]
+  ours = ", ours / the paper's" if part['has_paper'].any() else ''
+  return f'**{title}**{ours}:\n\n{markdown.table(["", *grid], body)}'
 
 
-def _setting(table, cell, method, data, scale, rounds) -> titles.Setting:
-  paper_data = definitions.TABLES[table].cells[cell].data
-  paper_rounds = _paper_rounds(table, cell, method)
-  differs = rounds != paper_rounds
-  return titles.Setting(
-    cell=cell,
-    data=data if data != paper_data else None,
-    scale=scale,
-    rounds=rounds if differs else None,
-    paper_rounds=paper_rounds if differs else None,
-  )
+def _headline(runs, paper, title, name, cell, metric, methods):
+  """A row of the headlines; None without enough runs."""
+  layout, methods = layouts.LAYOUTS[name], methods.split()
+  found = to_entries(layout, runs, paper)
+  if found.empty:
+    return None
+  found = found[(found['cell'] == cell) & (found['metric'] == metric)]
+  found = found[found['seeds'] >= MIN_SEEDS]
+  for setting, part in found.groupby('setting', sort=False):
+    texts = dict(zip(part['method'], part['text'], strict=True))
+    if {*methods} <= {*texts}:
+      shown = [f'{titles.method(m)} {texts[m]}' for m in methods]
+      heading = _heading(definitions.TABLES[layout.table], metric)
+      return [f'{title}, {setting}', heading, '; '.join(shown)]
+  return None
+
+
+def _setting(layout, row) -> tuple[tuple, str]:
+  """The place of a setting, and its title: what differs from the paper."""
+  papers = _paper_rounds(layout.table, row.cell, row.method)
+  same_data = row.data == definitions.TABLES[layout.table].cells[row.cell].data
+  rounds = 0 if row.rounds == papers else row.rounds
+  parts = [
+    layout.cells[row.cell],
+    '' if same_data else f'on {titles.data(row.data)}',
+    '' if row.scale == 1 else f'{100 * row.scale:g} % of the data',
+    f'{rounds} rounds, not {papers}' if rounds else '',
+  ]
+  place = list(layout.cells).index(row.cell), -row.scale, bool(rounds), -rounds
+  order = *place, '' if same_data else row.data
+  return order, ', '.join(filter(None, parts))
 
 
 @functools.cache
@@ -124,168 +204,53 @@ def _paper_rounds(table, cell, method) -> int:
   return planned_run.resolve({'preset': setting.preset, **flags})['rounds']
 
 
-class _Grids:
-  """The grids of a layout with results."""
-
-  def __init__(self, layout, means, numbers):
-    self._layout = layout
-    self._table = definitions.TABLES[layout.table]
-    self._means = means
-    self._paper = {
-      key: number for key in means if (number := self._published(key, numbers))
-    }
-    # Metric -> the digits that it is printed with, zeros included.
-    self._transcribed_digits = _most_digits(
-      (key.metric, mean.printed or 0) for key, mean in means.items()
-    )
-    self._paper_digits = _most_digits(
-      (key.metric, seed_means.decimals(value))
-      for key, number in self._paper.items()
-      for value in number
-    )
-    self._seeds = {
-      setting: _most(
-        [mean.seeds for key, mean in means.items() if key.setting == setting]
-      )
-      for setting in {key.setting for key in means}
-    }
-
-  def grids(self) -> Iterable[str]:
-    """Each grid with its caption, as Markdown."""
-    for grid in self._entries(self._layout.grids, self._means):
-      shown = {
-        key: mean
-        for key, mean in self._means.items()
-        if getattr(key, self._layout.grids) == grid
-      }
-      yield self._grid(grid, shown)
-
-  def all_entries(self) -> list[Entry]:
-    """Each number."""
-    keys = sorted(self._means, key=lambda key: self._fullest_first(key.setting))
-    return [
-      Entry(
-        self._title('setting', key.setting),
-        key.setting.cell,
-        key.method,
-        key.metric,
-        self._format_entry(key),
-        self._means[key].seeds,
-      )
-      for key in keys
-    ]
-
-  def _grid(self, grid, shown) -> str:
-    rows = self._entries(self._layout.rows, shown)
-    columns = self._entries(self._layout.columns, shown)
-    at = {
-      (getattr(k, self._layout.rows), getattr(k, self._layout.columns)): k
-      for k in shown
-    }
-    caption = f'**{self._title(self._layout.grids, grid)}**'
-    if any(key in self._paper for key in shown):
-      caption += ", ours / the paper's"
-    header = ['', *(self._title(self._layout.columns, c) for c in columns)]
-    body = [
-      [
-        self._title(self._layout.rows, row),
-        *(self._format_entry(at.get((row, column))) for column in columns),
-      ]
-      for row in rows
-    ]
-    return f'{caption}:\n\n{markdown.table(header, body)}'
-
-  def _entries(self, dimension, keys) -> list:
-    """The entries of a dimension that occur, in their order."""
-    found = {getattr(key, dimension) for key in keys}
-    if dimension == 'setting':
-      return sorted(found, key=self._fullest_first)
-    order = list(getattr(self._table, f'{dimension}s'))
-    return sorted(found, key=order.index)
-
-  def _fullest_first(self, setting) -> tuple:
-    """The paper's setting of a cell comes before smaller ones."""
-    return (
-      list(self._layout.cells).index(setting.cell),
-      -setting.scale,
-      setting.rounds is not None,
-      -(setting.rounds or 0),
-      setting.data or '',
-    )
-
-  def _title(self, dimension, entry) -> str:
-    if dimension == 'method':
-      return titles.method(entry)
-    if dimension == 'metric':
-      return table_metrics.METRICS[entry].heading(self._table.percent)
-    cell = self._layout.cells[entry.cell]
-    return titles.setting(cell, entry, self._seeds[entry])
-
-  def _format_entry(self, key) -> str:
-    """Our number with its mark and what is special of it, and the paper's."""
-    if key is None:
-      return _NO_ENTRY
-    mean = self._means[key]
-    metric = table_metrics.METRICS[key.metric]
-    notes = []
-    if mean.seeds != self._seeds[key.setting]:
-      notes.append(titles.number_of_seeds(mean.seeds))
-    if 0 < mean.undefined < mean.seeds:
-      notes.append(f'{mean.undefined} of {mean.seeds} {metric.undefined}')
-    ours = self._ours(key, mean, metric.undefined)
-    if notes:
-      ours += f' ({", ".join(notes)})'
-    if key.metric not in self._paper_digits:
-      return ours
-    return f'{ours} / {self._papers(key)}'
-
-  def _ours(self, key, mean, undefined) -> str:
-    digits = self._digits(key.metric)
-    if mean.printed is not None:
-      digits = min(digits, self._transcribed_digits[key.metric])
-    text = self._number(mean.value, mean.sd, digits, undefined)
-    return text if mean.printed is None else f'{text} {MARK}'
-
-  def _papers(self, key) -> str:
-    """The paper's number, in the digits of the paper."""
-    if key not in self._paper:
-      return _NO_ENTRY
-    digits = min(self._digits(key.metric), self._paper_digits[key.metric])
-    return self._number(*self._paper[key], digits)
-
-  def _number(self, value, sd, digits, undefined='') -> str:
-    texts = [_rounded(v, digits) for v in (value, sd) if not pd.isna(v)]
-    if not self._table.percent:
-      texts = [_DECIMALS.sub(r'\1.', text) for text in texts]
-    return ' ± '.join(texts) or undefined
-
-  def _digits(self, metric) -> int:
-    own = table_metrics.METRICS[metric].shown_digits(self._table.percent)
-    return self._layout.digits.get(metric, own)
-
-  def _published(self, key, numbers) -> published.Number | None:
-    return numbers.get(
-      published.key(
-        self._layout.table, key.setting.cell, key.method, key.metric
-      )
-    )
+def _format_entry(layout, means, row, usual_seeds) -> str:
+  """Our number with its mark and what is special of it, and the paper's."""
+  alike = means[means['metric'] == row.metric]
+  percent = definitions.TABLES[layout.table].percent
+  undefined = table_metrics.METRICS[row.metric].undefined
+  digits = layout.digits(row.metric)
+  is_run = pd.isna(row.printed)
+  # What is transcribed is not printed finer than it was, nor is the paper's.
+  own = digits if is_run else min(digits, int(alike['printed'].max()))
+  text = _format_number(row.value, row.sd, own, percent) or undefined
+  notes = []
+  if row.seeds != usual_seeds:
+    notes.append(_format_seeds(row.seeds))
+  if 0 < row.undefined < row.seeds:
+    notes.append(f'{row.undefined} of {row.seeds} {undefined}')
+  if not is_run:
+    text += f' {MARK}'
+  if notes:
+    text += f' ({", ".join(notes)})'
+  printed = [value for number in alike['papers'].dropna() for value in number]
+  if not printed:
+    return text
+  if row.papers is None:
+    return f'{text} / {_NO_ENTRY}'
+  papers = min(digits, max(map(seed_means.count_decimals, printed)))
+  return f'{text} / {_format_number(*row.papers, papers, percent)}'
 
 
-def _rounded(value: float, digits: int) -> str:
-  """Half up, of the decimals that the number is printed with."""
-  exact = decimal.Decimal(repr(float(value)))
-  unit = decimal.Decimal(1).scaleb(-digits)
-  return f'{exact.quantize(unit, decimal.ROUND_HALF_UP):f}'
+def _format_number(value, sd, digits, percent) -> str:
+  texts = [numbers.format_rounded(v, digits) for v in (value, sd) if v == v]
+  if not percent:
+    texts = [_LEADING_ZERO.sub(r'\1.', text) for text in texts]
+  return ' ± '.join(texts)
 
 
-def _most_digits(found: Iterable[tuple[str, int]]) -> dict[str, int]:
-  """The largest number of digits of each metric."""
-  most = {}
-  for metric, digits in found:
-    most[metric] = max(digits, most.get(metric, 0))
-  return most
+def _heading(table, metric) -> str:
+  return table_metrics.METRICS[metric].heading(table.percent)
 
 
-def _most(numbers) -> int:
-  """The most frequent number; of several, the largest."""
-  return max(numbers, key=lambda number: (numbers.count(number), number))
+def _format_seeds(seeds) -> str:
+  return words.format_count(seeds, 'seed')
+
+
+def _in_order(values, order) -> pd.Categorical:
+  return pd.Categorical(values, [*order], ordered=True)
+
+
+def _most_frequent(seeds) -> int:
+  """Of several, the largest."""
+  return seeds.mode().max()

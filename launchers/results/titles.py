@@ -1,6 +1,4 @@
-"""Names of methods, data and settings in tables of results."""
-
-from typing import NamedTuple
+"""Names of methods and data in tables of results."""
 
 from tff_fair.launchers.options import methods as methods_lib
 
@@ -45,38 +43,18 @@ _WORDS = {
   'authors': "authors'",
   'ce': 'cross-entropy',
   'pretrain': 'pretrained',
+  'u0.1': 'u .1',
+  'u1': 'u 1',
 }
 
 
-class Setting(NamedTuple):
-  """A cell as it was run.
-
-  Attributes:
-    cell: The cell of the table.
-    data: The data that were used, if not the paper's.
-    scale: The share of the data.
-    rounds: The number of rounds, if not the paper's.
-    paper_rounds: The paper's number then.
-  """
-
-  cell: str
-  data: str | None
-  scale: float
-  rounds: int | None
-  paper_rounds: int | None
-
-
 def data(name: str) -> str:
-  """The name of a data set in papers.
-
-  Args:
-    name: The name of its task.
-  """
+  """Returns the name of a data set in papers, given its task's."""
   return _DATA.get(name, name)
 
 
 def method(name: str) -> str:
-  """The title of a method of a table.
+  """Returns the title of a method of a table.
 
   Args:
     name: Its name, such as `fed_avg_uniform`.
@@ -88,38 +66,6 @@ def method(name: str) -> str:
     return _METHODS[name]
   known = [m for m in methods_lib.METHODS if f'{name}_'.startswith(f'{m}_')]
   algorithm = max(known, key=len)
-  rest = name[len(algorithm) :].split('_')[1:]
-  words = ' '.join(_WORDS.get(word, _upload_rate(word)) for word in rest)
+  rest = name.removeprefix(algorithm).split('_')[1:]
+  words = ' '.join(_WORDS.get(word, word) for word in rest)
   return ', '.join(filter(None, [methods_lib.title(algorithm), words]))
-
-
-def setting(cell: str, found: Setting, seeds: int) -> str:
-  """The title of a setting.
-
-  Args:
-    cell: The title of the cell.
-    found: How it was run.
-    seeds: The number of seeds.
-
-  Returns:
-    What differs from the paper, and the number of seeds.
-  """
-  parts = [cell]
-  if found.data:
-    parts.append(f'on {data(found.data)}')
-  if found.scale != 1:
-    parts.append(f'{100 * found.scale:g} % of the data')
-  if found.rounds:
-    parts.append(f'{found.rounds} rounds, not {found.paper_rounds}')
-  return ', '.join([*parts, number_of_seeds(seeds)])
-
-
-def number_of_seeds(seeds: int) -> str:
-  """The number of seeds in words."""
-  return '1 seed' if seeds == 1 else f'{seeds} seeds'
-
-
-def _upload_rate(word) -> str:
-  """`u0.1` as u .1, other words unchanged."""
-  rate = word[1:].lstrip('0')
-  return f'u {rate}' if word.startswith('u') and rate[-1:].isdigit() else word

@@ -9,20 +9,15 @@ COLUMN = 'client'
 
 
 def encodable(name: str) -> str:
-  """The name without what a csv file in UTF-8 cannot hold."""
+  """Removes what a csv file in UTF-8 cannot hold."""
   return name.encode(errors='replace').decode().replace('\0', '?')
 
 
 def one_line(name: str, width: int) -> str:
-  """The name on one line of at most so many characters, for people to read.
+  """Puts a name on one line of at most `width` characters, to be read.
 
-  Args:
-    name: The name.
-    width: The number of characters, at least 1.
-
-  Returns:
-    The name without line breaks and control characters; `…` stands for what is
-    left out at its end.
+  Line breaks and control characters are left out; `…` stands for what is left
+  out at its end.
   """
   printable = ''.join(c if c.isprintable() else ' ' for c in name)
   line = ' '.join(printable.split())

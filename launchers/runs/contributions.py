@@ -19,19 +19,11 @@ FILE = 'contributions.json'
 def of_clients(
   settings: Mapping[str, Any], task: tasks.Task, output_dir: pathlib.Path
 ) -> list[float] | None:
-  """The accuracy of each client's model after training alone.
+  """Measures each client's model after training alone, if a method needs it.
 
   This training has the rounds, the initial weights and the optimiser of the
   run. The accuracy is that on the server's validation set: methods never see
   test data. A resumed run reads it from its directory, where `keep` saved it.
-
-  Args:
-    settings: The flag values of the run.
-    task: The task of the run.
-    output_dir: The run's directory.
-
-  Returns:
-    The accuracy of each client; None if the method does not need it.
 
   Raises:
     ValueError: If there is no validation set, or an argument is refused.
@@ -42,12 +34,7 @@ def of_clients(
 
 
 def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
-  """Saves the accuracies, once the directory belongs to the run.
-
-  Args:
-    accuracies: The result of `of_clients`.
-    output_dir: The run's directory.
-  """
+  """Saves the accuracies, once the directory belongs to the run."""
   if accuracies is not None:
     text = json.dumps(accuracies)
     run_files.write_atomically(output_dir / FILE, text)

@@ -9,7 +9,7 @@ from tff_fair.tasks import ehr_synthetic
 
 
 def describe(settings: Mapping[str, Any]) -> str:
-  """The task or the file of a run, and whether its records are synthetic.
+  """Names the task or the file of a run, and says if records are synthetic.
 
   Args:
     settings: Flag name -> value, or its text in flags.txt.

@@ -1,4 +1,4 @@
-"""CoRe-Fed's distances of the clients from the global model, by evaluation.
+"""CoRe-Fed's distances of the clients from the global model.
 
 Section 4.1 of CoRe-Fed (AAAI 2026) measures a "parameter divergence between a
 client model and a global model", without the unit of its angle. So a row of
@@ -8,10 +8,11 @@ global model, and the clients' accuracies and equal accuracies.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from tff_fair.launchers.runs import callbacks
 
 # Name -> title and unit.
 DISTANCES = {
@@ -24,30 +25,32 @@ SPACES = {**MODEL_SPACES, 'accuracy': 'accuracies'}
 COLUMNS = tuple(f'{space}_{name}' for space in SPACES for name in DISTANCES)
 
 
-def of_round(
-  process: Any, before: Any, after: Any, data: Sequence[Any]
-) -> dict[str, float]:
-  """The distances of the local models of a round from its global model.
+class Distances(callbacks.Callback):
+  """Adds the distances to the rows of evaluated rounds."""
 
-  Args:
-    process: A `tff_fair.algorithms` process with `divergence`.
-    before: Its state before the round.
-    after: Its state after the round.
-    data: The client data of the round.
+  def __init__(self, *, only_last: bool = False):
+    """Measures after each evaluation, or after the last round alone."""
+    self._only_last = only_last
 
-  Returns:
-    Column name -> value; NaN if no local model has changed.
-  """
-  return {
-    name: float(value)
-    for name, value in process.divergence(before, after, list(data)).items()
-  }
+  def after_round(self, run, result):
+    """Measures; for this the clients of the round are trained once more."""
+    if not run.settings['distances'] or result.scores is None:
+      return
+    if self._only_last and result.number < run.settings['rounds']:
+      return
+    found = run.process.divergence(
+      result.before, result.state, list(result.data)
+    )
+    # NaN if no local model has changed.
+    result.row.update({name: float(value) for name, value in found.items()})
+    scores = result.scores.get('personal', result.scores['global'])
+    result.row.update(of_accuracies(scores.accuracy, run.has_data))
 
 
 def of_accuracies(
   accuracies: np.ndarray, has_data: Sequence[bool]
 ) -> dict[str, float]:
-  """The distances of the clients' accuracies from equal accuracies.
+  """Measures how far the clients' accuracies are from equal accuracies.
 
   Args:
     accuracies: `float[k]`; NaN for a client without test data.
@@ -65,7 +68,7 @@ def of_accuracies(
 
 
 def last(rounds: pd.DataFrame) -> dict[str, float]:
-  """The distances in the last row of metrics.csv, if it has any."""
+  """Returns the distances in the last row of metrics.csv, if it has any."""
   return {
     name: float(rounds[name].iloc[-1]) for name in COLUMNS if name in rounds
   }

@@ -5,24 +5,26 @@ stops where an uninterrupted one does, and with other flags it may go on.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import tensorflow_federated as tff
 
 from tff_fair.launchers.options import stop_metrics
+from tff_fair.launchers.runs import callbacks
+from tff_fair.launchers.runs import errors
+
+if TYPE_CHECKING:
+  from tff_fair.launchers.runs import training
 
 
 class Stop(NamedTuple):
-  """Why a run has ended before its last round.
+  """Why a run has ended after a round that was not its last one.
 
-  Attributes:
-    round: The round after which it ended.
-    metric: The column of metrics.csv that no longer got better.
-    best: Its best value; NaN if it was never defined.
-    best_round: The round of the first evaluation with this value; None if there
-      is none.
-    stop_after: At least so many evaluations came after that.
+  At least `stop_after` evaluations came after the first with the best value of
+  the metric, a column of metrics.csv. If it was never defined, `best` is NaN
+  and `best_round` None.
   """
 
   round: int
@@ -32,11 +34,7 @@ class Stop(NamedTuple):
   stop_after: int
 
   def sentence(self, rounds: int) -> str:
-    """Describes the stop for the user.
-
-    Args:
-      rounds: The number of rounds that the run was to have.
-    """
+    """Describes the stop of a run that was to have so many rounds."""
     if self.best_round is None:
       why = f'{self.metric} was never defined'
     else:
@@ -46,24 +44,47 @@ class Stop(NamedTuple):
     return f'stopped early after round {self.round} of {rounds}: {why}'
 
 
+class EarlyStopping(callbacks.Callback):
+  """Stops a run by `--stop_after` and `--stop_metric`."""
+
+  def after_round(self, run, result):
+    """Returns why the run stops, or None."""
+    if run.settings['stop_after'] is not None and result.scores is not None:
+      return find(run.directory.read_metrics(), run.settings)
+    return None
+
+
+def check_metric(run: 'training.Run', initial: Any) -> None:
+  """Refuses a metric that is not defined, before anything is trained."""
+  metric = run.settings['stop_metric']
+  if run.settings['stop_after'] is None:
+    return
+  if metric in stop_metrics.OF_TRAINING:
+    measured = run.process.next.type_signature.result.metrics.member
+    names = tff.structure.name_list(measured['client_work'])
+    defined = metric.removeprefix('train_') in names
+  else:
+    columns = run.metric_columns(run.evaluate(initial, 0))
+    defined = not np.isnan(columns[metric])
+  if not defined:
+    raise errors.RunError(
+      '--stop_metric must be a metric that this run measures, found'
+      f' {metric!r}, which is not defined for its method and data.'
+    )
+
+
 def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
   """Decides whether a run stops early after its last round.
 
   It stops if at least `stop_after` evaluations came after the best one. The
   first of equal values is the best; an undefined value, NaN, is never better.
-
-  Args:
-    rounds: metrics.csv.
-    settings: The flag values of the run, with a `stop_after`.
-
-  Returns:
-    Why it ends here; None if it goes on, or has had all its rounds.
+  None if it goes on, or has had all its rounds. `rounds` is metrics.csv.
   """
   patience, metric = settings['stop_after'], settings['stop_metric']
-  if rounds.empty:
+  if patience is None or rounds.empty:
     return None
   last = int(rounds['round'].iloc[-1])
-  if last >= settings['rounds']:
+  if last >= settings['rounds'] or last % settings['eval_every']:
     return None
   evaluated = rounds[rounds['round'] % settings['eval_every'] == 0]
   values = np.full(len(evaluated), np.nan)

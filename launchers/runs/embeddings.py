@@ -10,14 +10,7 @@ _SEED = 0
 
 
 class Embeddings(NamedTuple):
-  """Embedded test examples.
-
-  Attributes:
-    vectors: Float [n, p], their embeddings.
-    labels: int32 [n], their classes.
-    num_classes: Number of classes of the data.
-    round_number: The round of the model.
-  """
+  """Test examples, embedded by a model: float [n, p], and int32 [n] classes."""
 
   vectors: np.ndarray
   labels: np.ndarray
@@ -35,15 +28,8 @@ def of_run(
 ) -> Embeddings:
   """Embeds random test examples, the same for all runs with the same data.
 
-  Args:
-    settings: The result of `launchers.options.settings.resolve`.
-    output_dir: The run's directory.
-    round_number: The round of the model; None for the last.
-    max_classes: Examples are of the first classes, at most so many.
-    max_examples: Number of examples, unless there are fewer.
-
-  Returns:
-    The embeddings.
+  They are examples of the first `max_classes` classes, embedded by the model of
+  a round, or of the last one.
 
   Raises:
     RunError: If the run has no intact checkpoint of that round.

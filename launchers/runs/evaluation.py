@@ -23,6 +23,7 @@ _NAME_WIDTH = 30
 # Clients in a sentence.
 _MOST_NAMED = 5
 
+Evaluator = metrics.Evaluator | metrics.ServerEvaluator
 Scores = Mapping[str, metrics.ClientScores]
 
 
@@ -32,17 +33,10 @@ class NotFiniteError(ArithmeticError):
 
 def build_evaluator(
   task: tasks.Task, statistics: Mapping[str, Any] | None
-) -> metrics.Evaluator | metrics.ServerEvaluator:
-  """Builds an evaluator on the test data of a task.
+) -> Evaluator:
+  """Builds an evaluator on the server's test set, else on the clients'.
 
-  Args:
-    task: The task.
-    statistics: The channel statistics of the clients; if not None, the test
-      data of each client are normalised by its statistics.
-
-  Returns:
-    The evaluator, on the server's test set if there is one, else on the test
-    sets of the clients.
+  With channel statistics, each client's data are normalised by its own.
   """
   if task.has_server_test:
     return metrics.ServerEvaluator(
@@ -54,16 +48,11 @@ def build_evaluator(
 
 def build_holdout_evaluator(
   task: tasks.Task, statistics: Mapping[str, Any] | None
-) -> metrics.Evaluator | metrics.ServerEvaluator:
+) -> Evaluator:
   """Builds an evaluator on what is held out for choosing between runs.
 
-  Args:
-    task: The task.
-    statistics: See `build_evaluator`.
-
-  Returns:
-    The evaluator, on the server's validation part if it has the test set, else
-    on the clients' holdout parts.
+  It has the server's validation part if the server has the test set, else the
+  clients' holdout parts.
 
   Raises:
     ValueError: If there are no such examples.
@@ -83,22 +72,15 @@ def build_holdout_evaluator(
 
 
 def evaluate(
-  evaluator: metrics.Evaluator | metrics.ServerEvaluator,
+  evaluator: Evaluator,
   process: tff.learning.templates.LearningProcess,
   state: Any,
   class_centroids: Callable[[Any], Mapping[str, Any]] | None,
 ) -> dict[str, metrics.ClientScores]:
   """Scores the global model and, if there are any, the personal models.
 
-  Args:
-    evaluator: The evaluator of the task.
-    process: The process.
-    state: Its state.
-    class_centroids: From global weights to class centroids; if not None, an
-      example is assigned to the class of the nearest centroid.
-
-  Returns:
-    The scores by the name of the model.
+  With a function from global weights to class centroids, an example is assigned
+  to the class of the nearest centroid.
 
   Raises:
     NotFiniteError: If no client has finite embeddings for the centroids.
@@ -130,13 +112,8 @@ def check_finite(
   """Checks that the loss of the models is finite where it is defined.
 
   Accuracy does not show such models: the largest of NaN logits is the first.
-
-  Args:
-    scores: The scores of an evaluation.
-    has_data: Which clients have training data; the others, free riders, and
-      clients without test examples do not count.
-    names: The name of each client; empty if clients have none.
-    has_global_loss: False if the nearest centroid classified.
+  Free riders, and clients without test examples, do not count; there is no
+  global loss if the nearest centroid classified.
 
   Raises:
     NotFiniteError: If the loss of a model is NaN or infinite.
@@ -152,23 +129,35 @@ def check_finite(
     raise NotFiniteError(f'the loss of {whose} is not finite')
 
 
+def averaged_rounds(settings: Mapping[str, Any]) -> range:
+  """Returns the rounds over which the final accuracies are averaged.
+
+  The last `score_last` rounds; without it, the last one.
+  """
+  rounds = settings['rounds']
+  return range(rounds - (settings['score_last'] or 1) + 1, rounds + 1)
+
+
+def with_accuracies(
+  scores: Scores, accuracies: np.ndarray
+) -> dict[str, metrics.ClientScores]:
+  """Replaces the clients' accuracies, by means over rounds, float64[k]."""
+  model = 'personal' if 'personal' in scores else 'global'
+  return {**scores, model: scores[model]._replace(accuracy=accuracies)}
+
+
 def of_clients(scores: Scores) -> metrics.ClientScores:
-  """The scores of the personal models if there are any, else the global one."""
+  """Returns those of the personal models if there are any, else the global."""
   return scores.get('personal', scores['global'])
 
 
 def metric_columns(
   scores: Scores, has_data: Sequence[bool]
 ) -> dict[str, float]:
-  """The columns of metrics.csv that hold the scores.
+  """Returns the columns of metrics.csv that hold the scores.
 
-  Args:
-    scores: The scores of an evaluation.
-    has_data: Which clients have training data; the others, free riders, are
-      excluded from the statistics over clients.
-
-  Returns:
-    Column name -> value.
+  Clients without training data, free riders, are excluded from the statistics
+  over clients.
   """
   columns = {}
   for model, model_scores in scores.items():
@@ -181,29 +170,29 @@ def metric_columns(
   return columns
 
 
-def honest_accuracies(scores: Scores, has_data: Sequence[bool]) -> np.ndarray:
-  """The accuracy of each client, `float64[k]`; NaN for one without data.
+def client_columns(scores: Scores) -> dict[str, Any]:
+  """Returns the columns of client_scores.csv, without the round."""
+  client_scores = of_clients(scores)
+  return {
+    'client_id': range(len(client_scores.accuracy)),
+    'accuracy': client_scores.accuracy,
+    'f1': client_scores.f1,
+    'loss': client_scores.loss,
+  }
 
-  Args:
-    scores: The scores of an evaluation.
-    has_data: Which clients have training data; the others are excluded.
-  """
+
+def honest_accuracies(scores: Scores, has_data: Sequence[bool]) -> np.ndarray:
+  """Returns each client's accuracy, float64[k]; NaN for one without data."""
   return np.where(has_data, of_clients(scores).accuracy, np.nan)
 
 
 def worst_client(
   scores: Scores, has_data: Sequence[bool], names: Sequence[str]
 ) -> str:
-  """The lowest accuracy of a client, and whose it is.
+  """Describes the lowest accuracy of a client with data, and whose it is.
 
-  Args:
-    scores: The scores of an evaluation.
-    has_data: Which clients have training data; the others are excluded.
-    names: The name of each client; empty if clients have none.
-
-  Returns:
-    For example `0.4333, client 3 (North)`; empty if no client is worse than
-    another.
+  For example `0.4333, client 3 (North)`; empty if no client is worse than
+  another.
   """
   accuracy = honest_accuracies(scores, has_data)
   known = accuracy[~np.isnan(accuracy)]
@@ -214,26 +203,13 @@ def worst_client(
 
 
 def listed(client_ids: Sequence[int], names: Sequence[str]) -> str:
-  """Clients in a sentence, such as `client 3 (North), client 5 (South)`.
+  """Lists clients in a sentence, such as `client 3 (North), client 5 (South)`.
 
-  Args:
-    client_ids: At least one client; of many only the first are named.
-    names: The name of each client; empty if clients have none.
+  Of many only the first are named. `names` is empty if clients have none.
   """
   shown = ', '.join(_titled(i, names) for i in client_ids[:_MOST_NAMED])
   more = len(client_ids) - _MOST_NAMED
   return f'{shown} and {more} more' if more > 0 else shown
-
-
-def client_columns(scores: Scores) -> dict[str, Any]:
-  """The columns of client_scores.csv, without the round."""
-  client_scores = of_clients(scores)
-  return {
-    'client_id': range(len(client_scores.accuracy)),
-    'accuracy': client_scores.accuracy,
-    'f1': client_scores.f1,
-    'loss': client_scores.loss,
-  }
 
 
 def _titled(client_id, names) -> str:

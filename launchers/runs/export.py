@@ -19,10 +19,32 @@ import tensorflow as tf
 from tff_fair import algorithms
 from tff_fair import internals
 from tff_fair import tasks
+from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import run_files
 
 MODEL, DESCRIPTION, CLIENTS = 'model.keras', 'model.json', 'models'
 _METADATA = 'metadata.json'  # Of a .keras file.
+
+
+class Export(callbacks.Callback):
+  """Writes the models that `--export` selects, and says so."""
+
+  def on_end(self, run, summary):
+    """Writes the models, unless the run has failed."""
+    choice = run.settings['export']
+    if summary is None or choice == 'none':
+      return
+    weights = run.process.get_model_weights(run.state)
+    for sentence in write(
+      run.process,
+      run.state,
+      run.task,
+      run.directory.path,
+      clients=choice == 'all',
+      centroids=run.centroids and run.centroids(weights),
+      statistics=run.statistics,
+    ):
+      print(sentence)
 
 
 def write(
@@ -37,26 +59,14 @@ def write(
 ) -> list[str]:
   """Writes `model.keras`, `model.json` and, on demand, the clients' models.
 
-  A model that Keras cannot save is left out, with a warning.
-
-  Args:
-    process: The process of the run.
-    state: Its last state.
-    task: The task of the run.
-    output_dir: The run's directory.
-    clients: Whether to write the model of each client that has its own.
-    centroids: The class centroids, if the nearest one classifies; the logits
-      are then those of `metrics.nearest_centroid_logits`.
-    statistics: The channel statistics of the clients, if each client's inputs
-      are normalised by its own.
+  A model that Keras cannot save is left out, with a warning. With centroids,
+  the logits are those of `metrics.nearest_centroid_logits`.
 
   Returns:
     One sentence for the user about each export written.
   """
   is_personal = isinstance(process, algorithms.PersonalizedLearningProcess)
-  models = {}
-  if _is_trained(process, state):
-    models[MODEL] = ()
+  models = {MODEL: ()} if _is_trained(process, state) else {}
   if is_personal and clients:
     (output_dir / CLIENTS).mkdir(exist_ok=True)
     for client_id in range(task.num_clients):

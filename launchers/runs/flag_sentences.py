@@ -1,4 +1,4 @@
-"""Errors of arguments, said of the flags that set them."""
+"""Messages about arguments, reworded with the flags that set them."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -19,21 +19,12 @@ _OF_TASK = {
 
 
 def of_task(sentence: str) -> str:
-  """The message of `tasks.build_task`, for a user of flags.
-
-  Args:
-    sentence: The message.
-  """
+  """Rewords a message of `tasks.build_task` for a user of flags."""
   return with_flags(sentence, _OF_TASK)
 
 
 def of_builder(sentence: str, settings: Mapping[str, Any]) -> str:
-  """The message of a method's builder, for a user of flags.
-
-  Args:
-    sentence: The message.
-    settings: The flag values of the run.
-  """
+  """Rewords a message of a method's builder for a user of flags."""
   method = methods.METHODS[settings['algorithm']]
   flags = {name: name for name in settings}
   for argument in run_flags.builder_arguments(method):
@@ -44,15 +35,10 @@ def of_builder(sentence: str, settings: Mapping[str, Any]) -> str:
 
 
 def with_flags(sentence: str, flags: Mapping[str, str]) -> str:
-  """A sentence with flags in place of arguments.
+  """Replaces arguments by flags in a sentence.
 
-  Args:
-    sentence: It may begin with the name of an argument, and have other names
-      that are no words of English, as they have an underscore.
-    flags: Argument -> flag.
-
-  Returns:
-    The sentence, with two dashes before each flag.
+  It may begin with the name of an argument, and have other names that are no
+  words of English, as they have an underscore.
   """
   # The longest first: one name may begin with another.
   names = sorted(map(re.escape, flags), key=len, reverse=True)

@@ -12,14 +12,14 @@ from tff_fair.runtime import secure_sums
 
 @dataclasses.dataclass(frozen=True)
 class Messages:
-  """The bytes that a round sends.
+  """The bytes that a round sends to and from one client.
 
   Attributes:
-    broadcast: From the server, the same for all clients: once to each worker.
-    row: From the server to each client: its row of the client table.
-    gathered: From each client to the server, which keeps all clients' values:
-      new rows, reports, and the updates if the rule compares them.
-    summed: The sums over clients; a worker sends one for eight clients.
+    broadcast: From the server, the same for all clients.
+    row: From the server: the client's row of the client table.
+    gathered: To the server, which keeps all clients' values: new rows, reports,
+      and the updates if the rule compares them.
+    summed: To the server, which keeps their sum.
   """
 
   broadcast: int
@@ -28,21 +28,23 @@ class Messages:
   summed: int
 
   @property
-  def upload(self) -> int:
-    """Bytes of the values that one client makes for the server."""
+  def down(self) -> int:
+    """Bytes from the server to a client."""
+    return self.broadcast + self.row
+
+  @property
+  def up(self) -> int:
+    """Bytes from a client to the server."""
     return self.gathered + self.summed
 
 
 def count_messages(computation: tff.Computation, cohort_size: int) -> Messages:
-  """The messages of one call of a computation.
+  """Counts the broadcasts, selections and aggregations of one call.
 
   Args:
     computation: `next` of a process.
     cohort_size: Number of clients; the length of axes of unknown size, which
       hold a row for each client.
-
-  Returns:
-    The bytes of its broadcasts, selections and aggregations.
   """
   tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
     secure_sums.replace_secure_sums(computation).to_building_block()
@@ -61,12 +63,7 @@ def count_messages(computation: tff.Computation, cohort_size: int) -> Messages:
 
 
 def count_bytes(value_type: tff.Type, unknown: int = 1) -> int:
-  """The bytes of a value.
-
-  Args:
-    value_type: Its type.
-    unknown: The length of axes of unknown size.
-  """
+  """Counts the bytes of a type; `unknown` is the length of unknown axes."""
   return sum(_tensor_bytes(tensor, unknown) for tensor in _tensors(value_type))
 
 

@@ -1,6 +1,6 @@
 """Runs that programs plan: commands of `launchers.train`, not yet started."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import pathlib
 from typing import Any
@@ -9,18 +9,15 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
+_END_FLAGS = ('stop_after', 'stop_metric')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlannedRun:
   """A command of `launchers.train`.
 
-  Attributes:
-    preset: The preset; None for none.
-    arguments: All flags except the seeds and the output directory.
-    seed: The value of all seeds.
-    output_dir: The directory of the results, a function of the flags.
-    settings: The resolved flags.
+  `arguments` are all flags except the seeds, which are all `seed`, and the
+  output directory, which is a function of the flags.
   """
 
   preset: str | None
@@ -43,20 +40,66 @@ class PlannedRun:
     same = settings_lib.check_same_run(self.output_dir, self.flags_text)
     return same and (self.output_dir / 'summary.json').is_file()
 
+  def without_seeds(self) -> dict[str, str]:
+    """The settings that the numbers depend on, without the seeds."""
+    relevant = settings_lib.relevant(self.flags_text)
+    return {n: v for n, v in relevant.items() if n not in SEED_FLAGS}
+
+
+class EqualRuns:
+  """Gives runs with equal settings one directory, so that each is trained once.
+
+  That of a finished run under a folder goes before the ones that are planned.
+  """
+
+  def __init__(self, folder: pathlib.Path):
+    """Finds what is finished.
+
+    Args:
+      folder: Runs of all directories below it are found.
+    """
+    self._places = {}
+    for path in sorted(folder.rglob('summary.json')):
+      try:
+        text = (path.parent / settings_lib.FLAGS_FILE).read_text()
+      except (OSError, ValueError):
+        continue  # Not of a run, or damaged.
+      self._places.setdefault(_identity(text), path.parent)
+
+  def place(self, run: PlannedRun) -> PlannedRun:
+    """Returns the run in the directory of its settings.
+
+    Args:
+      run: The run, in a directory of its own, where it stays if it is finished.
+
+    Raises:
+      SettingsError: If its own directory holds another run.
+    """
+    if run.is_finished():
+      return run
+    place = self._places.setdefault(_identity(run.flags_text), run.output_dir)
+    if place == run.output_dir:
+      return run
+    settings = {**run.settings, 'output_dir': str(place)}
+    return dataclasses.replace(run, output_dir=place, settings=settings)
+
+
+def group(runs: Iterable[PlannedRun]) -> list[tuple[PlannedRun, ...]]:
+  """Puts runs together that differ in their seeds alone, in their order.
+
+  Args:
+    runs: The runs.
+  """
+  found = {}
+  for run in runs:
+    found.setdefault(tuple(sorted(run.without_seeds().items())), []).append(run)
+  return list(map(tuple, found.values()))
+
 
 def plan(
   flags: Mapping[str, Any], seed: int, output_dir: pathlib.Path
 ) -> PlannedRun:
-  """Plans a run.
-
-  Args:
-    flags: Flags of `launchers.train` and their values, without the seeds and
-      the output directory; None is a flag that is not given.
-    seed: The value of all seeds.
-    output_dir: The directory of the results.
-
-  Returns:
-    The run.
+  """Plans a run; a flag whose value is None is not given.
 
   Raises:
     SettingsError: If the flags do not describe a run.
@@ -72,10 +115,9 @@ def plan(
 
 
 def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
-  """The flags as on a command line, without those that are None.
+  """Formats flags as on a command line, without those that are None.
 
-  Args:
-    flags: Flag name -> value; of a flag that is repeated, a list.
+  The value of a flag that is repeated is a list.
   """
   return tuple(
     f'--{name}={item}'
@@ -86,16 +128,21 @@ def as_arguments(flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
-  """The settings of a run.
-
-  Args:
-    flags: Flags of `launchers.train` and their values.
-
-  Returns:
-    What `launchers.options.settings.resolve` gives.
+  """Resolves flags of `launchers.train` to the settings of a run.
 
   Raises:
     SettingsError: If the flags do not describe a run.
   """
   flag_values = train_flags.parse(list(as_arguments(flags)))
   return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
+
+
+def _identity(text) -> tuple[tuple[str, str], ...]:
+  """All settings that the files of a run depend on.
+
+  Args:
+    text: The content of its flags file.
+  """
+  settings = settings_lib.parse_text(text)
+  end = {n: v for n, v in settings.items() if n in _END_FLAGS}
+  return tuple(sorted({**settings_lib.relevant(text), **end}.items()))

@@ -1,7 +1,7 @@
 """Learning processes from the settings of a run.
 
-A method's entry names the arguments of its builder. An argument is the flag of
-the same name, unless `_ARGUMENTS` says how it is made.
+An argument of a method's builder is the flag of the same name, unless
+`_ARGUMENTS` says how it is made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,14 +30,9 @@ class _Run:
 
 
 def needs(settings: Mapping[str, Any], argument: str) -> bool:
-  """Returns whether the builder of the run's method needs an argument.
-
-  Args:
-    settings: The flag values of the run.
-    argument: Name of the argument.
-  """
+  """Returns whether the builder of the run's method needs an argument."""
   method = methods.METHODS[settings['algorithm']]
-  return argument in {argument.name for argument in method.arguments}
+  return argument in method.arguments
 
 
 def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
@@ -46,9 +41,6 @@ def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
   The seed and the initial weights are in the state. But some servers validate,
   or rate clients, by data that are constants of the computation; and what a
   plug-in does with its seed is not known.
-
-  Args:
-    settings: The flag values of the run.
   """
   return builders.is_provided(settings['algorithm']) and not any(
     needs(settings, argument) for argument in _OF_THE_DATA
@@ -58,15 +50,10 @@ def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
 def gather_statistics(
   settings: Mapping[str, Any], task: tasks.Task
 ) -> Mapping[str, Any] | None:
-  """Statistics of the clients' data that a method needs before round 0.
+  """Gathers the statistics of the clients' data that a method starts with.
 
-  Args:
-    settings: The flag values of the run.
-    task: The task of the run.
-
-  Returns:
-    For FedRDN the mean and the standard deviation of the channels of each
-    client's images, for others None.
+  For FedRDN the mean and the standard deviation of the channels of each
+  client's images, for others None.
 
   Raises:
     ValueError: If the data are not images.
@@ -82,11 +69,7 @@ def gather_statistics(
 def build_class_centroids(
   settings: Mapping[str, Any], task: tasks.Task
 ) -> Callable[[Any], Mapping[str, Any]] | None:
-  """The replacement of a classifier in a run that trains none.
-
-  Args:
-    settings: The flag values of the run.
-    task: The task of the run.
+  """Builds the replacement of a classifier in a run that trains none.
 
   Returns:
     From a process's global `ModelWeights` to the class centroids of all
@@ -109,15 +92,8 @@ def build_process(
 ) -> Any:
   """Builds the learning process of a run.
 
-  Args:
-    settings: The flag values of the run.
-    task: The task of the run.
-    statistics: The result of `gather_statistics`.
-    contributions: The accuracy that each client reaches alone, for a method
-      that needs the argument 'contributions'.
-
-  Returns:
-    A `tff.learning.templates.LearningProcess`.
+  `statistics` are of `gather_statistics`, `contributions` the accuracy that
+  each client reaches alone, for methods that need them.
 
   Raises:
     TypeError: If a builder refuses an argument's kind.
@@ -141,16 +117,7 @@ def builder_arguments(
   statistics: Mapping[str, Any] | None = None,
   contributions: Sequence[float] | None = None,
 ) -> dict[str, Any]:
-  """The arguments of the builder of the run's method, all but the model.
-
-  Args:
-    settings: See `build_process`.
-    task: See `build_process`.
-    statistics: See `build_process`.
-    contributions: See `build_process`.
-
-  Returns:
-    Name -> value.
+  """Makes the arguments of the builder, all but the model.
 
   Raises:
     ValueError: If the task lacks the data that an argument requires.
@@ -169,14 +136,7 @@ def builder_arguments(
 def validation_examples(
   settings: Mapping[str, Any], task: tasks.Task
 ) -> tuple[Any, Any]:
-  """The examples on which the server validates.
-
-  Args:
-    settings: The flag values of the run.
-    task: The task of the run.
-
-  Returns:
-    `(x, y)`, the task's validation examples.
+  """Returns `(x, y)`, the examples on which the server validates.
 
   Raises:
     ValueError: If there are none.

@@ -36,27 +36,16 @@ class RoundMetrics(NamedTuple):
 
 
 def dropped(rounds: pd.DataFrame) -> dict[str, int]:
-  """The numbers of dropped clients and updates.
-
-  Args:
-    rounds: metrics.csv.
-
-  Returns:
-    Name in `DROPPED` -> sum over the rounds, for the columns of the file.
-  """
+  """Sums the columns of metrics.csv in `DROPPED` over the rounds."""
   return {name: int(rounds[name].sum()) for name in DROPPED if name in rounds}
 
 
 def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
-  """Flattens the metrics of one call of `next`.
+  """Flattens the metrics of one call of `next`, whose clients have ids.
 
-  Args:
-    metrics: From a process of `tff_fair.algorithms` whose clients have ids.
-
-  Returns:
-    `RoundMetrics`; a report joins a client's metrics from the client work and
-    from the aggregator.
+  A report joins a client's metrics from the client work and the aggregator.
   """
+  # Not a dict, whose columns TFF would sort.
   row = collections.OrderedDict()
   for name, value in metrics['client_work'].items():
     if name != 'clients':
@@ -76,14 +65,10 @@ def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
 
 
 def merge(calls: Sequence[RoundMetrics]) -> RoundMetrics:
-  """The metrics of a round of several calls, each with some of the clients.
+  """Merges the calls of a round, each with some of the clients.
 
-  Args:
-    calls: The metrics of the calls, at least one.
-
-  Returns:
-    Means weighted by the numbers of examples, sums of the others, and all
-    reports.
+  Metrics of the training are means weighted by the numbers of examples, others
+  are sums.
   """
   if len(calls) == 1:
     return calls[0]

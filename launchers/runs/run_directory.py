@@ -43,13 +43,8 @@ class RunDirectory:
   ):
     """Opens the directory, which must exist.
 
-    Args:
-      path: The directory.
-      checkpoints_to_keep: Number of latest checkpoints to keep.
-      settings: What the numbers of the run depend on; a checkpoint of other
-        settings is refused.
-      names: The name of each client, which the files have beside its id;
-        empty if clients have none.
+    A checkpoint of other settings is refused. Files have the names of clients,
+    if they have names, beside their ids.
     """
     self.path = path
     self._names = [client_names.encodable(name) for name in names]
@@ -72,11 +67,9 @@ class RunDirectory:
     A damaged checkpoint is renamed, with a warning, and the previous one is
     tried.
 
-    Args:
-      structure: A state of the process with the expected structure.
-
     Returns:
-      The state and its round; `structure` and 0 without any checkpoint.
+      The state and its round; `structure`, a state of the process like those
+      that are saved, and 0 without any checkpoint.
 
     Raises:
       checkpoints.OtherStateError: If a checkpoint belongs to another run.
@@ -97,7 +90,10 @@ class RunDirectory:
         if version == versions[0]:
           warnings.warn('No checkpoint is left: starting over.', stacklevel=2)
     for name, content in tables.items():
-      self._restore(name, content)
+      if content:
+        run_files.write_atomically(self.path / name, content.decode())
+      else:
+        (self.path / name).unlink(missing_ok=True)
     with file_errors.as_os_errors():
       self._metrics = tff.program.CSVFileReleaseManager(
         self.path / 'metrics.csv', key_fieldname='round'
@@ -106,7 +102,11 @@ class RunDirectory:
 
   def save_checkpoint(self, state: Any, round_number: int) -> None:
     """Saves the state after `round_number` rounds, unless it exists."""
-    tables = {name: self._content(name) for name in _TABLES}
+    paths = {name: self.path / name for name in _TABLES}
+    tables = {
+      name: path.read_bytes() if path.exists() else b''
+      for name, path in paths.items()
+    }
     with contextlib.suppress(tff.program.ProgramStateExistsError):
       asyncio.run(
         self._states.save({'process': state, 'tables': tables}, round_number)
@@ -127,8 +127,7 @@ class RunDirectory:
     self, round_number: int, scores: Mapping[str, Any]
   ) -> None:
     """Adds a row to client_scores.csv for every client."""
-    frame = pd.DataFrame(scores)
-    self._append('client_scores.csv', round_number, frame)
+    self._append('client_scores.csv', round_number, pd.DataFrame(scores))
 
   def write_clients(self, columns: Mapping[str, Any]) -> None:
     """Writes clients.csv, one row per client."""
@@ -145,7 +144,7 @@ class RunDirectory:
     try:
       there = json.loads((self.path / 'summary.json').read_text())
       return {name: there[name] for name in names if name in there}
-    except (OSError, ValueError, TypeError):  # Missing, or damaged.
+    except (OSError, ValueError, TypeError):
       return {}
 
   def remove_summary(self) -> None:
@@ -157,11 +156,7 @@ class RunDirectory:
     return pd.read_csv(self.path / 'metrics.csv')
 
   def read_mean_accuracies(self, rounds: range) -> np.ndarray:
-    """The mean accuracy of each client over some rounds, `float64[k]`.
-
-    Args:
-      rounds: The rounds, all of which were evaluated.
-    """
+    """Returns each client's mean accuracy over evaluated rounds, float64[k]."""
     # Exactly what was written.
     scores = pd.read_csv(
       self.path / 'client_scores.csv', float_precision='round_trip'
@@ -178,7 +173,7 @@ class RunDirectory:
     )
 
   def read_always_rejected(self) -> list[int]:
-    """The clients whose update was not finite in any of their rounds."""
+    """Reads the clients whose update was not finite in any of their rounds."""
     reports = pd.read_csv(
       self.path / 'reports.csv', usecols=['client_id', 'rejected']
     )
@@ -198,17 +193,6 @@ class RunDirectory:
     names = [self._names[i] for i in frame['client_id']]
     frame.insert(1, client_names.COLUMN, names)
     return frame
-
-  def _content(self, name) -> bytes:
-    """The content of a table; nothing if there is no such file yet."""
-    path = self.path / name
-    return path.read_bytes() if path.exists() else b''
-
-  def _restore(self, name, content) -> None:
-    if content:
-      run_files.write_atomically(self.path / name, content.decode())
-    else:
-      (self.path / name).unlink(missing_ok=True)
 
   def _set_aside(self, version, error):
     path = self._states.path(version)
@@ -231,16 +215,7 @@ def load_state(
   round_number: int,
   settings: Mapping[str, str],
 ) -> Any:
-  """Loads the state of a run after a round.
-
-  Args:
-    path: The run's directory.
-    structure: A state of the process with the expected structure.
-    round_number: The round.
-    settings: As for `RunDirectory`.
-
-  Returns:
-    The state.
+  """Loads the state of a run after a round; arguments as of `RunDirectory`.
 
   Raises:
     FileNotFoundError: If the run has no checkpoint of that round.

@@ -13,13 +13,6 @@ from tff_fair.launchers.runs import client_names
 def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
   """Reads some columns of a csv file, as numbers.
 
-  Args:
-    path: A file of a run directory.
-    columns: The columns to read.
-
-  Returns:
-    The columns, in this order.
-
   Raises:
     FileNotFoundError: If there is no such file.
     ValueError: If it is not as `launchers.train` writes it.
@@ -37,9 +30,6 @@ def read_whole(
     columns: Columns that it must have.
     growing: Whether a run is writing it: an incomplete last row is left out.
 
-  Returns:
-    All its columns.
-
   Raises:
     FileNotFoundError: If there is no such file.
     ValueError: If it is not as `launchers.train` writes it.
@@ -55,15 +45,10 @@ def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
 def labels(
   names: Sequence[str], runs: Sequence[str | os.PathLike[str]]
 ) -> list[str]:
-  """Labels the runs that a picture or a page shows together.
+  """Labels the runs that a picture or a page shows together, by their names.
 
-  Args:
-    names: The name of each run, such as its algorithm.
-    runs: The run directories.
-
-  Returns:
-    The names; where several runs have the same, also their directory, without
-    the part that all runs share.
+  Where several have the same name, also by their directory, without the part
+  that all runs share.
   """
   paths = [pathlib.Path(run).resolve() for run in runs]
   shared = os.path.commonpath([path.parent for path in paths]) if paths else ''

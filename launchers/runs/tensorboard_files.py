@@ -5,15 +5,13 @@ its operations loses some memory in TensorFlow 2.14 with Python 3.11
 (tensorflow/tensorflow#62551).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import os
-import pathlib
 import re
 import socket
 import time
 from typing import Any
 
-import numpy as np
 from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto import summary_pb2
 from tensorboard.plugins.histogram import summary_v2 as histogram_summary
@@ -22,7 +20,9 @@ from tensorboard.plugins.text import summary_v2 as text_summary
 import tensorflow as tf
 
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import file_errors
 
 FOLDER = 'tensorboard'
@@ -47,13 +47,9 @@ _RESULTS = {
 
 
 def tag(column: str) -> str:
-  """The name in TensorBoard of a column of metrics.csv.
+  """Puts a column of metrics.csv, or `seconds`, into a group of TensorBoard.
 
-  Args:
-    column: The name of the column, or `seconds`.
-
-  Returns:
-    The name with its group, for example `client/accuracy_mean`.
+  For example `client/accuracy_mean`.
   """
   if column in distances.COLUMNS:
     return f'distance/{column}'
@@ -61,90 +57,70 @@ def tag(column: str) -> str:
   return '/'.join(found.groups()) if found else f'round/{column}'
 
 
-class TensorBoardFiles:
+class TensorBoard(callbacks.Callback):
   """Writes a file of events for each start of a run that trains."""
 
-  def __init__(
-    self, run: pathlib.Path, settings: Mapping[str, Any], flags_text: str
-  ):
-    """Writes nothing yet: a run that was complete at its start trains nothing.
-
-    Args:
-      run: The run's directory.
-      settings: The flag values of the run.
-      flags_text: The content of the flags file.
-    """
-    self._folder = run / FOLDER
-    self._settings = settings
+  def __init__(self, flags_text: str):
+    """Takes the content of the flags file."""
     self._flags_text = flags_text
     self._file = None
 
-  def write_round(
-    self,
-    round_number: int,
-    metrics: Mapping[str, float],
-    accuracies: Sequence[float] = (),
-  ) -> None:
-    """Writes a round.
-
-    Args:
-      round_number: The round.
-      metrics: Column -> value; of metrics.csv, and `seconds`.
-      accuracies: The accuracy of each client, if they have just been evaluated;
-        NaN is left out.
-
-    Raises:
-      OSError: If the file cannot be written.
-    """
+  def after_round(self, run, result):
+    """Writes the row, and the clients' accuracies if they were evaluated."""
     with file_errors.as_os_errors():
       if self._file is None:
-        self._file = self._open(round_number)
+        self._file = self._open(run, result.number)
+      columns = {**result.row, 'seconds': result.seconds}
       values = [
         summary_pb2.Summary.Value(tag=tag(name), simple_value=value)
-        for name, value in metrics.items()
+        for name, value in columns.items()
       ]
       summary = summary_pb2.Summary(value=values)
-      known = np.asarray(accuracies, float)
-      known = known[~np.isnan(known)]
-      if known.size:
-        summary.MergeFrom(
-          histogram_summary.histogram_pb('client/accuracy', known)
-        )
-      self._write(self._file, step=round_number, summary=summary)
+      if result.scores is not None:
+        known = evaluation.honest_accuracies(result.scores, run.has_data)
+        known = known[known == known]  # Without NaN.
+        if known.size:
+          summary.MergeFrom(
+            histogram_summary.histogram_pb('client/accuracy', known)
+          )
+      self._write(self._file, step=result.number, summary=summary)
       self._file.flush()
 
-  def _open(self, round_number) -> tf.io.TFRecordWriter:
+  def _open(self, run, round_number) -> tf.io.TFRecordWriter:
     """Begins a file, with the flags of the rounds from this one on."""
-    self._folder.mkdir(exist_ok=True)
+    folder = run.directory.path / FOLDER
+    folder.mkdir(exist_ok=True)
     parts = ('events.out.tfevents', int(time.time()), socket.gethostname())
     name = '.'.join(map(str, (*parts, os.getpid(), round_number)))
-    file = tf.io.TFRecordWriter(str(self._folder / name))
+    file = tf.io.TFRecordWriter(str(folder / name))
     self._write(file, file_version='brain.Event:2')
     # TensorBoard forgets these rounds of an earlier start.
     start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
     self._write(file, step=round_number, session_log=start)
-    self._write(file, step=round_number, summary=self._flags())
+    flags = _flags(run.settings, self._flags_text)
+    self._write(file, step=round_number, summary=flags)
     return file
-
-  def _flags(self) -> summary_pb2.Summary:
-    """The flags as a text and as hyper-parameters."""
-    relevant = settings_lib.relevant(self._flags_text)
-    names = [name for name in _FIRST if name in relevant]
-    names.extend(name for name in relevant if name not in _FIRST)
-    hyper = {name: self._settings[name] for name in names}
-    summary = text_summary.text_pb('flags', f'```\n{self._flags_text}```')
-    summary.MergeFrom(
-      hparams_api.hparams_config_pb(
-        hparams=[hparams_api.HParam(name) for name in hyper],
-        metrics=[
-          hparams_api.Metric(tag(name), display_name=title)
-          for name, title in _RESULTS.items()
-        ],
-      )
-    )
-    summary.MergeFrom(hparams_api.hparams_pb(hyper))
-    return summary
 
   def _write(self, file, **event) -> None:
     message = event_pb2.Event(wall_time=time.time(), **event)
     file.write(message.SerializeToString())
+
+
+def _flags(settings: Mapping[str, Any], text: str) -> summary_pb2.Summary:
+  """The flags as a text and as hyper-parameters."""
+  relevant = settings_lib.relevant(text)
+  names = [name for name in _FIRST if name in relevant]
+  names.extend(name for name in relevant if name not in _FIRST)
+  hyper = {name: settings[name] for name in names}
+  summary = text_summary.text_pb('flags', f'```\n{text}```')
+  summary.MergeFrom(
+    hparams_api.hparams_config_pb(
+      hparams=[hparams_api.HParam(name) for name in hyper],
+      metrics=[
+        hparams_api.Metric(tag(name), display_name=title)
+        for name, title in _RESULTS.items()
+      ],
+    )
+  )
+  summary.MergeFrom(hparams_api.hparams_pb(hyper))
+  return summary

@@ -8,23 +8,52 @@ from tff_fair.launchers.runs import client_names
 
 # What Markdown would read as its own, and what ends a cell of a table.
 _MARKUP = re.compile(r'[\\`*_\[\]|~]')
+_EMPTY = re.compile(r'\|  (?=\|)')
 _WIDTH = 2000  # Characters of a text from a file.
 
 
 def table(
-  header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
+  header: Sequence[str],
+  rows: Iterable[Sequence[str]],
+  texts: int = 1,
+  *,
+  rule: str = '---:',
+  is_tight: bool = False,
 ) -> str:
   """Makes a table.
 
   Args:
     header: The titles of the columns.
     rows: The cells of each row, as Markdown.
-    texts: The number of columns of text, the first ones; numbers follow, on
-      the right.
+    texts: The number of columns of text, the first ones.
+    rule: What stands below the titles of the others, numbers on the right by
+      default.
+    is_tight: Whether to leave out the blanks around rules and in empty cells.
   """
-  numbers = len(header) - texts
-  lines = [header, [*['---'] * texts, *['---:'] * numbers], *rows]
-  return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+  rules = [*['---'] * texts, *[rule] * (len(header) - texts)]
+  first, line, *others = (
+    f'| {" | ".join(cells)} |' for cells in (header, rules, *rows)
+  )
+  if is_tight:
+    line = line.replace(' ', '')
+    first, *others = (_EMPTY.sub('| ', text) for text in (first, *others))
+  return '\n'.join([first, line, *others])
+
+
+def aligned_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  """Makes a table that is one in plain text, too: with aligned columns.
+
+  Args:
+    header: The titles of the columns.
+    rows: The cells of each row, as Markdown.
+  """
+  cells = [header, *rows]
+  widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+  first, *others = (
+    f'| {" | ".join(map(str.ljust, line, widths))} |' for line in cells
+  )
+  rules = '|'.join('-' * (width + 2) for width in widths)
+  return '\n'.join([first, f'|{rules}|', *others])
 
 
 def bullets(sentences: Iterable[str]) -> str:

@@ -20,6 +20,11 @@ def format_number(
   return missing if math.isnan(value) else format(value, form)
 
 
+def format_plain(value: float) -> str:
+  """Formats a number: integers in full, others with four digits."""
+  return format_number(value, '.0f' if float(value).is_integer() else '.4g')
+
+
 def format_rounded(value: float, digits: int) -> str:
   """Formats a number half up, from the decimals that it is printed with.
 

@@ -5,20 +5,17 @@ method of the table, a metric, and the value with its standard deviation as
 printed, accuracies in per cent or as fractions.
 """
 
-import os
+from collections.abc import Mapping
+import functools
 import pathlib
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
-PATH = pathlib.Path(__file__).with_name('published.csv')
-
-_KEY = ['table', 'cell', 'method', 'metric']
-_NUMBERS = ['value', 'sd']
+_PATH = pathlib.Path(__file__).with_name('published.csv')
 
 
 class Number(NamedTuple):
@@ -33,38 +30,17 @@ class Number(NamedTuple):
   sd: float
 
 
-def read(
-  path: str | os.PathLike[str] = PATH,
-) -> dict[tuple[str, str, str, str], Number]:
-  """Reads and checks the numbers.
+Numbers = Mapping[tuple[str, str, str, str], Number]
+"""(table, cell, method, metric) -> number."""
 
-  Args:
-    path: The file.
 
-  Returns:
-    (table, cell, method, metric) -> number.
-
-  Raises:
-    ValueError: If the file has other columns, a repeated key, a missing name or
-      value, or a value that is not a number.
-  """
-  frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-  if list(frame) != [*_KEY, *_NUMBERS]:
-    raise ValueError(
-      f'{path} must have the columns {", ".join([*_KEY, *_NUMBERS])}, found'
-      f' {", ".join(frame)}.'
-    )
-  for _, row in frame.iterrows():
-    _check_row(path, row)
-  twice = frame[frame.duplicated(_KEY)]
-  if len(twice):
-    raise ValueError(
-      f'{path} must hold each number once, found {_describe(twice.iloc[0])}'
-      ' again.'
-    )
+@functools.cache
+def read() -> Numbers:
+  """Reads the numbers."""
+  frame = pd.read_csv(_PATH, float_precision='round_trip')
   return {
-    tuple(row[_KEY]): Number(float(row['value']), float(row['sd'] or 'nan'))
-    for _, row in frame.iterrows()
+    tuple(key): Number(value, sd)
+    for *key, value, sd in frame.itertuples(index=False)
   }
 
 
@@ -89,25 +65,3 @@ def key(
     ours.printed_as.get(method, method),
     table_metrics.METRICS[metric].published or metric,
   )
-
-
-def _check_row(path, row) -> None:
-  if '' in row[_KEY].tolist():
-    raise ValueError(f'{path} must name all of {_KEY}, found {_describe(row)}.')
-  for number in (row['value'], row['sd'] or '0'):
-    if not _is_finite(number):
-      raise ValueError(
-        f'{path} must hold finite numbers, found {number!r} for'
-        f' {_describe(row)}.'
-      )
-
-
-def _is_finite(text: str) -> bool:
-  try:
-    return bool(np.isfinite(float(text)))
-  except ValueError:
-    return False
-
-
-def _describe(row) -> str:
-  return ', '.join(row[_KEY])

@@ -7,7 +7,6 @@ here, even if the paper prints per cent. NaN is undefined.
 from collections.abc import Callable
 import dataclasses
 import json
-import pathlib
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from tff_fair import fairness
 from tff_fair.launchers.runs import distances
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Metric:
   """A number of a run.
 
@@ -53,50 +52,36 @@ class Metric:
     return self.digits if percent or not self.is_share else self.digits + 2
 
 
-def cf(run: pathlib.Path, standalone: pathlib.Path) -> float:
+def cf(run, standalone) -> float:
   """CFFL, equation 4, of the final accuracies, without free riders."""
-  pairs = _pair(run, standalone)
-  return fairness.cf_coefficient(pairs['standalone'], pairs['run'])
+  together, alone = _pair(run, standalone)
+  return fairness.cf_coefficient(alone, together)
 
 
-def above_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
+def _above_standalone(run, standalone) -> float:
   """The share of clients with a higher accuracy than when training alone."""
-  pairs = _pair(run, standalone)
-  return float((pairs['run'] > pairs['standalone']).mean())
+  together, alone = _pair(run, standalone)
+  return float((together > alone).mean())
 
 
-def below_standalone(run: pathlib.Path, standalone: pathlib.Path) -> float:
-  """The share of clients with a lower accuracy than when training alone."""
-  pairs = _pair(run, standalone)
-  return float((pairs['run'] < pairs['standalone']).mean())
+def _below_standalone(run, standalone) -> float:
+  together, alone = _pair(run, standalone)
+  return float((together < alone).mean())
 
 
-def standalone_accuracy_of_best(
-  run: pathlib.Path, standalone: pathlib.Path
-) -> float:
+def _standalone_of_best(run, standalone) -> float:
   """The accuracy alone of the client that is best in the run, the first one."""
-  pairs = _pair(run, standalone)
-  return float(pairs['standalone'][pairs['run'].idxmax()])
+  together, alone = _pair(run, standalone)
+  return float(alone[together.idxmax()])
 
 
-def client_loss_mean(run: pathlib.Path) -> float:
+def _client_loss_mean(run) -> float:
   """FeDABoost, equation 1, over the clients that have test examples."""
   return float(_honest(run)['loss'].mean())
 
 
-def rounds_ahead(run: pathlib.Path, other: pathlib.Path) -> float:
-  """Counts by how many rounds a run reaches the same global F1 earlier.
-
-  The F1 is the lower of the last values of both runs: both reach it.
-
-  Args:
-    run: The run.
-    other: The run that it is compared with.
-
-  Returns:
-    The difference of the first evaluated rounds with this F1 or a higher one;
-    NaN if a last F1 is undefined.
-  """
+def _rounds_ahead(run, other) -> float:
+  """By how many rounds a run reaches the lower of both last F1 earlier."""
   curves = [
     pd.read_csv(path / 'metrics.csv').set_index('round')['global_f1']
     for path in (run, other)
@@ -106,7 +91,7 @@ def rounds_ahead(run: pathlib.Path, other: pathlib.Path) -> float:
   return float(others - own) if np.isfinite(goal) else np.nan
 
 
-def isolation_round(run: pathlib.Path) -> float:
+def _isolation_round(run) -> float:
   """The first round in which a free rider is no longer reputable."""
   reports = pd.read_csv(run / 'reports.csv')
   isolated = reports['client_id'].isin(_free_riders(run).index)
@@ -114,45 +99,23 @@ def isolation_round(run: pathlib.Path) -> float:
   return float(reports['round'][isolated].min())
 
 
-def free_rider_accuracy(run: pathlib.Path) -> float:
-  """The mean accuracy of the free riders' models."""
+def _free_rider_accuracy(run) -> float:
   return float(_free_riders(run)['accuracy'].mean())
 
 
-def final(name: str) -> Callable[[pathlib.Path], float]:
+def _final(name) -> Callable[..., float]:
   """A column of metrics.csv at the last evaluation."""
-
-  def read(run):
-    value = json.loads((run / 'summary.json').read_text())['final'][name]
-    return np.nan if value is None else value
-
-  return read
+  return lambda run: _defined(_summary(run)['final'][name])
 
 
-def change(compute: Callable[[pathlib.Path], float]) -> Callable[..., float]:
+def _window(name) -> Callable[..., float]:
+  """A mean of the last ten evaluations."""
+  return lambda run: _defined(_summary(run)[f'{name}_window']['mean'])
+
+
+def _change(compute) -> Callable[..., float]:
   """The difference of a metric from its value in a reference."""
   return lambda run, reference: compute(run) - compute(reference)
-
-
-def window(name: str) -> Callable[[pathlib.Path], float]:
-  """A variance of the clients' F1, the mean of the last ten evaluations."""
-
-  def read(run):
-    summary = json.loads((run / 'summary.json').read_text())
-    value = summary[f'{name}_window']['mean']
-    return np.nan if value is None else value
-
-  return read
-
-
-_mean_accuracy = final('client_accuracy_mean')
-
-
-def in_degrees(
-  compute: Callable[[pathlib.Path], float],
-) -> Callable[[pathlib.Path], float]:
-  """An angle that another metric has in radians."""
-  return lambda run: float(np.degrees(compute(run)))
 
 
 def _distances() -> dict[str, Metric]:
@@ -161,10 +124,11 @@ def _distances() -> dict[str, Metric]:
   The paper's are between parameters. It does not say in which unit its angle
   is.
   """
+  radians = _final('parameters_d_cosine')
   metrics = {
     'parameters_d_cosine_degrees': Metric(
-      title='D_cosine between parameters (degrees)',
-      compute=in_degrees(final('parameters_d_cosine')),
+      'D_cosine between parameters (degrees)',
+      lambda run: float(np.degrees(radians(run))),
       is_share=False,
       digits=3,
       published='d_cosine',
@@ -173,8 +137,8 @@ def _distances() -> dict[str, Metric]:
   for space, between in distances.SPACES.items():
     for name, (title, unit) in distances.DISTANCES.items():
       metrics[f'{space}_{name}'] = Metric(
-        title=f'{title} between {between} ({unit})',
-        compute=final(f'{space}_{name}'),
+        f'{title} between {between} ({unit})',
+        _final(f'{space}_{name}'),
         is_share=False,
         digits=4 if name == 'd_cosine' else 2,
         published=name if space == 'parameters' else None,
@@ -182,7 +146,7 @@ def _distances() -> dict[str, Metric]:
   return metrics
 
 
-def _of_f1() -> dict[str, Metric]:
+def _spread_of_f1() -> dict[str, Metric]:
   """FeDABoost's measures of the clients' macro-F1, over two sets of labels."""
   metrics = {}
   for name, labels in (
@@ -190,13 +154,13 @@ def _of_f1() -> dict[str, Metric]:
     ('client_f1_own_labels', 'own labels'),
   ):
     metrics[f'{name}_median'] = Metric(
-      title=f"Median of the clients' F1, {labels}",
-      compute=final(f'{name}_median'),
+      f"Median of the clients' F1, {labels}",
+      _final(f'{name}_median'),
       published='client_f1_median',
     )
     metrics[f'{name}_variance'] = Metric(
-      title=f"Variance of the clients' F1, {labels} (fraction²)",
-      compute=window(f'{name}_variance'),
+      f"Variance of the clients' F1, {labels} (fraction²)",
+      _window(f'{name}_variance'),
       is_share=False,
       digits=4,
       published='client_f1_variance',
@@ -204,102 +168,84 @@ def _of_f1() -> dict[str, Metric]:
   return metrics
 
 
+_ALONE, _WITHOUT, _FED_AVG = ('standalone',), ('without',), ('fed_avg',)
+_mean = _final('client_accuracy_mean')
+
 METRICS: dict[str, Metric] = {
-  'cf': Metric(
-    title='CF coefficient (per cent)',
-    compute=cf,
-    references=('standalone',),
-    is_share=False,
-  ),
+  'cf': Metric('CF coefficient (per cent)', cf, _ALONE, is_share=False),
   'global_accuracy': Metric(
-    title='Accuracy of the global model', compute=final('global_accuracy')
+    'Accuracy of the global model', _final('global_accuracy')
   ),
-  'global_f1': Metric(
-    title='Macro-F1 of the global model', compute=final('global_f1')
-  ),
+  'global_f1': Metric('Macro-F1 of the global model', _final('global_f1')),
   'global_f1_lead': Metric(
-    title="Macro-F1 of the global model less FedAvg's",
-    compute=change(final('global_f1')),
-    references=('fed_avg',),
+    "Macro-F1 of the global model less FedAvg's",
+    _change(_final('global_f1')),
+    _FED_AVG,
   ),
   'global_loss': Metric(
-    title='Loss of the global model',
-    compute=final('global_loss'),
-    is_share=False,
-    digits=3,
+    'Loss of the global model', _final('global_loss'), is_share=False, digits=3
   ),
-  **_of_f1(),
+  **_spread_of_f1(),
   'client_accuracy_max': Metric(
-    title='Maximum accuracy of the clients',
-    compute=final('client_accuracy_max'),
+    'Maximum accuracy of the clients', _final('client_accuracy_max')
   ),
-  'client_accuracy_mean': Metric(
-    title='Mean accuracy of the clients', compute=_mean_accuracy
-  ),
+  'client_accuracy_mean': Metric('Mean accuracy of the clients', _mean),
   'client_accuracy_mean_without': Metric(
-    title='Mean accuracy of the clients without the free rider',
-    compute=lambda run, without: _mean_accuracy(without),
-    references=('without',),
+    'Mean accuracy of the clients without the free rider',
+    lambda run, without: _mean(without),
+    _WITHOUT,
   ),
   'client_accuracy_mean_change': Metric(
-    title='Mean accuracy with the free rider less that without',
-    compute=change(_mean_accuracy),
-    references=('without',),
+    'Mean accuracy with the free rider less that without',
+    _change(_mean),
+    _WITHOUT,
   ),
   'client_accuracy_variance': Metric(
-    title='Variance of the accuracy of the clients (fraction²)',
-    compute=final('client_accuracy_variance'),
+    'Variance of the accuracy of the clients (fraction²)',
+    _final('client_accuracy_variance'),
     is_share=False,
     digits=5,
   ),
   **_distances(),
   'above_standalone': Metric(
-    title='Share of the clients above their standalone accuracy',
-    compute=above_standalone,
-    references=('standalone',),
+    'Share of the clients above their standalone accuracy',
+    _above_standalone,
+    _ALONE,
   ),
   'below_standalone': Metric(
-    title='Share of the clients below their standalone accuracy',
-    compute=below_standalone,
-    references=('standalone',),
+    'Share of the clients below their standalone accuracy',
+    _below_standalone,
+    _ALONE,
   ),
   'standalone_accuracy_of_best': Metric(
-    title='Accuracy alone of the client that is best',
-    compute=standalone_accuracy_of_best,
-    references=('standalone',),
+    'Accuracy alone of the client that is best', _standalone_of_best, _ALONE
   ),
   'client_loss_mean': Metric(
-    title="Mean of the clients' losses",
-    compute=client_loss_mean,
-    is_share=False,
-    digits=3,
+    "Mean of the clients' losses", _client_loss_mean, is_share=False, digits=3
   ),
   'rounds_ahead_of_fed_avg': Metric(
-    title='Rounds less than FedAvg to the lower of their last F1',
-    compute=rounds_ahead,
-    references=('fed_avg',),
+    'Rounds less than FedAvg to the lower of their last F1',
+    _rounds_ahead,
+    _FED_AVG,
     is_share=False,
     digits=0,
   ),
   'isolation_round': Metric(
-    title='Round in which the free rider is isolated',
-    compute=isolation_round,
+    'Round in which the free rider is isolated',
+    _isolation_round,
     is_share=False,
     undefined='never',
   ),
   'free_rider_accuracy': Metric(
-    title='Accuracy of the free rider', compute=free_rider_accuracy
+    'Accuracy of the free rider', _free_rider_accuracy
   ),
 }
 
 
-def _pair(run, standalone) -> pd.DataFrame:
-  """The accuracies of the clients with data, in both runs."""
-  accuracies = {
-    name: _honest(path)['accuracy']
-    for name, path in (('run', run), ('standalone', standalone))
-  }
-  return pd.DataFrame(accuracies)
+def _pair(run, standalone) -> tuple[pd.Series, pd.Series]:
+  """The accuracies of the clients with data, in both runs, by client."""
+  together, alone = (_honest(path)['accuracy'] for path in (run, standalone))
+  return together.align(alone)
 
 
 def _honest(run) -> pd.DataFrame:
@@ -314,3 +260,11 @@ def _free_riders(run) -> pd.DataFrame:
 
 def _clients(run) -> pd.DataFrame:
   return pd.read_csv(run / 'clients.csv', index_col='client_id')
+
+
+def _summary(run) -> dict[str, dict[str, float | None]]:
+  return json.loads((run / 'summary.json').read_text())
+
+
+def _defined(value) -> float:
+  return np.nan if value is None else value

@@ -12,19 +12,20 @@ from matplotlib import figure as mpl_figure
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import frame
 from tff_fair.launchers.plots import client_plots
-from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import embedding_plots
 from tff_fair.launchers.plots import heat_maps
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
+from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import embeddings
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
 
-# Column of `client_plots.read_clients` -> what it counts.
+# Column of `client_plots.describe_clients` -> what it counts.
 _AMOUNTS = {
   'num_train': 'Training examples of the client',
   'num_classes': 'Classes of the client',
@@ -84,7 +85,7 @@ def scatter(
     ValueError: If a file is not as `launchers.train` writes it.
   """
   alone = _accuracies(standalone)
-  clients = client_plots.read_clients(standalone)
+  clients = client_plots.describe_clients(frame.read_run(standalone))
   few = len(clients) <= client_plots.MAX_LINES
   draw = _draw_few if few else _draw_many
   figure, panels = _panels(len(runs))
@@ -156,8 +157,10 @@ def _draw_accuracy(planner, cell, methods, stem) -> list[pathlib.Path]:
     run = planner.run(cell, method, _SEED)
     alone = planner.run(cell, method, _SEED, 'standalone')
     written.append(_file(stem, f'{method}_client_accuracy'))
+    runs = {'standalone': alone, method: run}
     client_plots.client_accuracy(
-      {'standalone': alone.output_dir, method: run.output_dir}, written[-1]
+      {title: frame.read_run(r.output_dir) for title, r in runs.items()},
+      written[-1],
     )
   return written
 
@@ -179,21 +182,24 @@ def _draw_reputation(planner, cell, methods, stem) -> list[pathlib.Path]:
   for method in methods:
     written.append(_file(stem, f'{method}_reputation'))
     run = planner.run(cell, method, _SEED)
-    client_plots.reputation(run.output_dir, written[-1])
+    client_plots.reputation(frame.read_run(run.output_dir), written[-1])
   return written
 
 
 def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
   """The methods over the rounds, in each space."""
   runs = {
-    method: [planner.run(cell, method, s).output_dir for s in planner.seeds]
+    method: [
+      frame.read_run(planner.run(cell, method, seed).output_dir)
+      for seed in planner.seeds
+    ]
     for method in methods
   }
   written = []
   styles = _styles(planner, methods)
   for space in distances.MODEL_SPACES:
     written.append(_file(stem, f'{space}_distances'))
-    distance_plots.distance_curves(runs, styles, space, written[-1])
+    run_plots.distance_curves(runs, styles, space, written[-1])
   return written
 
 

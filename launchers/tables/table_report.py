@@ -6,14 +6,16 @@ only its rows. All values of table.csv are text, in the paper's unit.
 
 from collections.abc import Mapping, Sequence
 import itertools
+import math
 import pathlib
 import shlex
 
-import numpy as np
 import pandas as pd
 
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import numbers
 from tff_fair.launchers.tables import commands
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
@@ -22,6 +24,7 @@ from tff_fair.launchers.tables import table_runs
 
 # Marks results of a setting that differs from the paper's.
 _MARK = '†'
+_NOTHING = published.Number(math.nan, math.nan)
 
 
 def build_row(
@@ -44,10 +47,8 @@ def build_row(
   Returns:
     Column -> text, empty if not applicable.
   """
-  defined = np.array([value for value in values if not np.isnan(value)])
-  mean = defined.mean() if defined.size else np.nan
-  sd = defined.std(ddof=1) if defined.size > 1 else np.nan
-  paper = paper or published.Number(np.nan, np.nan)
+  seeds = pd.Series(values, dtype=float)
+  mean, paper = seeds.mean(), paper or _NOTHING
   undefined = table_metrics.METRICS[row.metric].undefined
   settings = row.runs[0][0].settings
   return {
@@ -55,18 +56,18 @@ def build_row(
     'cell': row.cell,
     'method': row.method,
     'metric': row.metric,
-    'ours': _format_number(mean, undefined),
-    'sd': _format_number(sd),
-    'values': ';'.join(_format_number(value, undefined) for value in values),
+    'ours': _format(mean, undefined),
+    'sd': _format(seeds.std()),
+    'values': ';'.join(_format(value, undefined) for value in values),
     'seeds': str(len(values)),
-    'undefined': str(len(values) - defined.size),
-    'paper': _format_number(paper.value),
-    'paper_sd': _format_number(paper.sd),
-    'difference': _format_number(mean - paper.value),
+    'undefined': str(seeds.isna().sum()),
+    'paper': _format(paper.value),
+    'paper_sd': _format(paper.sd),
+    'difference': _format(mean - paper.value),
     'rounds': str(settings['rounds']),
     'paper_rounds': str(paper_rounds),
     'data': data_description.describe(settings),
-    'marks': '; '.join(_marks(name, row, settings['rounds'], paper_rounds)),
+    'marks': '; '.join(_marks(name, row, settings, paper_rounds)),
     'commands': commands.AND.join(_commands(row)),
   }
 
@@ -93,7 +94,7 @@ def write(
     frame = frame.sort_values('table', kind='stable')
   run_files.write_atomically(path, frame.to_csv(index=False))
   sections = {
-    n: f'{_grids(n, part)}\n{_all_rows(part)}'
+    n: f'{_grids(n, part)}\n\n{_all_rows(part)}\n'
     for n, part in frame.groupby('table')
   }
   text = '\n'.join(sections.values())
@@ -101,17 +102,17 @@ def write(
   return sections[name]
 
 
-def _marks(name, row, rounds, paper_rounds) -> list[str]:
+def _marks(name, row, settings, paper_rounds) -> list[str]:
   """The differences from the paper's setting."""
-  table = definitions.TABLES[name]
-  settings, num_seeds = row.runs[0][0].settings, len(row.runs)
+  table, num_seeds = definitions.TABLES[name], len(row.runs)
+  data = table.cells[row.cell].data
   pairs = {
     'data': (
       data_description.describe(settings),
-      _paper_data(table.cells[row.cell]),
+      'TriNetX' if data == 'ehr' else data,
     ),
     'share of the data': (settings['data_fraction'], 1),
-    'rounds': (rounds, paper_rounds),
+    'rounds': (settings['rounds'], paper_rounds),
     'seeds': (num_seeds, table.seeds or num_seeds),
   }
   return [
@@ -121,57 +122,43 @@ def _marks(name, row, rounds, paper_rounds) -> list[str]:
   ]
 
 
-def _paper_data(cell) -> str:
-  return 'TriNetX' if cell.data == 'ehr' else cell.data
-
-
 def _commands(row) -> list[str]:
   """Shell commands, one for each run of a row, with all its seeds."""
   seeds = ' '.join(str(compared[0].seed) for compared in row.runs)
   return [
-    f'for seed in {seeds}; do {_train(run)}; done'
+    f'for seed in {seeds}; do {commands.train(run.arguments, "$seed")}'
+    f' --output_dir={shlex.quote(str(run.output_dir.parent))}/seed_$seed; done'
     for run in reversed(row.runs[0])
   ]
-
-
-def _train(run) -> str:
-  folder = shlex.quote(str(run.output_dir.parent))
-  command = commands.train(run.arguments, '$seed')
-  return f'{command} --output_dir={folder}/seed_$seed'
 
 
 def _grids(name, rows) -> str:
   """The heading of a table, and a grid for each metric."""
   table = definitions.TABLES[name]
-  lines = [
-    f'# {name}',
-    '',
-    f'{table.title}. Ours, mean ± standard deviation over the seeds / the'
-    " paper's.",
-  ]
+  head = (
+    f'# {name}\n\n{table.title}. Ours, mean ± standard deviation over the'
+    " seeds / the paper's."
+  )
   if rows['marks'].any():
-    lines.append(f'{_MARK} Not as in the paper: see the rows below the grids.')
+    head += f'\n{_MARK} Not as in the paper: see the rows below the grids.'
+  parts = [head]
   for metric, part in rows.groupby('metric', sort=False):
     digits = table_metrics.METRICS[metric].shown_digits(table.percent)
-    grid = {
-      (row.cell, row.method): _grid_entry(row, digits)
-      for row in part.itertuples()
-    }
-    columns = part['method'].unique()
-    body = [
-      [cell, *(grid.get((cell, method), '') for method in columns)]
-      for cell in part['cell'].unique()
+    grid = part.assign(
+      text=[_grid_entry(row, digits) for row in part.itertuples()]
+    ).pivot(index='cell', columns='method', values='text')
+    grid = grid.reindex(part['cell'].unique())[part['method'].unique()]
+    body = grid.fillna('').itertuples()
+    parts += [
+      f'## {table_metrics.METRICS[metric].heading(table.percent)}',
+      markdown.aligned_table(['', *grid], body),
     ]
-    title = table_metrics.METRICS[metric].heading(table.percent)
-    lines += ['', f'## {title}', '', *_markdown(['', *columns], body)]
-  return '\n'.join(lines) + '\n'
+  return '\n\n'.join(parts)
 
 
 def _grid_entry(row, digits: int) -> str:
   """Our mean ± standard deviation, its marks, and the paper's number."""
-  ours = _rounded(row.ours, digits)
-  if row.sd:
-    ours += f' ± {_rounded(row.sd, digits)}'
+  ours = _with_sd(row.ours, row.sd, digits)
   if 0 < int(row.undefined) < int(row.seeds):
     undefined = table_metrics.METRICS[row.metric].undefined
     ours += f' ({row.undefined} of {row.seeds} {undefined})'
@@ -179,48 +166,34 @@ def _grid_entry(row, digits: int) -> str:
     ours += f' {_MARK}'
   if not row.paper:
     return ours
-  paper = _rounded(row.paper, digits)
-  if row.paper_sd:
-    paper += f' ± {_rounded(row.paper_sd, digits)}'
-  return f'{ours} / {paper}'
+  return f'{ours} / {_with_sd(row.paper, row.paper_sd, digits)}'
 
 
 def _all_rows(rows) -> str:
   """All rows; the commands are numbered, and listed below."""
   of_rows = [text.split(commands.AND) for text in rows['commands']]
-  numbers = {}
-  for command in itertools.chain(*of_rows):
-    numbers.setdefault(command, str(len(numbers) + 1))
-  shown = rows.drop(columns='table').rename(
-    columns=lambda column: column.replace('_', ' ')
+  every = dict.fromkeys(itertools.chain(*of_rows))
+  places = {command: str(place) for place, command in enumerate(every, 1)}
+  shown = rows.drop(columns='table').assign(
+    commands=[', '.join(places[c] for c in of) for of in of_rows]
   )
-  shown['commands'] = [', '.join(numbers[c] for c in of) for of in of_rows]
-  lines = ['## All rows', '', *_markdown(list(shown), shown.to_numpy()), '']
-  lines += [f'{number}. `{command}`' for command, number in numbers.items()]
-  return '\n'.join(lines) + '\n'
+  header = [column.replace('_', ' ') for column in shown]
+  table = markdown.aligned_table(header, shown.itertuples(index=False))
+  listed = '\n'.join(f'{place}. `{c}`' for c, place in places.items())
+  return f'## All rows\n\n{table}\n\n{listed}'
 
 
-def _markdown(header, body) -> list[str]:
-  """A Markdown table with aligned columns."""
-  table = np.array([header, *body], dtype=object)
-  widths = [max(map(len, column)) for column in table.T]
-  lines = [
-    '| ' + ' | '.join(map(str.ljust, line, widths)) + ' |' for line in table
-  ]
-  return [
-    lines[0],
-    '|' + '|'.join('-' * (w + 2) for w in widths) + '|',
-    *lines[1:],
-  ]
+def _with_sd(value: str, sd: str, digits: int) -> str:
+  """Numbers with fewer digits; a word unchanged."""
+  texts = [value, sd] if sd else [value]
+  return ' ± '.join(
+    f'{float(text):.{digits}f}' if _is_number(text) else text for text in texts
+  )
 
 
-def _rounded(text: str, digits: int) -> str:
-  """A number with fewer digits; other text unchanged."""
-  try:
-    return f'{float(text):.{digits}f}'
-  except ValueError:
-    return text
+def _is_number(text: str) -> bool:
+  return text.lstrip('-')[:1].isdigit()
 
 
-def _format_number(value: float, undefined: str = '') -> str:
-  return undefined if np.isnan(value) else f'{value:.6g}'
+def _format(value: float, undefined: str = '') -> str:
+  return numbers.format_number(value, '.6g', undefined)

@@ -4,7 +4,11 @@ from collections.abc import Iterable, Sequence
 import dataclasses
 import pathlib
 
+from tff_fair import checks
+from tff_fair import tasks
+from tff_fair.launchers.execution import worker
 from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
@@ -31,6 +35,48 @@ class Row:
   method: str
   metric: str
   runs: tuple[tuple[planned_run.PlannedRun, ...], ...]
+
+
+def choose(
+  name: str, cells: Sequence[str], methods: Sequence[str], dataset: str | None
+) -> tuple[definitions.Table, list[str]]:
+  """Restricts a table to what was requested.
+
+  Args:
+    name: The table.
+    cells: The requested cells; all if empty.
+    methods: The requested methods; all if empty.
+    dataset: The data that replace those of cells.
+
+  Returns:
+    The table with the methods, and the cells without repetitions.
+
+  Raises:
+    launchers.options.settings.SettingsError: If the table lacks a cell or a
+      method, or has no cell whose data can be replaced.
+  """
+  table = definitions.TABLES[name]
+  cells = list(dict.fromkeys(cells)) or list(table.cells)
+  _check_known('cells', cells, list(table.cells))
+  known = list(
+    dict.fromkeys(m for cell in cells for m in table.methods_of(cell))
+  )
+  _check_known('methods', methods, known)
+  data = [table.cells[cell].data for cell in cells]
+  if dataset and dataset not in map(definitions.STAND_INS.get, data):
+    raise settings_lib.SettingsError(
+      f'--dataset={dataset} must be given with cells whose data it can'
+      f' replace, found only {", ".join(dict.fromkeys(data))}.'
+    )
+  return table.restricted_to(methods or known), cells
+
+
+def _check_known(flag, names, known) -> None:
+  for name in names:
+    if name not in known:
+      raise settings_lib.SettingsError(
+        checks.unknown_name(f'Each of --{flag}', name, known)
+      )
 
 
 class Planner:
@@ -77,6 +123,7 @@ class Planner:
     # A method of a table may have rounds of its own.
     self._overrides = {n: v for n, v in given.items() if v is not None}
     self._folder = output_dir / 'runs'
+    self._equal = planned_run.EqualRuns(output_dir)
     # A run is used in many rows, and its flags take a while to resolve.
     self._runs = {}
 
@@ -118,7 +165,8 @@ class Planner:
       **self._overrides,
     }
     folder = self._folder / preset / _folder_name(preset, command)
-    return planned_run.plan(command, seed, folder / f'seed_{seed}')
+    run = planned_run.plan(command, seed, folder / f'seed_{seed}')
+    return self._equal.place(run)
 
   def rows(self, cells: Iterable[str]) -> list[Row]:
     """The rows of the table, except those that compare a run with itself.
@@ -151,6 +199,36 @@ class Planner:
     command = {'preset': setting.preset, **setting.flags, **flags}
     return planned_run.resolve(command)['rounds']
 
+  def check_figure_round(
+    self, cells: Iterable[str], runs: Iterable[planned_run.PlannedRun]
+  ) -> None:
+    """Checks, before hours of training, that the models to draw will exist.
+
+    Args:
+      cells: The requested cells.
+      runs: All runs.
+
+    Raises:
+      launchers.options.settings.SettingsError: If they will not.
+    """
+    wanted = self.figure_round
+    if wanted is None:
+      return
+    drawn = self.table.figures.get('embeddings', ())
+    methods = {m for cell in cells for m in self.table.methods_of(cell)}
+    if methods.isdisjoint(drawn):
+      raise settings_lib.SettingsError(
+        '--figure_round must be given with a table that draws embeddings,'
+        f' found {wanted} with one that does not.'
+      )
+    for run in runs:
+      kept = _checkpoints(run.settings)
+      if wanted not in kept:
+        raise settings_lib.SettingsError(
+          '--figure_round must be a round whose checkpoint is kept'
+          f' ({", ".join(map(str, kept))}), found {wanted}.'
+        )
+
   def _share(self, preset) -> dict[str, float]:
     """The flag that reduces the data of a run."""
     if self._scale == 1:
@@ -170,12 +248,46 @@ class Planner:
 
 
 def distinct(rows: Sequence[Row]) -> list[planned_run.PlannedRun]:
-  """All runs of the rows without repetitions, ordered by seed."""
+  """All runs of the rows without repetitions, references first, by seed."""
   runs = [
     run for row in rows for compared in row.runs for run in reversed(compared)
   ]
-  by_directory = {run.output_dir: run for run in runs}
-  return sorted(by_directory.values(), key=lambda run: run.seed)
+  found = {}
+  for run in runs:
+    found.setdefault(run.output_dir, run)
+  return sorted(found.values(), key=lambda run: run.seed)
+
+
+def check_data(
+  runs: Sequence[planned_run.PlannedRun],
+) -> worker.Report | None:
+  """Builds the task of each preset once, so that missing files show at once.
+
+  Args:
+    runs: The runs.
+
+  Returns:
+    Why a task cannot be built, with the data that can stand in for it.
+  """
+  from tff_fair.launchers.runs import training
+
+  for run in {run.preset: run for run in runs}.values():
+    try:
+      worker.build_task(run.settings)
+    except training.USER_ERRORS as error:
+      sentence = str(error)
+      stand_in = definitions.STAND_INS.get(run.settings['task'])
+      if stand_in and isinstance(error, tasks.DataNotFoundError):
+        sentence += f' --dataset={stand_in} uses other data instead.'
+      return worker.Report(worker.FAILED, sentence)
+  return None
+
+
+def _checkpoints(settings) -> list[int]:
+  """The rounds of the checkpoints that a finished run has."""
+  rounds, every = settings['rounds'], settings['checkpoint_every']
+  written = {*range(every, rounds + 1, every), rounds}
+  return sorted(written)[-settings['checkpoints_to_keep'] :]
 
 
 def _differ(runs) -> bool:

@@ -1,16 +1,15 @@
 """What all builders do with their arguments."""
 
 import collections
-import dataclasses
 import inspect
 import re
-import typing
 from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests import limits
 from tests.algorithms import image_task
 from tests.algorithms import linear_task
 from tff_fair import aggregators
@@ -19,10 +18,10 @@ from tff_fair import client
 from tff_fair import losses
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import composition
+from tff_fair.launchers.options import flag_types
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import signatures
 
-_SHARED = {'model_fn'} | {
-  field.name for field in dataclasses.fields(arguments.SharedArguments)
-}
 _BUILDERS = {
   name: build
   for name, build in vars(algorithms).items()
@@ -55,37 +54,66 @@ def _call(name, **options):
   )
 
 
-def _choices(build):
-  """The arguments whose legal values are in the signature."""
-  for name, hint in typing.get_type_hints(build).items():
-    if hint is bool or typing.get_origin(hint) is typing.Literal:
-      yield name
+def _defaults(build):
+  """Legal arguments, as `locals()` at the start of the builder."""
+  return {
+    name: _REQUIRED.get(name)
+    if parameter.default is parameter.empty
+    else parameter.default
+    for name, parameter in inspect.signature(build).parameters.items()
+  } | {'num_clients': 2, 'client_optimizer': linear_task.sgd(0.1)}
 
 
-def test_an_illegal_choice_is_refused_by_every_builder():
-  number = 0
-  for builder, build in _BUILDERS.items():
-    for name in _choices(build):
-      with pytest.raises(ValueError, match=f'^{name} must be one of .*, found'):
-        _call(builder, **{name: 'none such'})
-      number += 1
-  assert number > 30
+def _others(flag, annotation):
+  """Values of a wrong type."""
+  if isinstance(flag, flag_types.Integer) and not flag.choices:
+    yield 1.5
+  if flag.kind in ('integer', 'float'):
+    yield '1'
+  yield 'none such'
+  if 'None' not in str(annotation):
+    yield None
 
 
-def test_a_docstring_describes_what_it_does_not_share():
+def test_an_argument_is_refused_outside_of_its_limits_and_taken_at_them():
+  refused = taken = 0
+  for method in methods.METHODS.values():
+    build = _BUILDERS[f'build_{method.name}']
+    legal = _defaults(build)
+    for flag in method.flags:
+      if flag.argument:
+        continue
+      annotation = inspect.signature(build).parameters[flag.name].annotation
+      for value in (*limits.outside(flag), *_others(flag, annotation)):
+        with pytest.raises(
+          (TypeError, ValueError), match=f'^{flag.name} must be .*, found '
+        ):
+          arguments.check_arguments(build, {**legal, flag.name: value})
+          pytest.fail(f'{method.name}: {flag.name}={value!r}')
+        refused += 1
+      for value in limits.inside(flag):
+        arguments.check_arguments(build, {**legal, flag.name: value})
+        taken += 1
+  assert refused > 450 and taken > 150
+
+
+def test_what_no_graph_can_hold_is_refused():
+  for build, name, value, message in (
+    (algorithms.build_fedaboost, 'focal_weight', 1e-300, 'at least 1.18e-38'),
+    (algorithms.build_fedaboost, 'max_gamma', 1e300, 'finite'),
+    (algorithms.build_fedaboost, 'batch_size', 2**31, 'at most 2147483647'),
+    (algorithms.build_fed_sac, 'mid_round', 2**31, 'at most 2147483647'),
+  ):
+    with pytest.raises(ValueError, match=f'^{name} must be {message}, found'):
+      arguments.check_arguments(build, {**_defaults(build), name: value})
+
+
+def test_a_docstring_describes_the_arguments_that_there_are():
   for builder, build in _BUILDERS.items():
     _, _, rest = inspect.getdoc(build).partition('\nArgs:\n')
-    described = set(re.findall(r'^  (\w+): ', rest.partition('\n\n')[0], re.M))
+    own = set(re.findall(r'^  (\w+): ', rest.partition('\n\n')[0], re.M))
     names = set(inspect.signature(build).parameters)
-    assert described <= names, builder
-    if builder == 'build_fed_avg':
-      assert described == names
-    elif 'See `build_fedquad`' in build.__doc__:
-      own = set(inspect.signature(algorithms.build_fedquad).parameters)
-      assert names - _SHARED - own <= described, builder
-    else:
-      assert names - _SHARED <= described, builder
-      assert 'See `build_' in build.__doc__, builder
+    assert own <= names <= set(signatures.argument_texts(build)), builder
 
 
 class _Reached(Exception):

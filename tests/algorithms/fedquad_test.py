@@ -131,8 +131,6 @@ def test_bad_arguments():
     ('margins', (1.0, np.inf), 'found inf'),
     ('margins', 'no', "found 'n", TypeError),
     ('margins', ('1', 1), "found '1'", TypeError),
-    ('quadruplet_weight', -0.1, 'at least 0.*found -0.1'),
-    ('quadruplet_weight', None, 'found None', TypeError),
   )
   linear_task.assert_refused(
     _build,

@@ -6,17 +6,27 @@ python -m tests.composition.write_matrix
 import pathlib
 
 from tests.composition import compositions
+from tff_fair.launchers.show import blocks
+from tff_fair.launchers.show import markdown
 
-_README = pathlib.Path(__file__).parents[2] / 'README.md'
-_BEGIN = '<!-- composition matrix -->\n'
-_END = '<!-- end of composition matrix -->'
+README = pathlib.Path(__file__).parents[2] / 'README.md'
 
 
-def markdown() -> str:
+def render(page: str) -> str:
+  """The README, or another page, with its matrix as it should be."""
+  name = 'composition matrix'
+  return blocks.replace(page, name, f'end of {name}', lambda match: _text())
+
+
+def main() -> None:
+  """Writes it."""
+  README.write_text(render(README.read_text()))
+
+
+def _text():
   """The matrix, the meaning of its heads, and the notes."""
   heads = ['', *compositions.COLUMNS]
-  lines = [_line(heads), _line(['---'] + [':-:'] * len(compositions.COLUMNS))]
-  lines += [_line(_cells(row)) for row in compositions.ROWS]
+  table = markdown.table(heads, map(_cells, compositions.ROWS), rule=':-:')
   number = sum(len(compositions.composed(c)) for c in compositions.COLUMNS)
   notes = [f'{number}. {text}' for text, number in _numbers().items()]
   return '\n'.join(
@@ -26,7 +36,7 @@ def markdown() -> str:
       ' `native`. A number without a mark refers to the reason why two do not'
       ' compose.',
       '',
-      *lines,
+      table,
       '',
       *notes,
       '',
@@ -40,34 +50,12 @@ def markdown() -> str:
       '`tests/composition/matrix_test.py` runs them and checks that each has'
       ' its effect; `python -m tests.composition.write_matrix` updates this'
       ' section.',
-      '',
     ]
   )
 
 
-def in_readme() -> str:
-  """The section of the README."""
-  return _parts()[1]
-
-
-def main() -> None:
-  """Writes it."""
-  before, _, after = _parts()
-  _README.write_text(before + markdown() + after)
-
-
-def _parts():
-  before, rest = _README.read_text().split(_BEGIN)
-  matrix, after = rest.split(_END)
-  return before + _BEGIN, matrix, _END + after
-
-
 def _names(columns):
   return ', '.join(f'`{name}`' for name in columns.values())
-
-
-def _line(cells):
-  return f'| {" | ".join(cells)} |'
 
 
 def _cells(row):

@@ -6,8 +6,8 @@ from absl import flags
 import pytest
 
 from tff_fair.launchers import claims as launcher
-from tff_fair.launchers.claiming import claims_table
-from tff_fair.launchers.claiming import papers
+from tff_fair.launchers.claiming import claims_page
+from tff_fair.launchers.claiming import statements
 
 _RESULTS = launcher.ROOT / 'results'
 
@@ -22,18 +22,23 @@ def _main(*arguments):
 def _names(text):
   """The claims in what was printed."""
   words = [line.split(' ')[0] for line in text.splitlines()]
-  return [word for word in words if word in papers.CLAIMS]
+  return [word for word in words if word in statements.CLAIMS]
 
 
-def test_all_claims_are_printed(capsys):
+def test_claims_are_printed_with_their_verdicts_and_counts(capsys):
   _main()
-  assert _names(capsys.readouterr().out) == list(papers.CLAIMS)
+  lines = capsys.readouterr().out.splitlines()
+  assert _names('\n'.join(lines)) == list(statements.CLAIMS)
+  # Of the committed results: one of two comparisons of cffl-27 is against it.
+  (line,) = (line for line in lines if line.startswith('cffl-27 '))
+  assert line.split()[1:8] == ['holds', 'in', 'part', '1', '1', '0', '0']
+  assert lines[-1].split()[0] == 'cffl' and len(lines[-1].split()) == 6
 
 
 def test_filters(capsys):
   _main('--papers=cffl, fedquad')
   names = _names(capsys.readouterr().out)
-  assert {papers.paper_of(name) for name in names} == {'cffl', 'fedquad'}
+  assert {statements.paper_of(name) for name in names} == {'cffl', 'fedquad'}
   found = []
   for verdict in ('holds', 'in_part', 'fails', 'undecided'):
     _main(f'--verdicts={verdict}', '--papers=cffl,fedquad')
@@ -87,9 +92,9 @@ def _clone(tmp_path, monkeypatch):
 
 def test_write(clone, capsys):
   _main(f'--results={clone / "results"}', '--write')
-  assert _names(capsys.readouterr().out) == list(papers.CLAIMS)
-  lines = (clone / 'results' / claims_table.FILE).read_text().splitlines()
-  assert len(lines) == 1 + len(papers.CLAIMS)
+  assert _names(capsys.readouterr().out) == list(statements.CLAIMS)
+  lines = (clone / 'results' / claims_page.FILE).read_text().splitlines()
+  assert len(lines) == 1 + len(statements.CLAIMS)
   readme = (clone / 'README.md').read_text()
   assert readme.startswith('a\n<!-- claims -->\n| paper |')
   assert readme.endswith('|\n<!-- end of claims -->\nb\n')
@@ -103,4 +108,4 @@ def test_only_a_clone_has_pages_to_write(clone):
   results = clone / 'results'
   with pytest.raises(SystemExit, match='must be used in a clone, found no'):
     _main(f'--results={results}', '--write')
-  assert not (results / claims_table.FILE).exists()
+  assert not (results / claims_page.FILE).exists()

@@ -52,6 +52,25 @@ def test_report(tmp_path, capsys):
   assert cells[4:6] == [f'{share:.3g}', f'{kl:.3g}']
 
 
+def test_the_picture_has_the_three_values_of_each_client(tmp_path):
+  nan = np.nan
+  columns = {
+    'client_id': [0, 1, 2],
+    'kl': [2.0, nan, 3.0],
+    'kl_expansion': [-0.4, 0.9, 2.5],
+    'control_kl': [0.01, 0.02, 0.03],
+  }
+  path = tmp_path / 'kl.png'
+  (axes,) = launcher._draw(pd.DataFrame(columns), path).axes
+  assert axes.get_yscale() == 'log' and path.exists()
+  drawn = [line.get_ydata() for line in axes.lines]
+  # What a logarithm cannot show is left out.
+  expected = [[2.0, nan, 3.0], [nan, 0.9, 2.5], [0.01, 0.02, 0.03]]
+  np.testing.assert_array_equal(drawn, expected)
+  labels = [line.get_label().split()[0] for line in axes.lines]
+  assert labels == ['exact', 'approximation', 'control:']
+
+
 def test_named_clients(tmp_path, monkeypatch, capsys):
   build_task = training.build_task
   names = ('a|<b>', 'b', 'c\nd')
@@ -65,7 +84,7 @@ def test_named_clients(tmp_path, monkeypatch, capsys):
   frame = _report(tmp_path)
   assert frame['client'].tolist() == list(names)
   rows = capsys.readouterr().out.splitlines()
-  assert [row for row in rows if row.startswith('| 0 a&#124;&lt;b&gt; | ')]
+  assert [row for row in rows if row.startswith('| 0 a\\|&lt;b&gt; | ')]
   assert [row for row in rows if row.startswith('| 2 c d | ')]
 
 

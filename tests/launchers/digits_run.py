@@ -69,6 +69,12 @@ def plots(run):
   return {path.name for path in (run / 'plots').iterdir()}
 
 
+def checkpoints(run):
+  """The rounds of the checkpoints of a run."""
+  paths = (run / 'checkpoints').glob('round_*.safetensors')
+  return sorted(int(path.stem.removeprefix('round_')) for path in paths)
+
+
 def variables(run, round_number):
   """The arrays of the state in a checkpoint."""
   path = run / f'checkpoints/round_{round_number}.safetensors'

@@ -22,6 +22,7 @@ def write(
   rounds=3,
   isolated=None,
   names=None,
+  algorithm='cffl',
 ):
   """Writes a run.
 
@@ -33,6 +34,7 @@ def write(
     rounds: Rounds, each client's accuracy growing evenly from 0.
     isolated: Client -> the round in which it is isolated.
     names: Each client's name; by default clients have none.
+    algorithm: The method.
 
   Returns:
     The directory.
@@ -46,6 +48,8 @@ def write(
       'num_train': num_train,
       'num_classes': num_classes or [10] * len(accuracy),
       'accuracy': accuracy,
+      'f1': accuracy,
+      'loss': 1.0,
     }
   )
   if names:
@@ -57,12 +61,14 @@ def write(
       share = number / rounds
       scores.append((number, i, share * accuracy[i]))
       reputable = number < (isolated or {}).get(i, rounds + 1)
-      reports.append((number, i, (0.1 + i / 10) * reputable, int(reputable)))
+      reputation = (0.1 + i / 10) * reputable
+      reports.append((number, i, 9, reputation, int(reputable)))
   pd.DataFrame(scores, columns=['round', 'client_id', 'accuracy']).to_csv(
     folder / 'client_scores.csv', index=False
   )
   pd.DataFrame(
-    reports, columns=['round', 'client_id', 'reputation', 'reputable']
+    reports,
+    columns=['round', 'client_id', 'num_examples', 'reputation', 'reputable'],
   ).to_csv(folder / 'reports.csv', index=False)
   honest = clients['accuracy'][clients['num_train'] > 0]
   index = np.arange(1, rounds + 1)
@@ -80,5 +86,14 @@ def write(
     'global_f1': None,
     **final_distances(),
   }
-  (folder / 'summary.json').write_text(json.dumps({'final': final}))
+  summary = {
+    'final': final,
+    'client_f1_variance_window': {},
+    'dropped': {},
+    'median_seconds_per_round': 0.1,
+  }
+  (folder / 'summary.json').write_text(json.dumps(summary))
+  (folder / 'flags.txt').write_text(
+    f'--algorithm={algorithm}\n--rounds={rounds}\n--task=digits\n'
+  )
   return folder

@@ -258,22 +258,3 @@ class TestFound:
       with pytest.raises(training.RunError) as caught:
         training.build_task(_resolve(arguments))
       _assert_is_a_sentence(caught.value)
-
-  @pytest.mark.usefixtures('default_runtime')
-  def test_numbers_that_a_graph_cannot_hold_are_refused(self):
-    from tff_fair.launchers.runs import processes
-    from tff_fair.launchers.runs import training
-
-    task = training.build_task(_resolve(_SMALL))
-    for algorithm, argument, message in (
-      ('fedaboost', '--error_clip=0.5', 'error_clip must be between 0 and 0.5'),
-      ('fedaboost', '--focal_weight=1e-300', 'focal_weight must be at least'),
-      ('fedaboost', '--max_gamma=1e300', 'max_gamma must be finite'),
-      ('fedaboost', f'--batch_size={2**31}', 'batch_size must be at most'),
-      ('fedaboost', f'--local_epochs={10**30}', 'local_epochs must be at most'),
-      ('fed_mdfg', '--line_search_scale=2000', 'line_search_scale must be at'),
-      ('fed_as', f'--alignment_batch_size={2**31}', 'alignment_batch_size mus'),
-    ):
-      found = _resolve([f'--algorithm={algorithm}', argument, *_SMALL])
-      with pytest.raises(ValueError, match=f'^{message}.*found .*[0-9]'):
-        processes.build_process(found, task)

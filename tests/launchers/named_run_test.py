@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tests.launchers import digits_run
 from tests.launchers import nasty_names
-from tff_fair.launchers import report
-from tff_fair.launchers.pages import report_runs
+from tff_fair.launchers import frame as frame_lib
+from tff_fair.launchers.pages import report_page
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import training
 
@@ -61,7 +61,7 @@ def test_names_are_in_all_files_and_models_predict_what_was_scored(
   worst = client_names.one_line(_NAMES[clients['accuracy'].idxmin()], 30)
   assert f'({worst})\n' in printed
   assert digits_run.plots(run) >= {'client_accuracy.png'}
-  assert _NOTE in report.render(report_runs.read_runs([str(run)]))
+  assert _NOTE in report_page.render([frame_lib.read_run(run)])
 
   (task,) = tasks
   classes = json.loads((run / 'model.json').read_text())['classes']

@@ -11,6 +11,8 @@ import pytest
 
 from tests.launchers import digits_run
 from tests.launchers import tiny_table
+from tests.launchers.execution import here
+from tff_fair.launchers.execution import pool
 from tff_fair.launchers.results import records
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
@@ -28,7 +30,8 @@ def _main(*arguments):
   with pytest.MonkeyPatch.context() as patch:
     patch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
     patch.setattr(published, 'read', lambda: tiny_table.NUMBERS)
-    return tiny_table.main(*arguments)
+    patch.setattr(pool, 'Pool', here.Pool)
+    return tiny_table.main('--parallel=1', *arguments)
 
 
 @pytest.fixture(scope='module', name='arguments')
@@ -88,12 +91,12 @@ class TestTable:
       for number, (seed, name) in enumerate(
         (
           (seed, name)
-          for seed in (0, 1)
           for name in (
             'standalone-rounds=2',
             'fed_avg-rounds=2',
             'cffl-rounds=2-upload_rate=0.5',
           )
+          for seed in (0, 1)
         ),
         start=1,
       )
@@ -104,6 +107,11 @@ class TestTable:
     # The CF coefficient of two methods and the accuracy of three, two cells.
     assert len(frame) == 2 * (2 + 3)
     assert not frame.duplicated(['cell', 'method', 'metric']).any()
+    assert digits_run.plots(output_dir) == {
+      f'tiny_{cell}_{picture}.png'
+      for cell in ('digits', 'stand_in')
+      for picture in ('scatter', 'cffl_client_accuracy', 'cffl_reputation')
+    }
 
   def test_cf_coefficient(self, output_dir):
     row = _row(output_dir, cell='digits', method='cffl', metric='cf')
@@ -126,25 +134,8 @@ class TestTable:
     assert row['values'] == 'undefined;undefined'
     assert (row['undefined'], row['paper']) == ('2', '3')
     assert row['difference'] == ''
-
-  def test_differences_from_the_paper_are_marked(self, output_dir):
     row = _row(output_dir, cell='stand_in', method='cffl', metric='cf')
     assert row['marks'] == 'data: digits, not mnist; rounds: 2, not 20'
-    lines = [
-      ' '.join(line.split())
-      for line in (output_dir / 'table.md').read_text().splitlines()
-    ]
-    ours = _row(output_dir, cell='digits', method='cffl', metric='cf')
-    mean, sd = float(ours['ours']), float(ours['sd'])
-    shown = f'{mean:.2f} ± {sd:.2f} † / 99.00 ± 0.50'
-    assert f'| digits | undefined † / 3.00 | {shown} |' in lines
-
-  def test_figures(self, output_dir):
-    assert digits_run.plots(output_dir) == {
-      f'tiny_{cell}_{picture}.png'
-      for cell in ('digits', 'stand_in')
-      for picture in ('scatter', 'cffl_client_accuracy', 'cffl_reputation')
-    }
 
   def test_a_run_is_the_command_in_its_row(self, output_dir, tmp_path):
     # The last run: the state of the runs before it must not matter.
@@ -199,7 +190,8 @@ def _draw(*arguments):
   with pytest.MonkeyPatch.context() as patch:
     patch.setitem(definitions.TABLES, 'pictures', _PICTURES)
     patch.setattr(published, 'read', lambda: _PUBLISHED)
-    return tiny_table.main('--table=pictures', *arguments)
+    patch.setattr(pool, 'Pool', here.Pool)
+    return tiny_table.main('--table=pictures', '--parallel=1', *arguments)
 
 
 class TestPartOfTheData:
@@ -214,25 +206,20 @@ class TestPartOfTheData:
     _draw(*arguments)
     return path, arguments
 
-  def test_runs_have_their_share_of_the_data(self, scaled):
-    path, _ = scaled
-    for run in path.glob('runs/*/*/seed_0'):
-      # A quarter of the 1,438 that are not tests.
-      assert digits_run.read(run, 'clients.csv')['num_train'].sum() == 360
-
-  def test_rows(self, scaled):
+  def test_runs_and_rows(self, scaled):
     path, _ = scaled
     frame = pd.read_csv(path / 'table.csv', dtype=str).fillna('')
     assert frame['method'].tolist() == ['fed_avg', 'fedquad', 'without_ce']
     expected = 'share of the data: 0.25, not 1; rounds: 2, not 10'
     assert frame['marks'].tolist() == [expected] * 3
-    assert expected in (path / 'table.md').read_text()
     assert frame['commands'].str.contains('--data_fraction=0.25 ').all()
     # A method may be printed as another.
     assert frame['paper'].tolist() == ['', '70', '70']
     # The accuracy is that of the global model.
     found = frame.set_index('method')['ours'].astype(float)
     for run in path.glob('runs/*/*/seed_0'):
+      # A quarter of the 1,438 that are not tests.
+      assert digits_run.read(run, 'clients.csv')['num_train'].sum() == 360
       method = run.parent.name.split('-')[0]
       if 'use_ce' in str(run):
         method = 'without_ce'
@@ -264,7 +251,8 @@ class TestPartOfTheData:
     assert digits_run.plots(tmp_path) == {'pictures_digits_embeddings.png'}
 
 
-def test_replacement_data(tmp_path):
+def test_replacement_data(tmp_path, monkeypatch):
+  monkeypatch.setattr(pool, 'Pool', here.Pool)
   rng = np.random.default_rng(0)
   arrays = {}
   for part, size in (('train', 1200), ('test', 200)):
@@ -305,6 +293,7 @@ def _recorded(folder):
 
 
 def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
+  """Stopped by a signal, then killed with all of its processes."""
   arguments = (
     *('--table=tiny', '--cells=digits', '--methods=standalone,fed_avg'),
     *('--output_dir=out', '--record=results'),
@@ -315,20 +304,26 @@ def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   monkeypatch.chdir(whole)
   assert 'recorded: 3 numbers, ' in _main(*arguments)
   recorded = _recorded(whole / 'results')
-  errors = digits_run.interrupt(
-    'tests.launchers.tiny_table',
-    arguments,
-    stopped,
-    stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv',
-    5,
-    signal.SIGTERM,
+
+  def interrupt(num_lines, number, parallel):
+    return digits_run.interrupt(
+      'tests.launchers.tiny_table',
+      (*arguments, f'--parallel={parallel}'),
+      stopped,
+      stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv',
+      num_lines,
+      number,
+    )
+
+  assert interrupt(5, signal.SIGTERM, parallel=1) == (
+    'stopping after the current rounds\n'
+    'Error: interrupted; run the same command again to resume.\n'
   )
   assert not (stopped / 'out/table.csv').exists()
-  assert 'Error: stopped after round' in errors
-  assert 'Traceback' not in errors
   # What was done before is not lost.
   before = _recorded(stopped / 'results')
   assert before['method'].tolist() == ['standalone']
+  assert not interrupt(12, signal.SIGKILL, parallel=2)
   monkeypatch.chdir(stopped)
   assert 'recorded: 2 numbers, ' in _main(*arguments)
   pd.testing.assert_frame_equal(_recorded(stopped / 'results'), recorded)

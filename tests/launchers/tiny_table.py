@@ -8,6 +8,7 @@ import sys
 from absl import flags
 
 from tff_fair import runtime
+from tff_fair.launchers import cli
 from tff_fair.launchers import reproduce
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
@@ -65,7 +66,7 @@ def main(*arguments):
   """
   flag_values = flags.FlagValues()
   reproduce.define_flags(flag_values)
-  argv = flag_values(['reproduce', *map(str, arguments)])
+  argv = cli.parse_flags(['reproduce', *map(str, arguments)], flag_values)
   printed = io.StringIO()
   try:
     with contextlib.redirect_stdout(printed):

@@ -1,9 +1,25 @@
 """A page as a browser reads it, for tests."""
 
+import collections
 from html import parser
+import re
 
 # What is never closed.
 _VOID = ('meta', 'link')
+# What ends a line of the page's text.
+_BLOCKS = (
+  'title',
+  'h1',
+  'h2',
+  'p',
+  'li',
+  'dt',
+  'dd',
+  'tr',
+  'caption',
+  'summary',
+  'figcaption',
+)
 
 
 class Page(parser.HTMLParser):
@@ -11,10 +27,12 @@ class Page(parser.HTMLParser):
 
   def __init__(self, text):
     super().__init__()
+    self.source = text
     self.elements = []  # (tag, attributes)
-    self.tables = []  # Rows of cells: (text, value of <data>, class).
+    self.tables = []  # Rows of cells: (text, class).
     self.text = ''
-    self._open = []
+    self.lines = []  # The text of each block; of figures, the alternative.
+    self._open, self._line = [], ''
     self.feed(text)
     self.close()
     assert not self._open
@@ -29,23 +47,48 @@ class Page(parser.HTMLParser):
     elif tag == 'tr':
       self.tables[-1].append([])
     elif tag in ('td', 'th'):
-      self.tables[-1][-1].append(['', None, attributes.get('class')])
-    elif tag == 'data':
-      self.tables[-1][-1][-1][1] = float(attributes['value'])
+      self.tables[-1][-1].append(['', attributes.get('class')])
+      self._line += ' | '
+    elif tag == 'svg' and 'aria-label' in attributes:
+      self.lines.append(f'[{attributes["aria-label"]}]')
 
   def handle_startendtag(self, tag, attrs):
     self.elements.append((tag, dict(attrs)))
 
   def handle_endtag(self, tag):
     assert self._open.pop() == tag
+    if tag in _BLOCKS:
+      line = ' '.join(self._line.split())
+      self.lines += [line] if line else []
+      self._line = ''
 
   def handle_data(self, data):
     if self._open[-1:] == ['style']:
       return
     self.text += data
+    if 'svg' not in self._open:
+      self._line += data
     if 'td' in self._open or 'th' in self._open:
       self.tables[-1][-1][-1][0] += data
 
   def row(self, title, table=0):
     """The cells of the rows whose title begins so, without the title."""
     return [r[1:] for r in self.tables[table] if r[0][0].startswith(title)]
+
+  def check_is_safe(self):
+    """Fails if something comes from outside, runs, or refers to nothing."""
+    assert '://' not in self.source
+    assert not {'script', 'img', 'iframe'} & {tag for tag, _ in self.elements}
+    for _, attributes in self.elements:
+      target = attributes.get('href', '#')
+      assert target.startswith('#') or target == 'data:,'
+      assert not [n for n in attributes if n.startswith('on') or n == 'src']
+    ids = collections.Counter(a['id'] for _, a in self.elements if 'id' in a)
+    assert set(ids.values()) == {1}
+    referred = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', self.source)
+    assert any(clip for clip, _ in referred)
+    assert {one or other for one, other in referred} <= set(ids)
+    figures = [a for tag, a in self.elements if tag == 'svg' and 'role' in a]
+    assert figures and all(attributes['aria-label'] for attributes in figures)
+    others = [a for tag, a in self.elements if tag == 'svg' and 'role' not in a]
+    assert all(a['aria-hidden'] == 'true' for a in others)

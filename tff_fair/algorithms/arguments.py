@@ -10,12 +10,13 @@ and makes its parts with the methods of what this returns.
 from collections.abc import Callable, Mapping
 import dataclasses
 import inspect
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import annotations
 from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
@@ -24,6 +25,7 @@ from tff_fair.aggregators import type_checks
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 
 # Honest clients stay far below. In rounds of the presets, on digits, MNIST,
 # CIFAR-10, Adult and generated health records, their longest updates were of
@@ -42,14 +44,18 @@ class SharedArguments:
   Arguments that a builder does not take have the defaults below.
   """
 
-  num_clients: int | None
+  num_clients: Annotated[int | None, Limits(minimum=1)]
   client_optimizer: tff.learning.optimizers.Optimizer
-  local_epochs: int
-  batch_size: int
-  seed: int
+  local_epochs: Annotated[int, Limits(minimum=1), Symbol('E')]
+  batch_size: Annotated[int, Limits(minimum=1), Symbol('B')]
+  # Two int32 words.
+  seed: Annotated[int, Limits(minimum=0, maximum=2**62 - 1)]
   client_learning_rate_fn: Callable[[Any], Any] | None
-  max_update_norm: float | None = MAX_UPDATE_NORM
-  focal_gamma: float = 0.0
+  # Squared twice, for statistics, it is still finite.
+  max_update_norm: Annotated[float | None, Limits(above=0, maximum=1e15)] = (
+    MAX_UPDATE_NORM
+  )
+  focal_gamma: Annotated[float, Limits(minimum=0)] = 0.0
   uniform: bool = False
   server_optimizer: tff.learning.optimizers.Optimizer | None = None
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None
@@ -186,14 +192,21 @@ class SharedArguments:
     )
 
 
+_SHARED = {
+  field.name: annotations.read(field.type)
+  for field in dataclasses.fields(SharedArguments)
+  if field.name != 'description'
+}
+
+
 def check_arguments(
   builder: Callable[..., Any], values: Mapping[str, Any]
 ) -> SharedArguments:
   """Checks a builder's arguments, before anything is built.
 
-  These are the shared arguments and those that the signature describes fully:
-  `Literal` and `bool`. A builder checks the other ones itself. `num_clients`
-  may be None if that is its default.
+  These are all that the signature describes, by `Limits`, `Literal` and types,
+  and the shared arguments. A builder checks what holds between arguments
+  itself. `num_clients` may be None if that is its default.
 
   Args:
     builder: The builder, for its signature.
@@ -206,44 +219,42 @@ def check_arguments(
     TypeError: If an argument is of the wrong kind.
     ValueError: If a number is out of range or a choice unknown.
   """
-  names = {field.name for field in dataclasses.fields(SharedArguments)}
-  parameters = inspect.signature(builder).parameters
+  parameters = inspect.signature(builder, eval_str=True).parameters
   shared = SharedArguments(
-    **{n: values[n] for n in names & {*parameters}},
+    **{name: values[name] for name in parameters if name in _SHARED},
     description=processes.Description(
       builder.__name__.removeprefix('build_'), _described(parameters, values)
     ),
   )
   check_optimizer('client_optimizer', shared.client_optimizer)
-  checks.check_count('local_epochs', shared.local_epochs, 1)
-  checks.check_count('batch_size', shared.batch_size, 1)
-  checks.check_integer('seed', shared.seed, 0, 2**62 - 1)  # Two int32 words.
-  plain_data = parameters['num_clients'].default is None
-  if shared.num_clients is not None or not plain_data:
-    checks.check_count('num_clients', shared.num_clients, 1)
   if shared.client_learning_rate_fn is not None:
     checks.check_function(
       'client_learning_rate_fn', shared.client_learning_rate_fn, 'the round'
     )
-  if shared.max_update_norm is not None:
-    # Squared twice, for statistics, it is still finite.
-    checks.check_positive('max_update_norm', shared.max_update_norm, 1e15)
-  checks.check_real('focal_gamma', shared.focal_gamma, 0.0)
   if shared.server_optimizer is not None:
     check_optimizer('server_optimizer', shared.server_optimizer)
   if shared.model_aggregator is not None:
     type_checks.check_weighted('model_aggregator', shared.model_aggregator)
-  for name, hint in get_type_hints(builder).items():
-    if get_origin(hint) is Literal:
-      checks.check_choice(name, values[name], get_args(hint))
-    elif hint is bool:
-      checks.check_choice(name, values[name], (False, True))
+  for name in sorted(parameters, key=lambda name: name not in _SHARED):
+    if values[name] is not None or parameters[name].default is not None:
+      _annotation(parameters[name]).check(name, values[name])
   if shared.robust and shared.model_aggregator is not None:
     raise ValueError(
       'model_aggregator must be None with robust=True, which is for the'
       f" method's own rule, found {type(shared.model_aggregator).__name__}."
     )
   return shared
+
+
+def _annotation(parameter: inspect.Parameter) -> annotations.Annotation:
+  """What a signature says of an argument; limits of shared ones stand here."""
+  shared = _SHARED.get(parameter.name, annotations.Annotation())
+  if parameter.annotation is parameter.empty:
+    return shared
+  found = annotations.read(parameter.annotation)
+  if found.limits == annotations.Limits():
+    found = dataclasses.replace(found, limits=shared.limits)
+  return found
 
 
 def _described(parameters, values) -> dict[str, str]:

@@ -10,7 +10,7 @@ and an option gives the other reading.
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +26,7 @@ from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -36,7 +37,7 @@ def build_cffl(
   *,
   num_clients: int,
   client_optimizer: tff.learning.optimizers.Optimizer,
-  validation: tuple[Any, Any],
+  validation: Annotated[tuple[Any, Any], Symbol('V')],
   local_epochs: int = 1,
   batch_size: int = 32,
   seed: int = 0,
@@ -44,16 +45,24 @@ def build_cffl(
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
   scenario: Literal['size', 'class'] = 'size',
-  amounts: Sequence[int] | None = None,
-  upload_rate: float = 1.0,
+  amounts: Annotated[Sequence[int] | None, Symbol('a')] = None,
+  upload_rate: Annotated[float, Limits(above=0, maximum=1), Symbol('θᵤ')] = 1.0,
   pretrain: bool = False,
-  pretrain_epochs: int = 5,
-  pretrain_learning_rate: float | None = None,
-  punishment_factor: float = 5.0,
-  history_weight: float = 0.5,
-  clip_value: float = 0.01,
+  pretrain_epochs: Annotated[
+    int, Limits(minimum=1), Unless(pretrain=False)
+  ] = 5,
+  pretrain_learning_rate: Annotated[
+    float | None, Limits(above=0), Unless(pretrain=False)
+  ] = None,
+  punishment_factor: Annotated[
+    float, Limits(above=0, maximum=700), Symbol('α')
+  ] = 5.0,
+  history_weight: Annotated[float, Limits(minimum=0, maximum=1)] = 0.5,
+  clip_value: Annotated[float, Limits(above=0)] = 0.01,
   clip_mode: Literal['value', 'norm'] = 'value',
-  threshold_absolute: float | None = None,
+  threshold_absolute: Annotated[
+    float | None, Limits(minimum=0, maximum=1)
+  ] = None,
   agg_norm: Literal['paper', 'sum', 'max'] = 'paper',
   own_share: Literal['paper', 'aggregation'] = 'paper',
   normalize_before_mixing: bool = False,
@@ -82,44 +91,52 @@ def build_cffl(
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
-      validation set V.
-    scenario: 'size' or 'class': what contribution means, numbers of examples or
-      of classes. It decides threshold and normalisation.
-    amounts: a_j, one a client, not negative and not all 0, as the server knows
-      them; None counts them in the client's training data.
-    upload_rate: theta_u, in (0, 1]. At 1 the server has a shadow model of each
-      client; below, one auxiliary model.
-    pretrain: Whether a client trains alone before its first round.
-    pretrain_epochs: For how many epochs; nothing is clipped or uploaded.
-    pretrain_learning_rate: Learning rate of that training, the same in every
-      round, positive; None takes that of the client's first round. The paper
-      names none; its authors' code has 0.005.
-    punishment_factor: a_p, positive and at most 700.
-    history_weight: Weight of the reputation of the round before.
-    clip_value: Positive; see `clip_mode`.
-    clip_mode: What is done to the whole local update: 'value' clips each entry
-      to [-clip_value, clip_value]; 'norm' scales it to an L2 norm of at most
-      clip_value (FedAKD's settings of CFFL: 5.0).
-    threshold_absolute: In [0, 1]; replaces the threshold, which is 1/(3|R|) for
-      sizes and 1/(6|R|) for classes (FedAKD: 0.05).
-    agg_norm: Aggregation weights: 'paper', a_j by their sum for sizes and by
-      their maximum for classes; 'sum'; 'max'.
-    own_share: What is taken off the allocation: 'paper', a_j / max a of the own
-      upload, although its share in the aggregate may be smaller; 'aggregation',
-      exactly that share.
-    normalize_before_mixing: Whether new reputations are normalised before they
-      are mixed with the old ones, which are normalised; the paper does not.
-    isolation: 'once' a round, or 'cascade', repeated until it isolates no more
-      clients.
-    after_isolation: An isolated client is 'frozen', or continues to train
-      alone, 'standalone', its updates clipped as before.
-    ties: Equal magnitudes at a cut-off (clipping makes many): 'index' keeps
-      those of lowest index, which favours the first layers; 'preclip' those
-      larger before clipping (uploads; allocations go by index); 'keep' all, as
-      the uploads of the authors' code.
-    free_riders: Clients that send noise; they train nothing and add what they
-      receive. They need `amounts`, having no data to count.
+    validation: The server's validation set, `(x, y)`; its size is
+      `--validation_fraction` or, with `--split=client`, `--holdout_fraction`.
+      Arrays `float32[n, ...]` and `int32[n]`.
+    scenario: What a contribution is: the number of examples (size) or of
+      classes (class). It decides threshold and normalisation.
+    amounts: The participants' contributions as the server knows them; None
+      counts them. One a client, not negative and not all 0; they are counted in
+      the client's training data.
+    upload_rate: Share of its update that a participant uploads; at 1 the server
+      keeps a shadow model of each participant. Below, it keeps one auxiliary
+      model.
+    pretrain: Participants train alone before their first round.
+    pretrain_epochs: Number of epochs of that training. Nothing is clipped or
+      uploaded.
+    pretrain_learning_rate: Learning rate of that training; the default is the
+      client optimiser's. It is the same in every round, by default that of the
+      client's first round. The paper names none; its authors' code has 0.005.
+    punishment_factor: Factor in the reputation sinh(α x); the larger, the more
+      reputations differ. The paper calls it a_p.
+    history_weight: Share of the previous reputation in the new one.
+    clip_value: Bound of each entry of an update, or of its norm. See
+      `clip_mode`.
+    clip_mode: Entries are clipped (value), or the update is scaled (norm).
+      'value' clips to [-clip_value, clip_value]; 'norm' scales to an L2 norm of
+      at most clip_value (FedAKD's settings of CFFL: 5.0).
+    threshold_absolute: Participants with a lower reputation are isolated; the
+      default is a third (size) or a sixth (class) of the mean reputation.
+      FedAKD has 0.05.
+    agg_norm: Divisor of the aggregation weights: their sum, the largest one
+      (max), or as printed (paper): the sum for size, the largest for class.
+    own_share: Share of a participant's upload that is subtracted from its
+      allocation: as printed (paper), or its share in the aggregate
+      (aggregation). Printed is a_j / max a, although its share in the aggregate
+      may be smaller.
+    normalize_before_mixing: New reputations are normalised before the old ones
+      are mixed in. The old ones always are; the paper does not do this.
+    isolation: Isolation is one pass a round (once), or is repeated until no
+      further participant falls below the threshold (cascade).
+    after_isolation: An isolated participant does nothing (frozen) or trains
+      alone (standalone). Its updates are clipped as before.
+    ties: Among entries of equal magnitude, the first are uploaded (index),
+      those that were larger before clipping (preclip), or all (keep). Clipping
+      makes many equal ones. 'index' favours the first layers; with 'preclip'
+      allocations go by index; 'keep' is as the uploads of the authors' code.
+    free_riders: Participants that upload noise; needs `amounts`. They train
+      nothing, add what they receive, and have no data to count.
 
   Returns:
     A `PersonalizedLearningProcess`. `get_client_model_weights` gives `w_j`;
@@ -134,11 +151,6 @@ def build_cffl(
     ValueError: Also if the arguments do not fit together.
   """
   shared = arguments.check_arguments(build_cffl, locals())
-  checks.check_count('pretrain_epochs', pretrain_epochs, 1)
-  if pretrain_learning_rate is not None:
-    checks.check_positive('pretrain_learning_rate', pretrain_learning_rate)
-  checks.check_positive('upload_rate', upload_rate, 1.0)
-  checks.check_positive('clip_value', clip_value)
   _check_amounts(amounts, num_clients)
   _check_free_riders(free_riders, num_clients, amounts)
   # For rankings by the entries themselves.

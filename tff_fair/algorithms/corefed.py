@@ -10,14 +10,13 @@ these weights alone, so clients do not distil. Equation numbers are the paper's.
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import losses
 from tff_fair import models
@@ -25,6 +24,7 @@ from tff_fair.aggregators import gradient_reuse as gradient_reuse_lib
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.tensors import geometry
 
 
@@ -40,17 +40,54 @@ def build_corefed(
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
   variant: Literal['corefed', 'cofed', 'refed'] = 'corefed',
-  alignment: Literal['server', 'client'] = 'server',
-  gradient_reuse: bool = True,
-  global_embedding: Literal['mean', 'first'] = 'mean',
-  embedding_of: Literal['local', 'global_batch'] = 'local',
-  include_positive: bool = False,
-  fairness_exponent: float = 0.5,
-  sharpness: float = 2.0,
-  distillation_rate: float = 0.5,
-  temperature: float = 0.07,
-  contrastive_weight: float = 0.1,
-  distillation_weight: float = 0.1,
+  alignment: Annotated[
+    Literal['server', 'client'], Unless(variant='cofed')
+  ] = 'server',
+  gradient_reuse: Annotated[bool, Unless(variant='refed')] = True,
+  global_embedding: Annotated[
+    Literal['mean', 'first'],
+    Symbol('z_g'),
+    Unless(variant='refed', alignment='server'),
+  ] = 'mean',
+  embedding_of: Annotated[
+    Literal['local', 'global_batch'],
+    Symbol('z_i'),
+    Unless(variant='refed', alignment='server'),
+  ] = 'local',
+  include_positive: Annotated[
+    bool, Unless(variant='refed', alignment='server')
+  ] = False,
+  fairness_exponent: Annotated[
+    float, Limits(minimum=0), Symbol('γ'), Unless(variant='refed')
+  ] = 0.5,
+  sharpness: Annotated[
+    float, Limits(minimum=0), Symbol('k'), Unless(variant='refed')
+  ] = 2.0,
+  distillation_rate: Annotated[
+    float,
+    Limits(minimum=0, maximum=1),
+    Symbol('β'),
+    Unless(variant='cofed'),
+    Unless(variant='refed', alignment='server'),
+  ] = 0.5,
+  temperature: Annotated[
+    float,
+    Limits(above=0),
+    Symbol('τ'),
+    Unless(variant='refed', alignment='server'),
+  ] = 0.07,
+  contrastive_weight: Annotated[
+    float,
+    Limits(minimum=0),
+    Unless(variant='cofed'),
+    Unless(alignment='server'),
+  ] = 0.1,
+  distillation_weight: Annotated[
+    float,
+    Limits(minimum=0),
+    Unless(variant='cofed'),
+    Unless(alignment='server'),
+  ] = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   robust: bool = False,
 ) -> processes.FairLearningProcess:
@@ -75,37 +112,43 @@ def build_corefed(
     batch_size: The paper's are 50 and 200; the default is ours.
     client_learning_rate_fn: As in `build_fed_avg`; reused gradients are
       multiplied by the rate of the current round.
-    variant: The paper's ablations. 'corefed', everything; 'cofed', no
-      contrastive loss and no distillation: `distillation_rate` is 0 and
-      `alignment` 'server'; 'refed', weights by numbers of examples and no
-      reuse.
-    alignment: Whether embeddings are aligned. 'server', as the formulas say:
-      they act through the weights alone, and 'refed' is FedAvg. 'client', as
-      the prose says: from the second round on, a client also receives the last
-      z_g and the embeddings of all others that ever took part, and minimises
-      `CE + contrastive_weight L(z_b) + distillation_weight ||z_b - r_b||^2`
-      with z_b the mean normalised embedding of a minibatch, L equation 6
-      (0 without others), and r_b the refined z_b, held constant.
-    gradient_reuse: False is equations 11 and 13 literally: sums over S_t alone.
-    global_embedding: z_g: 'mean' of the embeddings of S_t, or, as in the public
-      code, that of the 'first' client. Here it is the one of the lowest id in
-      S_t, since runtimes do not keep the order of a round's clients; there it
-      is the first that was drawn.
-    embedding_of: z_i: 'local', step 2; or 'global_batch', over one minibatch by
-      the received model: the first `batch_size` of the client's training
-      examples. So does the public code, in training mode and without scaling
-      the features.
-    include_positive: Whether the positive pair is in the denominator of
-      equation 6; the paper leaves it out.
-    fairness_exponent: The paper's gamma, how much rare participation counts;
-      not negative. The paper has 0.5 and 2, and its public code 0.5.
-    sharpness: The paper's k, how much agreement counts, not negative. The paper
-      has 0.5 and 2, and its public code 2.
-    distillation_rate: The paper's beta, how far embeddings are refined; in
-      [0, 1].
-    temperature: The paper's tau of the contrastive loss, positive.
-    contrastive_weight: Not negative; the paper gives no number.
-    distillation_weight: Not negative; the paper gives no number.
+    variant: The whole method (corefed), or a half of it, from the ablation:
+      contribution-aware aggregation (cofed) or representation alignment
+      (refed). 'cofed' has no contrastive loss and no distillation:
+      `distillation_rate` is 0 and `alignment` 'server'; 'refed' weighs by
+      numbers of examples, without reuse.
+    alignment: Where embeddings act: in the aggregation weights (server), as
+      printed, or also in the clients' loss (client). 'server' is what the
+      formulas say, and makes 'refed' FedAvg. 'client' is what the prose says:
+      from the second round on, a client also receives the last z_g and the
+      embeddings of all others that ever took part, and minimises `CE +
+      contrastive_weight L(z_b) + distillation_weight ||z_b - r_b||^2` with z_b
+      the mean normalised embedding of a minibatch, L equation 6 (0 without
+      others), and r_b the refined z_b, held constant.
+    gradient_reuse: Absent clients that participated recently count with their
+      last gradients, as in equation 12; not in equations 11 and 13. Those are
+      sums over S_t alone.
+    global_embedding: What a client's embedding is compared with: the mean of
+      the round's clients (mean), or the embedding of the client with the lowest
+      id (first); the public code takes the client that was drawn first.
+      Runtimes do not keep the order of a round's clients.
+    embedding_of: A client's embedding: of all its examples by its trained model
+      (local), or of one minibatch, its first examples, by the received model
+      (global_batch), as in the public code, which does not scale features. The
+      public code does it in training mode.
+    include_positive: The positive pair is in the denominator of equation 6. The
+      paper leaves it out.
+    fairness_exponent: Exponent of the inverse frequency of participation; the
+      larger, the more rare participation counts. The paper has 0.5 and 2, and
+      its public code 0.5.
+    sharpness: Slope of the sigmoid of the alignment score; the larger, the more
+      agreement counts. The paper has 0.5 and 2, and its public code 2.
+    distillation_rate: How far an embedding is moved to its alignment vector.
+    temperature: Temperature of the contrastive loss.
+    contrastive_weight: Factor on the contrastive loss in the clients' loss; the
+      paper gives no number.
+    distillation_weight: Factor on the distance to the refined embedding in the
+      clients' loss; the paper gives no number.
 
   Returns:
     A `FairLearningProcess`. Metrics: those of the factory under `aggregator`;
@@ -119,8 +162,6 @@ def build_corefed(
       embedding.
   """
   shared = arguments.check_arguments(build_corefed, locals())
-  checks.check_real('contrastive_weight', contrastive_weight, 0.0)
-  checks.check_real('distillation_weight', distillation_weight, 0.0)
   if variant == 'cofed':
     if alignment == 'client':
       raise ValueError(

@@ -11,7 +11,7 @@ named in `build_fedaboost` and an option gives the other reading.
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +24,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 
 # Equation 8 multiplies in every round; bounds keep float32 away from 0 and inf.
 _LOWEST_WEIGHT, _HIGHEST_WEIGHT = 1e-12, 1e6
@@ -40,18 +41,30 @@ def build_fedaboost(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   boosting: bool = True,
-  boost_rate: float = 0.01,
-  error_threshold: float = 0.3,
-  error_clip: float = 1e-6,
-  initial_gamma: float = 0.0,
-  max_gamma: float = 5.0,
-  focal_weight: float = 1.0,
-  class_count: Literal['local', 'global', 'cohort'] = 'local',
+  boost_rate: Annotated[
+    float, Limits(minimum=0), Symbol('η'), Unless(boosting=False)
+  ] = 0.01,
+  error_threshold: Annotated[
+    float, Limits(minimum=0, maximum=1), Unless(boosting=False)
+  ] = 0.3,
+  error_clip: Annotated[float, Limits(above=0, below=0.5), Symbol('ε')] = 1e-6,
+  initial_gamma: Annotated[
+    float, Limits(minimum=0), Symbol('γ₀'), Unless(boosting=False)
+  ] = 0.0,
+  max_gamma: Annotated[float, Limits(minimum=0), Unless(boosting=False)] = 5.0,
+  focal_weight: Annotated[float, Limits(above=0), Symbol('β')] = 1.0,
+  class_count: Annotated[
+    Literal['local', 'global', 'cohort'], Symbol('C')
+  ] = 'local',
   single_class: Literal['exclude', 'floor2'] = 'exclude',
   fallback: Literal['keep', 'fed_avg'] = 'keep',
-  weight_sign: Literal[-1, 1] = -1,
-  weight_init: Literal['m0', 'k'] = 'm0',
-  gamma_mode: Literal['gated', 'always', 'constant'] = 'gated',
+  weight_sign: Annotated[Literal[-1, 1], Unless(boosting=False)] = -1,
+  weight_init: Annotated[
+    Literal['m0', 'k'], Symbol('m₀'), Unless(boosting=False)
+  ] = 'm0',
+  gamma_mode: Annotated[
+    Literal['gated', 'always', 'constant'], Unless(boosting=False)
+  ] = 'gated',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -76,31 +89,35 @@ def build_fedaboost(
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    boosting: False leaves out steps 1-3 and trains by cross-entropy; the
-      aggregation stays (the paper's ablation).
-    boost_rate: eta, not negative; 0 leaves the weights as they are.
-    error_threshold: In [0, 1]; at 1 no client is ever boosted.
-    error_clip: epsilon of equation 6, in (0, 0.5); the paper has 1e-6 as an
-      example.
-    initial_gamma: gamma_0, in [0, max_gamma].
-    max_gamma: Upper bound of gamma, not negative.
-    focal_weight: beta_f of equation 5, positive.
-    class_count: `C_j`: 'local', the distinct labels in the client's training
-      and holdout parts (text of equation 6), or 'global', the model's classes
-      (the paper's Algorithm 1). With 'cohort' it is the number of clients in
-      the round, as in one state of the authors' public code and in no equation;
-      a round of one client then has C_j = 1.
-    single_class: A client of one class has ln(0) in equation 6. 'exclude' gives
-      it alpha 0: not aggregated, `w_j` unchanged. Otherwise it would have the
-      largest alpha of all, for a model of one class. 'floor2' takes C_j = 2.
-    fallback: If no alpha is positive, 'keep' leaves M unchanged; 'fed_avg'
-      takes the mean by numbers of examples.
-    weight_sign: -1 as in equation 8; +1 as in SAMME and the background text.
-    weight_init: First `w_j`: 'm0', one by the size of the first round's cohort
-      (the text), or 'k', one by `num_clients` (Algorithm 1).
-    gamma_mode: 'gated' as in step 3; 'always' adds `w_j` at every
-      participation, regardless of the error; 'constant' leaves out step 3:
-      gamma stays `initial_gamma`.
+    boosting: Adapt the focal loss; without it, the paper's ablation, there are
+      no boost weights and the loss is cross-entropy. The aggregation stays.
+    boost_rate: Rate of the boost weights; 0 leaves them unchanged. Equation 8.
+    error_threshold: Clients with a larger error are boosted; at 1 none is.
+    error_clip: Errors are clipped to this distance from 0 and 1. Equation 6;
+      the paper has 1e-6 as an example.
+    initial_gamma: Initial focusing parameter of every client. At most
+      `max_gamma`.
+    max_gamma: Largest focusing parameter.
+    focal_weight: Factor on the focal loss. The beta_f of equation 5.
+    class_count: Number of classes in alpha: the client's distinct labels
+      (local), the task's classes (global), or in their place the number of
+      clients in the round (cohort). The labels are those of the training and
+      holdout parts (text of equation 6); 'global' is the paper's Algorithm 1;
+      'cohort' is one state of the authors' public code and no equation, and a
+      round of one client then has C_j = 1.
+    single_class: A client with a single class is left out (exclude) or counts
+      as having two (floor2). It has ln(0) in equation 6. Excluded, it has alpha
+      0 and keeps `w_j`; otherwise it would have the largest alpha of all, for a
+      model of one class.
+    fallback: If no alpha is positive, the model stays (keep) or is the mean of
+      all (fed_avg). That mean is by numbers of examples.
+    weight_sign: Sign in equation 8; 1 is the form of SAMME. The background text
+      has 1, too.
+    weight_init: Initial boost weight: 1 / size of the first cohort (m0) or 1 /
+      number of clients (k). The text has m0, Algorithm 1 k.
+    gamma_mode: Gamma grows only above the error threshold (gated), or always,
+      or it stays as it is (constant). 'gated' is step 3; 'always' adds `w_j` at
+      every participation; 'constant' leaves step 3 out.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
       receives the raw alpha as weight, even if it is negative, and with
       `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.
@@ -115,13 +132,8 @@ def build_fedaboost(
     `loss`.
   """
   shared = arguments.check_arguments(build_fedaboost, locals())
-  checks.check_real('boost_rate', boost_rate, 0.0)
-  checks.check_real('error_threshold', error_threshold, 0.0, 1.0)
-  checks.check_real('max_gamma', max_gamma, 0.0)
   checks.check_real('initial_gamma', initial_gamma, 0.0, max_gamma)
-  checks.check_positive('focal_weight', focal_weight)
   alpha_fn = functools.partial(aggregators.samme_alpha, error_clip=error_clip)
-  alpha_fn(0.0, 2)  # Refuses a clip out of range here, not within a graph.
   model = models.StatelessModel(model_fn)
   rule = aggregators.SammeAlphaFactory(fallback=fallback)
   train = shared.local_training(model, client.focal_objective(focal_weight))

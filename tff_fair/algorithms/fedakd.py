@@ -11,19 +11,19 @@ option gives the other reading.
 
 import collections
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 
 # More examples than a client has.
 _FULL_BATCH = 2**30
@@ -40,13 +40,19 @@ def build_fedakd(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  down_weight: float = 1.0,
-  up_weight: float = 1.0,
-  distillation_temperature: float = 1.0,
+  down_weight: Annotated[
+    float, Limits(minimum=0), Symbol('α'), Unless(variant='single_dist')
+  ] = 1.0,
+  up_weight: Annotated[float, Limits(minimum=0), Symbol('β')] = 1.0,
+  distillation_temperature: Annotated[
+    float, Limits(above=0), Symbol('T'), Unless(down_weight=0.0, up_weight=0.0)
+  ] = 1.0,
   variant: Literal['full', 'all_data', 'single_dist', 'correct_agg'] = 'full',
   order: Literal['down_up', 'up_down'] = 'down_up',
   granularity: Literal['epochs', 'single_step'] = 'epochs',
-  evaluate: Literal['local', 'global'] = 'local',
+  evaluate: Annotated[
+    Literal['local', 'global'], Unless(variant='single_dist')
+  ] = 'local',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -73,20 +79,26 @@ def build_fedakd(
   Args:
     client_optimizer: Starts with a fresh state in each phase.
     local_epochs: E, passes over the examples of a phase.
-    down_weight: alpha, not negative.
-    up_weight: beta, not negative.
-    distillation_temperature: Temp of KD, positive.
-    variant: 'full'; the paper's ablations 'all_data' (`I_k = D_k`),
-      'single_dist' (step 1 is `w_k <- w_g`; there are no models but the
-      global one) and 'correct_agg' (the server weighs by |I_k|; if all I_k are
-      empty, `w_g` stays).
-    order: 'down_up', as above and in the paper's Algorithm 1; 'up_down', as its
-      public code: up, server, then down with the new `w_g`, which needs a
-      second exchange. A client's first round there has `I_k = D_k`.
-    granularity: 'epochs', E epochs of minibatches a phase; 'single_step', as
-      the update lines are printed: one step on all of its examples.
-    evaluate: The client's model that is scored: 'local', `w_k`, or 'global',
-      `w_g`, as the public code does. Not with 'single_dist', where it is `w_g`.
+    down_weight: Factor on the distillation from the global into the client's
+      model.
+    up_weight: Factor on the distillation from the client's into the global
+      model.
+    distillation_temperature: Temperature of the softmax in the distillation
+      loss.
+    variant: The whole method (full), or one of the ablation (all_data,
+      single_dist, correct_agg). 'all_data': `I_k = D_k`; 'single_dist': step 1
+      is `w_k <- w_g`, and there are no models but the global one;
+      'correct_agg': the server weighs by |I_k|, and if all I_k are empty, `w_g`
+      stays.
+    order: Which model is taught first in a round: as in Algorithm 1 (down_up),
+      or as in the public code (up_down). There it is up, server, then down with
+      the new `w_g`, which needs a second exchange. A client's first round there
+      has `I_k = D_k`.
+    granularity: A phase is the local epochs, or one step on all examples
+      (single_step). The update lines are printed as a single step.
+    evaluate: A client is scored by its own model (local) or by the global one.
+      The public code takes the global one. Not with 'single_dist', where it is
+      always `w_g`.
 
   Returns:
     With `evaluate='local'` a `PersonalizedLearningProcess`, else a
@@ -101,9 +113,6 @@ def build_fedakd(
     ValueError: Also if the arguments do not fit together.
   """
   shared = arguments.check_arguments(build_fedakd, locals())
-  checks.check_real('down_weight', down_weight, 0.0)
-  checks.check_real('up_weight', up_weight, 0.0)
-  checks.check_positive('distillation_temperature', distillation_temperature)
   if variant == 'single_dist' and order != 'down_up':
     raise ValueError(
       "order must be 'down_up' for the variant 'single_dist', which has no"

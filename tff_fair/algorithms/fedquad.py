@@ -13,7 +13,7 @@ contributions says "offline"). Its baselines are in `metric_learning.py` and
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -23,6 +23,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 
 
 def build_fedquad(
@@ -36,11 +37,13 @@ def build_fedquad(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  quadruplet_weight: float = 0.5,
+  quadruplet_weight: Annotated[float, Limits(minimum=0), Symbol('β')] = 0.5,
   margins: Sequence[float] = (1.0, 0.5),
-  squared: bool = False,
+  squared: Annotated[bool, Unless(quadruplet_weight=0.0)] = False,
   use_ce: bool = True,
-  resample: Literal['epoch', 'once'] = 'epoch',
+  resample: Annotated[
+    Literal['epoch', 'once'], Unless(quadruplet_weight=0.0)
+  ] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -69,14 +72,14 @@ def build_fedquad(
       and those of `local_epochs`, `quadruplet_weight` and `margins` are the
       paper's.
     focal_gamma: As in `build_fed_avg`; no effect without `use_ce`.
-    quadruplet_weight: beta, not negative; at 0 this is FedAvg bit for bit.
-    margins: m1 and m2, not negative.
-    squared: Whether d is the squared distance, and not the distance.
-    use_ce: Whether cross-entropy is part of the loss. Without it the classifier
-      is not trained, not even by weight decay; `build_class_centroids` builds a
-      replacement.
-    resample: 'epoch', quadruplets are drawn for each epoch, or 'once', they are
-      drawn before the first.
+    quadruplet_weight: Factor on the quadruplet loss; at 0 this is FedAvg bit
+      for bit.
+    margins: Of the first and the second negative.
+    squared: Distances are squared, as in Algorithm 1.
+    use_ce: Cross-entropy is part of the loss; without it the nearest class
+      centroid classifies. The classifier is then not trained, not even by
+      weight decay; `build_class_centroids` builds its replacement.
+    resample: Quadruplets are drawn for each epoch, or once a round.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
@@ -88,7 +91,6 @@ def build_fedquad(
     ValueError: Also if the model has no embedding, or no loss is left.
   """
   shared = arguments.check_arguments(build_fedquad, locals())
-  checks.check_real('quadruplet_weight', quadruplet_weight, 0.0)
   checks.check_margins(margins)
   arguments.check_use_ce(use_ce, 'quadruplet_weight', quadruplet_weight)
   model = models.StatelessModel(model_fn)

@@ -1,28 +1,41 @@
-"""The methods that the launchers know: an entry each, found by its file.
+"""The methods that the launchers know: an entry each.
 
-A new method is a module in this package, or in `baselines`, with a `METHOD`;
-`tff_fair.plugins` adds methods from outside.
+`tff_fair.plugins` adds methods from outside. What the signatures of our
+builders say is in `schema.json`, so that flags are known without TensorFlow;
+`python -m launchers.options.write_schema` writes it.
 """
 
-import importlib
-import pkgutil
+from collections.abc import Sequence
+import json
+import pathlib
 
 from tff_fair.launchers.options.methods import baselines
 from tff_fair.launchers.options.methods import entry
+from tff_fair.launchers.options.methods import papers
+
+SCHEMA = pathlib.Path(__file__).with_name('schema.json')
+"""The file with the signatures of our builders."""
+
+_SIGNATURES = json.loads(SCHEMA.read_text('utf-8'))
 
 
-def _read_entries(package, path) -> dict[str, entry.Method]:
-  """The entries of a package, by the name of the method."""
-  modules = [
-    importlib.import_module(f'{package}.{module.name}')
-    for module in pkgutil.iter_modules(path)
-  ]
-  found = [module.METHOD for module in modules if hasattr(module, 'METHOD')]
-  return {method.name: method for method in found}
+def _with_signatures(found: Sequence[entry.Method]) -> dict[str, entry.Method]:
+  """Name -> entry; of a new builder, the schema is still to be written."""
+  return {
+    method.name: method.with_signature(
+      entry.Signature.from_json(_SIGNATURES.get(method.name, {}))
+    )
+    for method in found
+  }
 
 
-PAPERS = _read_entries(__name__, __path__)
-BASELINES = _read_entries(baselines.__name__, baselines.__path__)
+SHARED = {
+  flag.name: flag
+  for flag in entry.Signature.from_json(_SIGNATURES['shared']).flags
+}
+"""Flags of arguments that most builders have."""
+PAPERS = _with_signatures(papers.METHODS)
+BASELINES = _with_signatures(baselines.METHODS)
 METHODS = {**PAPERS, **BASELINES}
 
 

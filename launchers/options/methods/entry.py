@@ -9,42 +9,66 @@ from tff_fair.launchers.options import flag_types
 GROUPS = ('fair', 'personal')
 """For `Method.groups`: made to be fair to clients; a model for each client."""
 
-NO_SERVER_STEP = {'server_optimizer': {}, 'server_learning_rate': {}}
-"""For `Method.ignores`: the server takes no step that optimisers make."""
-
 NO_GLOBAL_MODEL = {'distances': {}}
 """For `Method.ignores`: a round leads from no global model to the next."""
 
-NO_ROBUST_RULE = {'robust': {}}
-"""For `Method.ignores`: the builder has no such argument.
-
-Its rule is bounded already, or it needs the updates as they are.
-"""
+PROVIDED: Mapping[str, tuple[str, ...]] = {
+  'amounts': ('scenario',),
+  'contributions': (),
+  'free_riders': ('free_riders', 'free_rider_kind'),
+  'personal_learning_rate_fn': ('personal_learning_rate',),
+  'personal_optimizer': (
+    'personal_optimizer',
+    'personal_learning_rate',
+    'personal_weight_decay',
+  ),
+  'statistics': (),
+  'total_examples': (),
+  'validation': (),
+}
+"""Arguments that `launchers.runs.processes` makes of a run, each with the flags
+of the method that it needs for that."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Argument:
-  """An argument of a builder that is not the flag of its name.
+class Signature:
+  """What `launchers.options.signatures` reads from a builder.
 
   Attributes:
-    name: Its name.
-    help: What it is, for the tables in docs/.
-    symbol: The paper's symbol for it.
-    provided: Whether `launchers.runs.processes` provides it, from flags or from
-      the task; otherwise the builder's default is kept.
+    flags: A flag for each argument that can be one.
+    defaults: Defaults of shared flags, where the builder has another.
+    ignores: Shared flags whose argument it does not have.
+    arguments: Its arguments that are among `PROVIDED`.
   """
 
-  name: str
-  help: str
-  symbol: str = ''
-  provided: bool = True
+  flags: Sequence[flag_types.Flag] = ()
+  defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  ignores: Sequence[str] = ()
+  arguments: Sequence[str] = ()
+
+  def to_json(self) -> dict[str, Any]:
+    """The signature as values of JSON, for `from_json`."""
+    flags = [flag_types.to_json(flag) for flag in self.flags]
+    return {**vars(self), 'flags': flags}
+
+  @classmethod
+  def from_json(cls, values: Mapping[str, Any]) -> 'Signature':
+    """The signature of what `to_json` gives.
+
+    Args:
+      values: What it gives.
+    """
+    flags = tuple(map(flag_types.from_json, values.get('flags', ())))
+    return cls(**{**values, 'flags': flags})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Method:
   """One method.
 
-  Flags that all methods share are in `launchers.options.run_flags`.
+  Its hyper-parameters are the arguments of its builder: `with_signature` adds
+  their flags, and which of the shared flags (`launchers.options.run_flags`) the
+  builder takes. What an entry itself says of a flag goes before.
 
   Attributes:
     name: The value of `--algorithm`, and what follows `build_` in the name of
@@ -54,9 +78,12 @@ class Method:
     rule: The aggregation rule, for the overview in docs/.
     compared_with: The papers that have it as a baseline; none for the papers'
       own methods.
-    flags: Its hyper-parameters. A flag with the name of a shared one takes the
-      place of that.
-    arguments: Arguments of its builder that are not the flag of their name.
+    flags: Flags that its builder's signature does not have, since they set an
+      argument together, or that differ from it. A flag with the name of a
+      shared one takes the place of that.
+    without_flag: Arguments of its builder that have no flag, and keep their
+      default.
+    arguments: Arguments of its builder that are among `PROVIDED`.
     defaults: Defaults of shared flags, where this method has another.
     required: Values of shared flags without which it does not work.
     ignores: Shared flags without effect on it, each with the values of its own
@@ -74,7 +101,8 @@ class Method:
   rule: str = 'tff.aggregators.MeanFactory'
   compared_with: Sequence[str] = ()
   flags: Sequence[flag_types.Flag] = ()
-  arguments: Sequence[Argument] = ()
+  without_flag: Sequence[str] = ()
+  arguments: Sequence[str] = ()
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   required: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   ignores: Mapping[str, Mapping[str, Any]] = dataclasses.field(
@@ -83,3 +111,27 @@ class Method:
   takes_turns: bool = False
   groups: Sequence[str] = ()
   tuned: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+
+  def with_signature(self, signature: Signature) -> 'Method':
+    """The entry, with what its builder's signature says.
+
+    Args:
+      signature: The signature.
+    """
+    without = {*self.without_flag}
+    for flag in self.flags:
+      without |= {flag.name, flag.argument}
+    flags = (
+      *(flag for flag in signature.flags if flag.name not in without),
+      *self.flags,
+    )
+    names = {flag.name for flag in flags}
+    ignored = {name: {} for name in signature.ignores if name not in names}
+    provided = [n for n in signature.arguments if names >= {*PROVIDED[n]}]
+    return dataclasses.replace(
+      self,
+      flags=flags,
+      defaults={**signature.defaults, **self.defaults},
+      ignores={**ignored, **self.ignores},
+      arguments=tuple(dict.fromkeys((*provided, *self.arguments))),
+    )

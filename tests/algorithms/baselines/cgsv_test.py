@@ -146,12 +146,3 @@ def test_statistics_are_the_client_s():
   found = process.get_model_weights(state).non_trainable[0]
   expected = np.average(mean[:3], axis=0, weights=(5, 9, 12))
   linear_task.assert_close(found, expected)
-
-
-def test_bad_arguments():
-  linear_task.assert_refused(
-    _build,
-    ('update_length', 0.0, 'positive'),
-    ('history_weight', 2.0, 'at most 1.0'),
-    ('altruism', -1.0, 'positive, found -1.0'),
-  )

@@ -88,12 +88,6 @@ def test_the_divergence_is_that_of_the_personal_models():
     before = after
 
 
-def test_bad_arguments():
-  linear_task.assert_refused(
-    _build, ('proximal_weight', -0.1, 'at least 0.0, found -0.1')
-  )
-
-
 def test_a_client_whose_personal_model_diverges_is_dropped():
   process = _build(personal_optimizer=linear_task.sgd(1e38))
   clients = linear_task.make_clients(_SIZES)

@@ -196,9 +196,6 @@ def _head_elsewhere_model_fn():
 def test_bad_arguments():
   linear_task.assert_refused(
     _process,
-    ('alignment_learning_rate', 0, 'positive, found 0'),
-    ('alignment_learning_rate', 'no', "a real number, found 'no'", TypeError),
-    ('alignment_batch_size', 0, 'at least 1, found 0'),
     ('model_fn', linear_task.model_fn, "'embedding' for build_fed_as"),
     ('model_fn', _head_elsewhere_model_fn, 'dense layer.*, found the sh'),
   )

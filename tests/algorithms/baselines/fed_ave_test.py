@@ -153,9 +153,4 @@ def test_bad_arguments():
   linear_task.assert_refused(
     _build,
     ('validation', None, 'a pair of inputs an', TypeError),
-    ('update_length', 0.0, 'positive'),
-    ('history_weight', 2.0, 'at most 1.0'),
-    ('altruism', -1.0, 'positive, found -1.0'),
-    ('upload_fraction', 2.0, 'at most 1'),
-    ('download_base', -1.0, 'at least 0.0'),
   )

@@ -220,8 +220,6 @@ def test_bad_arguments():
   plain = 'plain SGD for FedDC.*found'
   linear_task.assert_refused(
     _process,
-    ('drift_weight', -0.1, 'at least 0.*found -0.1'),
-    ('drift_weight', np.nan, 'found nan'),
     ('client_optimizer', linear_task.sgd(0.1, momentum=0.9), plain),
     ('client_optimizer', tff.learning.optimizers.build_adam(0.1), plain),
     (

@@ -53,7 +53,3 @@ def test_without_deviation_it_is_fed_avg_of_unit_updates():
     share = len(data.y) / sum(_SIZES)
     expected = expected.plus(_unit_update(start, data, 0.1), -0.1 * share)
   linear_task.assert_model(output.state.global_model_weights, expected)
-
-
-def test_bad_arguments():
-  linear_task.assert_refused(_build, ('deviation', 1.5, 'at most 1.0, found'))

@@ -174,13 +174,5 @@ def test_scales_and_shifts_are_pruned_and_statistics_are_not():
 
 def test_bad_arguments():
   linear_task.assert_refused(
-    _process,
-    ('prune_fraction', 1.0, r'in \[0, 1\), found 1.0'),
-    ('prune_fraction', -0.1, 'found -0.1'),
-    ('prune_fraction', '0', "found '0'", TypeError),
-    ('prune_stages', 0, r'in 1\.\.1, found 0'),
-    ('prune_stages', 1.5, 'an .*found 1.5', TypeError),
-  )
-  linear_task.assert_refused(
     _process, ('prune_stages', 3, r'in 1\.\.2, found 3'), local_epochs=2
   )

@@ -56,12 +56,3 @@ def test_weight_0_is_fed_avg_bit_for_bit():
   linear_task.assert_is_fed_avg(
     algorithms.build_fed_prox, 'adam', proximal_weight=0
   )
-
-
-def test_bad_arguments():
-  linear_task.assert_refused(
-    _build,
-    ('proximal_weight', -0.1, 'at least 0.0, found -0.1'),
-    ('proximal_weight', np.nan, 'found nan'),
-    ('proximal_weight', 'much', "a real .*found 'much'", TypeError),
-  )

@@ -161,7 +161,6 @@ def test_bad_arguments():
   linear_task.assert_refused(
     _build,
     ('model_fn', linear_task.model_fn, 'a model of images'),
-    ('epsilon', 0.0, 'positive, found 0.0'),
     ('statistics', None, 'hold mean and std.*NoneType', TypeError),
     ('statistics', {'mean': []}, r"found \['mean'\]"),
     (

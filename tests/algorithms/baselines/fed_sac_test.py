@@ -344,8 +344,5 @@ def test_bad_arguments():
     ('contributions', (0, 1, 2, 0), 'at most'),
     ('contributions', (0, 1, 0, -1), 'at least'),
     ('contributions', (0, 1, 0, np.nan), 'finite, found nan'),
-    ('contribution_sharpness', -1.0, 'at least 0.0, found -1.0'),
-    ('importance_every', 0, 'at least'),
-    ('mid_round', -1, 'at least 0, found -1'),
     ('model_fn', linear_task.model_fn, 'build a model with a hidden dense la'),
   )

@@ -1,6 +1,5 @@
 import functools
 
-import numpy as np
 import pytest
 
 from tests.algorithms import linear_task
@@ -112,18 +111,12 @@ def test_without_cross_entropy_the_classifier_is_not_trained(method, optimizer):
 
 
 _BAD = {
-  'triplet_fl': [
-    ('margin', -1, 'at least 0.*found -1'),
-    ('margin', (1, 2), r'found \(1, 2\)', TypeError),
-  ],
+  'triplet_fl': [],
   'quadruplet_fl': [
     ('margins', 2, 'two numbers, found 2'),
     ('margins', (1, -2), 'found -2'),
   ],
-  'supcon_fl': [
-    ('temperature', 0, 'positive, found 0'),
-    ('temperature', '1', "found '1'", TypeError),
-  ],
+  'supcon_fl': [],
 }
 
 
@@ -132,8 +125,6 @@ def test_bad_arguments():
     linear_task.assert_refused(
       functools.partial(_build, method),
       *rows,
-      ('metric_weight', -0.1, 'at least 0.*found -0.1'),
-      ('metric_weight', np.inf, 'found inf'),
       (
         'model_fn',
         linear_task.model_fn,

@@ -74,7 +74,3 @@ def test_batch_norm_statistics_are_averaged():
   mean, _ = process.get_model_weights(state).non_trainable
   means = [c.x.mean(axis=0) / 2 for c in clients]
   np.testing.assert_allclose(mean, np.mean(means, axis=0), rtol=1e-4)
-
-
-def test_bad_arguments():
-  linear_task.assert_refused(_build, ('q', -0.5, 'at least 0.0, found -0.5'))

@@ -158,18 +158,3 @@ def test_learning_rate_by_pass(name):
   merge = {'fed_avg': _by_size, 'dssgd': _selected(15)}[name]
   expected = _expected(5, merge, learning_rates=(0.2, 0.1))
   _assert_models(process, _run(process, 5).state, expected)
-
-
-def test_bad_arguments():
-  linear_task.assert_refused(
-    functools.partial(_process, 'fed_avg'),
-    ('total_examples', 0, 'at least 1'),
-    ('total_examples', 2.5, 'an integer', TypeError),
-  )
-  linear_task.assert_refused(
-    functools.partial(_process, 'dssgd'),
-    ('upload_rate', 0.0, 'positive'),
-    ('upload_rate', 1.5, 'at most 1'),
-    ('clip_value', -0.01, 'positive'),
-    ('clip_value', 'none', 'a real number', TypeError),
-  )

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from tff_fair.launchers.claiming import definitions
-from tff_fair.launchers.claiming import recorded
+from tff_fair.launchers.claiming import statements
+from tff_fair.launchers.claiming import verdicts
 
 TABLE, CELL, METRIC = 'fedquad_table1', 'cifar10_a03_c10', 'global_accuracy'
 _ROW = {
@@ -33,22 +33,26 @@ def rows(method, values, **others):
   ]
 
 
-def frame(*groups):
-  """The rows of some groups, as `records.read` returns them."""
-  return pd.DataFrame([row for group in groups for row in group])
+def group(*groups):
+  """The rows of some groups, as the claims read them."""
+  return verdicts.group(
+    pd.DataFrame([row for group in groups for row in group])
+  )
 
 
-def made(*groups):
-  """The same rows for the claims."""
-  return recorded.Recorded(frame(*groups))
+def parse(relation, *, any_rounds=False):
+  """A comparison of FedQuad, such as "above moon"."""
+  statistic = f'{TABLE}: {METRIC} of fedquad {relation} in {CELL}'
+  (comparison,) = statements.parse(statistic, any_rounds)
+  return comparison
 
 
-def side(method, cell=CELL, table=TABLE, metric=METRIC):
-  """A side of a comparison."""
-  return definitions.Side(table, cell, method, metric)
-
-
-def against(other='fed_avg', *, above=True):
-  """FedQuad against a method, or against a number."""
-  right = side(other) if isinstance(other, str) else other
-  return definitions.Comparison(side('fedquad'), right, above)
+def claim(*relations, **others):
+  """A claim of comparisons of FedQuad."""
+  return statements.Claim(
+    place='table 1',
+    text='It is best.',
+    statistic='',
+    comparisons=tuple(map(parse, relations)),
+    **others,
+  )

@@ -2,30 +2,22 @@ import json
 import math
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 from tests.launchers.comparison import made_comparison
-from tff_fair.launchers.comparison import analysis
+from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import client_scores
-from tff_fair.launchers.comparison import measures
-from tff_fair.launchers.options import methods
 
 _MEAN, _VARIANCE = 'client_accuracy_mean', 'client_accuracy_variance'
-
-
-def _analyse(folder, rows=None, facts=None):
-  paths = made_comparison.write(folder, rows, facts)
-  return analysis.analyse(*analysis.read(*paths))
 
 
 def _of_scores(folder, scores, **facts):
   """Analyses accuracies `{method: [[of each client] of each seed]}`."""
   seeds = range(len(scores['fed_avg']))
   num_clients = len(scores['fed_avg'][0])
-  return _analyse(
+  return made_comparison.analyse(
     folder,
     made_comparison.rows(seeds, scores=scores),
     made_comparison.facts(seeds, num_clients, **facts),
@@ -152,7 +144,7 @@ def test_the_gain_of_the_last_quarter(tmp_path, rounds, mean, expected):
   rows = made_comparison.rows((0,), methods=['fed_avg'], tune=1)
   curve = {'rounds': rounds, 'mean': mean, 'worst10': mean}
   rows[0]['curve'] = json.dumps(curve)
-  found = _analyse(tmp_path, rows, made_comparison.facts((0,)))
+  found = made_comparison.analyse(tmp_path, rows, made_comparison.facts((0,)))
   assert found.gain('fed_avg') == pytest.approx(expected, nan_ok=True)
 
 
@@ -174,7 +166,7 @@ def test_seconds_are_those_of_the_least_disturbed_runs(tmp_path):
   # A trial and three results of each.
   for row, seconds in zip(rows, (3, 2, 4, 9, 7, 3, 6, 12), strict=True):
     row['seconds_per_round'] = seconds
-  found = _analyse(tmp_path, rows)
+  found = made_comparison.analyse(tmp_path, rows)
   of_cffl = found.estimates['cffl', 'seconds_ratio']
   assert of_cffl.values == (1.5, 1.5, 1.5)
   assert (of_cffl.low, of_cffl.high) == (1.5, 1.5)
@@ -186,7 +178,7 @@ def test_a_rare_success_is_not_the_best(tmp_path):
   rounds = {('fed_avg', s): 5 for s in range(3)} | {('ditto', 1): 2}
   for row in rows:
     row['rounds_to_target'] = rounds.get((row['method'], row['seed']))
-  found = _analyse(tmp_path, rows)
+  found = made_comparison.analyse(tmp_path, rows)
   ditto = found.estimates['ditto', 'rounds_to_target']
   assert (ditto.mean, ditto.reached) == (2, 1)
   assert found.order('rounds_to_target') == ('fed_avg', 'ditto')
@@ -231,9 +223,8 @@ def test_the_curve_has_the_rounds_of_all_seeds(tmp_path):
     row['curve'] = str(
       {'rounds': rounds, 'mean': mean, 'worst10': mean}
     ).replace("'", '"')
-  curve = _analyse(tmp_path, rows, made_comparison.facts((0, 1))).curve(
-    'fed_avg'
-  )
+  about = made_comparison.facts((0, 1))
+  curve = made_comparison.analyse(tmp_path, rows, about).curves['fed_avg']
   np.testing.assert_array_equal(curve.rounds, [1, 3])
   np.testing.assert_allclose(curve.mean, [0.15, 0.35])
   half = 12.7062 * 0.05
@@ -256,7 +247,7 @@ class TestIncomplete:
       made_comparison.trial_row('cffl', 0, 1, 'diverged'),
     ]
     about = made_comparison.facts(excluded={'fed_rdn': 'It needs images.'})
-    found = _analyse(tmp_path, rows, about)
+    found = made_comparison.analyse(tmp_path, rows, about)
     assert found.methods == ('q_fed_avg', 'fed_avg', 'standalone')
     assert found.incomplete == {
       'cffl': 'CFFL diverged in all 2 runs.',
@@ -276,42 +267,24 @@ class TestIncomplete:
       for row in made_comparison.rows()
       if (row['method'], row['seed']) != ('fed_avg', 1)
     ]
-    found = _analyse(tmp_path, rows)
+    found = made_comparison.analyse(tmp_path, rows)
     assert 'fed_avg' not in found.methods
-    assert not any(found.verdict('ditto', m.column) for m in measures.MEASURES)
+    assert not any(
+      found.verdict('ditto', m.column) for m in measures.OF_METHODS
+    )
     # The two seeds that it has still say what a round takes.
     assert found.estimates['ditto', 'seconds_ratio'].mean == pytest.approx(2)
 
   def test_of_all_methods(self, tmp_path):
     rows = [made_comparison.trial_row('fed_avg', 0, 0, 'diverged')]
-    found = _analyse(tmp_path, rows)
+    found = made_comparison.analyse(tmp_path, rows)
     assert found.methods == ()
     assert found.incomplete == {'fed_avg': 'FedAvg diverged in its only run.'}
 
 
-def test_one_seed_separates_nothing(tmp_path):
-  rows, about = made_comparison.rows((0,)), made_comparison.facts((0,))
-  found = _analyse(tmp_path, rows, about)
-  assert found.best(_MEAN) == 'ditto'
-  assert not any(found.verdict('ditto', m.column) for m in measures.MEASURES)
-  assert np.isnan(found.curve('ditto').low).all()
-
-
-def test_is_fast_for_all_methods(tmp_path):
-  seeds = range(5)
-  rows = made_comparison.rows(seeds, 10, methods=tuple(methods.METHODS))
-  paths = made_comparison.write(
-    tmp_path, rows, made_comparison.facts(seeds, 10)
-  )
-  start = time.process_time()
-  found = analysis.analyse(*analysis.read(*paths))
-  assert time.process_time() - start < 2
-  assert repr(found) == repr(analysis.analyse(*analysis.read(*paths)))
-
-
 def test_does_not_import_tensorflow():
   code = (
-    'import sys; from tff_fair.launchers.comparison import answer;'
-    ' sys.exit("tensorflow" in sys.modules)'
+    'import sys; from tff_fair.launchers.pages import compare_page,'
+    ' report_page; sys.exit("tensorflow" in sys.modules)'
   )
   subprocess.run([sys.executable, '-c', code], check=True)

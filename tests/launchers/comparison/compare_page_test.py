@@ -1,133 +1,136 @@
-"""The web page about a comparison."""
-
-import collections
-import re
+"""The pages about a comparison."""
 
 import pytest
 
+from tests.launchers import golden
 from tests.launchers import nasty_names
 from tests.launchers import web_page
 from tests.launchers.comparison import made_comparison
-from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.pages import compare_page
 
 _MAX_BYTES = 400_000
 
 
-def _analyse(folder, found=None, about=None):
-  paths = made_comparison.write(folder, found, about)
-  return analysis_lib.analyse(*analysis_lib.read(*paths))
-
-
 def _page(folder, found=None, about=None):
-  text = compare_page.render(_analyse(folder, found, about))
-  return text, web_page.Page(text)
+  analysis = made_comparison.analyse(folder, found, about)
+  return web_page.Page(compare_page.render(analysis))
+
+
+def _tables(text):
+  """The cells of the tables of a Markdown page."""
+  return [
+    [line.strip('| ').split(' | ') for line in block.splitlines()]
+    for block in text.split('\n\n')
+    if block.startswith('|')
+  ]
+
+
+@pytest.fixture(scope='module', name='all_methods')
+def _all_methods(tmp_path_factory):
+  """All methods with five seeds of twenty clients."""
+  seeds, clients = range(5), 20
+  return made_comparison.analyse(
+    tmp_path_factory.mktemp('large'),
+    made_comparison.rows(seeds, clients, methods=list(methods.METHODS)),
+    made_comparison.facts(seeds, clients),
+  )
 
 
 @pytest.fixture(scope='module', name='large')
-def _large(tmp_path_factory):
-  """All methods with five seeds of twenty clients."""
-  seeds, clients = range(5), 20
-  found = made_comparison.rows(seeds, clients, methods=list(methods.METHODS))
-  about = made_comparison.facts(seeds, clients)
-  return _page(tmp_path_factory.mktemp('large'), found, about)
+def _large(all_methods):
+  return web_page.Page(compare_page.render(all_methods))
 
 
 @pytest.fixture(scope='module', name='small')
 def _small(tmp_path_factory):
-  return _page(tmp_path_factory.mktemp('small'))
+  """With sizes of test parts, and a method in turn."""
+  analysis = made_comparison.analyse(
+    tmp_path_factory.mktemp('small'),
+    made_comparison.rows(methods=(*made_comparison.LEVELS, 'dssgd')),
+    made_comparison.facts(
+      test_examples=[[50] * 4] * 3, notes=['A note.'], options={}
+    ),
+  )
+  text = compare_page.render(analysis)
+  return analysis, web_page.Page(text), compare_page.render_markdown(analysis)
 
 
-class TestPageOfAllMethods:
-  def test_is_small(self, large):
-    assert len(large[0].encode()) < _MAX_BYTES
-
-  def test_nothing_comes_from_outside_and_nothing_runs(self, large):
-    text, page = large
-    assert '://' not in text
-    assert not {'script', 'img', 'iframe'} & {tag for tag, _ in page.elements}
-    for _, attributes in page.elements:
-      target = attributes.get('href', '#')
-      assert target.startswith('#') or target == 'data:,'
-      assert not [n for n in attributes if n.startswith('on') or n == 'src']
-
-  def test_ids_are_unique_and_what_is_referred_to_exists(self, large):
-    text, page = large
-    ids = collections.Counter(a['id'] for _, a in page.elements if 'id' in a)
-    assert set(ids.values()) == {1}
-    referred = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)
-    assert {one or other for one, other in referred} <= set(ids)
-
-  def test_most_methods_have_no_curve_and_it_says_so(self, large):
-    assert '19 of 27 methods are not drawn' in large[1].text
-
-  def test_methods_in_turn_are_a_group_of_their_own(self, large):
-    titles = [row[0][0] for row in large[1].tables[0][1:]]
-    at = next(i for i, t in enumerate(titles) if t.startswith('Clients take'))
-    assert at == len(methods.METHODS) - 2
-    group = titles[at + 1 :]
-    assert {title.split('Mean accuracy at')[0] for title in group} == {
-      'DSSGD',
-      'FedAvg, in turn',
-    }
-    assert all(', place ' in title or title.endswith('–') for title in group)
+def test_the_web_page_is_as_it_was_read(small):
+  _, page, _ = small
+  assert page.source.startswith(compare_page.HTML_MARK)
+  golden.check('compare.txt', '\n'.join(page.lines) + '\n')
 
 
-class TestPage:
-  def test_starts_with_its_mark(self, small):
-    assert small[0].startswith(compare_page.MARK)
+def test_the_markdown_page_is_as_it_was_read(small):
+  assert small[2].startswith(compare_page.MARKDOWN_MARK)
+  golden.check('compare.md', small[2])
 
-  def test_is_the_same_for_the_same_files(self, small, tmp_path):
-    assert _page(tmp_path)[0] == small[0]
 
-  def test_methods_stand_by_their_mean_with_marks(self, small):
-    table = small[1].tables[0]
-    titles = [row[0][0] for row in table[1:]]
-    assert titles == ['Ditto', 'q-FedAvg', 'FedProx', 'FedAvg', 'Standalone']
-    (ditto,) = small[1].row('Ditto')[:1]
-    marks = '▲ (separably better than FedAvg) (best)'
-    assert ditto[0][0].startswith(f'0.769{marks}')
-    assert ditto[0][2] == 'best'
-    (alone,) = small[1].row('Standalone')[:1]
-    assert '▼ (separably worse than FedAvg)' in alone[0][0]
+def test_the_page_of_all_methods_is_small_and_safe(large):
+  assert len(large.source.encode()) < _MAX_BYTES
+  large.check_is_safe()
+  assert '19 of 27 methods are not drawn' in large.text
 
-  def test_what_is_not_defined_is_a_dash(self, small):
-    page = small[1]
-    names = [cell[0] for cell in page.tables[0][0][1:]]
-    cells = dict(zip(names, page.row('Standalone')[0], strict=True))
-    for name in ('CF coefficient\xa0↑', 'Global model\xa0↑'):
-      assert cells[name][0] == '–'
-    assert 'Not defined for Standalone.' in page.text
 
-  def test_figures_have_text_alternatives(self, small):
-    figures = [a for tag, a in small[1].elements if a.get('role') == 'img']
-    words = [a['aria-label'] for a in figures]
-    assert [w.split('. ')[0] for w in words] == [
-      'Mean accuracy and worst 10 % of the methods',
-      'Mean accuracy and CF coefficient of the methods',
-      'Mean accuracy of the clients over the rounds at the end',
-    ]
-    assert 'On the Pareto front: Ditto' in words[0]
+def test_marks_are_on_their_numbers(small):
+  analysis, page, markdown = small
+  names = [cell[0] for cell in page.tables[0][0][1:]]
+  for method in analysis.ranked:
+    (row,) = page.row(analysis.title(method))[:1]
+    cells = dict(zip(names, row, strict=True))
+    for heading, column in (
+      ('Mean accuracy\xa0↑', 'client_accuracy_mean'),
+      ('Variance\xa0↓', 'client_accuracy_variance'),
+    ):
+      text, style = cells[heading]
+      verdict = analysis.verdict(method, column)
+      assert ('separably better' in text) == (verdict > 0)
+      assert ('separably worse' in text) == (verdict < 0)
+      is_best = analysis.leaders(column) == (method,)
+      assert ('(best)' in text) == (style == 'best') == is_best
+      assert text.startswith(analysis.show(method, column))
+  rows = {row[0]: row[1:] for row in _tables(markdown)[0]}
+  estimate = analysis.estimates['ditto', 'client_accuracy_mean']
+  low, high = (f'{end:.3f}' for end in (estimate.low, estimate.high))
+  assert rows['Ditto'][0] == f'**{estimate.mean:.3f}** ▲ ({low} to {high})'
+  assert '▼' in rows['Standalone'][0]
+  assert rows['Standalone'][3] == '–'
+  assert '**FedAvg**' in rows
+
+
+def test_a_headline_has_the_baseline_the_papers_methods_and_the_best(
+  all_methods,
+):
+  table, in_turn = _tables(compare_page.render_headline(all_methods))
+  found = {row[0] for row in table[2:]}
+  papers = {entry.title for entry in methods.PAPERS.values()}
+  best = methods.title(all_methods.best('client_accuracy_worst10'))
+  assert papers | {'**FedAvg**', best} <= found
+  assert len(found) < len(methods.METHODS)
+  assert ' to ' not in ''.join(sum(table[2:], []))
+  # Six rounds are .3 rounds of twenty clients, before the first evaluation.
+  assert in_turn[0][0] == 'Clients take turns'
+  assert in_turn[0][-1] == 'Mean accuracy at FedAvg’s depth (0.3 rounds)'
+  assert [row[0] for row in in_turn[2:]] == [
+    methods.title(m) for m in all_methods.in_turn
+  ]
+  assert not any(mark in str(in_turn) for mark in '▲▼*')
+
+
+def test_the_depth_of_a_method_in_turn(small):
+  # Six rounds are 1.5 rounds of four clients, where a curve has a quarter.
+  analysis, page, _ = small
+  accuracy = analysis.estimates['dssgd', 'client_accuracy_mean'].mean / 4
+  (row,) = page.row('DSSGD', table=1)
+  assert row[-1][0] == f'{accuracy:.3f}, place 6 of 6'
 
 
 def test_one_seed_has_no_intervals_and_says_so(tmp_path):
-  _, page = _page(
-    tmp_path, made_comparison.rows([0]), made_comparison.facts([0])
-  )
-  assert 'With one seed there are no intervals' in page.text
-  assert 'separably' not in page.text
+  page = _page(tmp_path, made_comparison.rows([0]), made_comparison.facts([0]))
+  assert 'there are no intervals' in page.text
+  assert 'separably better' not in ' '.join(page.lines[:20])
   assert '▲' not in page.text and 'Thin crosses' not in page.text
-
-
-def test_without_a_cf_coefficient(tmp_path):
-  scores = {'fed_avg': [[0.5]], 'ditto': [[0.6]]}
-  _, page = _page(
-    tmp_path,
-    made_comparison.rows([0], 1, scores=scores),
-    made_comparison.facts([0], 1),
-  )
-  assert 'No method has a CF coefficient' in page.text
 
 
 def test_without_a_result(tmp_path):
@@ -135,14 +138,15 @@ def test_without_a_result(tmp_path):
   about = made_comparison.facts(
     notes=['--budget=1m left one trial.'], excluded={'fed_rdn': 'No images.'}
   )
-  _, page = _page(tmp_path, found, about)
-  assert 'No method has a learning curve.' in page.text
-  for reason in (
+  page = _page(tmp_path, found, about)
+  for expected in (
+    'No method has a learning curve.',
+    'No method has a CF coefficient',
     'FedAvg diverged in its only run.',
     'FedRDN: No images.',
     '--budget=1m left one trial.',
   ):
-    assert reason in page.text
+    assert expected in page.text
 
 
 def test_texts_of_files_are_shown_and_not_run(tmp_path):
@@ -164,8 +168,12 @@ def test_texts_of_files_are_shown_and_not_run(tmp_path):
     target_rule=bad,
     version=bad,
   )
-  text, page = _page(tmp_path, found, about)
-  assert not {'script', 'img'} & {tag for tag, _ in page.elements}
-  assert text.count('<!--') == 1
+  analysis = made_comparison.analyse(tmp_path, found, about)
+  page = web_page.Page(compare_page.render(analysis))
+  page.check_is_safe()
+  assert page.source.count('<!--') == 1
   assert page.text.count(bad) > 6
   assert 'Zürich [31m 東京 | 😀' in page.text
+  text = compare_page.render_markdown(analysis)
+  assert '<script>' not in text and '&lt;script&gt;' in text
+  assert r'東京 \| 😀' in text

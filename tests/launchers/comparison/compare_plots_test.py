@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 from tests.launchers.comparison import made_comparison
-from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.pages import compare_figures
 from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.plots import method_styles
 
@@ -24,12 +22,11 @@ def _large(tmp_path_factory):
     ).tolist()
     for name in methods.METHODS
   }
-  paths = made_comparison.write(
+  return made_comparison.analyse(
     tmp_path_factory.mktemp('large'),
     made_comparison.rows(range(5), 10, scores=scores),
     made_comparison.facts(range(5), 10),
   )
-  return analysis_lib.analyse(*analysis_lib.read(*paths))
 
 
 def test_labels_of_the_front_the_baseline_and_those_in_turn(tmp_path):
@@ -42,15 +39,14 @@ def test_labels_of_the_front_the_baseline_and_those_in_turn(tmp_path):
     'cffl': [[0.6, 0.8]],
     'dssgd': [[0.9, 0.9]],
   }
-  paths = made_comparison.write(
+  found = made_comparison.analyse(
     tmp_path,
     made_comparison.rows([0], 2, scores=scores),
     made_comparison.facts([0], 2),
   )
-  found = analysis_lib.analyse(*analysis_lib.read(*paths))
   columns = (compare_plots.MEAN, compare_plots.WORST10)
   axes = mpl_figure.Figure().subplots()
-  labels = compare_plots.label_front(axes, found, columns, 9)
+  labels = compare_plots.Front(found, columns).draw(axes, 9)
   places = {
     label.get_text(): (label.get_ha(), label.get_va()) for label in labels
   }
@@ -65,7 +61,7 @@ def test_labels_of_the_front_the_baseline_and_those_in_turn(tmp_path):
 
 
 def test_the_legend_names_all_methods_that_are_drawn(large):
-  names = compare_plots._front_figure(large).legends[0]
+  names = compare_plots.draw_fronts(large).legends[0]
   found = {
     text.get_text(): (key.get_markeredgecolor(), key.get_marker())
     for text, key in zip(names.get_texts(), names.legend_handles, strict=True)
@@ -73,7 +69,7 @@ def test_the_legend_names_all_methods_that_are_drawn(large):
   drawn = {
     method
     for columns in compare_plots.FRONTS
-    for method in compare_plots.drawn(large, columns)
+    for method in compare_plots.Front(large, columns).drawn
   }
   assert len(drawn) > 20
   assert found == {
@@ -87,9 +83,10 @@ def test_the_legend_names_all_methods_that_are_drawn(large):
 def test_methods_in_turn_are_pale_and_not_on_the_front(large):
   columns = (compare_plots.MEAN, compare_plots.WORST10)
   axes = mpl_figure.Figure().subplots()
-  compare_plots.draw_front(axes, large, columns)
+  front = compare_plots.Front(large, columns)
+  front.draw(axes, 9)
   markers = [line for line in axes.lines if line.get_linestyle() == 'None']
-  drawn = compare_plots.drawn(large, columns)
+  drawn = front.drawn
   pale = {
     method
     for method, line in zip(drawn, markers, strict=True)
@@ -97,8 +94,7 @@ def test_methods_in_turn_are_pale_and_not_on_the_front(large):
   }
   assert pale == set(large.in_turn) == {'dssgd', 'round_robin_fed_avg'}
   assert not pale & set(large.front(*columns))
-  (figure,) = compare_figures.fronts(large)[compare_plots.WORST10]
-  assert compare_plots.IN_TURN in figure.note
+  assert compare_plots.IN_TURN in front.describe()
 
 
 def test_long_intervals_do_not_hide_the_markers(tmp_path):
@@ -107,15 +103,14 @@ def test_long_intervals_do_not_hide_the_markers(tmp_path):
     'fed_avg': [[0.5, 0.5], [0.7, 0.7]],
     'ditto': [[0.6, 0.6], [0.9, 0.9]],
   }
-  paths = made_comparison.write(
+  found = made_comparison.analyse(
     tmp_path,
     made_comparison.rows(range(2), scores=scores),
     made_comparison.facts(range(2), 2),
   )
-  found = analysis_lib.analyse(*analysis_lib.read(*paths))
   axes = mpl_figure.Figure().subplots()
   columns = (compare_plots.MEAN, compare_plots.WORST10)
-  compare_plots.draw_front(axes, found, columns)
+  compare_plots.Front(found, columns).draw(axes, 9)
   assert found.estimates['ditto', compare_plots.MEAN].high > 2
   low, high = axes.get_xlim()
   assert 0.5 < low < 0.6 and 0.75 < high < 0.85
@@ -142,8 +137,7 @@ def test_at_most_eight_curves_the_baseline_first(large):
 
 def test_nothing_is_drawn_without_results(tmp_path):
   row = made_comparison.trial_row('fed_avg', 0, 0, 'diverged')
-  paths = made_comparison.write(tmp_path, [row], made_comparison.facts())
-  empty = analysis_lib.analyse(*analysis_lib.read(*paths))
+  empty = made_comparison.analyse(tmp_path, [row])
   assert compare_plots.write(empty, tmp_path / 'plots') == []
 
 
@@ -157,16 +151,15 @@ def test_methods_far_below_the_others_are_outside(tmp_path):
     'moon': 0.5,
     'standalone': 0.2,  # A reference, always drawn.
   }
-  paths = made_comparison.write(
+  found = made_comparison.analyse(
     tmp_path,
     made_comparison.rows(
       range(2), 3, scores={m: [[v] * 3] * 2 for m, v in levels.items()}
     ),
     made_comparison.facts(range(2), 3),
   )
-  found = analysis_lib.analyse(*analysis_lib.read(*paths))
   columns = (compare_plots.MEAN, compare_plots.WORST10)
-  assert compare_plots.outside(found, columns) == ['moon']
-  assert {*compare_plots.drawn(found, columns)} == {*levels} - {'moon'}
-  (figure,) = compare_figures.fronts(found)[compare_plots.WORST10]
-  assert 'outside the picture: MOON 0.5, 0.5.' in figure.note
+  front = compare_plots.Front(found, columns)
+  assert front.outside == ['moon']
+  assert {*front.drawn} == {*levels} - {'moon'}
+  assert 'outside the picture: MOON 0.5, 0.5.' in front.describe()

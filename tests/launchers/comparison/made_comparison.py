@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import fairness
+from tff_fair.launchers.comparison import analysis
+from tff_fair.launchers.comparison import reading
 
 # Each method's accuracy before the differences of clients and seeds.
 LEVELS = {
@@ -165,6 +167,11 @@ def write(folder, found=None, about=None):
   text = json.dumps(facts() if about is None else about)
   paths[1].write_text(text, encoding='utf-8')
   return paths
+
+
+def analyse(folder, found=None, about=None):
+  """Writes a comparison, and analyses its files."""
+  return analysis.analyse(*reading.read(*write(folder, found, about)))
 
 
 def _seconds(method):

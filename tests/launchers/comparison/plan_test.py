@@ -2,12 +2,9 @@
 
 import pathlib
 
-import pytest
-
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
-from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options.methods import entry
 
 _FIRST = ['fed_avg', 'standalone']
@@ -58,22 +55,6 @@ def test_names_and_groups_together_are_in_the_order_of_the_registry():
   ]
   both = plan.choose_methods(['scaffold', 'fair'])
   assert set(both) == {*plan.choose_methods(['fair']), 'scaffold'}
-
-
-@pytest.mark.parametrize(
-  ('names', 'message'),
-  [
-    (['fedaboots'], "known name, found 'fedaboots'. Did you mean fedaboost?"),
-    (['ditto', 'fairs'], "known name, found 'fairs'. Did you mean fair?"),
-    ([''], "found ''"),
-    ([], "found ''"),
-  ],
-)
-def test_other_names_are_refused(names, message):
-  with pytest.raises(settings_lib.SettingsError) as error:
-    plan.choose_methods(names)
-  assert str(error.value).startswith('Each of --methods must be')
-  assert message in str(error.value)
 
 
 def test_own_defaults_of_shared_flags_give_way_to_the_shared_values():
@@ -152,10 +133,3 @@ def test_the_rates_are_those_of_the_optimizer():
   planner = _planner(tune=2, client_optimizer='adam')
   rates = [t['client_learning_rate'] for t in planner.trials('fed_avg')]
   assert rates == [1e-4, 1.4e-3]
-
-
-def test_a_method_that_cannot_have_the_flags_is_refused_alone():
-  planner = _planner(split='server')
-  planner.run('fed_avg', 0, 0)
-  with pytest.raises(settings_lib.SettingsError, match='fed_rdn must be given'):
-    planner.run('fed_rdn', 0, 0)

@@ -5,15 +5,15 @@ import math
 import pathlib
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from tests.launchers.comparison import made_comparison
-from tff_fair.launchers.comparison import columns
-from tff_fair.launchers.comparison import outcomes
+from tests.launchers import report_run
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import records
+from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import train_flags
 
 _SCORES = {
@@ -65,9 +65,12 @@ def _ended(
   """A run; with `accuracy`, also the files that it has written."""
   run = planner.run(method, trial, seed)
   if accuracy is not None:
-    run.output_dir.mkdir(parents=True)
-    pd.DataFrame({'num_train': num_train, 'accuracy': accuracy}).to_csv(
-      run.output_dir / 'clients.csv', index=False
+    report_run.write(
+      run.output_dir,
+      np.array(accuracy, float),
+      num_train=num_train,
+      algorithm=method,
+      **{n: v for n, v in planner.shared.items() if n == 'split'},
     )
     pd.DataFrame(
       {
@@ -76,7 +79,9 @@ def _ended(
         'client_accuracy_worst10': [a and a / 2 for a in curve],
       }
     ).to_csv(run.output_dir / 'metrics.csv', index=False)
-    (run.output_dir / 'summary.json').write_text(json.dumps({'final': _SCORES}))
+    path = run.output_dir / 'summary.json'
+    summary = {**json.loads(path.read_text()), 'final': _SCORES}
+    path.write_text(json.dumps(summary))
   tried = planner.trials(method)[trial]
   return records.Ended(method, trial, tried, chosen, run, outcome)
 
@@ -100,7 +105,7 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
     ],
     None,
   )
-  assert list(frame) == list(columns.COLUMNS)
+  assert list(frame) == list(reading.COLUMNS)
   row = _row(frame, 'ditto', seed=0)
   # About the means .5 and .55: the deviations are -.3 -.1 .1 .3 and -.25 -.05
   # .15 .15, so the correlation is .14 / sqrt(.2 * .11).
@@ -200,33 +205,6 @@ def test_trials_that_were_not_chosen_have_no_scores_on_test_data(tmp_path):
   assert frame['learning_rate'].tolist() == [0.01, 0.14, 0.01]
 
 
-def test_it_is_what_conclusions_are_drawn_from(tmp_path):
-  planner = _planner(tmp_path / 'x')
-  frame = records.table(
-    [
-      _ended(planner, 'fed_avg', [0.1, None, 0.2, 0.3]),
-      _ended(planner, 'fed_avg', trial=1, outcome=_DIVERGED, chosen=False),
-      _ended(planner, 'standalone', _ALONE),
-    ],
-    None,
-  )
-  records.write(frame, tmp_path / 'compare.csv')
-  facts = made_comparison.facts(seeds=[0])
-  (tmp_path / 'compare.json').write_text(json.dumps(facts))
-  found, _ = reading.read(tmp_path / 'compare.csv', tmp_path / 'compare.json')
-  assert found['chosen'].tolist() == [True, False, True]
-  assert found['client_accuracies'][0][0] == 0.1
-  assert math.isnan(found['client_accuracies'][0][1])
-  assert found['client_accuracies'][1] is None
-  for name in ('cf', 'better_off', 'seconds_per_round', 'bytes_up', 'target'):
-    pd.testing.assert_series_equal(
-      found[name], frame[name].astype(float), check_names=False
-    )
-  assert found['command'].tolist() == frame['command'].tolist()
-  # No digit is lost on the way.
-  assert (found['target'] == frame['target'])[[0, 2]].all()
-
-
 def test_the_command_is_the_run_without_what_changes_no_number(tmp_path):
   planner = _planner(tmp_path, client_threads=1, data_dir='a b')
   ended = _ended(planner, 'ditto', _OTHER, trial=1, seed=3)
@@ -246,11 +224,3 @@ def test_the_command_is_the_run_without_what_changes_no_number(tmp_path):
   assert expected.items() <= flags.items()
   assert set(flags) <= set(train_flags.FLAG_NAMES)
   assert str(pathlib.Path(tmp_path)) not in command
-
-
-@pytest.mark.parametrize('name', ['clients.csv', 'metrics.csv'])
-def test_a_damaged_file_is_named(name, tmp_path):
-  ended = _ended(_planner(tmp_path), 'fed_avg', _OTHER)
-  (ended.run.output_dir / name).write_text('round\n')
-  with pytest.raises(ValueError, match=f'^{name} must have the columns'):
-    records.table([ended], 0.5)

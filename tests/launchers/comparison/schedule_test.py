@@ -1,94 +1,67 @@
 """Which runs are queued when, with a pool that trains nothing."""
 
-from concurrent import futures
-from concurrent.futures import process
-import types
-
 import pytest
 
-from tff_fair.launchers.comparison import outcomes
 from tff_fair.launchers.comparison import plan
-from tff_fair.launchers.comparison import pool as pool_lib
 from tff_fair.launchers.comparison import schedule as schedule_lib
-from tff_fair.launchers.comparison import worker
+from tff_fair.launchers.execution import outcomes
+from tff_fair.launchers.execution import worker
 from tff_fair.launchers.options import settings as settings_lib
 
 _METHODS = ('fed_avg', 'standalone')
-_TRAINED = worker.Report(worker.TRAINED)
 _DIVERGED = outcomes.Outcome(outcomes.DIVERGED, 'the run has diverged.')
 
 
-class _Pool(pool_lib.Pool):
-  """Ends one job after the other; `size` of them have begun.
+class _Pool:
+  """Ends one run after the other; after `most`, the deadline has passed.
 
   Attributes:
-    queued: `(method, trials' learning rates, seeds)` of each job, in order.
+    queued: `(method, learning rate, seeds)` of each group, in order.
   """
 
-  def __init__(self, end, size=1):
-    """`end` maps a run to its outcome, or to the report of its job."""
-    self._signals = types.SimpleNamespace(rounds=types.SimpleNamespace(value=0))
-    self._end, self._size = end, size
-    self._waiting, self._begun = [], []
+  def __init__(self, end, most=1000):
+    """`end` maps a run to its outcome, or to its report."""
+    self._end, self._most = end, most
     self.queued = []
 
-  def submit(self, runs):
-    future = futures.Future()
-    self._waiting.append((future, runs))
-    self.queued.append((*_key(runs[0])[:2], [run.seed for run in runs]))
-    return future
+  def train(self, queue, on_rounds, on_end, measure):
+    assert measure
+    while queue:
+      runs = queue.popleft()
+      self.queued.append((*_key(runs[0])[:2], [run.seed for run in runs]))
+      for run in runs:
+        report = self._report(run)
+        on_end(run.output_dir, report)
+        if report.kind == worker.CANNOT:
+          break
 
-  def step(self):
-    """Ends the next job, as an executor does."""
-    while self._waiting and len(self._begun) < self._size:
-      future, runs = self._waiting.pop(0)
-      if future.set_running_or_notify_cancel():
-        self._begun.append((future, runs))
-    if not self._begun:
-      return
-    future, runs = self._begun.pop(0)
-    for run in runs:
-      result = self._end(run)
-      if isinstance(result, Exception):
-        return future.set_exception(result)
-      if isinstance(result, worker.Report):
-        return future.set_result(result)
-      _write(run, result)
-    future.set_result(_TRAINED)
+  def _report(self, run):
+    if not self._most:
+      return worker.Report(worker.NOT_STARTED)
+    self._most -= 1
+    result = self._end(run)
+    if isinstance(result, worker.Report):
+      return result
+    _write(run, result)
+    return worker.Report(
+      worker.TRAINED if result.status == outcomes.FINISHED else worker.DIVERGED
+    )
 
 
 class _Progress:
-  """Records what is shown, and lets the pool work meanwhile."""
+  """Records what is shown."""
 
-  def __init__(self, pool):
-    self._pool = pool
-    self.chosen, self.excluded = {}, {}
+  def __init__(self):
+    self.said = []
 
   def expect(self, rounds):
     self.total = rounds
 
-  def expect_less(self, rounds):
-    self.total -= rounds
-
-  def skip_but(self, rounds):
-    self.left = rounds
-
   def show_rounds(self, done):
-    self._pool.step()
+    pass
 
-  def say_chosen(self, method, tried, accuracy, trials):
-    diverged = sum(trial.status == outcomes.DIVERGED for trial in trials)
-    rate = tried.get('client_learning_rate')
-    self.chosen[method] = (rate, accuracy, diverged)
-
-  def say_excluded(self, method, reason):
-    assert method not in self.excluded
-    self.excluded[method] = reason
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch):
-  monkeypatch.setattr(pool_lib, '_MOMENT', 0)
+  def say(self, text):
+    self.said.append(text)
 
 
 def _key(run):
@@ -108,19 +81,20 @@ def _write(run, outcome):
   outcomes.write(outcome, run.output_dir)
 
 
-def _schedule(folder, names=_METHODS, tune=4, seeds=(0, 1, 2), **shared):
+def _schedule(
+  folder, names=_METHODS, tune=4, seeds=(0, 1, 2), by_method=False, **shared
+):
   planner = plan.Planner(
     shared={'task': 'digits', **shared},
     rounds=10,
     tune=tune,
     output_dir=folder,
   )
-  return schedule_lib.Schedule(planner, names, seeds)
+  return schedule_lib.Schedule(planner, names, seeds, by_method)
 
 
-def _train(schedule, end, size=1):
-  pool = _Pool(end, size)
-  progress = _Progress(pool)
+def _train(schedule, end, most=1000):
+  pool, progress = _Pool(end, most), _Progress()
   schedule.train(pool, progress)
   return pool, progress
 
@@ -145,37 +119,59 @@ def test_all_trials_then_the_other_seeds_of_the_best(tmp_path):
   # Trial by trial, so that what cannot run shows early.
   trials = [(method, rate, [0]) for rate in _PEAK for method in _METHODS]
   assert pool.queued == trials + [(m, 0.14, [1, 2]) for m in _METHODS]
-  assert progress.chosen == {m: (0.14, 0.8, 1) for m in _METHODS}
-  assert not schedule.excluded
-  # Two methods, each with four trials and two more seeds, of ten rounds.
-  assert progress.total == progress.left == 2 * 6 * 10
-  found = [(e.method, e.trial, e.run.seed, e.chosen) for e in schedule.ended()]
-  assert found == [
-    (method, *rest)
-    for method in _METHODS
-    for rest in (
-      (0, 0, False),
-      (1, 0, True),
-      (2, 0, False),
-      (3, 0, False),
-      (1, 1, True),
-      (1, 2, True),
-    )
+  assert progress.said == [
+    f'{title}: --client_learning_rate=0.14 (holdout accuracy 0.800; 1 of 4'
+    ' trials diverged)'
+    for title in ('FedAvg', 'Standalone')
   ]
+  # Two methods, each with four trials and two more seeds, of ten rounds.
+  assert progress.total == 2 * 6 * 10
+  assert not schedule.excluded and not schedule.left()
+  found = [(e.method, e.trial, e.run.seed, e.chosen) for e in schedule.ended()]
+  of_one = [(t, 0, t == 1) for t in range(4)] + [(1, 1, True), (1, 2, True)]
+  assert found == [(method, *rest) for method in _METHODS for rest in of_one]
+
+
+def test_with_a_deadline_a_method_is_complete_before_the_next_one(tmp_path):
+  schedule = _schedule(tmp_path, by_method=True)
+  # All of the baseline's six runs, and two trials of Standalone.
+  pool, progress = _train(schedule, _by_rate(_PEAK), most=8)
+  trials = [('fed_avg', rate, [0]) for rate in _PEAK]
+  assert pool.queued[:5] == [*trials, ('fed_avg', 0.14, [1, 2])]
+  assert {method for method, *_ in pool.queued[5:]} == {'standalone'}
+  assert [e.method for e in schedule.ended()] == [
+    *['fed_avg'] * 6,
+    *['standalone'] * 2,
+  ]
+  # Two trials, and two seeds of a trial that is not known yet.
+  assert schedule.left() == ['standalone'] * 4
+  assert progress.total == 120
+  # The same command goes on.
+  again = _schedule(tmp_path, by_method=True)
+  pool, progress = _train(again, _by_rate(_PEAK))
+  assert pool.queued == [
+    ('standalone', 0.037, [0]),
+    ('standalone', 0.52, [0]),
+    ('standalone', 0.14, [1, 2]),
+  ]
+  assert progress.total == 40 and not again.left()
 
 
 def test_the_first_of_equally_good_trials_is_chosen(tmp_path):
   accuracies = {0.01: 0.2, 0.14: None, 0.037: 0.7, 0.52: 0.7}
-  _, progress = _train(_schedule(tmp_path), _by_rate(accuracies))
-  assert progress.chosen['fed_avg'] == (0.037, 0.7, 1)
+  pool, _ = _train(_schedule(tmp_path), _by_rate(accuracies))
+  assert pool.queued[-1] == ('standalone', 0.037, [1, 2])
 
 
-def test_without_tuning_a_job_has_all_seeds(tmp_path):
+def test_without_tuning_a_group_has_all_seeds_once(tmp_path):
   schedule = _schedule(tmp_path, tune=0)
-  pool, progress = _train(schedule, _by_rate({0.01: 0.5}))
+  pool, progress = _train(schedule, _by_rate({0.01: 0.5}), most=5)
   assert pool.queued == [(m, 0.01, [0, 1, 2]) for m in _METHODS]
-  assert progress.total == progress.left == 2 * 3 * 10
+  assert progress.total == 2 * 3 * 10 and not progress.said
   assert all(e.chosen for e in schedule.ended())
+  assert schedule.left() == ['standalone']
+  pool, _ = _train(_schedule(tmp_path, tune=0), _by_rate({0.01: 0.5}))
+  assert pool.queued == [('standalone', 0.01, [2])]
 
 
 def test_a_method_all_of_whose_trials_diverge_is_left_out(tmp_path):
@@ -189,13 +185,15 @@ def test_a_method_all_of_whose_trials_diverge_is_left_out(tmp_path):
     ('ditto', 0.14, [0]),
   ]
   reason = 'All of its 2 trials diverged; the first: the run has diverged.'
-  assert schedule.excluded == progress.excluded == {'ditto': reason}
+  assert schedule.excluded == {'ditto': reason}
+  assert f'Ditto is left out: {reason}' in progress.said
   # The rows of its trials are kept.
   rows = [e for e in schedule.ended() if e.method == 'ditto']
   assert [(e.trial, e.chosen, e.is_result) for e in rows] == [
     (0, False, False),
     (1, False, False),
   ]
+  assert not schedule.left() and progress.total == (2 * 4 + 2) * 10
 
 
 def test_a_chosen_trial_may_diverge_with_another_seed(tmp_path):
@@ -213,80 +211,40 @@ def test_a_chosen_trial_may_diverge_with_another_seed(tmp_path):
   ]
 
 
-@pytest.mark.parametrize('size', [1, 3])
-def test_a_method_that_cannot_run_is_left_out_at_its_first_trial(
-  size, tmp_path
-):
-  begun = []
-
+def test_a_method_that_cannot_run_is_left_out_at_its_first_trial(tmp_path):
   def end(run):
-    if _key(run)[0] != 'ditto':
+    if _key(run)[0] == 'fed_avg':
       return _finished(0.5)
-    begun.append(run)
     return worker.Report(worker.CANNOT, 'no images.')
 
   schedule = _schedule(tmp_path, ['fed_avg', 'ditto'], tune=8)
-  _, progress = _train(schedule, end, size)
-  # The others are cancelled, except those that have begun.
-  assert len(begun) == (size + 1) // 2
-  assert schedule.excluded == progress.excluded == {'ditto': 'no images.'}
+  pool, progress = _train(schedule, end)
+  assert [key[0] for key in pool.queued].count('ditto') == 1
+  assert schedule.excluded == {'ditto': 'no images.'}
+  assert progress.said[0] == 'Ditto is left out: no images.'
   assert {e.method for e in schedule.ended()} == {'fed_avg'}
-  assert len(schedule.ended()) == 8 + 2
-  assert progress.total == (8 + 2) * 10
-
-
-def test_runs_that_have_ended_are_not_queued_again(tmp_path):
-  _train(_schedule(tmp_path), _by_rate(_PEAK))
-  schedule = _schedule(tmp_path)
-  pool, progress = _train(schedule, _by_rate({}))
-  assert pool.queued == []
-  assert (progress.left, len(schedule.ended())) == (0, 12)
+  assert progress.total == (8 + 2) * 10 and not schedule.left()
 
 
 def test_what_is_left_of_a_stopped_comparison_is_queued(tmp_path):
   before = _schedule(tmp_path)
   _train(before, _by_rate(_PEAK))
+  pool, progress = _train(_schedule(tmp_path), _by_rate({}))
+  assert (pool.queued, progress.total) == ([], 0)
   for e in before.ended():
+    path = e.run.output_dir / 'compared.json'
     standalone = e.method == 'standalone'
-    if (
-      e.run.seed == 2
-      or (standalone and e.trial == 3)
-      or (standalone and e.run.seed == 1)
-    ):
-      (e.run.output_dir / 'compared.json').unlink()
+    if e.run.seed == 2 or (standalone and e.trial == 3):
+      path.unlink()
+    elif standalone and e.run.seed == 1:
+      path.write_text('{')  # Damaged.
   pool, progress = _train(_schedule(tmp_path), _by_rate(_PEAK))
   assert pool.queued == [
     ('standalone', 0.52, [0]),
     ('fed_avg', 0.14, [2]),
     ('standalone', 0.14, [1, 2]),
   ]
-  assert progress.left == 4 * 10
-
-
-def test_a_damaged_outcome_is_trained_again(tmp_path):
-  schedule = _schedule(tmp_path, tune=2, seeds=[0])
-  _train(schedule, _by_rate(_PEAK))
-  (schedule.first_runs[1].output_dir / 'compared.json').write_text('{')
-  pool, _ = _train(_schedule(tmp_path, tune=2, seeds=[0]), _by_rate(_PEAK))
-  assert pool.queued == [('standalone', 0.01, [0])]
-
-
-@pytest.mark.parametrize(
-  ('result', 'message'),
-  [
-    (worker.Report(worker.FAILED, 'the disk is full.'), 'the disk is full'),
-    (process.BrokenProcessPool(), 'a worker process has ended, .* res'),
-  ],
-)
-def test_a_failure_ends_the_comparison(result, message, tmp_path):
-  def end(run):
-    return result if _key(run)[0] == 'standalone' else _finished(0.5)
-
-  schedule = _schedule(tmp_path)
-  with pytest.raises(pool_lib.PoolError, match=message):
-    _train(schedule, end)
-  # What has ended is not lost.
-  assert {e.method for e in schedule.ended()} == {'fed_avg'}
+  assert progress.total == 4 * 10
 
 
 def test_flags_that_a_method_cannot_have_leave_it_out_before_training(tmp_path):
@@ -301,7 +259,7 @@ def test_flags_that_a_method_cannot_have_leave_it_out_before_training(tmp_path):
 
 
 def test_a_directory_of_other_flags_is_refused(tmp_path):
-  run = _schedule(tmp_path).first_runs[1]
+  run = _schedule(tmp_path).baseline_runs[0]
   run.output_dir.mkdir(parents=True)
   (run.output_dir / 'flags.txt').write_text(
     run.flags_text.replace('--rounds=10', '--rounds=7')

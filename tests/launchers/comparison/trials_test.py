@@ -49,10 +49,6 @@ def test_fewer_trials_are_the_first_of_eight():
       assert _of(method, count) == eight[:count], method.name
 
 
-def test_a_trial_without_tuning_sets_nothing():
-  assert _of(methods.METHODS['fed_prox'], 0) == [{}]
-
-
 def test_parameters_vary_apart_from_the_rate_and_from_each_other():
   method = entry.Method(
     name='x', title='X', summary='', tuned={'a': (1, 2, 3), 'b': (4, 5)}

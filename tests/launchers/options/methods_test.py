@@ -1,24 +1,23 @@
 """A method's entry says the same as its builder, and the docs the same."""
 
 import dataclasses
-import inspect
+import json
+from typing import Annotated, Literal
 
 import pytest
 
 from tests import refusals
 from tff_fair import algorithms
 from tff_fair import runtime
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import signatures
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.options import write_docs
-
-
-def _parameters(method):
-  builder = builders.get(method.name)
-  return list(inspect.signature(builder).parameters.values())[1:]
+from tff_fair.launchers.options import write_schema
+from tff_fair.launchers.options.methods import entry
 
 
 def test_every_builder_has_an_entry_and_no_entry_is_without_builder():
@@ -28,10 +27,105 @@ def test_every_builder_has_an_entry_and_no_entry_is_without_builder():
   assert len(methods.PAPERS) == 5
 
 
-def test_entries_fit_their_builders():
+def test_entries_name_flags_and_values_that_exist():
   for method in methods.METHODS.values():
     builders.check_entry(method)
-    builders.check_builder(method, builders.get(method.name))
+    builders._check_parameters(method, builders.get(method.name))
+    for flag in method.flags:
+      assert flag.help.endswith('.'), (method.name, flag.name)
+
+
+def test_the_schema_is_up_to_date():
+  # `python -m launchers.options.write_schema` makes it so.
+  assert methods.SCHEMA.read_text('utf-8') == write_schema.to_text()
+
+
+def _build(  # noqa: D417
+  model_fn,
+  *,
+  num_clients,
+  batch_size: int = 8,
+  client_learning_rate_fn=None,
+  rate: Annotated[float | None, Limits(above=0, below=2), Symbol('r')] = 1,
+  steps: Annotated[
+    int, Limits(minimum=1), Unless(mode='b'), Unless(on=True)
+  ] = 3,
+  mode: Literal['a', 'b'] = 'a',
+  sign: Literal[-1, 1] = 1,
+  on: bool = False,
+  limit: float,
+  untyped=1.0,
+  validation=None,
+):
+  """Builds nothing.
+
+  See `build_fed_avg` for the others.
+
+  Args:
+    rate: A rate. It has two
+      sentences.
+    mode: A mode (a, or b).
+    batch_size: Not a flag of its own.
+  """
+
+
+def test_a_signature_has_the_flags_of_its_arguments():
+  found = signatures.read(_build)
+  assert found.flags == (
+    flag_types.Real('rate', 1, 'A rate.', symbol='r', above=0, below=2),
+    flag_types.Integer(
+      'steps', 3, '', minimum=1, unless=({'mode': 'b'}, {'on': True})
+    ),
+    flag_types.Choice('mode', 'a', 'A mode (a, or b).', choices=('a', 'b')),
+    flag_types.Integer('sign', 1, '', choices=(-1, 1)),
+    flag_types.Switch('on', False, ''),
+  )
+  assert found.defaults == {'batch_size': 8}
+  assert found.arguments == ('validation',)
+  # Not `num_clients`: data always have clients.
+  assert {*found.ignores} == {
+    *('local_epochs', 'client_optimizer', 'client_learning_rate'),
+    *('client_weight_decay', 'max_update_norm', 'focal_gamma', 'robust'),
+    *('server_optimizer', 'server_learning_rate', 'client_seed'),
+  }
+  assert signatures.argument_texts(_build)['rate'] == (
+    'A rate. It has two sentences.'
+  )
+  # What the docstring leaves to another.
+  assert signatures.argument_texts(_build)['uniform'].startswith('All clients')
+  # A dictionary that JSON can hold, and back.
+  text = json.dumps(found.to_json())
+  again = entry.Signature.from_json(json.loads(text))
+  assert again.to_json() == json.loads(text)
+  assert again.flags[0] == found.flags[0]
+
+
+def test_an_entry_goes_before_the_signature():
+  method = entry.Method(
+    name='x',
+    title='X',
+    summary='x',
+    flags=(
+      flag_types.Real('rate', 0.5, 'Ours.'),
+      flag_types.Integer('count', 2, 'Steps.', argument='steps'),
+    ),
+    without_flag=('mode',),
+    defaults={'batch_size': 4, 'rounds': 9},
+    ignores={'distances': {}, 'robust': {'on': True}},
+  ).with_signature(signatures.read(_build))
+  assert [flag.name for flag in method.flags] == ['sign', 'on', 'rate', 'count']
+  assert method.flags[2].default == 0.5
+  assert method.defaults == {'batch_size': 4, 'rounds': 9}
+  assert method.ignores['robust'] == {'on': True}
+  assert method.ignores['focal_gamma'] == {} == method.ignores['distances']
+  assert 'steps' in run_flags.builder_arguments(method)
+
+
+def test_flags_that_set_an_argument_together_have_its_default():
+  for name in ('fedquad', 'quadruplet_fl'):
+    flags = builders.flags_of(methods.METHODS[name], 'margins')
+    default = signatures.parameters(builders.get(name))['margins'].default
+    assert tuple(flag.default for flag in flags) == default, name
 
 
 def test_what_an_entry_says_for_comparisons_is_checked():
@@ -64,38 +158,12 @@ def test_what_an_entry_says_for_comparisons_is_checked():
   )
 
 
-def test_every_argument_of_our_builders_is_described_and_has_a_type():
-  shared = {argument.name for argument in run_flags.ARGUMENTS}
-  set_by_flags = 0
-  for method in methods.METHODS.values():
-    given = set(run_flags.builder_arguments(method))
-    own = {argument.name for argument in method.arguments}
-    ignored = {n for n, others in method.ignores.items() if not others}
-    for parameter in _parameters(method):
-      where = f'{method.name}: {parameter.name}'
-      assert parameter.name in given | shared | own | ignored, where
-      if parameter.name in builders.BUILT:
-        assert parameter.default in builders.BUILT[parameter.name], where
-      elif builders.flags_of(method, parameter.name):
-        assert parameter.default is not parameter.empty, where
-        assert parameter.annotation is not parameter.empty, where
-        set_by_flags += 1
-  assert set_by_flags > 150
-
-
 def test_arguments_that_are_made_of_a_run_are_those_that_entries_may_name():
   from tff_fair.launchers.runs import processes
 
-  made = {*processes._ARGUMENTS}
-  assert {*builders.PROVIDED} <= made
-  assert {*builders.COMPOSED} <= made
-  named = {
-    argument.name
-    for method in methods.METHODS.values()
-    for argument in method.arguments
-    if argument.provided
-  }
-  assert named == {*builders.PROVIDED}
+  assert {*entry.PROVIDED} <= {*processes._ARGUMENTS}
+  named = {n for method in methods.METHODS.values() for n in method.arguments}
+  assert named == {*entry.PROVIDED}
 
 
 def test_flags_of_one_name_are_of_one_kind():
@@ -118,13 +186,3 @@ def test_absl_knows_all_flags_and_all_choices():
 
 def test_the_flag_offers_the_runtimes_that_exist():
   assert run_flags.RUNTIMES == runtime.RUNTIME_KINDS
-
-
-def test_tables_of_the_docs_are_up_to_date():
-  pages = list(write_docs.FOLDER.glob('*.md'))
-  assert len(pages) == 6
-  for path in pages:
-    page = path.read_text()
-    assert '<!-- end -->' in page
-    # `python -m launchers.options.write_docs` makes it so.
-    assert write_docs.render(page) == page, path.name

@@ -58,7 +58,7 @@ def test_all_methods_of_a_table_run_in_the_setting_of_its_preset():
   runs = _runs_of_tables()
   assert len(runs) > 100
   for preset, algorithm in sorted(runs):
-    notes = _run(settings.preset_notes, preset, algorithm)
+    _, notes = _run(settings.resolve_with_notes, preset, algorithm)
     assert notes == [], (preset, algorithm)
 
 

@@ -5,6 +5,7 @@ import re
 from absl import flags
 import pytest
 
+from tests import limits
 from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
@@ -81,7 +82,8 @@ def test_values_of_a_preset_without_effect_are_reported():
     ('--preset=fedakd_ehr --algorithm=fedaboost', ['focal_gamma=2.0']),
   ):
     flag_values = train_flags.parse(line.split())
-    assert settings.preset_notes(flag_values, train_flags.FLAG_NAMES) == [
+    _, notes = settings.resolve_with_notes(flag_values, train_flags.FLAG_NAMES)
+    assert notes == [
       f"The preset's --{value} has no effect with {line.split()[-1]}."
       for value in values
     ], line
@@ -213,27 +215,14 @@ def test_flags_without_effect_are_refused():
 # Flags | the beginning of the message.
 _REFUSED = """
 --rounds=0 | --rounds must be at least 1, found 0.
---stop_after=0 | --stop_after must be at least 1, found 0.
---stop_after=-1 | --stop_after must be at least 1, found -1.
 --algorithm=standalone --stop_after=2 --stop_metric=global_f1 | --stop_metric must be of the clients with --algorithm=standalone, which
---score_last=0 | --score_last must be at least 1, found 0.
 --rounds=2 --score_last=3 | --score_last must be at most --rounds=2, found 3.
 --score_last=2 --stop_after=5 | --score_last must be given without --stop_after, which may end a run before those rounds, found --stop_after=5.
---client_learning_rate=-1 | --client_learning_rate must be at least 0
---client_learning_rate=nan | --client_learning_rate must be finite, f
---max_update_norm=-1 | --max_update_norm must be at least 0 and at most 1000000000000000.0, found -1.0.
 --max_update_norm=nan | --max_update_norm must be finite, found nan.
---focal_weight=inf | --focal_weight must be finite, found inf.
 --client_fraction=0 | --client_fraction must be above 0 and at most 1, found 0.0.
---model_seed=4294967296 | --model_seed must be at least 0 and at most 4294967295, found 4294967
---runtime=cluster --num_workers=0 | --num_workers must be at least 1, found 0.
---runtime=cluster --gpus_per_worker=-1 | --gpus_per_worker must be at least 0
---runtime=cluster --worker_timeout=0 | --worker_timeout must be above 0 and
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
---dirichlet_alpha=0 | --dirichlet_alpha must be above 0, found 0.0.
---algorithm=fed_mdfg --angle=2 | --angle must be at least 0 and at most 1.57
+--algorithm=fed_mpr --prune_fraction=1 | --prune_fraction must be at least 0 and below 1, found 1.0.
 --algorithm=cgsv --variant=cofed | --variant must be one of original, fedakd with --algorithm=cgsv, found 'cofed'.
---algorithm=fedakd --variant=fedakd | --variant must be one of full, all_data, single_dist, correct_agg w
 --algorithm=fed_rdn --split=server | --algorithm=fed_rdn must be given with --split=client, found --split=server.
 """  # noqa: E501
 
@@ -246,6 +235,41 @@ def test_values_that_a_flag_or_a_method_cannot_have_are_refused():
     assert '\n' not in found
   # Holdout parts of the clients can be what a server validates on.
   assert _resolve('--algorithm=cffl')['split'] == 'client'
+
+
+def test_a_flag_is_refused_outside_of_its_limits_and_taken_at_them():
+  flag_values = train_flags.parse([])
+
+  def refusal(flag, value):
+    setattr(flag_values, flag.name, value)
+    try:
+      settings.resolve(flag_values, train_flags.FLAG_NAMES)
+    except settings.SettingsError as error:
+      return str(error)
+    finally:
+      flag_values[flag.name].unparse()
+    return ''
+
+  refused = 0
+  for method in methods.METHODS.values():
+    flag_values.algorithm = method.name
+    first = method.name == 'fedaboost'
+    shared = run_flags.FLAGS.values() if first else ()
+    for flag in (*method.flags, *shared):
+      if flag.name in ('preset', 'algorithm'):
+        continue
+      name = f'--{flag.name} must be '
+      for value in limits.outside(flag):
+        found = refusal(flag, value)
+        assert found.startswith(name), (method.name, flag.name, value, found)
+        assert found.endswith(f', found {value!r}.')
+        refused += 1
+      for value in limits.inside(flag):
+        found = refusal(flag, value)
+        # Other flags may be required, or leave it without effect.
+        assert f'{name}{flag.limits()}' not in found, (method.name, found)
+        assert 'must be finite' not in found
+  assert refused > 400
 
 
 def test_text_that_a_flags_file_cannot_hold_is_refused():

@@ -1,38 +1,34 @@
 """All plots of a run, alone and next to others."""
 
-import json
 import shutil
 
+import numpy as np
 import pandas as pd
+import pytest
 
 from tests import refusals
 from tests.launchers import fake_run
+from tff_fair.launchers import frame
 from tff_fair.launchers.options import settings
 from tff_fair.launchers.plots import all_plots
 from tff_fair.launchers.plots import client_plots
-from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import run_plots
 
 
-def _write(folder, algorithm):
-  fake_run.write(folder, [0.5, 0.6])
-  metrics = pd.read_csv(folder / 'metrics.csv')
-  for panel in run_plots.PANELS:
-    metrics[panel.column] = 0.5
-  metrics.to_csv(folder / 'metrics.csv', index=False)
-  clients = pd.read_csv(folder / 'clients.csv').assign(f1=0.4)
-  clients.to_csv(folder / 'clients.csv', index=False)
-  summary = folder / 'summary.json'
-  content = {**json.loads(summary.read_text()), 'algorithm': algorithm}
-  summary.write_text(json.dumps(content))
-  return folder
+def _names(paths):
+  return [path.name for path in paths]
 
 
-def test_all_plots_of_a_run_are_written(tmp_path):
-  run = _write(tmp_path / 'run', 'cffl')
+def _change(run, name, **columns):
+  table = pd.read_csv(run / name).assign(**columns)
+  table.to_csv(run / name, index=False)
+
+
+def test_all_plots_that_a_run_has_numbers_for_are_written(tmp_path):
+  run = fake_run.write(tmp_path / 'run', [0.5, 0.6])
   paths = all_plots.write(run, [])
-  assert [path.name for path in paths] == [
+  assert _names(paths) == [
     'learning_curves.png',
     'client_f1.png',
     'parameters_distances.png',
@@ -41,70 +37,67 @@ def test_all_plots_of_a_run_are_written(tmp_path):
     'reputation.png',
   ]
   assert sorted(paths) == sorted((run / 'plots').iterdir())
+  nothing = dict.fromkeys(fake_run.final_distances(), np.nan)
+  _change(run, 'metrics.csv', personal_accuracy=np.nan, **nothing)
+  _change(run, 'clients.csv', f1=np.nan)
+  _change(run, 'reports.csv', reputation=np.nan)
+  assert _names(all_plots.write(run, [])) == ['learning_curves.png']
 
 
 def test_runs_are_labelled_by_method_and_if_need_be_by_directory(
   tmp_path, monkeypatch
 ):
   drawn = []
-  for module in (run_plots, distance_plots):
+  for name in ('learning_curves', 'client_f1_distribution'):
     monkeypatch.setattr(
-      module,
-      'write_plots',
-      lambda runs, styles, folder: drawn.append((runs, styles)) or [],
+      run_plots, name, lambda *arguments: drawn.append(arguments)
     )
-  monkeypatch.setattr(client_plots, 'write_plots', lambda run, folder: [run])
+  monkeypatch.setattr(run_plots, 'DISTANCES', {})
+  monkeypatch.setattr(
+    client_plots, 'client_accuracy', lambda runs, path: drawn.append(runs)
+  )
+  monkeypatch.setattr(client_plots, 'reputation', lambda run, path: None)
   a, b, c = (
-    _write(tmp_path / name, algorithm)
+    fake_run.write(tmp_path / name, [0.5], algorithm=algorithm)
     for name, algorithm in (('a', 'fed_avg'), ('b', 'cffl'), ('c', 'fed_avg'))
   )
-  # Clients are only those of the run itself.
-  assert all_plots.write(a, [str(b), str(c)]) == [a]
+  all_plots.write(a, [str(b), str(c)])
   expected = {'FedAvg (a)': a, 'CFFL': b, 'FedAvg (c)': c}
   looks = method_styles.of_runs(['fed_avg', 'cffl', 'fed_avg'])
-  styles = dict(zip(expected, looks, strict=True))
-  assert drawn == [(expected, styles)] * 2
-  assert list(drawn[0][0]) == list(expected)
+  for runs, styles, _ in drawn[:2]:
+    assert {label: run.directory for label, run in runs.items()} == expected
+    assert styles == dict(zip(expected, looks, strict=True))
+  # Clients are only those of the run itself.
+  (own,) = drawn[2].values()
+  assert own.directory == a
 
 
-def test_runs_to_compare_with_are_read_at_once(tmp_path):
-  run = _write(tmp_path / 'run', 'cffl')
-  settings.check_finished([str(run)])
-  cut = '\n'.join((run / 'metrics.csv').read_text().splitlines()[:1])
-  rows = (
+@pytest.mark.parametrize(
+  ('name', 'content', 'message'),
+  [
     ('summary.json', None, 'found no summary.json in it'),
-    ('summary.json', b'[1]', "must have the name of the run's algorithm"),
-    ('summary.json', b'{"algorithm": 1}', 'must have the name'),
-    ('summary.json', b'{"algo', 'must have the name'),
-    ('summary.json', b'[' * 200_000, 'must have the name'),
-    ('summary.json', b'\xff\xfe', 'must have the name'),
+    ('summary.json', b'[' * 200_000, 'summary.json must be as a training run'),
     ('metrics.csv', None, 'must hold metrics.csv, found no file'),
-    ('metrics.csv', b'', 'metrics.csv must be a csv file, found in'),
-    ('metrics.csv', cut.encode(), 'global_f1.* and a row, found 0 rows'),
-    ('metrics.csv', b'round\n1\n', 'must have the columns round, global_acc'),
-    ('clients.csv', None, 'must hold clients.csv, found no file'),
-    ('clients.csv', b'\xff\xfe\x00', 'clients.csv must be a csv file'),
-    ('clients.csv', b'client_id,num_train,f1\n0,1,x\n', 'must hold numbers'),
-  )
-  for name, content, message in rows:
-    other = shutil.copytree(run, tmp_path / 'other')
-    (other / name).unlink()
-    if content is not None:
-      (other / name).write_bytes(content)
-    message = rf'^--compare_with={other} must be the directory of .*{message}'
-    refusals.check(
-      settings.check_finished,
-      [({'directories': [str(other)]}, settings.SettingsError, message)],
-    )
-    shutil.rmtree(other)
-  # A column of the distances, which are drawn if there are any.
-  metrics = pd.read_csv(run / 'metrics.csv')
-  metrics.assign(embedding_d_cosine='x').to_csv(
-    run / 'metrics.csv', index=False
-  )
+    (
+      'clients.csv',
+      b'client_id,num_train,f1\n0,1,x\n',
+      'must have the columns',
+    ),
+  ],
+)
+def test_runs_to_compare_with_are_read_at_once(
+  tmp_path, name, content, message
+):
+  run = fake_run.write(tmp_path / 'run', [0.5, 0.6])
+  frame.check_finished([str(run)])
+  other = shutil.copytree(run, tmp_path / 'other')
+  (other / name).unlink()
+  if content is not None:
+    (other / name).write_bytes(content)
+  message = f'^--compare_with={other} must be the directory of .*{message}'
   refusals.check(
-    settings.check_finished,
-    [({'directories': [str(run)]}, settings.SettingsError, 'hold numbers')],
+    frame.check_finished,
+    [({'directories': [str(other)]}, settings.SettingsError, message)],
   )
 
 
@@ -114,13 +107,14 @@ _NAMES = ('$x$ _a_ \\d', '$\\frac$ {%', '_b', '\\$', '$', 'a_b^c')
 
 def test_names_are_drawn_as_they_are(tmp_path):
   runs = {
-    name: _write(tmp_path / str(i), name) for i, name in enumerate(_NAMES)
+    name: frame.read_run(fake_run.write(tmp_path / str(i), [0.5, 0.6]))
+    for i, name in enumerate(_NAMES)
   }
   styles = dict(zip(runs, method_styles.of_runs(_NAMES), strict=True))
   path = tmp_path / 'x.png'
   curves = run_plots.learning_curves(runs, styles, path)
   scores = run_plots.client_f1_distribution(runs, styles, path)
-  distances = distance_plots.distance_curves(
+  distances = run_plots.distance_curves(
     {name: [run] for name, run in runs.items()}, styles, 'parameters', path
   )
   panels = client_plots.client_accuracy(runs, path)

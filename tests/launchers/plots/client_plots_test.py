@@ -9,8 +9,13 @@ import pytest
 
 from tests.launchers import fake_run
 from tests.launchers import nasty_names
+from tff_fair.launchers import frame
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import heat_maps
+
+
+def _write(folder, accuracy, **options):
+  return frame.read_run(fake_run.write(folder, accuracy, **options))
 
 
 def _lines(axes):
@@ -26,7 +31,7 @@ def _legend(figure):
 
 
 def test_accuracy_of_each_client_over_the_rounds(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.3, 0.6], num_train=[1000, 1])
+  run = _write(tmp_path / 'x', [0.3, 0.6], num_train=[1000, 1])
   path = tmp_path / 'x.png'
   figure = client_plots.client_accuracy({'Alone': run}, path)
   (axes,) = figure.axes
@@ -44,8 +49,8 @@ def test_accuracy_of_each_client_over_the_rounds(tmp_path):
 
 def test_two_runs_share_scales_and_colors(tmp_path):
   runs = {
-    'a': fake_run.write(tmp_path / 'a', [0.1, 0.2]),
-    'b': fake_run.write(tmp_path / 'b', [0.8, 0.9, 0], num_train=[10, 20, 0]),
+    'a': _write(tmp_path / 'a', [0.1, 0.2]),
+    'b': _write(tmp_path / 'b', [0.8, 0.9, 0], num_train=[10, 20, 0]),
   }
   figure = client_plots.client_accuracy(runs, tmp_path / 'x.png')
   first, second = figure.axes
@@ -57,16 +62,16 @@ def test_two_runs_share_scales_and_colors(tmp_path):
 
 
 def test_equal_sizes_are_labelled_by_classes(tmp_path):
-  run = fake_run.write(
+  run = _write(
     tmp_path / 'x', [0.3, 0.6], num_train=[600, 600], num_classes=[3, 1]
   )
-  clients = client_plots.read_clients(run)
+  clients = client_plots.describe_clients(run)
   assert clients['label'].tolist() == ['1: 1 class', '0: 3 classes']
 
 
 def test_names_stand_behind_the_ids(tmp_path):
   names = list(nasty_names.NAMES)
-  run = fake_run.write(tmp_path / 'x', [0.5] * len(names), names=names)
+  run = _write(tmp_path / 'x', [0.5] * len(names), names=names)
   expected = [
     '0 North, "Main" Hospital …: 10 examples',
     '1 <script>alert(1)</scrip…: 20 examples',
@@ -79,13 +84,13 @@ def test_names_stand_behind_the_ids(tmp_path):
   figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
   assert _legend(figure) == expected
   names[0] = '$\\frac$'  # No markup.
-  run = fake_run.write(tmp_path / 'y', [0.5] * len(names), names=names)
+  run = _write(tmp_path / 'y', [0.5] * len(names), names=names)
   figure = client_plots.reputation(run, tmp_path / 'y.png')
   assert _legend(figure)[0] == '0 $\\frac$: 10 examples'
 
 
 def test_eight_clients_are_lines_that_differ_in_color_and_marker(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5] * 8)
+  run = _write(tmp_path / 'x', [0.5] * 8)
   figure = client_plots.client_accuracy({'x': run}, tmp_path / 'x.png')
   (axes,) = figure.axes
   for looks in (
@@ -99,15 +104,18 @@ def test_more_clients_are_rows_of_a_heat_map(tmp_path):
   accuracy = [0.9 - i / 20 for i in range(9)]
   runs = {
     # Most data first.
-    'a': fake_run.write(
+    'a': _write(
       tmp_path / 'a', accuracy, num_train=[90 - 10 * i for i in range(8)] + [0]
     ),
-    'b': fake_run.write(tmp_path / 'b', accuracy[:5]),
+    'b': _write(tmp_path / 'b', accuracy[:5]),
   }
-  scores = runs['a'] / 'client_scores.csv'
-  frame = pd.read_csv(scores)
-  frame.loc[frame['round'] == 2, 'accuracy'] = np.nan
-  frame[frame['round'] != 1].to_csv(scores, index=False)
+  path = runs['a'].directory / 'client_scores.csv'
+  scores = pd.read_csv(path)
+  scores.loc[(scores['round'] == 2) & (scores['client_id'] < 8), 'accuracy'] = (
+    np.nan
+  )
+  scores[scores['round'] != 1].to_csv(path, index=False)
+  runs['a'] = frame.read_run(runs['a'].directory)
   figure = client_plots.client_accuracy(runs, tmp_path / 'x.png')
   first, second, bar = figure.axes
   (cells,) = first.collections
@@ -116,7 +124,7 @@ def test_more_clients_are_rows_of_a_heat_map(tmp_path):
   # From least to most data, then the free rider.
   expected = [*accuracy[7::-1], accuracy[8]]
   np.testing.assert_allclose(values[:, 1], expected)
-  assert values.mask[:, 0].all() and not values.mask[:, 1].any()
+  assert values.mask[:8, 0].all() and not values.mask[:, 1].any()
   labels = [text.get_text() for text in first.get_yticklabels()]
   assert labels[0] == '7: 20 examples' and labels[-1] == '8: free rider'
   assert first.get_ylim() == (8.5, -0.5)
@@ -136,7 +144,7 @@ def test_more_clients_are_rows_of_a_heat_map(tmp_path):
 
 def test_a_cell_is_around_its_round(tmp_path):
   scale = mpl_colors.Normalize(0, 1)
-  clients = client_plots.read_clients(fake_run.write(tmp_path / 'x', [0.5] * 9))
+  clients = client_plots.describe_clients(_write(tmp_path / 'x', [0.5] * 9))
   for rounds, edges in (
     ([7], [6.5, 7.5]),
     ([1, 2, 3], [0.5, 1.5, 2.5, 3.5]),
@@ -149,7 +157,7 @@ def test_a_cell_is_around_its_round(tmp_path):
 
 
 def test_hundreds_of_clients_are_readable(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5] * 299 + [0.9])
+  run = _write(tmp_path / 'x', [0.5] * 299 + [0.9])
   path = tmp_path / 'x.png'
   figure = client_plots.client_accuracy({'x': run}, path)
   labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
@@ -161,7 +169,7 @@ def test_hundreds_of_clients_are_readable(tmp_path):
 
 
 def test_reputation_ends_where_a_client_is_isolated(tmp_path):
-  run = fake_run.write(
+  run = _write(
     tmp_path / 'x', [0.5, 0.6, 0], num_train=[10, 20, 0], isolated={2: 2}
   )
   figure = client_plots.reputation(run, tmp_path / 'x.png')
@@ -176,14 +184,14 @@ def test_reputation_ends_where_a_client_is_isolated(tmp_path):
   assert mark.get_color() == '#000000'
   assert 'isolated' in _legend(figure)
   # Without isolation there is no mark.
-  run = fake_run.write(tmp_path / 'y', [0.5, 0.6])
+  run = _write(tmp_path / 'y', [0.5, 0.6])
   figure = client_plots.reputation(run, tmp_path / 'y.png')
   assert 'isolated' not in _lines(figure.axes[0])
 
 
 def test_isolations_are_marked_in_a_heat_map(tmp_path):
   num_train = [10 * (i + 1) for i in range(11)] + [0]
-  run = fake_run.write(
+  run = _write(
     tmp_path / 'x',
     [0.5] * 12,
     num_train=num_train,
@@ -201,12 +209,3 @@ def test_isolations_are_marked_in_a_heat_map(tmp_path):
   assert _legend(figure) == ['no value', 'isolated']
   assert 'threshold of isolation' in bar.get_ylabel()
   assert 0.05 in {float(line.get_ydata()[0]) for line in bar.lines}
-
-
-def test_only_what_a_run_has_is_drawn(tmp_path):
-  run = fake_run.write(tmp_path / 'x', [0.5, 0.6])
-  (run / 'metrics.csv').write_text('round,aggregator_threshold\n1,0.05\n')
-  paths = client_plots.write_plots(run, tmp_path)
-  assert [p.name for p in paths] == ['reputation.png']
-  (run / 'reports.csv').write_text('round,client_id,loss\n1,0,0.5\n')
-  assert client_plots.write_plots(run, tmp_path) == []

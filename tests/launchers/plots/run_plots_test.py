@@ -6,50 +6,38 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.launchers import report_run
+from tff_fair.launchers import frame
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.plots import run_plots
 
-_CURVES = (
-  'global_accuracy',
-  'global_f1',
-  'global_loss',
-  'client_accuracy_mean',
-  'client_accuracy_worst10',
-  'client_accuracy_min',
-  'client_accuracy_jain',
-  'client_f1_median',
-  'client_f1_variance',
-)
+_COLUMNS = tuple(panel.column for panel in run_plots.PANELS)
 
 
 def _metrics(rounds, offset=0.0):
   """A made-up metrics.csv whose every column differs from the others."""
   index = np.arange(1, rounds + 1)
-  frame = pd.DataFrame({'round': index, 'train_loss': 1.0 / index})
-  for order, column in enumerate(_CURVES):
-    frame[column] = offset + order + 1.0 / index
-  return frame
+  table = pd.DataFrame({'round': index})
+  for order, column in enumerate(_COLUMNS):
+    table[column] = offset + order + 1.0 / index
+  return table
 
 
-def _clients(f1):
-  return pd.DataFrame({'client_id': range(len(f1)), 'num_train': 9, 'f1': f1})
-
-
-def _run(folder, metrics=None, clients=None):
-  """Writes a run directory; the defaults are four rounds and three clients."""
-  folder.mkdir()
+def _run(folder, metrics=None, f1=(0.5, 0.7, 0.9), num_train=None):
+  """A run; the defaults are four rounds and three clients."""
+  folder = report_run.write(
+    folder, [2 * score for score in f1], num_train=num_train or [9] * len(f1)
+  )
   metrics = _metrics(4) if metrics is None else metrics
-  clients = _clients([0.5, 0.7, 0.9]) if clients is None else clients
   metrics.to_csv(folder / 'metrics.csv', index=False)
-  clients.to_csv(folder / 'clients.csv', index=False)
-  return folder
+  return frame.read_run(folder)
 
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
   path = tmp_path_factory.mktemp('runs')
-  second = _run(path / 'b', _metrics(6, 0.1), _clients([0.2, 0.4]))
+  second = _run(path / 'b', _metrics(6, 0.1), [0.2, 0.4])
   return {'fed_avg': _run(path / 'a'), 'fedaboost': second}
 
 
@@ -93,7 +81,10 @@ def _curve(axes, label):
 def _dots(figure):
   """The F1 drawn in each row, top to bottom, and its legend entry."""
   return [
-    (list(dots.get_offsets()[:, 0]), dots.get_label().replace('\n', ' '))
+    (
+      pytest.approx(list(dots.get_offsets()[:, 0])),
+      dots.get_label().replace('\n', ' '),
+    )
     for dots in figure.axes[0].collections
     if not dots.get_label().startswith('_')
   ]
@@ -109,16 +100,15 @@ def test_curves_equal_the_csv(runs, curves):
   figure, path = curves
   assert _pixels(path)[0] == 1440
   assert path.stat().st_size < 250_000
-  for column, axes in zip(_CURVES, figure.axes, strict=True):
-    for label, folder in runs.items():
-      frame = pd.read_csv(folder / 'metrics.csv')
+  for column, axes in zip(_COLUMNS, figure.axes, strict=True):
+    for label, run in runs.items():
+      table = pd.read_csv(run.directory / 'metrics.csv')
       line = _curve(axes, label)
-      np.testing.assert_array_equal(line.get_xdata(), frame['round'])
-      np.testing.assert_array_equal(line.get_ydata(), frame[column])
+      np.testing.assert_array_equal(line.get_xdata(), table['round'])
+      np.testing.assert_array_equal(line.get_ydata(), table[column])
   assert {axes.get_xlabel() for axes in figure.axes} == {'Round'}
   units = [axes.get_ylabel() for axes in figure.axes]
   assert 'Loss (nats)' in units and "Jain's index" in units
-  assert not any('fraction' in unit or 'count' in unit for unit in units)
   (legend,) = figure.legends
   assert [text.get_text() for text in legend.texts] == list(runs)
 
@@ -149,8 +139,8 @@ def test_a_run_has_the_color_of_its_method_in_both_plots(curves, distribution):
 
 @pytest.mark.usefixtures('unsaved')
 def test_curves_that_coincide_are_all_seen(tmp_path):
-  folder = _run(tmp_path / 'x', _metrics(30))
-  runs = dict.fromkeys(('corefed', 'ditto', 'fed_avg', 'q_fed_avg'), folder)
+  run = _run(tmp_path / 'x', _metrics(30))
+  runs = dict.fromkeys(('corefed', 'ditto', 'fed_avg', 'q_fed_avg'), run)
   lines = _curves(runs, tmp_path / 'x.png').axes[0].lines
   # The line below is wider, and no round has markers of two runs.
   widths = [line.get_linewidth() for line in lines]
@@ -165,9 +155,9 @@ def test_curves_that_coincide_are_all_seen(tmp_path):
 
 @pytest.mark.usefixtures('unsaved')
 def test_labels_of_many_runs_fit_above_the_panels(runs, tmp_path):
-  (folder, *_) = runs.values()
+  (run, *_) = runs.values()
   many = {
-    f'method {i} with quite a long label, seed 3 {i * "x"}': folder
+    f'method {i} with quite a long label, seed 3 {i * "x"}': run
     for i in range(12)
   }
   figure = _curves(many, tmp_path / 'x.png')
@@ -180,69 +170,46 @@ def test_labels_of_many_runs_fit_above_the_panels(runs, tmp_path):
     assert axes.get_window_extent().height > 150
 
 
-def test_the_same_runs_give_the_same_bytes(
-  runs, curves, distribution, tmp_path
-):
+def test_the_same_runs_give_the_same_bytes(runs, curves, tmp_path):
   again = tmp_path / 'x.png'
-  for draw, (_, path) in ((_curves, curves), (_distribution, distribution)):
-    draw(runs, again)
-    assert again.read_bytes() == path.read_bytes()
-
-
-@pytest.mark.usefixtures('unsaved')
-def test_runs_of_older_versions_lack_the_worst_clients(tmp_path):
-  new = ['client_accuracy_worst10', 'client_accuracy_min']
-  new.append('client_accuracy_jain')
-  old = _run(tmp_path / 'old', _metrics(3).drop(columns=new))
-  panels = [_CURVES.index(column) for column in new]
-  figure = _curves({'ditto': old}, tmp_path / 'x.png')
-  said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-  assert [i for i, texts in enumerate(said) if texts] == panels
-  assert said[panels[0]] == ['not measured']
-  # Beside a newer run a line is missing.
-  both = {'ditto': old, 'fed_avg': _run(tmp_path / 'new')}
-  figure = _curves(both, tmp_path / 'x.png')
-  for i, axes in enumerate(figure.axes):
-    assert _curve(axes, 'ditto').get_xdata().size == (0 if i in panels else 3)
-    assert _curve(axes, 'fed_avg').get_xdata().size == 4
+  _curves(runs, again)
+  assert again.read_bytes() == curves[1].read_bytes()
 
 
 @pytest.mark.usefixtures('unsaved')
 def test_rounds_without_evaluation_are_not_drawn(tmp_path):
   metrics = _metrics(4)
-  metrics.loc[[0, 2], list(_CURVES)] = np.nan
+  metrics.loc[[0, 2], list(_COLUMNS)] = np.nan
   metrics.loc[1, 'global_loss'] = np.inf
   metrics['global_f1'] = np.nan
-  runs = {'x': _run(tmp_path / 'x', metrics)}
-  figure = _curves(runs, tmp_path / 'x.png')
+  runs = {'x': _run(tmp_path / 'x', metrics), 'y': _run(tmp_path / 'y')}
+  figure = _curves({'x': runs['x']}, tmp_path / 'x.png')
   assert list(_curve(figure.axes[0], 'x').get_xdata()) == [2, 4]
   assert list(_curve(figure.axes[2], 'x').get_xdata()) == [4]
-  # A column without any number says so.
+  # A column without any number says so; beside another run a line is missing.
   texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
   assert texts == [[], ['not measured'], *[[]] * 7]
+  axes = _curves(runs, tmp_path / 'x.png').axes[1]
+  assert len(_curve(axes, 'x').get_xdata()) == 0
+  assert len(_curve(axes, 'y').get_xdata()) == 4
 
 
 def test_one_round_and_one_client_are_drawn(tmp_path):
-  runs = {'x': _run(tmp_path / 'x', _metrics(1), _clients([0.5]))}
+  runs = {'x': _run(tmp_path / 'x', _metrics(1), [0.5])}
   clients = tmp_path / 'y.png'
   _distribution(runs, clients)
   assert _pixels(clients) == (960, 402)
   axes = _curves(runs, tmp_path / 'x.png').axes[0]
-  assert _curve(axes, 'x').get_marker() in method_styles.MARKERS
   assert all(tick == int(tick) for tick in axes.get_xticks())
 
 
+@pytest.mark.usefixtures('unsaved')
 def test_only_clients_with_data_are_drawn(tmp_path):
-  clients = _clients([0.5, 0.7, 0.1])
-  clients.loc[2, 'num_train'] = 0
   runs = {
-    name: _run(tmp_path / name, clients=frame)
-    for name, frame in {
-      'some': _clients([np.nan, 0.25]),
-      'none': _clients([np.nan, np.nan]),
-      'rider': clients,
-      'equal': _clients([1.0, 1.0, 1.0]),
-    }.items()
+    'some': _run(tmp_path / 'some', f1=[np.nan, 0.25]),
+    'none': _run(tmp_path / 'none', f1=[np.nan, np.nan]),
+    'rider': _run(tmp_path / 'r', f1=[0.5, 0.7, 0.1], num_train=[9, 9, 0]),
+    'equal': _run(tmp_path / 'equal', f1=[1.0, 1.0, 1.0]),
   }
   figure = _distribution(runs, tmp_path / 'x.png')
   assert _dots(figure) == [
@@ -251,43 +218,74 @@ def test_only_clients_with_data_are_drawn(tmp_path):
     ([0.5, 0.7], 'rider: median 0.600, variance 0.01, 2 clients'),
     ([1.0, 1.0, 1.0], 'equal: median 1.000, variance 0, 3 clients'),
   ]
+  assert _distribution({'none': runs['none']}, tmp_path / 'x.png') is None
 
 
-def test_without_test_data_only_curves_are_drawn(tmp_path):
-  runs = {'x': _run(tmp_path / 'x', clients=_clients([np.nan]))}
-  with pytest.raises(
-    run_plots.NoTestDataError, match=r'needs a client .* none in'
+class TestDistances:
+  _SHOWN = (
+    'client_accuracy_mean',
+    'embedding_d_cosine',
+    'embedding_d_manhattan',
+  )
+
+  def _run(self, folder, offset=0.0, columns=_SHOWN, **changes):
+    """A run that evaluates every other round."""
+    table = pd.DataFrame({'round': np.arange(1, 5)})
+    for order, column in enumerate(columns):
+      table[column] = offset + order + table['round'] / 10
+      table.loc[table['round'] % 2 == 1, column] = np.nan
+    return _run(folder, table.assign(**changes))
+
+  def _draw(self, runs, path):
+    return run_plots.distance_curves(runs, _styles(runs), 'embedding', path)
+
+  def test_lines_are_means_over_seeds_and_bands_their_deviations(
+    self, tmp_path
   ):
-    _distribution(runs, tmp_path / 'x.png')
-  with pytest.raises(ValueError, match='At least one run .* found none'):
-    run_plots.write_plots({}, {}, tmp_path)
-  paths = run_plots.write_plots(runs, _styles(runs), tmp_path / 'new' / 'plots')
-  assert [path.name for path in paths] == ['learning_curves.png']
-  assert paths[0].is_file()
+    runs = {
+      'corefed': [
+        self._run(tmp_path / 'a0'),
+        self._run(tmp_path / 'a1', 0.2),
+      ],
+      'fed_avg': [self._run(tmp_path / 'b')],
+    }
+    figure = self._draw(runs, tmp_path / 'x.png')
+    for order, axes in enumerate(figure.axes):
+      for label, start in (('fed_avg', 0.2), ('corefed', 0.3)):
+        expected = [[2, order + start], [4, order + start + 0.2]]
+        found = _curve(axes, label).get_xydata()
+        np.testing.assert_allclose(found, expected)
+      (band,) = axes.collections  # One seed has none.
+      low, high = band.get_datalim(axes.transData).get_points()
+      # Two values of distance .2 deviate by .2 / sqrt(2).
+      spread = 0.2 / np.sqrt(2)
+      assert low[1] == pytest.approx(order + 0.3 - spread)
+      assert high[1] == pytest.approx(order + 0.5 + spread)
+    accuracy, cosine, manhattan = figure.axes
+    assert cosine.get_title() == 'D_cosine between mean embeddings ↓'
+    assert manhattan.get_title() == 'D_manhattan between mean embeddings ↓'
+    assert accuracy.get_ylabel() == 'Accuracy'
+    assert cosine.get_ylabel() == 'D_cosine (radians)'
 
+  @pytest.mark.usefixtures('unsaved')
+  def test_a_run_without_distances_has_no_line(self, tmp_path):
+    runs = {
+      'standalone': [self._run(tmp_path / 'a', columns=self._SHOWN[:1])],
+      'fed_avg': [self._run(tmp_path / 'b')],
+    }
+    for axes in self._draw(runs, tmp_path / 'x.png').axes:
+      assert not _curve(axes, 'standalone').get_xdata().size
+      assert _curve(axes, 'fed_avg').get_xdata().size
 
-def test_missing_and_malformed_files_are_named_in_one_sentence(tmp_path):
-  folder = _run(tmp_path / 'x')
-  header = ','.join(('round', *_CURVES))
-  for text, message in (
-    ('', 'must be a csv file, found in'),
-    ('round\n"1', 'must be a csv file, found in'),
-    (
-      'round\n1\n',
-      'must have the columns round, global_accuracy, .* 1 rows of',
-    ),
-    (header, 'must have .* and a row, found 0 rows'),
-    (f'{header}\n1,x{8 * ",1"}', 'must hold numbers in'),
-  ):
-    (folder / 'metrics.csv').write_text(text)
-    with pytest.raises(ValueError, match=f'^metrics.csv {message}') as error:
-      _curves({'x': folder}, tmp_path / 'x.png')
-    assert str(folder / 'metrics.csv') in str(error.value), text
-    assert '\n' not in str(error.value)
-  for name, draw in (
-    ('metrics.csv', _curves),
-    ('clients.csv', _distribution),
-  ):
-    (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f'must hold {name}, found no'):
-      draw({'x': folder}, tmp_path / 'x.png')
+  @pytest.mark.usefixtures('unsaved')
+  def test_more_than_a_decade_has_a_logarithmic_axis(self, tmp_path):
+    run = self._run(
+      tmp_path / 'a', embedding_d_cosine=[np.nan, 0.01, np.nan, 0.2]
+    )
+    figure = self._draw({'ditto': [run]}, tmp_path / 'x.png')
+    scales = [axes.get_yscale() for axes in figure.axes]
+    assert scales == ['linear', 'log', 'linear']
+    figure.draw_without_rendering()
+    ticks = [text.get_text() for text in figure.axes[1].get_yticklabels()]
+    # No markup, which would be drawn as it is.
+    assert '0.1' in ticks and not any('$' in tick for tick in ticks)

@@ -43,6 +43,11 @@ def _frame(*rows):
   return pd.DataFrame(rows, columns=list(records.COLUMNS))
 
 
+def _write(folder, *rows):
+  """A file with rows, some of which may be transcribed."""
+  _frame(*rows).to_csv(folder / 'tiny.csv', index=False)
+
+
 def _transcribed(**values):
   return _row(source='transcribed', version='', settings='', **values)
 
@@ -77,20 +82,21 @@ def test_no_folder_and_other_files_are_no_rows(tmp_path):
 
 
 def test_a_run_replaces_what_was_transcribed(tmp_path):
-  records.add(tmp_path, _frame(_transcribed(value=0.3), _transcribed(seed='1')))
-  assert records.add(tmp_path, _frame(_row())) == (0, 1, 0)
-  assert records.add(tmp_path, _frame(_transcribed(value=0.3))) == (0, 0, 1)
-  assert records.read(tmp_path)['source'].tolist() == ['run', 'transcribed']
-
-
-def test_a_transcribed_mean_goes_when_all_its_seeds_are_there(tmp_path):
-  mean = _transcribed(seed='0-1', value=3.0, sd=0.1)
-  records.add(tmp_path, _frame(mean, _row()))
-  # Of another scale.
-  records.add(tmp_path, _frame(_row(seed='1', scale=0.5)))
-  assert '0-1' in set(records.read(tmp_path)['seed'])
-  assert records.add(tmp_path, _frame(_row(seed='1'))) == (1, 1, 0)
-  assert '0-1' not in set(records.read(tmp_path)['seed'])
+  mean = _transcribed(seed='4-5', value=3.0, sd=0.1)
+  _write(tmp_path, _transcribed(value=0.3), _transcribed(seed='1'), mean)
+  assert records.add(tmp_path, _frame(_row(), _row(seed='4'))) == (1, 1, 0)
+  found = records.read(tmp_path)[['seed', 'source']].to_records(index=False)
+  assert found.tolist() == [
+    ('0', 'run'),
+    ('1', 'transcribed'),
+    ('4', 'run'),
+    ('4-5', 'transcribed'),
+  ]
+  # A mean goes once all its seeds are there, of this scale.
+  records.add(tmp_path, _frame(_row(seed='5', scale=0.5)))
+  assert '4-5' in set(records.read(tmp_path)['seed'])
+  assert records.add(tmp_path, _frame(_row(seed='5'))) == (1, 1, 0)
+  assert '4-5' not in set(records.read(tmp_path)['seed'])
 
 
 @pytest.mark.parametrize(
@@ -114,11 +120,14 @@ def test_another_number_of_the_same_run_is_refused(tmp_path, change, found):
 # Change of the csv text | the message.
 _DAMAGED = [
   (('table,cell', 'cell,table'), 'must have the columns table, cell'),
-  (('\ntiny,', '\ncffl_table1,'), 'must be of the table tiny, found cffl_t'),
-  ((',digits,cffl', ',mnist,cffl'), 'Line 2 .* The cell must be one of'),
-  ((',cffl,', ',cfl,'), 'The method must be a known name, found .cfl'),
-  ((',cf,', ',fc,'), 'The metric must be one of .*, found .fc'),
-  ((',run,', ',seen,'), 'The source must be one of run, transcribed'),
+  (('\ntiny,', '\ncffl_table1,'), 'one of tiny as table, found .cffl_table1'),
+  (
+    (',digits,cffl', ',mnist,cffl'),
+    'Line 2 .* one of .* as cell, found .mnist',
+  ),
+  ((',cffl,', ',cfl,'), 'must have one of .* as method, found .cfl'),
+  ((',cf,', ',global_f1,'), 'one of cf, client_accuracy_max as metric'),
+  ((',run,', ',seen,'), 'one of run, transcribed as source, found .seen'),
   ((',20,', ',,'), "a whole number, at least 1, as rounds, found ''"),
   ((',20,', ',20.0,'), "a whole number, .* as rounds, found '20.0'"),
   ((',20,', ',0,'), "a whole number, at least 1, as rounds, found '0'"),
@@ -128,17 +137,17 @@ _DAMAGED = [
   ((',0,1.0', ',0,nan'), "above 0 and at most 1 as scale, found 'nan'"),
   ((',1.5,', ',fast,'), "must have a number as seconds, found 'fast'"),
   (('0.30000000000000004', 'inf'), "must have a number as value, found 'inf'"),
-  ((',0,1.0', ',00,1.0'), "must have a seed, .*, found '00'"),
-  ((',0,1.0', ',0-0,1.0'), "must have a seed, .*, found '0-0'"),
-  ((',0,1.0', ',one,1.0'), "must have a seed, .*, found 'one'"),
-  ((',0,1.0', ',0-2,1.0'), "must have a seed, .*, found '0-2'"),
+  ((',0,1.0', ',00,1.0'), "seeds such as 0-2, as seed, found '00'"),
+  ((',0,1.0', ',2-1,1.0'), "seeds such as 0-2, as seed, found '2-1'"),
+  ((',0,1.0', ',one,1.0'), "seeds such as 0-2, as seed, found 'one'"),
+  ((',0,1.0', ',0-2,1.0'), "seeds such as 0-2, as seed, found '0-2'"),
   (('', '"'), 'must be a csv file of results, found: Error tokenizing'),
 ]
 
 
 @pytest.mark.parametrize('change, message', _DAMAGED)
 def test_a_damaged_file_is_one_sentence(tmp_path, change, message):
-  records.add(tmp_path, _frame(_row()))
+  _write(tmp_path, _row())
   path = tmp_path / 'tiny.csv'
   text = path.read_text()
   path.write_text(text.replace(*change, 1) if change[0] else text + change[1])
@@ -155,13 +164,6 @@ def test_a_number_twice_is_refused(tmp_path, scale):
   message = 'Line 3 of .* must be another number .*, found table tiny, .* again'
   with pytest.raises(records.RecordsError, match=message):
     records.read(tmp_path)
-
-
-def test_another_transcription_is_refused(tmp_path):
-  records.add(tmp_path, _frame(_transcribed(value=0.3)))
-  assert records.add(tmp_path, _frame(_transcribed(value=0.3))) == (0, 0, 1)
-  with pytest.raises(records.RecordsError, match='the value 0.3 and 0.4 of'):
-    records.add(tmp_path, _frame(_transcribed(value=0.4)))
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

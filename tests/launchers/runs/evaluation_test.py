@@ -243,37 +243,6 @@ def test_clients_excluded_from_the_centroids_are_counted(recwarn):
     assert [str(warning.message) for warning in ours] == messages
 
 
-@pytest.mark.parametrize('of_server', [False, True])
-def test_the_nearest_centroid_classifies_where_there_are_centroids(of_server):
-  task = _task(3)
-  if of_server:
-    nothing = np.empty(0, np.int64)
-    server = splits.ServerSplit(nothing, nothing, np.array([1, 3, 5]))
-    task = dataclasses.replace(task, server=server)
-  evaluator = evaluation.build_evaluator(task, None)
-
-  def centroids(weights):
-    assert weights is _BRIGHTNESS
-    # The means are 0 and 3: the border is at a brightness of 1.5.
-    return _centroids(0)
-
-  plain = evaluation.evaluate(evaluator, _Process(), 'state', None)['global']
-  nearest = evaluation.evaluate(evaluator, _Process(), 'state', centroids)[
-    'global'
-  ]
-  # All are of class 0, of the brightness 0, 1 and 2.
-  expected = [1 / 3] * 3, [2 / 3] * 3
-  if not of_server:
-    expected = [1, 0, 0], [1, 1, 0]
-  assert plain.accuracy.tolist() == pytest.approx(expected[0])
-  assert nearest.accuracy.tolist() == pytest.approx(expected[1])
-  assert nearest.pooled['accuracy'] == pytest.approx(2 / 3)
-  assert np.isfinite(plain.loss).all() and np.isnan(nearest.loss).all()
-  columns = evaluation.metric_columns({'global': nearest}, has_data=[True] * 3)
-  undefined = {name for name, value in columns.items() if np.isnan(value)}
-  assert undefined == {'global_loss'}
-
-
 def test_clients_are_judged_by_their_own_models():
   both = {'global': _scores([0.2, 0.4]), 'personal': _scores([0.6, 0.8])}
   columns = evaluation.metric_columns(both, has_data=[True, True])
@@ -283,3 +252,20 @@ def test_clients_are_judged_by_their_own_models():
   assert list(rows['client_id']) == [0, 1]
   assert rows['accuracy'].tolist() == [0.6, 0.8]
   assert rows['f1'].tolist() == [0.3, 0.4]
+
+
+def test_the_rounds_of_the_final_accuracies():
+  for number, expected in ((None, [5]), (1, [5]), (3, [3, 4, 5])):
+    settings = {'rounds': 5, 'score_last': number}
+    assert list(evaluation.averaged_rounds(settings)) == expected
+
+
+def test_means_replace_the_accuracies_of_the_clients_models():
+  one, other = _scores([0.2, 0.4]), _scores([0.6, 0.8])
+  mean = np.array([0.5, 0.1])
+  for scores, model in (
+    ({'global': one}, 'global'),
+    ({'global': other, 'personal': one}, 'personal'),
+  ):
+    found = evaluation.with_accuracies(scores, mean)
+    assert found == {**scores, model: one._replace(accuracy=mean)}

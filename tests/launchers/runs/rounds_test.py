@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tff_fair.launchers.runs import run_summary
 from tff_fair.launchers.runs import training
 
 
@@ -31,7 +32,7 @@ def test_cohorts_follow_the_seed_of_clients_alone():
 
 def test_the_window_is_of_evaluations_and_not_of_rounds():
   column = pd.Series([np.nan if i % 2 else float(i) for i in range(40)])
-  found = training._window(column)
+  found = run_summary._window(column)
   assert found['evaluations'] == 10
   # 20, 22, ..., 38.
   assert found['mean'] == pytest.approx(29)

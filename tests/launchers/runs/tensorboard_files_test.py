@@ -1,5 +1,7 @@
 """What TensorBoard reads of a run, by its own reader."""
 
+import types
+
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing import plugin_event_accumulator
@@ -7,20 +9,34 @@ from tensorboard.plugins.hparams import metadata
 from tensorboard.util import tensor_util
 import tensorflow as tf
 
+from tff_fair import metrics
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import tensorboard_files
 
 
-def _write(run, rounds, *flags):
+def _write(folder, rounds, *flags, accuracies=(0.5, np.nan, 0.01)):
   """A start of a run that trains these rounds, with an evaluation in each."""
   flag_values = train_flags.parse(['--algorithm=fed_avg', *flags])
   settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
   text = settings_lib.to_text(settings, None)
-  files = tensorboard_files.TensorBoardFiles(run, settings, text)
+  run = types.SimpleNamespace(
+    settings=settings,
+    directory=types.SimpleNamespace(path=folder),
+    has_data=[True] * 3,
+  )
+  scores = metrics.ClientScores(
+    None, np.array(accuracies), None, None, None, {}
+  )
+  callback = tensorboard_files.TensorBoard(text)
   for number in rounds:
     row = {'train_loss': np.float32(number), 'num_clients': np.int64(3)}
-    files.write_round(number, row, [0.5, np.nan, number / 100])
+    scored = {'global': scores} if len(accuracies) else None
+    callback.after_round(
+      run,
+      callbacks.RoundResult(number, row, None, scored, *[None] * 3, 0.25),
+    )
 
 
 def _read(run):
@@ -59,6 +75,7 @@ def test_curves_histogram_and_flags(tmp_path):
   found = _read(tmp_path)
   assert _steps(found, 'train/loss') == [1, 2]
   assert float(_content(found, 'round/num_clients')) == 3
+  assert float(_content(found, 'round/seconds')) == 0.25
   buckets = _content(found, 'client/accuracy')
   # Without the client that has no score.
   assert buckets[:, 2].sum() == 2
@@ -99,10 +116,9 @@ def test_a_resumed_run_has_each_round_once(tmp_path):
   assert _steps(found, 'flags') == [1, 3]
 
 
-def test_without_scores_there_is_no_histogram(tmp_path):
-  files = tensorboard_files.TensorBoardFiles(tmp_path, {}, '')
-  files.write_round(1, {'train_loss': 1.0})
-  files.write_round(2, {'train_loss': np.nan}, [np.nan, np.nan])
+@pytest.mark.parametrize('accuracies', [(), (np.nan,) * 3])
+def test_without_scores_there_is_no_histogram(accuracies, tmp_path):
+  _write(tmp_path, [1, 2], accuracies=accuracies)
   found = _read(tmp_path)
   assert _steps(found, 'train/loss') == [1, 2]
   assert 'client/accuracy' not in found.Tags()['tensors']
@@ -111,6 +127,5 @@ def test_without_scores_there_is_no_histogram(tmp_path):
 def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch):
   writer = tf.io.TFRecordWriter
   monkeypatch.setattr(tf.io, 'TFRecordWriter', lambda path: writer('/dev/full'))
-  files = tensorboard_files.TensorBoardFiles(tmp_path, {}, '')
   with pytest.raises(OSError, match='No space left on device'):
-    files.write_round(1, {'train_loss': 1.0})
+    _write(tmp_path, [1])

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.launchers import digits_run
 from tff_fair import metrics
+from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.plots import method_styles
@@ -148,7 +149,10 @@ class TestWithoutCrossEntropy:
     final = json.loads((without_ce / 'summary.json').read_text())['final']
     assert {n for n, value in final.items() if value is None} == {'global_loss'}
     # It is drawn next to a run that has a loss.
-    runs = {'without': without_ce, 'with': fed_avg}
+    runs = {
+      'without': frame_lib.read_run(without_ce),
+      'with': frame_lib.read_run(fed_avg),
+    }
     styles = method_styles.of_runs(['fedquad', 'fed_avg'])
     figure = run_plots.learning_curves(
       runs, dict(zip(runs, styles, strict=True)), tmp_path / 'x.png'

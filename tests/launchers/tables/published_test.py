@@ -1,7 +1,5 @@
 import collections
 
-import pytest
-
 from tff_fair.launchers.tables import published
 
 _COUNTS = {
@@ -29,6 +27,7 @@ def test_all_numbers_of_all_papers():
   assert collections.Counter(key[0] for key in numbers) == _COUNTS
   # Only FedAKD prints standard deviations, and prints all of them.
   for (table, *_), number in numbers.items():
+    assert number.value == number.value
     assert (number.sd == number.sd) == table.startswith('fedakd')
   for key, value in {
     ('cffl_table1', 'mnist_p10', 'dssgd_u0.1', 'cf'): -78.18,
@@ -42,19 +41,36 @@ def test_all_numbers_of_all_papers():
   assert numbers[key] == (97.45, 0.09)
 
 
-_HEADER = 'table,cell,method,metric,value,sd\n'
+def test_a_row_has_the_number_of_its_own_table_cell_method_and_metric():
+  def number(*row):
+    found = published.read().get(published.key(*row))
+    return found and found.value
 
-
-def test_a_damaged_file_is_refused(tmp_path):
-  path = tmp_path / 'x.csv'
-  for text, message in (
-    ('a,b\n1,2\n', 'must have the columns table, cell, .*, found a, b'),
-    (f'{_HEADER}t,c,m,x,1,\nt,c,m,x,2,\n', 'once, found t, c, m, x again'),
-    (f'{_HEADER}t,,m,x,1,\n', r'must name all of .*, found t, , m, x'),
-    (f'{_HEADER}t,c,m,x,one,\n', "must hold finite numbers, found 'one' for t"),
-    (f'{_HEADER}t,c,m,x,,\n', "must hold finite numbers, found '' for t"),
-    (f'{_HEADER}t,c,m,x,1,inf\n', "must hold finite numbers, found 'inf' for"),
+  assert number('cffl_table1', 'mnist_p10', 'dssgd_u0.1', 'cf') == -78.18
+  # At other rates, without cross-entropy, in a variant of a cell.
+  of_authors = 'dssgd_u0.1_authors_rate'
+  assert number('cffl_table1', 'mnist_p10', of_authors, 'cf') == -78.18
+  assert number('cffl_table1', 'mnist_p5', of_authors, 'cf') != -78.18
+  assert number('cffl_table1', 'mnist_p10', 'dssgd_u1_authors_rate', 'cf') != (
+    -78.18
+  )
+  supcon = 'fedquad_table1', 'cifar10_a03_c10', 'supcon_fl', 'global_accuracy'
+  without = *supcon[:2], 'supcon_fl_without_ce', supcon[3]
+  assert number(*without) == number(*supcon) is not None
+  assert number(supcon[0], 'cifar10_a03_c10_capped', *supcon[2:]) is None
+  protocol = 'fedakd_own_protocol', 'client_accuracy_max'
+  for cell in ('fmnist_ics5', 'fmnist_ics5_shared'):
+    found = number('fedakd_protocols', cell, *protocol)
+    assert found == number(
+      'fedakd_table1', 'fmnist_ics5', 'fedakd', protocol[1]
+    )
+    assert found is not None
+  # Of parameters, in radians and in degrees, and of no other space.
+  for metric, value in (
+    ('parameters_d_manhattan', 52.88),
+    ('embedding_d_manhattan', None),
   ):
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-      published.read(path)
+    assert number('corefed_table3', 'tradeoff_a', 'corefed', metric) == value
+  # Ours has no number: FedAvg with equal weights, free choices of ours.
+  uniform = 'fed_avg_uniform', 'global_f1'
+  assert number('fedaboost_table1', 'cifar_40', *uniform) is None

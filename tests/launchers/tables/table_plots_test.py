@@ -4,9 +4,9 @@ import numpy as np
 
 from tests.launchers import fake_run
 from tests.launchers import tiny_table
-from tff_fair.launchers.plots import distance_plots
 from tff_fair.launchers.plots import embedding_plots
 from tff_fair.launchers.plots import method_styles
+from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import embeddings
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_plots
@@ -75,7 +75,7 @@ def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
     assert {style.color for style in styles.values()} == {color}
     path.touch()
 
-  monkeypatch.setattr(distance_plots, 'distance_curves', draw)
+  monkeypatch.setattr(run_plots, 'distance_curves', draw)
   paths = table_plots.write_figures(
     'corefed_ablation', planner, table.cells, tmp_path / 'plots'
   )
@@ -85,7 +85,7 @@ def test_distances_are_drawn_of_all_seeds(tmp_path, monkeypatch):
   ]
   for runs in drawn.values():
     assert list(runs) == ['corefed', 'cofed', 'refed']
-    assert [run.name for run in runs['refed']] == ['seed_0', 'seed_1']
+    assert [run.directory.name for run in runs['refed']] == ['seed_0', 'seed_1']
 
 
 def test_figures_of_a_table(tmp_path, monkeypatch):

@@ -1,11 +1,10 @@
 import pathlib
 
 import numpy as np
-import pytest
 
 from tests.launchers import tiny_table
-from tff_fair.launchers.options import settings
 from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import table_runs
 
 _OUT = pathlib.Path('out')
 
@@ -152,29 +151,22 @@ def test_other_data_have_runs_of_their_own():
   assert other.settings['task'] == 'cifar10'
 
 
-def test_flags_that_do_not_fit_are_refused():
-  table = _table({'m': {'algorithm': 'standalone', 'upload_rate': 0.1}})
-  with pytest.raises(settings.SettingsError, match='--upload_rate must not be'):
-    _planner(table).run('digits', 'm', 0)
-
-
-def test_finished_is_the_same_run_with_its_summary(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  run = _planner().run('digits', 'cffl', 0)
-  assert not run.is_finished()
-  run.output_dir.mkdir(parents=True)
-  (run.output_dir / 'flags.txt').write_text(run.flags_text)
-  assert not run.is_finished()
-  (run.output_dir / 'summary.json').touch()
-  assert run.is_finished()
-  # It may have fewer rounds.
-  (run.output_dir / 'flags.txt').write_text(run.flags_text + '--stop_after=3\n')
-  assert not run.is_finished()
-  (run.output_dir / 'flags.txt').write_text('--rounds=7\n')
-  with pytest.raises(
-    settings.SettingsError, match='--rounds is 7 there and 20'
-  ):
-    run.is_finished()
+def test_equal_runs_of_two_presets_are_one():
+  cells = {
+    name: definitions.Cell(preset=name, data='ehr')
+    for name in ('fedakd_ehr', 'fedakd_ehr_equal_time')
+  }
+  planner = _planner(_table({'m': {'algorithm': 'fed_avg'}}, cells))
+  rows = planner.rows(cells)
+  assert len(rows) == 2
+  runs = table_runs.distinct(rows)
+  assert [(run.preset, run.seed) for run in runs] == [
+    ('fedakd_ehr', 0),
+    ('fedakd_ehr', 1),
+  ]
+  # Plots ask again.
+  again = planner.run('fedakd_ehr_equal_time', 'm', 1)
+  assert again.output_dir == runs[1].output_dir
 
 
 def test_a_share_of_health_records_is_a_share_of_those_generated():

@@ -53,7 +53,7 @@ def _build(options):
   """The task and the process of a run."""
   flags = ['--num_clients=3', *f'--algorithm={options}'.split()]
   method = methods.METHODS[options.partition(' ')[0]]
-  if 'validation' in {argument.name for argument in method.arguments}:
+  if 'validation' in method.arguments:
     flags.append('--split=server')
   settings = settings_lib.resolve(
     train_flags.parse(flags), train_flags.FLAG_NAMES

@@ -6,7 +6,7 @@ value.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -16,6 +16,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import sparse_reward_clients
+from tff_fair.annotations import Limits, Symbol, Unless
 
 
 def build_cgsv(
@@ -29,9 +30,13 @@ def build_cgsv(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  update_length: float = 0.5,
-  history_weight: float = 0.95,
-  altruism: float = 1.0,
+  update_length: Annotated[
+    float, Limits(above=0), Symbol('Γ'), Unless(variant='fedakd')
+  ] = 0.5,
+  history_weight: Annotated[
+    float, Limits(minimum=0, maximum=1), Symbol('α')
+  ] = 0.95,
+  altruism: Annotated[float, Limits(above=0), Symbol('b')] = 1.0,
   variant: Literal['original', 'fedakd'] = 'original',
 ) -> processes.PersonalizedLearningProcess:
   """Builds CGSV.
@@ -54,10 +59,11 @@ def build_cgsv(
   Args:
     num_clients: N. Clients that are absent from a round keep their models, and
       their reputations up to normalisation.
-    update_length: Gamma, the length to which updates are scaled, positive.
-    history_weight: alpha, in [0, 1].
-    altruism: b, positive; the larger, the more all clients get.
-    variant: 'original' or 'fedakd'.
+    update_length: Length to which updates are scaled.
+    history_weight: Share of the previous reputation in the new one.
+    altruism: The larger, the more of the aggregate every client gets.
+    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
+      one common model is trained, and rewards are added to the clients' copies.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives `m_i`,

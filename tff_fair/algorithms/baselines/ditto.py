@@ -6,7 +6,7 @@ Personalization" (ICML 2021, https://arxiv.org/abs/2012.04221).
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -17,6 +17,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_ditto(
@@ -32,7 +33,7 @@ def build_ditto(
   focal_gamma: float = 0.0,
   personal_optimizer: tff.learning.optimizers.Optimizer | None = None,
   personal_learning_rate_fn: Callable[[Any], Any] | None = None,
-  proximal_weight: float = 0.1,
+  proximal_weight: Annotated[float, Limits(minimum=0), Symbol('λ')] = 0.1,
   uniform: bool = False,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
@@ -51,12 +52,14 @@ def build_ditto(
     client_optimizer: Of the global model.
     local_epochs: Passes over the client's examples, for either model.
     focal_gamma: Of the losses of both models.
-    personal_optimizer: Of the personal models; None is `client_optimizer`.
-    personal_learning_rate_fn: As `client_learning_rate_fn`, for
-      `personal_optimizer`.
-    proximal_weight: The paper's lambda, not negative.
-    uniform: Whether all clients have the same weight, as in the paper's
-      Algorithm 1, instead of their number of examples.
+    personal_optimizer: A TFF optimiser for the personal models; None is
+      `client_optimizer`.
+    personal_learning_rate_fn: As `client_learning_rate_fn`, for the personal
+      models.
+    proximal_weight: Pull of a personal model towards the global one; at 0 each
+      is trained alone.
+    uniform: All clients have the same weight. So they do in the paper's
+      Algorithm 1; otherwise it is their number of examples.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_model_weights` gives the global model,
@@ -64,7 +67,6 @@ def build_ditto(
     `personal_loss`, which includes the proximal term.
   """
   shared = arguments.check_arguments(build_ditto, locals())
-  checks.check_real('proximal_weight', proximal_weight, 0.0)
   personal_optimizer = personal_optimizer or client_optimizer
   arguments.check_optimizer('personal_optimizer', personal_optimizer)
   if personal_learning_rate_fn is not None:

@@ -6,17 +6,17 @@ Learning" (CVPR 2024).
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -37,8 +37,8 @@ def build_fed_as(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  alignment_learning_rate: float = 0.01,
-  alignment_batch_size: int = 16,
+  alignment_learning_rate: Annotated[float, Limits(above=0)] = 0.01,
+  alignment_batch_size: Annotated[int, Limits(minimum=1)] = 16,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -71,8 +71,8 @@ def build_fed_as(
     batch_size: Examples a minibatch of steps 3 and 4; the last, shorter one is
       kept.
     focal_gamma: Of the loss of step 3; the NLL of step 4 is cross-entropy.
-    alignment_learning_rate: Of step 2, positive.
-    alignment_batch_size: Of step 2.
+    alignment_learning_rate: Learning rate of the alignment.
+    alignment_batch_size: Examples in a minibatch of the alignment.
     model_aggregator: Replaces the mean of the bases, of weights F_i.
 
   Returns:
@@ -87,8 +87,6 @@ def build_fed_as(
       those of a dense layer on the embedding.
   """
   shared = arguments.check_arguments(build_fed_as, locals())
-  checks.check_positive('alignment_learning_rate', alignment_learning_rate)
-  checks.check_count('alignment_batch_size', alignment_batch_size, 1)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_fed_as', model)
   head_size = _head_size(model)

@@ -6,7 +6,7 @@ Federated Learning" (Neurocomputing, 2024).
 
 import collections
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -18,6 +18,7 @@ from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 from tff_fair.algorithms.baselines import sparse_reward_clients
+from tff_fair.annotations import Limits, Symbol, Unless
 
 # Examples a minibatch of which losses are compared.
 _LOSS_BATCH = 64
@@ -28,18 +29,26 @@ def build_fed_ave(
   *,
   num_clients: int,
   client_optimizer: tff.learning.optimizers.Optimizer,
-  validation: tuple[Any, Any],
+  validation: Annotated[tuple[Any, Any], Symbol('V')],
   local_epochs: int = 1,
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  update_length: float = 0.5,
-  history_weight: float = 0.9,
-  altruism: float = 1.0,
-  upload_fraction: float = 0.5,
-  download_base: float = 0.3,
+  update_length: Annotated[
+    float, Limits(above=0), Symbol('Γ'), Unless(variant='fedakd')
+  ] = 0.5,
+  history_weight: Annotated[
+    float, Limits(minimum=0, maximum=1), Symbol('α')
+  ] = 0.9,
+  altruism: Annotated[float, Limits(above=0), Symbol('b')] = 1.0,
+  upload_fraction: Annotated[
+    float, Limits(above=0, maximum=1), Unless(variant='original')
+  ] = 0.5,
+  download_base: Annotated[
+    float, Limits(minimum=0, maximum=1), Unless(variant='original')
+  ] = 0.3,
   variant: Literal['original', 'fedakd'] = 'original',
 ) -> processes.PersonalizedLearningProcess:
   """Builds FedAVE.
@@ -64,17 +73,18 @@ def build_fed_ave(
   Args:
     num_clients: N. Clients that are absent from a round keep their models, and
       their reputations up to normalisation.
-    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
-      validation set.
+    validation: The server's validation set, `(x, y)`; its size is
+      `--validation_fraction` or, with `--split=client`, `--holdout_fraction`.
+      Arrays `float32[n, ...]` and `int32[n]`.
     focal_gamma: Of the loss of training; those of step 1 are cross-entropies.
-    update_length: Gamma, the length to which updates are scaled, positive.
-    history_weight: alpha, in [0, 1].
-    altruism: b, positive.
-    upload_fraction: Share of an update that is sent, in (0, 1]; used by the
-      variant 'fedakd'.
-    download_base: Least share of u that a client gets, in [0, 1]; used by the
-      variant 'fedakd'.
-    variant: 'original' or 'fedakd'.
+    update_length: Length to which updates are scaled.
+    history_weight: Share of the previous reputation in the new one.
+    altruism: The larger, the more of the aggregate every client gets.
+    upload_fraction: Variant fedakd: share of an update that is uploaded.
+    download_base: Variant fedakd: least share of the aggregate that a client
+      gets.
+    variant: As in its own paper (original), or as in FedAKD's script (fedakd),
+      as for CGSV.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives `m_i`,

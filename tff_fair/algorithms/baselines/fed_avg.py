@@ -42,34 +42,34 @@ def build_fed_avg(
     model_fn: Builds a fresh, uncompiled Keras model (see `StatelessModel`). Its
       initial weights are those of the process, and of all clients' models: seed
       Keras before building.
-    num_clients: N, for clients with ids 0..N-1 and data of type
-      `<client_id=int32*,train=D*,holdout=D*>`; the metrics then have a report
-      of each client. None, where it is the default, for plain client data,
-      `D*`. The training is the same.
-    client_optimizer: Starts with a fresh state in every local training.
-    local_epochs: Passes over the client's examples.
-    batch_size: Examples a minibatch; the last, shorter one is kept.
-    seed: Seed of the permutations, the dropout masks and all other draws on
-      clients.
-    client_learning_rate_fn: `round (int32, from 0) -> float32`, replaces the
-      learning rate of `client_optimizer`, or None.
-    max_update_norm: A client's update of a larger L2 norm is scaled down to
-      this norm, and the client counted as clipped; likewise its change of the
-      batch-norm statistics, whose bound is the square. So one client with huge
-      features moves the weights by little more than this in a round. Positive,
-      at most 1e15; None for no bound.
-    focal_gamma: gamma of a focal loss in place of cross-entropy, not negative;
-      0 is cross-entropy.
-    uniform: Whether all clients have the same weight, instead of their number
-      of examples.
-    server_optimizer: Applied to the aggregated update; None adds the update to
-      the model.
-    model_aggregator: Replaces the method's aggregation rule for the trainable
-      weights; None keeps it.
-    robust: Whether `aggregators.robust_factory` goes around the method's rule
-      for the trainable weights: updates much larger than the others are zeroed,
-      and the largest fifth is clipped, by norms that follow the clients'. Not
-      with a `model_aggregator`.
+    num_clients: Number of clients, whose ids count from 0. Their data are of
+      type `<client_id=int32*,train=D*,holdout=D*>`, and the metrics have a
+      report of each client. None, where it is the default, for plain client
+      data, `D*`. The training is the same.
+    client_optimizer: A TFF optimiser, reset at the start of every local
+      training.
+    local_epochs: Passes over the client's examples in a round.
+    batch_size: Examples in a minibatch; the last, shorter one is kept.
+    seed: Seed of the clients' shuffles, dropout masks and other draws.
+    client_learning_rate_fn: From the round, counted from 0, to the learning
+      rate, which replaces that of the optimiser. From int32 to float32; None
+      keeps the rate.
+    max_update_norm: An update of a larger norm is scaled down to it, and the
+      change of the batch-norm statistics to its square; None (0 on the command
+      line) is no bound. The client counts as clipped. So one client with huge
+      features moves the weights by little more than this in a round.
+    focal_gamma: Focusing parameter of a focal loss in place of cross-entropy; 0
+      is cross-entropy.
+    uniform: All clients have the same weight. Otherwise it is their number of
+      examples.
+    server_optimizer: A TFF optimiser that applies the aggregated update to the
+      global model; None adds the update as it is.
+    model_aggregator: Replaces the aggregation rule for the trainable weights,
+      and gets the same weights. None keeps the rule.
+    robust: Updates much larger than the others are zeroed, and the largest
+      fifth is clipped, by norms that follow the clients', before they are
+      aggregated. That is `aggregators.robust_factory` around the method's rule
+      for the trainable weights. Not with a `model_aggregator`.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work`: `loss` and

@@ -7,20 +7,20 @@ https://arxiv.org/abs/2203.11751).
 
 import collections
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import scaffold
+from tff_fair.annotations import Limits, Symbol, Unless
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -36,8 +36,8 @@ def build_fed_dc(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  drift_weight: float = 1.0,
-  grad_correction: bool = True,
+  drift_weight: Annotated[float, Limits(minimum=0), Symbol('α')] = 1.0,
+  grad_correction: Annotated[bool, Unless(variant='fedakd')] = True,
   variant: Literal['original', 'fedakd'] = 'original',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> processes.FairLearningProcess:
@@ -60,11 +60,12 @@ def build_fed_dc(
 
   Args:
     client_optimizer: Plain SGD, unless gradients are not corrected.
-    drift_weight: alpha, not negative.
-    grad_correction: Whether the objective has the term of G; without it all
-      `G_i` stay 0.
-    variant: 'original', as above; 'fedakd', as in that paper's script: no
-      term of G, and `w <- mean_S (y + h_i)`, the drifts of the clients present.
+    drift_weight: Factor on the quadratic term of the drift.
+    grad_correction: The objective has the term of the mean gradient. Without it
+      all `G_i` stay 0.
+    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
+      drifts of the present clients only, and no gradient term. There `w <-
+      mean_S (y + h_i)`.
 
   Returns:
     A `FairLearningProcess`. The client table is `OrderedDict(drift, gradient)`.
@@ -74,7 +75,6 @@ def build_fed_dc(
     ValueError: Also if the optimiser is not plain SGD where it must be.
   """
   shared = arguments.check_arguments(build_fed_dc, locals())
-  checks.check_real('drift_weight', drift_weight, 0.0)
   original = variant == 'original'
   corrects = original and grad_correction
   if corrects:

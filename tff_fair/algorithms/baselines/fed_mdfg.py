@@ -10,13 +10,12 @@ the server has computed, by which it chooses the length of its step.
 import collections
 from collections.abc import Callable
 import math
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.aggregators import fair_descent
@@ -24,6 +23,7 @@ from tff_fair.aggregators import gathered
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
@@ -46,8 +46,12 @@ def build_fed_mdfg(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  angle: float = math.pi / 180,
-  line_search_scale: int = 1,
+  angle: Annotated[
+    float, Limits(minimum=0, maximum=math.pi / 2), Symbol('θ')
+  ] = math.pi / 180,
+  line_search_scale: Annotated[
+    int, Limits(minimum=0, maximum=_MAX_LINE_SEARCH_SCALE), Symbol('s')
+  ] = 1,
 ) -> processes.FairLearningProcess:
   """Builds FedMDFG.
 
@@ -84,10 +88,10 @@ def build_fed_mdfg(
       of all.
     seed: Not used, as nothing is drawn; an argument for the same reason.
     focal_gamma: Of the losses and their gradients.
-    angle: The paper's theta, in [0, pi / 2] radians: guidance is active where
-      the angle between the losses and equal losses is larger.
-    line_search_scale: The paper's s, in 0..100; steps from 2^s eta on. CoRe-Fed
-      compares with 5, 3 and 1.
+    angle: Guidance is active where the angle between the losses and equal
+      losses exceeds this, in radians.
+    line_search_scale: The line search starts at 2^s times the learning rate.
+      CoRe-Fed compares with 5, 3 and 1.
 
   Returns:
     A `FairLearningProcess`; the local model of its `divergence` is `w - eta
@@ -105,10 +109,6 @@ def build_fed_mdfg(
     ValueError: Also if the model has batch normalisation.
   """
   shared = arguments.check_arguments(build_fed_mdfg, locals())
-  checks.check_real('angle', angle, 0.0, math.pi / 2)
-  checks.check_count(
-    'line_search_scale', line_search_scale, 0, _MAX_LINE_SEARCH_SCALE
-  )
   if local_epochs != 1:
     raise ValueError(
       'local_epochs must be 1 for FedMDFG, whose clients do not train, found'

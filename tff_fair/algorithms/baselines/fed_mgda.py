@@ -6,7 +6,7 @@ https://arxiv.org/abs/2006.11489).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -17,6 +17,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_fed_mgda(
@@ -30,7 +31,7 @@ def build_fed_mgda(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  deviation: float = 1.0,
+  deviation: Annotated[float, Limits(minimum=0, maximum=1), Symbol('ε')] = 1.0,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> processes.FairLearningProcess:
   """Builds FedMGDA+.
@@ -45,8 +46,9 @@ def build_fed_mgda(
 
   Args:
     client_optimizer: Its learning rate is eta.
-    deviation: The paper's epsilon, in [0, 1]. At 0 this is FedAvg of updates
-      of length 1; at 1 the weights are free. CoRe-Fed compares with 0.1 and 1.
+    deviation: How far a client's weight may be from its share of the examples;
+      at 0 this is FedAvg of updates of length 1. At 1 the weights are free.
+      CoRe-Fed compares with 0.1 and 1.
     server_optimizer: Applied to `eta_t d`; None subtracts it.
 
   Returns:

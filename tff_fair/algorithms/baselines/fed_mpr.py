@@ -6,7 +6,7 @@ into the model; FedAKD's paper does not give their parameters.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -18,6 +18,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.tensors import flat
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -34,8 +35,10 @@ def build_fed_mpr(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  prune_fraction: float = 0.1,
-  prune_stages: int = 1,
+  prune_fraction: Annotated[
+    float, Limits(minimum=0, below=1), Symbol('ρ')
+  ] = 0.1,
+  prune_stages: Annotated[int, Limits(minimum=1)] = 1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -51,16 +54,17 @@ def build_fed_mpr(
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    prune_fraction: rho, in [0, 1).
-    prune_stages: k, at most `local_epochs`: after each of the last k epochs the
-      share that is pruned grows by rho / k. Between stages pruned weights are
-      trained like all others, and the optimiser keeps its state.
+    prune_fraction: Share of the weights that become 0; at 0 this is FedAvg with
+      uniform weights.
+    prune_stages: Number of last epochs after which weights are pruned. At most
+      `local_epochs`: after each of the last k epochs the share that is pruned
+      grows by rho / k. Between stages pruned weights are trained like all
+      others, and the optimiser keeps its state.
 
   Returns:
     A `FairLearningProcess`. Metrics are FedAvg's, over the last stage's epochs.
   """
   shared = arguments.check_arguments(build_fed_mpr, locals())
-  checks.check_fraction('prune_fraction', prune_fraction)
   checks.check_integer('prune_stages', prune_stages, 1, local_epochs)
   model = models.StatelessModel(model_fn)
   objective = client.classification_objective(focal_gamma)

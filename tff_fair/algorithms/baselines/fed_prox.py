@@ -7,16 +7,16 @@ fixed number of epochs for all clients.
 
 from collections.abc import Callable
 import operator
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_fed_prox(
@@ -30,7 +30,7 @@ def build_fed_prox(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  proximal_weight: float = 0.01,
+  proximal_weight: Annotated[float, Limits(minimum=0), Symbol('μ')] = 0.01,
   uniform: bool = False,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
@@ -42,14 +42,14 @@ def build_fed_prox(
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    proximal_weight: mu, not negative; at 0 this is FedAvg bit for bit.
+    proximal_weight: Pull of a local model towards the received one; at 0 this
+      is FedAvg bit for bit.
 
   Returns:
     A `FairLearningProcess`. Its metrics are FedAvg's; `loss` includes the
     proximal term.
   """
   shared = arguments.check_arguments(build_fed_prox, locals())
-  checks.check_real('proximal_weight', proximal_weight, 0.0)
   model = models.StatelessModel(model_fn)
   objective = client.proximal_objective(
     client.classification_objective(focal_gamma), proximal_weight

@@ -10,7 +10,7 @@ all of them.
 import collections
 from collections.abc import Callable, Mapping
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +21,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.client import client_data
 from tff_fair.tensors import client_table
 
@@ -33,14 +34,14 @@ def build_fed_rdn(
   *,
   num_clients: int,
   client_optimizer: tff.learning.optimizers.Optimizer,
-  statistics: Mapping[str, Any],
+  statistics: Annotated[Mapping[str, Any], Symbol('μ, σ')],
   local_epochs: int = 1,
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  epsilon: float = 1e-6,
+  epsilon: Annotated[float, Limits(above=0)] = 1e-6,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -56,10 +57,10 @@ def build_fed_rdn(
 
   Args:
     model_fn: Builds a model of images `[height, width, channels]`.
-    statistics: `OrderedDict(mean=float32[N, C], std=float32[N, C])`, mu and
-      sigma, as the computation of `build_channel_statistics` returns them. A
-      row that is not finite belongs to a client without images.
-    epsilon: Positive; keeps the divisor from 0.
+    statistics: The result of `build_channel_statistics`.
+      `OrderedDict(mean=float32[N, C], std=float32[N, C])`; a row that is not
+      finite belongs to a client without images.
+    epsilon: Keeps the divisor away from 0.
 
   Returns:
     A `FairLearningProcess`, whose `divergence` takes the embeddings of each
@@ -70,7 +71,6 @@ def build_fed_rdn(
       fit.
   """
   shared = arguments.check_arguments(build_fed_rdn, locals())
-  checks.check_positive('epsilon', epsilon)
   model = models.StatelessModel(model_fn)
   statistics = _checked(statistics, num_clients, _num_channels(model))
   normalize = functools.partial(_normalized, epsilon=epsilon)

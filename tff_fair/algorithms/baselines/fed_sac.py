@@ -6,7 +6,7 @@ Federated Learning" (KDD 2024, https://arxiv.org/abs/2405.18291).
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +21,7 @@ from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
+from tff_fair.annotations import Limits, Symbol, Unless
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
@@ -35,17 +36,21 @@ def build_fed_sac(
   *,
   num_clients: int,
   client_optimizer: tff.learning.optimizers.Optimizer,
-  validation: tuple[Any, Any],
-  contributions: Sequence[float],
+  validation: Annotated[tuple[Any, Any], Symbol('V')],
+  contributions: Annotated[Sequence[float], Symbol('c')],
   local_epochs: int = 1,
   batch_size: int = 32,
   seed: int = 0,
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  contribution_sharpness: float = 2.0,
-  importance_every: int = 10,
-  mid_round: int = 15,
+  contribution_sharpness: Annotated[
+    float, Limits(minimum=0), Symbol('β')
+  ] = 2.0,
+  importance_every: Annotated[
+    int, Limits(minimum=1), Unless(variant='fedakd')
+  ] = 10,
+  mid_round: Annotated[int, Limits(minimum=0), Unless(variant='original')] = 15,
   variant: Literal['original', 'fedakd'] = 'original',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> processes.FairLearningProcess | processes.PersonalizedLearningProcess:
@@ -74,15 +79,20 @@ def build_fed_sac(
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    validation: `(x, y)`, arrays `float32[n, ...]` and `int32[n]`: the server's
-      validation set, of which the first 1,000 examples are used.
-    contributions: c_i in [0, 1], one a client: its accuracy when it trains
-      alone.
+    validation: The server's validation set, `(x, y)`; its size is
+      `--validation_fraction` or, with `--split=client`, `--holdout_fraction`.
+      Arrays `float32[n, ...]` and `int32[n]`, of which the first 1,000 examples
+      are used.
+    contributions: Accuracy of each client when it trains alone. One number in
+      [0, 1] a client.
     focal_gamma: Of the loss of training; neurons are rated by cross-entropy.
-    contribution_sharpness: beta, not negative.
-    importance_every: Rounds between two ratings of neurons; of the original.
-    mid_round: The round, from 0, of submodels in the variant 'fedakd'.
-    variant: 'original' or 'fedakd'.
+    contribution_sharpness: The larger, the smaller the submodels of clients
+      that contribute less.
+    importance_every: Number of rounds between two ratings of the neurons. Of
+      the original.
+    mid_round: Variant fedakd: the round, counted from 0, of submodels.
+    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
+      submodels in a single round.
 
   Returns:
     A `PersonalizedLearningProcess`, where `get_client_model_weights` gives
@@ -95,9 +105,6 @@ def build_fed_sac(
     ValueError: Also if the model has no hidden neurons.
   """
   shared = arguments.check_arguments(build_fed_sac, locals())
-  checks.check_real('contribution_sharpness', contribution_sharpness, 0.0)
-  checks.check_count('importance_every', importance_every, 1)
-  checks.check_count('mid_round', mid_round, 0)
   _check_contributions(contributions, num_clients)
   model = models.StatelessModel(model_fn)
   neurons = models.Neurons(model)

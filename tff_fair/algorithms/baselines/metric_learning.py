@@ -8,7 +8,7 @@ if they did not.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -18,6 +18,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 
 
 def build_supcon_fl(
@@ -31,8 +32,10 @@ def build_supcon_fl(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  metric_weight: float = 0.5,
-  temperature: float = 0.07,
+  metric_weight: Annotated[float, Limits(minimum=0)] = 0.5,
+  temperature: Annotated[
+    float, Limits(above=0), Symbol('T'), Unless(metric_weight=0.0)
+  ] = 0.07,
   use_ce: bool = True,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
@@ -43,9 +46,10 @@ def build_supcon_fl(
   See `build_fedquad` for arguments and errors that are not listed here.
 
   Args:
-    metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
-      bit for bit. FedQuad's paper gives no number.
-    temperature: Of the contrastive loss, positive. Nor does it give this one.
+    metric_weight: Factor on the metric loss; at 0 this is FedAvg bit for bit.
+      FedQuad's paper gives no number.
+    temperature: Temperature of the contrastive loss. Nor does the paper give
+      this one.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
@@ -53,7 +57,6 @@ def build_supcon_fl(
     0, FedAvg's alone.
   """
   shared = arguments.check_arguments(build_supcon_fl, locals())
-  checks.check_positive('temperature', temperature)
 
   def build_objective(num_classes):
     del num_classes  # The labels of the minibatch are enough.
@@ -80,11 +83,20 @@ def build_triplet_fl(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  metric_weight: float = 0.5,
-  margin: float = 1.0,
-  mining: Literal['sampled', 'semihard', 'hard'] = 'sampled',
+  metric_weight: Annotated[float, Limits(minimum=0)] = 0.5,
+  margin: Annotated[
+    float, Limits(minimum=0), Symbol('m'), Unless(metric_weight=0.0)
+  ] = 1.0,
+  mining: Annotated[
+    Literal['sampled', 'semihard', 'hard'], Unless(metric_weight=0.0)
+  ] = 'sampled',
   use_ce: bool = True,
-  resample: Literal['epoch', 'once'] = 'epoch',
+  resample: Annotated[
+    Literal['epoch', 'once'],
+    Unless(mining='semihard'),
+    Unless(mining='hard'),
+    Unless(metric_weight=0.0),
+  ] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -96,14 +108,15 @@ def build_triplet_fl(
   See `build_fedquad` for arguments and errors that are not listed here.
 
   Args:
-    metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
-      bit for bit. FedQuad's paper gives no number.
-    margin: m, not negative. Nor does it give this one.
-    mining: 'sampled', `losses.triplet_loss` of FedQuad's quadruplets without
-      the second negative; 'semihard' or 'hard', the loss of TensorFlow Addons
-      of that name, which chooses triplets within each minibatch. See
+    metric_weight: Factor on the metric loss; at 0 this is FedAvg bit for bit.
+      FedQuad's paper gives no number.
+    margin: How much farther away than the positive a negative must be. Nor does
+      the paper give this one.
+    mining: Triplets are sampled as in FedQuad (sampled), or mined in each
+      minibatch by the losses of TensorFlow Addons (semihard, hard). The sampled
+      ones are without the second negative; see
       `client.mined_triplet_objective`.
-    resample: As in `build_fedquad`; no effect on mined triplets.
+    resample: Triplets are sampled for each epoch, or once a round.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
@@ -112,7 +125,6 @@ def build_triplet_fl(
     FedAvg's alone.
   """
   shared = arguments.check_arguments(build_triplet_fl, locals())
-  checks.check_real('margin', margin, 0.0)
   common = dict(
     weight=metric_weight, margin=margin, use_ce=use_ce, focal_gamma=focal_gamma
   )
@@ -138,10 +150,12 @@ def build_quadruplet_fl(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  metric_weight: float = 0.5,
+  metric_weight: Annotated[float, Limits(minimum=0)] = 0.5,
   margins: Sequence[float] = (1.0, 0.5),
   use_ce: bool = True,
-  resample: Literal['epoch', 'once'] = 'epoch',
+  resample: Annotated[
+    Literal['epoch', 'once'], Unless(metric_weight=0.0)
+  ] = 'epoch',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -153,9 +167,10 @@ def build_quadruplet_fl(
   See `build_fedquad` for arguments and errors that are not listed here.
 
   Args:
-    metric_weight: Factor on the metric loss, not negative; at 0 this is FedAvg
-      bit for bit. FedQuad's paper gives no number.
-    margins: m1 and m2, not negative; by default those of FedQuad's own loss.
+    metric_weight: Factor on the metric loss; at 0 this is FedAvg bit for bit.
+      FedQuad's paper gives no number.
+    margins: Of the first and the second hinge; by default those of FedQuad's
+      own loss.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
@@ -187,7 +202,6 @@ def build_quadruplet_fl(
 
 def _build(who, shared, model_fn, build_objective, metric_weight, use_ce):
   """FedAvg with an objective of the model's embedding."""
-  checks.check_real('metric_weight', metric_weight, 0.0)
   arguments.check_use_ce(use_ce, 'metric_weight', metric_weight)
   model = models.StatelessModel(model_fn)
   client.check_embedding(who, model)

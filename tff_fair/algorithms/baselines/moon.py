@@ -7,18 +7,18 @@ own embedding. FedQuad's paper does not say how its comparison has it.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 
 
 def build_moon(
@@ -32,8 +32,10 @@ def build_moon(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  contrastive_weight: float = 5.0,
-  temperature: float = 0.5,
+  contrastive_weight: Annotated[float, Limits(minimum=0), Symbol('μ')] = 5.0,
+  temperature: Annotated[
+    float, Limits(above=0), Symbol('T'), Unless(contrastive_weight=0.0)
+  ] = 0.5,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   robust: bool = False,
@@ -53,9 +55,9 @@ def build_moon(
 
   Args:
     model_fn: Builds a model with an output `embedding`.
-    contrastive_weight: mu, not negative; MOON's is 5 for CIFAR-10 and 1 for
-      CIFAR-100. At 0 this is FedAvg bit for bit.
-    temperature: T, positive.
+    contrastive_weight: Factor on the contrastive loss; at 0 this is FedAvg bit
+      for bit. MOON's is 5 for CIFAR-10 and 1 for CIFAR-100.
+    temperature: Temperature of the contrastive loss.
 
   Returns:
     A `FairLearningProcess`. Its metrics under `client_work` are FedAvg's, and
@@ -66,8 +68,6 @@ def build_moon(
     ValueError: Also if the model has no embedding.
   """
   shared = arguments.check_arguments(build_moon, locals())
-  checks.check_real('contrastive_weight', contrastive_weight, 0.0)
-  checks.check_positive('temperature', temperature)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_moon', model)
   objective = client.model_contrastive_objective(

@@ -8,13 +8,12 @@ numbers are our choice.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import losses
 from tff_fair import models
@@ -22,6 +21,7 @@ from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol, Unless
 from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -38,10 +38,12 @@ def build_pfed_ck(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  knowledge_weight: float = 1.0,
-  feature_weight: float = 1.0,
-  distillation_temperature: float = 1.0,
-  num_clusters: int = 3,
+  knowledge_weight: Annotated[float, Limits(minimum=0), Symbol('a')] = 1.0,
+  feature_weight: Annotated[float, Limits(minimum=0), Symbol('b')] = 1.0,
+  distillation_temperature: Annotated[
+    float, Limits(above=0), Symbol('T'), Unless(knowledge_weight=0.0)
+  ] = 1.0,
+  num_clusters: Annotated[int, Limits(minimum=1)] = 3,
 ) -> processes.PersonalizedLearningProcess:
   """Builds pFedCK.
 
@@ -67,10 +69,10 @@ def build_pfed_ck(
     model_fn: Builds a model with an output `embedding`.
     client_optimizer: Of both models.
     focal_gamma: Of the losses of both models.
-    knowledge_weight: a, not negative.
-    feature_weight: b, not negative.
-    distillation_temperature: T, positive.
-    num_clusters: At least 1.
+    knowledge_weight: Factor on the divergence of the two models.
+    feature_weight: Factor on the squared difference of their embeddings.
+    distillation_temperature: Temperature of the softmax in the divergence.
+    num_clusters: Number of clusters of clients.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives `p_i`,
@@ -83,9 +85,6 @@ def build_pfed_ck(
     ValueError: Also if the model has no embedding.
   """
   shared = arguments.check_arguments(build_pfed_ck, locals())
-  checks.check_real('knowledge_weight', knowledge_weight, 0.0)
-  checks.check_real('feature_weight', feature_weight, 0.0)
-  checks.check_positive('distillation_temperature', distillation_temperature)
   model = models.StatelessModel(model_fn)
   client.check_embedding('build_pfed_ck', model)
   rule = aggregators.ClusteredMeanFactory(num_clients, num_clusters)

@@ -6,7 +6,7 @@ Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning"
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -17,6 +17,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_q_fed_avg(
@@ -30,7 +31,7 @@ def build_q_fed_avg(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  q: float = 0.1,
+  q: Annotated[float, Limits(minimum=0), Symbol('q')] = 0.1,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   robust: bool = False,
 ) -> processes.FairLearningProcess:
@@ -51,7 +52,8 @@ def build_q_fed_avg(
   Args:
     client_optimizer: Its learning rate is eta.
     focal_gamma: Of the loss of training and of F_i.
-    q: Not negative; at 0 this is FedAvg with uniform weights.
+    q: Exponent of the losses: how much high losses count; at 0 this is FedAvg
+      with uniform weights.
 
   Returns:
     A `FairLearningProcess`. Its metrics are FedAvg's, those of

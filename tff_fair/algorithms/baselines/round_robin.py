@@ -10,20 +10,20 @@ an order that never changes.
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import aggregators
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
@@ -34,7 +34,7 @@ def build_round_robin_fed_avg(
   *,
   num_clients: int,
   client_optimizer: tff.learning.optimizers.Optimizer,
-  total_examples: int,
+  total_examples: Annotated[int, Limits(minimum=1), Symbol('n')],
   local_epochs: int = 1,
   batch_size: int = 32,
   seed: int = 0,
@@ -53,7 +53,7 @@ def build_round_robin_fed_avg(
   See `build_fed_avg` for arguments and errors that are not listed here.
 
   Args:
-    total_examples: n, the training examples of all clients.
+    total_examples: Number of training examples of all clients.
     client_learning_rate_fn: From the pass in place of the round; a pass is
       `num_clients` calls.
     server_optimizer: Applied to the update of each call.
@@ -65,7 +65,6 @@ def build_round_robin_fed_avg(
     `get_client_model_weights` m_j. Metrics are FedAvg's.
   """
   shared = arguments.check_arguments(build_round_robin_fed_avg, locals())
-  checks.check_integer('total_examples', total_examples, 1)
   model = models.StatelessModel(model_fn)
 
   def share(update, examples):
@@ -88,8 +87,8 @@ def build_dssgd(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  upload_rate: float = 1.0,
-  clip_value: float | None = 0.01,
+  upload_rate: Annotated[float, Limits(above=0, maximum=1), Symbol('θᵤ')] = 1.0,
+  clip_value: Annotated[float | None, Limits(above=0)] = 0.01,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> processes.PersonalizedLearningProcess:
@@ -103,18 +102,14 @@ def build_dssgd(
   here.
 
   Args:
-    upload_rate: theta_u, in (0, 1].
-    clip_value: Entries are clipped to [-clip_value, clip_value]; None does not
-      clip.
+    upload_rate: Share of its update that a client uploads.
+    clip_value: Bound of each entry of an update; None does not clip.
     model_aggregator: Replaces the sum of the uploads, of weight 1.
 
   Returns:
     As `build_round_robin_fed_avg`.
   """
   shared = arguments.check_arguments(build_dssgd, locals())
-  checks.check_positive('upload_rate', upload_rate, 1.0)
-  if clip_value is not None:
-    checks.check_positive('clip_value', clip_value)
   model = models.StatelessModel(model_fn)
 
   def share(update, examples):

@@ -8,18 +8,18 @@ https://arxiv.org/abs/1910.06378), with its option II.
 import collections
 from collections.abc import Callable
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_scaffold(
@@ -33,7 +33,7 @@ def build_scaffold(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  server_learning_rate: float = 1.0,
+  server_learning_rate: Annotated[float, Limits(above=0), Symbol('η_g')] = 1.0,
   variant: Literal['original', 'fedakd'] = 'original',
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> processes.FairLearningProcess:
@@ -54,12 +54,12 @@ def build_scaffold(
 
   Args:
     client_optimizer: Plain SGD; its learning rate is eta_l.
-    server_learning_rate: eta_g, positive.
-    variant: 'original', as above; 'fedakd', as in that paper's script:
-      `K_i` is 1 in step 2, whatever the number of steps, and both means are
-      weighted by the numbers of examples. There c is the weighted mean over the
-      clients that have taken part, which under full participation is what the
-      script adds up.
+    server_learning_rate: Factor on the mean update.
+    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
+      weighted means, and K_i = 1 in step 2. The means are weighted by the
+      numbers of examples. There c is the weighted mean over the clients that
+      have taken part, which under full participation is what the script adds
+      up.
 
   Returns:
     A `FairLearningProcess`. The client table is `OrderedDict(control,
@@ -70,7 +70,6 @@ def build_scaffold(
     ValueError: Also if the optimiser is not plain SGD.
   """
   shared = arguments.check_arguments(build_scaffold, locals())
-  checks.check_positive('server_learning_rate', server_learning_rate)
   arguments.check_plain_sgd('SCAFFOLD', client_optimizer)
   original = variant == 'original'
   model = models.StatelessModel(model_fn)

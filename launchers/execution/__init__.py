@@ -1,0 +1,1 @@
+"""Trains many runs: in parallel, each once, resumable, up to a deadline."""

@@ -1,0 +1,158 @@
+"""Trains runs in worker processes."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+import multiprocessing
+import os
+import pathlib
+import signal
+import sys
+import time
+from typing import Any
+
+from tff_fair.launchers.execution import worker
+from tff_fair.launchers.runs import planned_run
+
+# Runs that differ in their seeds alone.
+Group = Sequence[planned_run.PlannedRun]
+# Seconds between two looks at the progress.
+_MOMENT = 0.5
+
+
+class PoolError(RuntimeError):
+  """The program has to end; the message is one sentence."""
+
+
+class Pool:
+  """Worker processes; a context that ends them, after their current round.
+
+  They are started anew, not forked: TensorFlow does not survive a fork. Each
+  has its share of the cores.
+  """
+
+  def __init__(
+    self,
+    size: int,
+    plugin_names: Sequence[str] = (),
+    budget: float | None = None,
+  ):
+    """Starts no process yet, but the clock.
+
+    Args:
+      size: Number of processes.
+      plugin_names: `--plugins`, which every process loads.
+      budget: Seconds after which no run is started; None for any time.
+    """
+    spawn = multiprocessing.get_context('spawn')
+    self._signals = worker.Signals(
+      rounds=spawn.Value('q', 0),
+      stop=spawn.Event(),
+      reports=spawn.SimpleQueue(),
+      deadline=None if budget is None else time.monotonic() + budget,
+    )
+    self._size = size
+    self._executor = futures.ProcessPoolExecutor(
+      size,
+      mp_context=spawn,
+      initializer=worker.start,
+      initargs=(
+        self._signals,
+        tuple(plugin_names),
+        max(1, (os.cpu_count() or 1) // size),
+      ),
+    )
+
+  def __enter__(self) -> 'Pool':
+    return self
+
+  def __exit__(self, kind, *exception):
+    self._signals.stop.set()
+    if kind is KeyboardInterrupt:
+      print('stopping after the current rounds', file=sys.stderr, flush=True)
+    self._executor.shutdown(cancel_futures=True)
+
+  def warm_up(self) -> None:
+    """Starts all processes, which otherwise start one after the other.
+
+    Not done on entry: Ctrl-C there would not reach `__exit__`.
+    """
+    for _ in range(self._size):
+      self._submit(worker.warm_up)
+
+  def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function in a worker, and returns its result.
+
+    Args:
+      function: A function of a module.
+      *arguments: Its arguments.
+
+    Raises:
+      PoolError: If the result is a `worker.Report`, with its sentence.
+    """
+    found = _result(self._submit(function, *arguments))
+    if isinstance(found, worker.Report):
+      raise PoolError(found.sentence)
+    return found
+
+  def train(
+    self,
+    queue: deque[Group],
+    on_rounds: Callable[[int], None],
+    on_end: Callable[[pathlib.Path, worker.Report], None],
+    measure: bool = False,
+  ) -> None:
+    """Trains what is queued until nothing is left.
+
+    Args:
+      queue: Groups of runs, taken from the left as processes get free. `on_end`
+        may change it.
+      on_rounds: Called with the number of rounds that have been done so far.
+      on_end: Called for each run that has ended, with its directory and its
+        report; also for those that the deadline has kept from starting.
+      measure: See `worker.train`.
+
+    Raises:
+      PoolError: If a run fails or a worker process dies; all can be resumed.
+    """
+    running = set()
+    while queue or running:
+      while queue and len(running) < self._size:
+        running.add(self._submit(worker.train, queue.popleft(), measure))
+      ended, running = futures.wait(
+        running, _MOMENT, return_when=futures.FIRST_COMPLETED
+      )
+      on_rounds(self._signals.rounds.value)
+      # Before the results: a worker reports its runs first.
+      for output_dir, report in self._take_reports():
+        if report.kind == worker.FAILED:
+          raise PoolError(report.sentence)
+        on_end(output_dir, report)
+      for future in ended:
+        _result(future)
+
+  def _take_reports(self) -> Iterator[tuple[pathlib.Path, worker.Report]]:
+    while not self._signals.reports.empty():
+      yield self._signals.reports.get()
+
+  def _submit(self, call, *arguments) -> futures.Future:
+    """Queues a call, for which processes may be started.
+
+    They inherit that Ctrl-C is held back, which is for the program: until
+    `worker.start` it would reach them, too.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+      return self._executor.submit(call, *arguments)
+    finally:
+      signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _result(future) -> Any:
+  try:
+    return future.result()
+  except futures.process.BrokenProcessPool:
+    raise PoolError(
+      'a worker process has ended, perhaps for want of memory; run the same'
+      ' command again to resume, with a lower --parallel.'
+    ) from None

@@ -1,0 +1,120 @@
+"""What is told of a run or a method: the measures of `measures.csv`.
+
+The columns of the file are the attributes of `Measure`; `better` is 'higher',
+'lower', or nothing for what is told, not ranked.
+"""
+
+from collections.abc import Mapping
+import csv
+import pathlib
+from typing import NamedTuple
+
+from matplotlib import ticker
+
+from tff_fair.launchers.runs import distances
+from tff_fair.launchers.show import numbers
+
+_FILE = pathlib.Path(__file__).with_name('measures.csv')
+_BYTES = ticker.EngFormatter(unit='B', places=2)
+_ARROWS = {1: '↑', -1: '↓', 0: ''}
+_DIRECTIONS = {'higher': 1, 'lower': -1, '': 0}
+
+
+class Measure(NamedTuple):
+  """One measure of a run.
+
+  Attributes:
+    group: The part of a report that has it.
+    column: Its name in files. `seconds_ratio` is computed from
+      `seconds_per_round`, and `worst10_by_chance` by `client_scores`.
+    title: Its heading.
+    short: Its name in a sentence.
+    direction: 1 where higher is better, -1 where lower is, otherwise 0.
+    digits: Digits after the decimal point of a mean over seeds.
+    precise: The format of a single run's value, by default with one digit more;
+      or 'bytes'.
+    note: What it is, in a sentence.
+  """
+
+  group: str
+  column: str
+  title: str
+  short: str
+  direction: int
+  digits: int
+  precise: str = ''
+  note: str = ''
+
+  @property
+  def heading(self) -> str:
+    """The title with the direction that is better."""
+    # The arrow stays with the last word.
+    return f'{self.title}\N{NO-BREAK SPACE}{_ARROWS[self.direction]}'.rstrip()
+
+  def format(self, value: float) -> str:
+    """Formats a mean over seeds."""
+    if self.precise == 'bytes':
+      return _BYTES(value)
+    return numbers.format_number(value, f'.{self.digits}f')
+
+  def format_single(self, value: float) -> str:
+    """Formats the value of a single run."""
+    if self.precise == 'bytes':
+      return _BYTES(value)
+    form = self.precise or f'.{self.digits + 1}f'
+    return numbers.format_number(value, form)
+
+
+def _read() -> list[Measure]:
+  with open(_FILE, encoding='utf-8', newline='') as file:
+    return [
+      Measure(
+        row['group'],
+        row['column'],
+        row['title'],
+        row['short'] or row['title'],
+        _DIRECTIONS[row['better']],
+        int(row['digits']),
+        row['precise'],
+        row['note'],
+      )
+      for row in csv.DictReader(file)
+    ]
+
+
+def _distances() -> list[Measure]:
+  found = []
+  for space, between in distances.SPACES.items():
+    for name, (distance, unit) in distances.DISTANCES.items():
+      title, column = f'{distance} between {between}', f'{space}_{name}'
+      note = f'CoRe-Fed’s distance, in {unit}.'
+      group = 'Loss and distances'
+      found.append(Measure(group, column, title, title, -1, 3, '.4g', note))
+  return found
+
+
+MEASURES: Mapping[str, Measure] = {
+  measure.column: measure for measure in (*_read(), *_distances())
+}
+"""Column -> measure, in the order of a report."""
+
+OF_METHODS: tuple[Measure, ...] = tuple(
+  MEASURES[column]
+  for column in (
+    'client_accuracy_mean',
+    'client_accuracy_worst10',
+    'worst10_by_chance',
+    'client_accuracy_min',
+    'client_accuracy_variance',
+    'client_accuracy_jain',
+    'client_f1_mean',
+    'cf',
+    'better_off',
+    'global_accuracy',
+    'rounds_to_target',
+    'bytes_down',
+    'bytes_up',
+    'seconds_ratio',
+  )
+)
+"""Those of a comparison, in the order of its tables."""

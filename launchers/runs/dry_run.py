@@ -1,0 +1,127 @@
+"""What a run needs, without training: parameters, bytes and memory.
+
+All of it follows from types, shapes and numbers of examples. The bytes are
+exact, the memory of a client that trains is an estimate.
+"""
+
+from collections.abc import Iterator, Mapping
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_fair.launchers.runs import building
+from tff_fair.launchers.runs import data_description
+from tff_fair.launchers.runs import messages
+from tff_fair.launchers.runs import processes
+
+# Examples that pass through the model for each example of a batch.
+_TUPLE_SIZES = {'fedquad': 4, 'quadruplet_fl': 4, 'triplet_fl': 3}
+# Layers whose output is their input in another shape.
+_LAYERS = tf.keras.layers
+_VIEWS = (_LAYERS.InputLayer, _LAYERS.Flatten, _LAYERS.Reshape)
+# Clients whose sum is accumulated in one piece.
+_GROUP_SIZE = 8
+
+
+def to_text(settings: Mapping[str, Any]) -> str:
+  """Builds the task and the process of a run, and counts.
+
+  Raises:
+    RunError, or an error of `tasks`: As of `building.build_task`.
+  """
+  task = building.build_task(settings)
+  statistics = contributions = None  # Of the right shapes, with other numbers.
+  if processes.needs(settings, 'statistics'):
+    ones = np.ones([task.num_clients, task.data.x.shape[-1]], np.float32)
+    statistics = {'mean': ones, 'std': ones}
+  if processes.needs(settings, 'contributions'):
+    contributions = [0.5] * task.num_clients
+  prepared = settings, task, statistics, contributions
+  process = building.build_process(*prepared)
+  arguments = processes.builder_arguments(*prepared)
+  model = task.model_fn()
+  calls = building.build_cohorts(settings, task)(1)
+  size = max(map(len, calls))
+  clients = size * len(calls)
+  sent = messages.count_messages(process.next, size)
+  state_type = process.initialize.type_signature.result.member
+  state = messages.count_bytes(state_type)
+  sums = math.ceil(size / _GROUP_SIZE)
+  server = 2 * state + size * sent.gathered + sums * sent.summed
+  example = task.data.x[:0].itemsize * math.prod(task.data.x.shape[1:])
+  example += task.data.y.itemsize
+  most = max(len(split.train) + len(split.holdout) for split in task.splits)
+  tuples = _TUPLE_SIZES.get(settings['algorithm'], 1)
+  client = sent.row + sent.up + example * most
+  client += _training_bytes(model, arguments, settings['batch_size'] * tuples)
+  memory = settings['device_memory_gb']
+  fit = max(0, int((memory * 1e9 - server) // client))
+  rows = {
+    'trainable parameters': f'{_count(model.trainable_variables):,}',
+    'other parameters': f'{_count(model.non_trainable_variables):,}',
+    'down, to all clients in a round': format_bytes(clients * sent.down),
+    'up, from all clients in a round': format_bytes(clients * sent.up),
+    'down, to each client': format_bytes(sent.down),
+    'up, from each client': format_bytes(sent.up),
+    'state of the server': format_bytes(state),
+    'memory of the server in a round': format_bytes(server),
+    'memory of a client, an estimate': format_bytes(client),
+    f'clients that fit into {memory:g} GB at once': f'{fit:,}',
+  }
+  names, numbers = max(map(len, rows)), max(map(len, rows.values()))
+  return '\n'.join(
+    [
+      *task.notes,
+      f'{settings["algorithm"]} on {data_description.describe(settings)}:'
+      f' {task.num_clients} clients, {clients} in a round. Nothing is trained.',
+      *(f'  {n:{names}}  {number:>{numbers}}' for n, number in rows.items()),
+    ]
+  )
+
+
+def format_bytes(number: float) -> str:
+  """Formats bytes with their unit, a power of 1,000."""
+  units = ['B', 'kB', 'MB', 'GB', 'TB']
+  while number >= 999.95 and len(units) > 1:
+    number, units = number / 1000, units[1:]
+  return f'{number:.{int(units[0] != "B")}f} {units[0]}'
+
+
+def _training_bytes(model, arguments, batch) -> int:
+  """Weights twice, gradients, the optimiser, and activations of a batch.
+
+  The forward pass keeps the outputs of all layers, the backward pass makes a
+  gradient of each.
+  """
+  specs = [tf.TensorSpec(w.shape, w.dtype) for w in model.trainable_variables]
+  names = {'client_optimizer', 'personal_optimizer'} & {*arguments}
+  with tf.Graph().as_default():  # Allocates nothing.
+    states = [tf.nest.flatten(arguments[n].initialize(specs)) for n in names]
+    optimizer = max(_bytes(map(tf.convert_to_tensor, s)) for s in states)
+  # Records are cut to the longest of a batch, at most to the input's length.
+  longest = model.inputs[0].shape[1]
+  outputs = [*model.inputs, *2 * [*_layer_outputs(model)]]
+  shapes = [tensor.shape[1:] for tensor in tf.nest.flatten(outputs)]
+  elements = sum(math.prod(n or longest for n in shape) for shape in shapes)
+  weights = 2 * _bytes(model.variables) + _bytes(model.trainable_variables)
+  return weights + optimizer + 4 * batch * elements
+
+
+def _layer_outputs(model) -> Iterator[Any]:
+  """The outputs of all layers of a Keras model that are computed."""
+  for layer in model.layers:
+    if isinstance(layer, tf.keras.Model):
+      yield from _layer_outputs(layer)
+    elif not isinstance(layer, _VIEWS):
+      for call in range(len(layer.inbound_nodes)):
+        yield layer.get_output_at(call)
+
+
+def _count(variables) -> int:
+  return sum(v.shape.num_elements() for v in variables)
+
+
+def _bytes(variables) -> int:
+  return sum(v.shape.num_elements() * v.dtype.size for v in variables)

@@ -1,0 +1,156 @@
+"""What differs between runs, and whether they are ranked."""
+
+import dataclasses
+
+import pytest
+
+from tests.launchers import report_run
+from tff_fair import tasks
+from tff_fair.launchers import differences
+from tff_fair.launchers import frame
+
+
+def _compare(*folders):
+  return differences.compare(frame.read_runs(folders))
+
+
+@pytest.fixture(scope='module', name='runs')
+def _runs(tmp_path_factory):
+  root = tmp_path_factory.mktemp('runs')
+  return frame.read_runs(
+    [
+      report_run.write(root / 'x', algorithm='fedaboost'),
+      report_run.write(root / 'y', (0.2, 0.7, 0.9)),
+    ]
+  )
+
+
+# A flag with the values of two runs.
+@pytest.mark.parametrize(
+  ('name', 'values'),
+  [
+    ('data_seed', (0, 1)),
+    ('model_seed', (0, 1)),
+    ('client_seed', (0, 1)),
+    ('task', ('digits', 'mnist')),
+    ('partition', ('dirichlet', 'equal')),
+    ('split', ('client', 'server')),
+    ('local_epochs', (1, 5)),
+    ('test_leak', (None, 'test_trains')),
+    ('score_last', (None, 3)),
+    ('model', ('linear', 'mlp')),
+    ('version', ('0.1.0', '0.2.0')),
+  ],
+)
+def test_unlike_runs_are_not_ranked(runs, name, values):
+  found = differences.compare(_differing(runs, name, values))
+  shown = f'{name} ({values[0]}, {values[1]})'
+  assert [str(difference) for difference in found.unlike] == [shown]
+  assert not found.ranked and not found.repeats
+  assert shown in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+  ('name', 'values'),
+  [
+    ('batch_size', (16, 32)),
+    ('client_learning_rate', (0.1, 0.2)),
+    ('client_fraction', (0.5, 1.0)),
+    ('server_optimizer', ('adam', 'yogi')),
+  ],
+)
+def test_other_conditions_are_told_and_ranked(runs, name, values):
+  found = differences.compare(_differing(runs, name, values))
+  assert found.ranked and not found.unlike
+  shown = f'{name} ({values[0]}, {values[1]})'
+  assert found.warnings == [f'The runs differ in {shown}.']
+
+
+# The subject of a comparison, or without effect on the numbers.
+@pytest.mark.parametrize(
+  'name', ['boost_rate', 'runtime', 'data_dir', 'checkpoint_every']
+)
+def test_what_changes_no_number_is_not_told(runs, name):
+  found = differences.compare(_differing(runs, name, (1, 2)))
+  assert found.ranked and not found.warnings
+
+
+def _differing(runs, name, values):
+  if name == 'version':
+    return [
+      dataclasses.replace(run, version=value)
+      for run, value in zip(runs, values, strict=True)
+    ]
+  return [
+    dataclasses.replace(run, settings={**run.settings, name: str(value)})
+    for run, value in zip(runs, values, strict=True)
+  ]
+
+
+def test_repeats_differ_in_their_seeds_only(tmp_path):
+  folders = [
+    report_run.write(tmp_path / str(seed), model_seed=seed) for seed in (0, 1)
+  ]
+  found = _compare(*folders)
+  assert found.repeats and not found.ranked
+  other = report_run.write(tmp_path / 'x', algorithm='ditto', model_seed=2)
+  assert not _compare(*folders, other).repeats
+
+
+def test_an_unfinished_run_is_not_ranked(tmp_path):
+  going = report_run.write(tmp_path / 'x', algorithm='ditto', finished=False)
+  found = _compare(going, report_run.write(tmp_path / 'y'))
+  assert not found.unlike and not found.ranked
+
+
+def test_rounds_are_those_that_are_done(tmp_path):
+  found = _compare(
+    report_run.write(tmp_path / 'x', algorithm='ditto', rounds=2),
+    report_run.write(tmp_path / 'y'),
+  )
+  assert [str(d) for d in found.unlike] == ['rounds (2, 3)']
+  assert not found.ranked
+
+
+def test_a_method_in_turn_is_not_better_than_others(tmp_path):
+  average, dssgd, in_turn = (
+    report_run.write(tmp_path / name, algorithm=name)
+    for name in ('fed_avg', 'dssgd', 'round_robin_fed_avg')
+  )
+  found = _compare(average, dssgd)
+  expected = ['updates in a row a round (one, one a client)']
+  assert [str(d) for d in found.unlike] == expected
+  assert not found.ranked
+  assert _compare(dssgd, in_turn).ranked
+
+
+def test_what_a_run_does_not_know_is_no_difference(tmp_path):
+  # An older version, and a method that does not read the flags.
+  found = _compare(
+    report_run.write(
+      tmp_path / 'x', version='0.2.0', local_epochs=5, model='mlp_digits'
+    ),
+    report_run.write(tmp_path / 'y', algorithm='ditto'),
+  )
+  default = tasks.get_data_set('digits').default('model')
+  assert [str(d) for d in found.unlike] == [f'model (mlp_digits, {default})']
+
+
+def test_many_are_counted(tmp_path):
+  names = (
+    'data_seed',
+    'model_seed',
+    'client_seed',
+    'local_epochs',
+    'test_fraction',
+    'data_fraction',
+    'min_samples',
+  )
+  found = _compare(
+    *(
+      report_run.write(tmp_path / str(i), **dict.fromkeys(names, i))
+      for i in (1, 2)
+    )
+  )
+  assert len(found.unlike) == len(names)
+  assert ', 2 more (see Settings):' in found.warnings[0]

@@ -1,0 +1,421 @@
+"""Who leads, whether that may be said, and the caveats, as values and words."""
+
+import json
+import math
+
+import pytest
+
+from tests.launchers import report_run
+from tests.launchers.comparison import made_comparison
+from tff_fair.launchers import differences
+from tff_fair.launchers import frame
+from tff_fair.launchers import summary
+from tff_fair.launchers.comparison import client_scores
+from tff_fair.launchers.options import methods
+from tff_fair.launchers.pages import text
+
+_MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
+
+
+def _of_scores(folder, scores, **facts):
+  seeds = range(len(scores['fed_avg']))
+  return made_comparison.analyse(
+    folder,
+    made_comparison.rows(seeds, scores=scores),
+    made_comparison.facts(seeds, len(scores['fed_avg'][0]), **facts),
+  )
+
+
+def _settled(rows):
+  """The rows with curves that do not rise, all but one of their points."""
+  for row in rows:
+    if row['chosen']:
+      mean = [row['client_accuracy_mean']] * 2
+      curve = {'rounds': [3, 6], 'mean': mean, 'worst10': mean}
+      row['curve'] = json.dumps(curve)
+  return rows
+
+
+# Of five seeds: 0.58 in the mean, always more, sometimes more, always less.
+_USUAL = (0.5, 0.6, 0.7, 0.6, 0.5)
+_ABOVE = (0.6, 0.7, 0.82, 0.7, 0.62)
+_AROUND = (0.4, 0.8, 0.8, 0.7, 0.5)
+_BELOW = (0.2, 0.3, 0.4, 0.3, 0.2)
+
+
+def _of_two(folder, ditto, cffl=_BELOW, num_seeds=5, rising=()):
+  """Ditto and CFFL against FedAvg, with settled curves but for some."""
+  values = {'fed_avg': _USUAL, 'ditto': ditto, 'cffl': cffl}
+  scores = {m: [[v] for v in row[:num_seeds]] for m, row in values.items()}
+  rows = _settled(made_comparison.rows(range(num_seeds), scores=scores))
+  for row in rows:
+    if row['method'] in rising and row['chosen']:
+      end = row['client_accuracy_mean']
+      mean = [end - 0.1, end]
+      curve = {'rounds': [3, 6], 'mean': mean, 'worst10': mean}
+      row['curve'] = json.dumps(curve)
+  about = made_comparison.facts(range(num_seeds), 1)
+  return made_comparison.analyse(folder, rows, about)
+
+
+class TestLeads:
+  def test_a_separable_settled_lead_of_five_seeds(self, tmp_path):
+    analysis = _of_two(tmp_path, _ABOVE)
+    found = text.find_lead(analysis, _MEAN)
+    assert found.leaders == ('ditto',) and found.runner_up == 'fed_avg'
+    assert found.separable and found.is_settled
+    said = text.describe_methods(analysis)
+    assert said[1] == (
+      'Ditto leads in mean accuracy with 0.688, separably above FedAvg’s 0.580.'
+    )
+    assert not any('No method is called' in sentence for sentence in said)
+
+  def test_four_seeds_are_too_few(self, tmp_path):
+    analysis = _of_two(tmp_path, _ABOVE, num_seeds=4)
+    found = text.find_lead(analysis, _MEAN)
+    assert found.separable and found.few_seeds and not found.is_settled
+    said = text.describe_methods(analysis)
+    assert said[1].startswith(
+      'Ditto is highest in mean accuracy with 0.705, sep'
+    )
+    assert 'that takes 5 seeds, found 4' in said[4]
+
+  @pytest.mark.parametrize('method', ['fed_avg', 'ditto'])
+  def test_none_while_it_or_the_baseline_still_rises(self, tmp_path, method):
+    analysis = _of_two(tmp_path, _ABOVE, rising=[method])
+    found = text.find_lead(analysis, _MEAN)
+    assert found.rising == (method,) and not found.is_settled
+    title = methods.title(method)
+    said = ' '.join(text.describe_methods(analysis))
+    assert f'mean accuracy still rises with {title}' in said
+    # Another method may rise.
+    assert text.find_lead(
+      _of_two(tmp_path / 'x', _ABOVE, rising=['cffl']), _MEAN
+    ).is_settled
+
+  def test_none_where_no_curve_tells_whether_it_rises(self, tmp_path):
+    scores = {
+      m: [[v] for v in row]
+      for m, row in (('fed_avg', _USUAL), ('ditto', _ABOVE))
+    }
+    rows = made_comparison.rows(range(5), scores=scores)
+    for row in rows:
+      row['curve'] = '{"rounds": [6], "mean": [0.7], "worst10": [0.7]}'
+    about = made_comparison.facts(range(5), 1)
+    analysis = made_comparison.analyse(tmp_path, rows, about)
+    assert text.find_lead(analysis, _MEAN).rising == ('fed_avg', 'ditto')
+    said = ' '.join(text.describe_methods(analysis))
+    assert 'some curves do not tell whether they still rise' in said
+
+  def test_none_that_cannot_be_separated(self, tmp_path):
+    analysis = _of_two(tmp_path, _AROUND)
+    found = text.find_lead(analysis, _MEAN)
+    assert found.leaders == ('ditto',)
+    assert not found.separable and not found.is_settled
+    said = text.describe_methods(analysis)
+    assert said[1].endswith(', not separable from FedAvg’s 0.580.')
+    assert 'no separable lead in mean accuracy and worst 10 %' in said[4]
+
+  def test_the_baseline_is_none(self, tmp_path):
+    analysis = _of_two(tmp_path, _BELOW)
+    found = text.find_lead(analysis, _MEAN)
+    assert found.leaders == ('fed_avg',) and not found.is_settled
+    said = text.describe_methods(analysis)
+    assert said[1] == (
+      'FedAvg is highest in mean accuracy with 0.580; next is CFFL with 0.280.'
+    )
+    assert 'FedAvg itself is first in mean accuracy and worst 10 %' in said[4]
+
+  def test_a_tie_is_none(self, tmp_path):
+    analysis = _of_two(tmp_path, _ABOVE, _ABOVE)
+    found = text.find_lead(analysis, _MEAN)
+    assert found.leaders == ('cffl', 'ditto') and found.runner_up == 'fed_avg'
+    assert found.separable and not found.is_settled
+    said = text.describe_methods(analysis)
+    assert said[1] == (
+      'CFFL and Ditto tie in mean accuracy at 0.688, separably above FedAvg’s'
+      ' 0.580.'
+    )
+
+  def test_for_cf_standalone_must_have_settled_too(self, tmp_path):
+    # CF is 100 for Ditto, and varies around -100 for FedAvg.
+    scores = {
+      'fed_avg': [[0.5, 0.4, 0.3 + 0.01 * seed] for seed in range(5)],
+      'ditto': [[0.6, 0.7, 0.8]] * 5,
+      'standalone': [[0.3, 0.4, 0.5]] * 5,
+    }
+    rows = _settled(made_comparison.rows(range(5), scores=scores))
+    about = made_comparison.facts(range(5), 3)
+    settled = made_comparison.analyse(tmp_path / 'settled', rows, about)
+    assert text.find_lead(settled, 'cf').is_settled
+    for row in rows:
+      if row['method'] == 'standalone':
+        row['curve'] = (
+          '{"rounds": [3, 6], "mean": [0.3, 0.4], "worst10": [0.3, 0.4]}'
+        )
+    rising = made_comparison.analyse(tmp_path / 'rising', rows, about)
+    assert text.find_lead(rising, _MEAN).is_settled
+    assert text.find_lead(rising, 'cf').rising == ('standalone',)
+    assert (
+      'No method is called a leader in CF coefficient: mean accuracy still'
+      ' rises with Standalone.'
+    ) in text.describe_methods(rising)
+
+
+def test_in_full(tmp_path):
+  analysis = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.4, 0.6], [0.5, 0.7], [0.6, 0.8]],
+      'ditto': [[0.7, 0.8], [0.8, 0.9], [0.8, 0.9]],
+      'fed_prox': [[0.3, 0.8], [0.5, 0.6], [0.6, 0.9]],
+      'standalone': [[0.3, 0.4], [0.4, 0.5], [0.5, 0.6]],
+    },
+    excluded={'fed_rdn': 'It needs images.'},
+  )
+  assert text.describe_methods(analysis) == [
+    'On digits with 2 clients, 6 rounds and 3 seeds:',
+    'Ditto is highest in mean accuracy with 0.817, not separable from FedAvg’s'
+    ' 0.600; next is FedProx with 0.617.',
+    # 0.3, 0.3 and 0.2: t is 8, p 0.0153, and 0.046 for three methods.
+    'Ditto is highest in worst 10 % with 0.767, separably above FedAvg’s'
+    ' 0.500.',
+    # CF is 100 where the order of two clients is that of Standalone.
+    'Ditto, FedProx and FedAvg tie in CF coefficient at 100.0.',
+    'No method is called a leader: that takes 5 seeds, found 3; mean accuracy'
+    ' still rises with FedAvg and Ditto; no separable lead in mean accuracy.',
+    'Separable: a paired t test over 3 seeds, p < 0.05, corrected for the'
+    ' number of methods (Holm).',
+    'Left out: FedRDN: It needs images.',
+  ]
+
+
+def test_a_cf_coefficient_is_told_with_the_share_of_better_off_clients(
+  tmp_path,
+):
+  analysis = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.5, 0.6, 0.5], [0.5, 0.6, 0.4]],
+      'ditto': [[0.3, 0.4, 0.5], [0.4, 0.5, 0.6]],
+      'standalone': [[0.3, 0.4, 0.5], [0.3, 0.4, 0.5]],
+    },
+  )
+  said = text.describe_methods(analysis)
+  assert (
+    '0.50 of its clients are better off than alone (FedAvg: 0.67)' in said[3]
+  )
+
+
+def test_a_measure_that_the_baseline_or_all_lack(tmp_path):
+  # FedAvg serves all alike, so that its CF coefficient is not defined.
+  scores = {
+    'fed_avg': 2 * [[0.5, 0.5]],
+    'ditto': 2 * [[0.5, 0.7]],
+    'standalone': 2 * [[0.3, 0.5]],
+  }
+  said = text.describe_methods(_of_scores(tmp_path / 'x', scores))
+  assert said[3].startswith('Ditto is highest in CF coefficient with 100.0; F')
+  assert 'FedAvg has no defined value' in said[3]
+  del scores['standalone']
+  said = text.describe_methods(_of_scores(tmp_path / 'y', scores))
+  assert said[3] == 'No method has a defined CF coefficient.'
+
+
+class TestCaveats:
+  def _say(self, folder, lowest):
+    # Ten clients, of which one is worse, on 100 test examples each.
+    scores = {m: [[lowest, *[0.9] * 9]] * 2 for m in ('fed_avg', 'ditto')}
+    analysis = _of_scores(folder, scores, test_examples=[[100] * 10] * 2)
+    return ' '.join(text.describe_methods(analysis))
+
+  def test_chance_may_be_the_reason(self, tmp_path):
+    said = self._say(tmp_path, 0.85)
+    chance = client_scores.worst_by_chance([100] * 10, 0.895)
+    assert abs(chance - 0.85) < 0.02
+    assert f'would be {chance:.3f} by chance, found 0.850, no sign of' in said
+    assert 'Within 0.02 of chance: 2 of 2 methods.' in said
+
+  def test_chance_is_not_the_reason(self, tmp_path):
+    said = self._say(tmp_path, 0.3)
+    assert 'found 0.300. Within 0.02 of chance: 0 of 2 methods.' in said
+
+  @pytest.mark.parametrize(
+    ('sizes', 'names', 'told'),
+    [
+      ([[50, 60, 9]] * 2, ('a', 'b', 'Armed\nForces'), ': Armed Forces.'),
+      ([[50, 9, 9]] * 2, 'abc', ': b and c.'),
+      ([[50, 9, 9], [50, 60, 9]], 'abc', ': 1 to 2 of 3 clients.'),
+      ([[50, 9, 9], [9, 60, 9]], 'abc', ': 2 of 3 clients.'),
+      ([[50, 9, 60]] * 2, '', ': 1 of 3 clients.'),
+      ([[50, 60, 10]] * 2, 'abc', None),
+    ],
+  )
+  def test_clients_with_few_test_examples(self, tmp_path, sizes, names, told):
+    scores = {'fed_avg': 2 * [[0.5, 0.6, 1.0]], 'ditto': 2 * [[0.7, 0.7, 0.0]]}
+    analysis = _of_scores(
+      tmp_path, scores, test_examples=sizes, client_names=[*names]
+    )
+    found = [s for s in text.describe_methods(analysis) if 'averages only' in s]
+    assert len(found) == (told is not None)
+    assert not told or told in found[0]
+    if told == ': Armed Forces.':
+      assert found[0].endswith('0.700 (Ditto), against 0.550 (FedAvg).')
+
+  def test_methods_in_turn_are_not_ranked(self, tmp_path):
+    levels = {'fed_avg': 0.5, 'ditto': 0.2, 'dssgd': 0.9}
+    scores = {m: [[level] * 4] * 2 for m, level in levels.items()}
+    said = text.describe_methods(_of_scores(tmp_path, scores))
+    assert said[1].startswith('FedAvg is highest')
+    told = [sentence for sentence in said if 'DSSGD' in sentence]
+    # A quarter of 0.9, after 1.5 of 6 rounds, is above Ditto's 0.2.
+    assert told == [
+      'Not ranked, since clients take turns and a round is 4 updates in a row:'
+      ' DSSGD (place 2 of 3); places are those after 6 updates in a row, as'
+      ' many as with FedAvg.'
+    ]
+
+  def test_one_seed_claims_nothing(self, tmp_path):
+    analysis = made_comparison.analyse(
+      tmp_path, made_comparison.rows((0,)), made_comparison.facts((0,))
+    )
+    said = ' '.join(text.describe_methods(analysis))
+    assert 'separabl' not in said
+    assert 'With a single seed there is no interval' in said
+
+  def test_an_incomplete_baseline(self, tmp_path):
+    rows = [
+      row
+      for row in made_comparison.rows()
+      if (row['method'], row['seed']) != ('fed_avg', 1)
+    ]
+    rows.append(made_comparison.trial_row('fed_avg', 1, 0, 'diverged'))
+    said = text.describe_methods(made_comparison.analyse(tmp_path, rows))
+    assert 'FedAvg lacks a result for some seed' in ' '.join(said)
+    assert said[-1] == 'Left out: FedAvg diverged with seed 1.'
+    assert not any('from FedAvg' in s or 'above FedAvg' in s for s in said)
+
+  @pytest.mark.parametrize('found', [['fed_avg'], []])
+  def test_nothing_to_compare(self, tmp_path, found):
+    rows = made_comparison.rows(methods=found)
+    rows.append(made_comparison.trial_row('fed_avg', 1, 5, 'diverged'))
+    said = text.describe_methods(made_comparison.analyse(tmp_path, rows))
+    assert said[0].endswith('there is nothing to compare.')
+
+
+def test_of_all_methods_names_a_few_of_them(tmp_path):
+  seeds = range(5)
+  rows = made_comparison.rows(seeds, methods=tuple(methods.METHODS))
+  said = text.describe_methods(
+    made_comparison.analyse(tmp_path, rows, made_comparison.facts(seeds))
+  )
+  assert len(said) <= 9 and max(map(len, said)) < 260
+  assert not any('_' in sentence or 'nan' in sentence for sentence in said)
+
+
+def _say(*folders):
+  runs = frame.read_runs(folders)
+  found = differences.compare(runs)
+  measured = summary.summarize_runs(runs, found.ranked)
+  said = text.describe_runs(runs, found, measured)
+  return [sentence.replace('\u00a0', ' ') for sentence in said]
+
+
+class TestRuns:
+  def test_two_runs(self, tmp_path):
+    boost = report_run.write(tmp_path / 'b', algorithm='fedaboost')
+    average = report_run.write(
+      tmp_path / 'a', (0.7, 0.2, 0.9), names=['Rå', 'Nord', 'Süd']
+    )
+    # Jain: 2.1^2 / (3 * 1.55) and 1.8^2 / (3 * 1.34).
+    assert _say(boost, average) == [
+      'On digits with 3 clients, after 3 rounds:',
+      'FeDABoost is highest in mean accuracy with 0.7000; next is FedAvg with'
+      ' 0.6000.',
+      'FeDABoost is highest in accuracy of the worst client with 0.5000 (client'
+      ' 0); next is FedAvg with 0.2000 (client 1 Nord).',
+      'FeDABoost is highest in Jain’s index with 0.9484; next is FedAvg with'
+      ' 0.8060.',
+      'One run of each says nothing about chance.',
+    ]
+
+  def test_ties(self, tmp_path):
+    equal = [
+      report_run.write(tmp_path / name, algorithm=name)
+      for name in ('fed_avg', 'ditto')
+    ]
+    assert _say(*equal)[1] == 'All 2 runs tie in mean accuracy at 0.7000.'
+    low = report_run.write(tmp_path / 'x', (0.5, 0.6, 0.7), algorithm='moon')
+    assert _say(*equal, low)[1] == (
+      'FedAvg and Ditto tie in mean accuracy at 0.7000; next is MOON with'
+      ' 0.6000.'
+    )
+
+  def test_the_worst_tenth_of_more_than_ten_clients(self, tmp_path):
+    accuracy = [0.2, 0.4] + 9 * [1.0]
+    folders = [
+      report_run.write(
+        tmp_path / name, accuracy, num_train=11 * [5], algorithm=name
+      )
+      for name in ('fed_avg', 'ditto')
+    ]
+    assert 'All 2 runs tie in worst 10 % at 0.3000.' in _say(*folders)
+
+  def test_a_single_run(self, tmp_path):
+    run = report_run.write(tmp_path / 'x', rounds=2)
+    # Two thirds of 0.7 and 0.5.
+    assert _say(run) == [
+      'On digits with 3 clients, after 2 rounds (stopped early), FedAvg: mean'
+      ' accuracy 0.4667, accuracy of the worst client 0.3333 (client 0), Jain’s'
+      ' index 0.9484.',
+      'One run says nothing about chance.',
+    ]
+
+  def test_a_run_without_test_data_has_no_place(self, tmp_path):
+    first, second = _say(
+      report_run.write(tmp_path / 'x'),
+      report_run.write(tmp_path / 'y', 3 * [math.nan], algorithm='ditto'),
+    )
+    assert 'FedAvg: mean accuracy 0.7000' in first
+    assert second.endswith('Ditto: no client has test data.')
+
+  def test_repeats_are_a_range(self, tmp_path):
+    folders = [
+      report_run.write(tmp_path / str(seed), (0.5, 0.7, last), model_seed=seed)
+      for seed, last in ((0, 0.9), (1, 0.6))
+    ]
+    (said,) = _say(*folders)
+    assert ' in 2 runs with other seeds: mean accuracy 0.6000 to 0.7000' in said
+    assert ' worst client 0.5000, Jain’s index 0.9484 to 0.9818.' in said
+
+  def test_unlike_and_unfinished_runs_have_no_first(self, tmp_path):
+    going = report_run.write(
+      tmp_path / 'x', algorithm='ditto', finished=False, rounds=2
+    )
+    early = report_run.write(
+      tmp_path / 'y', algorithm='moon', finished=False, rounds=1, eval_every=2
+    )
+    done = report_run.write(tmp_path / 'z', (0.5, 0.5, 0.5))
+    first, second, third = _say(going, early, done)
+    assert 'after round 2 of 3 (unfinished), Ditto: mean accuracy 0.4' in first
+    assert second.endswith('round 1 of 3 (unfinished), MOON: no scores yet.')
+    assert 'after 3 rounds, FedAvg: mean accuracy 0.5000' in third
+
+  @pytest.mark.parametrize(
+    ('accuracy', 'who'),
+    [
+      ((0.1, 0.5, 0.9, 1), 'client 0'),
+      ((0.5, 0.5, 0.9, 1), 'clients 0 and 1'),
+      ((0.5, 0.5, 0.5, 1), '3 clients'),
+      ((0.5, 0.5, 0.5, 0.5), ''),
+    ],
+  )
+  def test_up_to_two_worst_clients_are_named(self, tmp_path, accuracy, who):
+    # The free rider is worse.
+    folder = report_run.write(
+      tmp_path / 'x', (*accuracy, 0), num_train=[5, 5, 5, 5, 0]
+    )
+    run = frame.read_run(folder)
+    lowest = run.scores('accuracy').min()
+    found = text.describe_clients(run, 'accuracy', lowest)
+    assert found.replace('\u00a0', ' ') == who
