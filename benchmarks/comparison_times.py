@@ -17,12 +17,8 @@ from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import training
 
 METHODS = (
-  'fed_avg',
-  'standalone',
-  'corefed',
-  'fedaboost',
-  'fedakd',
-  'fedquad',
+  *('fed_avg', 'standalone'),
+  *('corefed', 'fedaboost', 'fedakd', 'fedquad'),
 )
 ROUNDS, SEEDS = 100, 3
 _TASK = 'digits'
@@ -36,15 +32,9 @@ def time_comparison(options: Mapping[str, Any]) -> pd.DataFrame:
   building, compiling, evaluation and files. The comparison is a process of its
   own, from the start of Python to the end of its pages.
 
-  Args:
-    options: Options of the runtime `device`.
-
   Returns:
     A row for each part, `part` and `seconds`: the bare rounds, the comparison,
     and where the workers' time went, summed over all of them.
-
-  Raises:
-    programs.ProgramError: If the comparison fails.
   """
   with tempfile.TemporaryDirectory() as folder:
     output_dir = pathlib.Path(folder)

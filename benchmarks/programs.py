@@ -13,15 +13,7 @@ class ProgramError(RuntimeError):
 
 
 def run(what: str, module: str, *arguments: str) -> list[str]:
-  """Runs `python -m module`.
-
-  Args:
-    what: What the program is, the subject of the error's message.
-    module: Its name.
-    *arguments: Its command line.
-
-  Returns:
-    The lines that it printed.
+  """Runs `python -m module`; returns the lines that it printed.
 
   Raises:
     ProgramError: If it fails, with the last line of its errors.
@@ -39,13 +31,10 @@ def run(what: str, module: str, *arguments: str) -> list[str]:
       stderr=errors,
       check=False,
     )
-    printed, complaints = map(_lines, (output, errors))
+    for file in (output, errors):
+      file.seek(0)
+    printed, complaints = output.read(), errors.read()
   if result.returncode:
-    last = (complaints or ['nothing'])[-1]
+    last = (complaints or 'nothing').splitlines()[-1]
     raise ProgramError(f'{what} must end without error, found: {last}')
-  return printed
-
-
-def _lines(file) -> list[str]:
-  file.seek(0)
-  return file.read().splitlines()
+  return printed.splitlines()

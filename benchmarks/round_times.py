@@ -13,13 +13,7 @@ _TRAFFIC = ('sent_mb', 'received_mb')
 
 
 class Round(NamedTuple):
-  """What one round took.
-
-  Attributes:
-    seconds: Its time.
-    bytes_sent: From this process to all workers; None if not counted.
-    bytes_received: From all workers to this process; None if not counted.
-  """
+  """The seconds of a round, and the bytes to and from all workers, if known."""
 
   seconds: float
   bytes_sent: int | None = None
@@ -31,15 +25,8 @@ def time_rounds(
 ) -> dict[str, list[Round]]:
   """Runs the implementations in turn, one round each, repeatedly.
 
-  Args:
-    workload: The name of the workload, shown on a terminal.
-    implementations: Name -> function that runs one round. If it has an
-      attribute `traffic`, that is `(bytes sent, bytes received)` of all rounds
-      so far, or None.
-    rounds: Rounds of each implementation.
-
-  Returns:
-    Name -> its rounds.
+  A function that has an attribute `traffic` counts bytes: `(sent, received)` in
+  all rounds so far, or None.
   """
   found = {name: [] for name in implementations}
   turns = [name for _ in range(rounds) for name in implementations]
@@ -51,12 +38,7 @@ def time_rounds(
 def summarize(
   times: Mapping[str, Mapping[str, Sequence[Round]]],
 ) -> pd.DataFrame:
-  """The table of all workloads.
-
-  The reference of a workload is its first implementation.
-
-  Args:
-    times: Workload -> implementation -> at least three rounds.
+  """Summarises workload -> implementation, the reference first, -> its rounds.
 
   Returns:
     A row per workload and implementation. `rounds` counts all rounds, the other

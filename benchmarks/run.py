@@ -67,32 +67,27 @@ _MIN_ROUNDS = 3
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-  """Defines the flags.
-
-  Not on import: launchers have flags with the same names.
-
-  Args:
-    flag_values: Where to define them.
-  """
+  """Defines the flags: launchers have some of the same names."""
+  defined = {'flag_values': flag_values}
   flags.DEFINE_list(
     'workloads',
     [*WORKLOADS, _START],
     'The workloads to time; the default is all but compare.',
-    flag_values=flag_values,
+    **defined,
   )
   flags.DEFINE_list(
     'against',
     ['stock'],
     f'Implementations to compare {_OURS} with, out of {", ".join(_REFERENCES)};'
     ' the first is the reference.',
-    flag_values=flag_values,
+    **defined,
   )
   flags.DEFINE_integer(
     'rounds',
     10,
     f'Rounds of each implementation, at least {_MIN_ROUNDS}; the first'
     f' {_MIN_ROUNDS - 1} are not counted.',
-    flag_values=flag_values,
+    **defined,
   )
   flags.DEFINE_integer(
     'client_threads',
@@ -100,36 +95,28 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'Runtime device: number of clients that train at the same time; the default'
     ' is the number of CPU cores.',
     lower_bound=1,
-    flag_values=flag_values,
+    **defined,
   )
   flags.DEFINE_string(
     'device',
     'auto',
     'Runtime device: auto (the first GPU if there is one), cpu, or gpu:N.',
-    flag_values=flag_values,
+    **defined,
   )
   flags.DEFINE_integer(
     'num_workers',
     2,
     'Runtime cluster: number of workers, of one core each.',
     lower_bound=1,
-    flag_values=flag_values,
+    **defined,
   )
   flags.DEFINE_string(
-    'output_dir',
-    'runs/benchmark',
-    'Where the results go.',
-    flag_values=flag_values,
+    'output_dir', 'runs/benchmark', 'Where the results go.', **defined
   )
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Times the workloads that the flags name.
-
-  Args:
-    argv: What is left of the command line: the program's name.
-    flag_values: The parsed flags of `define_flags`.
-  """
+  """Times the workloads that the flags name."""
   cli.check_only_flags(argv)
   chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START, _COMPARE))
   # The reference comes first.
@@ -151,10 +138,18 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(programs.ProgramError, interrupted=_INTERRUPTED):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
-      _time_starts(implementations, options, output_dir)
+      from benchmarks import startup
+
+      table = startup.time_starts(implementations, options)
+      title = 'Seconds from the start of Python, workload A'
+      _report(startup, title, table, output_dir / 'start.csv')
       chosen.remove(_START)
     if _COMPARE in chosen:
-      _time_comparison(options, output_dir)
+      from benchmarks import comparison_times
+
+      table = comparison_times.time_comparison(options[_OURS])
+      title = 'Seconds of a comparison, and of its rounds alone'
+      _report(comparison_times, title, table, output_dir / 'compare.csv')
       chosen.remove(_COMPARE)
     if chosen:
       _time_workloads(chosen, implementations, options, rounds, output_dir)
@@ -169,22 +164,9 @@ def _names(flag_values, flag, known) -> list[str]:
   return names
 
 
-def _time_starts(implementations, options, output_dir):
-  from benchmarks import startup
-
-  table = startup.time_starts(implementations, options)
-  table.to_csv(output_dir / 'start.csv', index=False)
-  print('Seconds from the start of Python, workload A:')
-  print(startup.to_text(table), end='\n\n')
-
-
-def _time_comparison(options, output_dir):
-  from benchmarks import comparison_times
-
-  table = comparison_times.time_comparison(options[_OURS])
-  table.to_csv(output_dir / 'compare.csv', index=False)
-  print('Seconds of a comparison, and of its rounds alone:')
-  print(comparison_times.to_text(table), end='\n\n')
+def _report(module, title, table, path):
+  table.to_csv(path, index=False)
+  print(f'{title}:\n{module.to_text(table)}\n')
 
 
 def _time_workloads(chosen, implementations, options, rounds, output_dir):
@@ -193,7 +175,12 @@ def _time_workloads(chosen, implementations, options, rounds, output_dir):
   from tff_fair import runtime
 
   with cli.one_sentence_errors(runtime.WorkerError, interrupted=_INTERRUPTED):
-    setup = _build_setup(workloads, implementations, options)
+    try:
+      setup = workloads.build_setup(implementations, options)
+    except ValueError as error:
+      cli.fail(f'--{error}')
+    except ImportError as error:  # The message says how to install Ray.
+      cli.fail(error)
     times = {}
     for name in chosen:
       build = getattr(workloads, name.lower())
@@ -209,15 +196,6 @@ def _time_workloads(chosen, implementations, options, rounds, output_dir):
   for name in chosen:
     if name in workloads.NOTES:
       print(f'{name}: {workloads.NOTES[name]}.')
-
-
-def _build_setup(workloads, implementations, options):
-  try:
-    return workloads.build_setup(implementations, options)
-  except ValueError as error:
-    cli.fail(f'--{error}')
-  except ImportError as error:  # The message says how to install Ray.
-    cli.fail(error)
 
 
 if __name__ == '__main__':

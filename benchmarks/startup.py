@@ -11,7 +11,6 @@ import tqdm
 from benchmarks import programs
 
 _REPEATS = 3
-_TOTAL = 'total'
 
 
 def time_starts(
@@ -19,25 +18,20 @@ def time_starts(
 ) -> pd.DataFrame:
   """Starts each implementation three times, in turn, in separate processes.
 
-  Args:
-    implementations: Names, see `benchmarks.workloads.Setup`.
-    options: Kind of runtime -> its options.
-
   Returns:
     A row per implementation and phase: `implementation`, `phase`, and the
     median `seconds`. The last phase, `total`, is the sum. `create runtime`
     includes the start of a cluster's workers, `build process` the data, and
     `first round` compiling and the start of TFF's worker.
-
-  Raises:
-    programs.ProgramError: If a start fails.
   """
   turns = [name for _ in range(_REPEATS) for name in implementations]
-  starts = [
-    (name, _time_start(name, options))
+  rows = pd.DataFrame(
+    {'implementation': name, 'phase': phase, 'seconds': seconds}
     for name in tqdm.tqdm(turns, desc='start', unit='start', disable=None)
-  ]
-  return _medians(starts)
+    for phase, seconds in _time_start(name, options).items()
+  )
+  groups = rows.groupby(['implementation', 'phase'], sort=False, as_index=False)
+  return groups.median()
 
 
 def to_text(table: pd.DataFrame) -> str:
@@ -62,19 +56,5 @@ def _time_start(name, options) -> dict[str, float]:
 
 def _durations(began, ends) -> dict[str, float]:
   """Phase -> seconds, from the times of the start and of each phase's end."""
-  times = [began, *ends.values()]
-  phases = {
-    phase: end - start
-    for phase, start, end in zip(ends, times[:-1], times[1:], strict=True)
-  }
-  return {**phases, _TOTAL: times[-1] - began}
-
-
-def _medians(starts) -> pd.DataFrame:
-  rows = pd.DataFrame(
-    {'implementation': name, 'phase': phase, 'seconds': seconds}
-    for name, phases in starts
-    for phase, seconds in phases.items()
-  )
-  groups = rows.groupby(['implementation', 'phase'], sort=False, as_index=False)
-  return groups.median()
+  times = pd.Series({'start': began, **ends})
+  return {**times.diff()[1:], 'total': times.iloc[-1] - began}

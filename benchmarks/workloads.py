@@ -58,34 +58,22 @@ class Setup:
   contexts: Mapping[str, tff.framework.SyncContext]
 
   def context(self, name: str) -> tff.framework.SyncContext:
-    """The context of an implementation."""
+    """Returns the context of an implementation."""
     return self.contexts[_runtime(name)]
 
 
 def build_setup(
   names: Sequence[str], options: Mapping[str, Mapping[str, Any]]
 ) -> Setup:
-  """Creates the contexts, one for each kind of runtime.
+  """Creates the contexts, one for each kind of runtime, with its options.
 
-  The context of the reference also becomes TFF's default context.
-
-  Args:
-    names: See `Setup`.
-    options: Kind of runtime -> its options, none for a kind that is missing.
-
-  Returns:
-    The setup of all workloads.
-
-  Raises:
-    ImportError: If Ray is needed and not installed.
-    ValueError: If an option is out of range.
-    runtime.WorkerError: If no worker of a cluster can be started.
+  That of the reference becomes TFF's default context, too: the one that TFF
+  makes hangs at the end of Python if it is never used.
   """
   contexts = {
     kind: runtime.create_execution_context(kind, **options.get(kind, {}))
     for kind in {_runtime(name) for name in names}
   }
-  # TFF's default context does not exit well if it is never used.
   tff.framework.set_default_context(contexts[_runtime(names[0])])
   return Setup(tuple(names), contexts)
 
@@ -153,7 +141,7 @@ def cffl_absent(setup: Setup) -> Implementations:
   shape = [784]
   task = _Task(lambda: _mlp(shape, 128), _examples(10, 600, shape))
   validation = _examples(1, 600, shape)[0]
-  return _on_all_runtimes(
+  return _on_runtimes(
     setup, lambda context: _cffl(context, task, validation, num_clients=100)
   )
 
@@ -242,7 +230,7 @@ def tiny(setup: Setup) -> Implementations:
   """A FeDABoost round of 15 parameters: what a round costs without work."""
   examples = [(x, y % 3) for x, y in _examples(10, 8, [4])]
   task = _Task(lambda: _mlp([4], num_classes=3), examples, batch_size=8)
-  return _on_all_runtimes(
+  return _on_runtimes(
     setup, lambda context: _fedaboost(context, task, len(examples))
   )
 
@@ -307,27 +295,28 @@ def _with_fed_avg(setup, task, **builders) -> Implementations:
   }
 
 
+def _on_runtimes(setup, build, stock=None) -> Implementations:
+  """Builds on all runtimes, and by `stock` what is called so, if anything."""
+  builders = {name: stock if name == 'stock' else build for name in setup.names}
+  return {
+    name: found(setup.context(name))
+    for name, found in builders.items()
+    if found
+  }
+
+
 def _same_computation(setup, build) -> Implementations:
-  """A computation on all runtimes; TFF's worker is called `stock`.
-
-  There `stock` and ours would be the same.
-  """
-  names = ['stock' if name == 'native' else name for name in setup.names]
-  return {name: build(setup.context(name)) for name in names}
-
-
-def _on_all_runtimes(setup, build) -> Implementations:
-  """A process of ours on all runtimes."""
-  names = [name for name in setup.names if name != 'stock']
-  return {name: build(setup.context(name)) for name in names}
+  """Builds a computation, for which `stock` and `native` are the same."""
+  names = ('stock' if name == 'native' else name for name in setup.names)
+  names = tuple(dict.fromkeys(names))
+  return _on_runtimes(dataclasses.replace(setup, names=names), build, build)
 
 
 def _fed_avg(setup, task) -> Implementations:
-  """The implementations of FedAvg on a task."""
-  return {
-    name: (_stock if name == 'stock' else _ours)(setup.context(name), task)
-    for name in setup.names
-  }
+  """Builds FedAvg on a task, ours and TFF's."""
+  return _on_runtimes(
+    setup, lambda context: _ours(context, task), lambda c: _stock(c, task)
+  )
 
 
 def _ours(
@@ -358,6 +347,13 @@ def _ours(
     **options,
   )
   return _training(context, process, data)
+
+
+def _training(context, process, data) -> _Rounds:
+  """Returns rounds in which all clients take part."""
+  return _Rounds(
+    context, process.initialize, lambda state: process.next(state, data).state
+  )
 
 
 def _stock(context, task) -> _Rounds:
@@ -403,20 +399,20 @@ def _fedaboost(context, task, num_clients) -> _Rounds:
 
 def _reuse(setup, model_fn, shape, num_examples) -> Implementations:
   """Cohorts vary, so that CoRe-Fed reuses updates of absent clients."""
-  options = dict(
-    num_clients=_REUSE_CLIENTS, client_optimizer=_sgd(), batch_size=50
-  )
   nothing = np.zeros([0, *shape]), np.zeros([0])
   parts = [
     client.build_client_data(0, examples, nothing)
     for examples in _examples(_REUSE_COHORT, num_examples, shape)
   ]
-  ids = [
-    tf.data.Dataset.from_tensors(np.int32(i)) for i in range(_REUSE_CLIENTS)
-  ]
 
   def rounds(build):
-    process, rng = build(model_fn, **options), np.random.default_rng(0)
+    process = build(
+      model_fn,
+      num_clients=_REUSE_CLIENTS,
+      client_optimizer=_sgd(),
+      batch_size=50,
+    )
+    rng = np.random.default_rng(0)
 
     def next_round(state):
       cohort = rng.choice(_REUSE_CLIENTS, _REUSE_COHORT, replace=False)
@@ -428,19 +424,13 @@ def _reuse(setup, model_fn, shape, num_examples) -> Implementations:
 
     return _Rounds(setup.context('device'), process.initialize, next_round)
 
+  ids = [
+    tf.data.Dataset.from_tensors(np.int32(i)) for i in range(_REUSE_CLIENTS)
+  ]
   return {
     'fed_avg': rounds(algorithms.build_fed_avg),
     'corefed': rounds(algorithms.build_corefed),
   }
-
-
-def _training(context, process, data) -> _Rounds:
-  """Rounds in which all clients take part."""
-  return _Rounds(
-    context,
-    process.initialize,
-    lambda state: process.next(state, data).state,
-  )
 
 
 def _table_rounds(context) -> _Rounds:

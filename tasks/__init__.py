@@ -1,5 +1,6 @@
 """Data sets divided over clients, with the models that learn them."""
 
+from tff_fair.splits import TEST_LEAKS
 from tff_fair.tasks.amounts import stated_amounts
 from tff_fair.tasks.options import TaskOptions
 from tff_fair.tasks.registry import PARTITION_NAMES
@@ -11,7 +12,6 @@ from tff_fair.tasks.registry import is_synthetic
 from tff_fair.tasks.registry import unused_options
 from tff_fair.tasks.rules import MODEL_NAMES
 from tff_fair.tasks.rules import SPLIT_NAMES
-from tff_fair.tasks.rules import TEST_LEAKS
 from tff_fair.tasks.rules import DataSet
 from tff_fair.tasks.sources import DataDamagedError
 from tff_fair.tasks.sources import DataDiffersError

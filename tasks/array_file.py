@@ -31,9 +31,6 @@ def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
 
   Returns:
     Name -> array.
-
-  Raises:
-    DataDamagedError: If the file does not hold them, or holds Python objects.
   """
   keys = ('x', 'y', 'client') if with_clients else ('x', 'y')
   required = f'an npz archive of the arrays {", ".join(keys)}'

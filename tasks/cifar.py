@@ -35,9 +35,6 @@ def download(
   Returns:
     The arrays `x_train`, `y_train`, `x_test` and `y_test`; images are uint8
     [n, 32, 32, 3].
-
-  Raises:
-    Exception: As `sources.download`.
   """
   path = sources.download(file, f'{sources.KERAS_CACHE}/{folder}.tar.gz')
   arrays = {}

@@ -8,8 +8,8 @@ import zlib
 
 import numpy as np
 
+from tff_fair import splits as splits_lib
 from tff_fair.tasks import sources
-from tff_fair.tasks import splits as splits_lib
 
 if TYPE_CHECKING:
   import collections
@@ -35,14 +35,7 @@ class ClientLoader:
     splits: Sequence[splits_lib.Split],
     rebuild: 'Callable[[], task.Task] | None',
   ):
-    """Initializes the loader.
-
-    Args:
-      x: Inputs of all examples.
-      y: Their labels.
-      splits: For each client the positions of its parts.
-      rebuild: Builds the task in another process; None if nothing does.
-    """
+    """Initializes the loader."""
     self._x, self._y, self._splits = x, y, splits
     self._rebuild = rebuild
     self._loaded: dict[int, Any] = {}
@@ -98,28 +91,14 @@ class RebuildingLoader:
   """
 
   def __init__(self, rebuild: 'Callable[[], task.Task]', checksum: int):
-    """Initializes the loader.
-
-    Args:
-      rebuild: Builds the task at its first call in a process, and keeps it.
-      checksum: The task's `ClientLoader.checksum` where it was built first.
-    """
+    """Initializes the loader."""
     self._rebuild = rebuild
     self._checksum = checksum
 
   def __call__(
     self, client_id: int
   ) -> 'collections.OrderedDict[str, tf.data.Dataset]':
-    """The data of a client.
-
-    Args:
-      client_id: The client.
-
-    Raises:
-      DataDiffersError: If the task here is not the same.
-      DataNotFoundError: If a data file is missing here.
-      DataDamagedError: If a data file does not hold what it should.
-    """
+    """The data of a client."""
     with _BUILDING:
       task = self._rebuild()
       if task.loader.checksum != self._checksum:

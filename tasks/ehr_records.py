@@ -81,16 +81,9 @@ def read(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
   """Reads both files.
 
-  Args:
-    patients_path: The patients.
-    events_path: Their events.
-
   Returns:
     The patients, all columns str, and the events: `patient_id` and `code` are
     str categories, `age` and `value` float64, where NaN is a missing value.
-
-  Raises:
-    DataDamagedError: If a file does not hold what it should.
   """
   patients = _read_table(
     patients_path,
@@ -127,10 +120,6 @@ def label(patients: pd.DataFrame, events: pd.DataFrame) -> Records:
 
   Records without remaining events are dropped, and so are states without
   records.
-
-  Args:
-    patients: The patients, as `read` returns them.
-    events: Their events, as `read` returns them, of these patients only.
 
   Returns:
     The records; they do not depend on the order of the rows.

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import checks
-from tff_fair.tasks import streams
+from tff_fair import streams
 
 STATES_PATH = pathlib.Path(__file__).with_name('ehr_states.csv')
 
@@ -54,10 +54,6 @@ def generate(scale: float, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
   Returns:
     The patients and their events, as `ehr_records.read` returns them.
-
-  Raises:
-    TypeError: If `scale` is not a number.
-    ValueError: If `scale` is outside its range.
   """
   checks.check_positive('scale', scale, 1.0)
   states = pd.read_csv(STATES_PATH)

@@ -27,15 +27,9 @@ _UNSIGNED_BYTES = b'\x00\x00\x08'
 def read_folder(folder: str | os.PathLike) -> dict[str, np.ndarray]:
   """Reads the four files of a data set.
 
-  Args:
-    folder: The folder of the files.
-
   Returns:
     The arrays `x_train`, `y_train`, `x_test` and `y_test`, as returned by
     `read`.
-
-  Raises:
-    DataDamagedError: If a file is missing or has another format.
   """
   folder = pathlib.Path(folder)
   return {key: read(folder / name) for key, name in _FILE_NAMES.items()}
@@ -44,14 +38,8 @@ def read_folder(folder: str | os.PathLike) -> dict[str, np.ndarray]:
 def read(path: str | os.PathLike) -> np.ndarray:
   """Reads one file.
 
-  Args:
-    path: The file.
-
   Returns:
     uint8 of the shape stated in the file, read-only.
-
-  Raises:
-    DataDamagedError: If the file is missing or has another format.
   """
   required = 'a gzip-compressed idx array of unsigned bytes'
   try:

@@ -85,23 +85,10 @@ def load(
 ) -> tuple[task.Examples, int]:
   """Loads a data set from the data folder, or downloads it.
 
-  Args:
-    file_name: Name of the archive, or of the folder of idx files, in the data
-      folder.
-    download: Gives the arrays if there is no such file.
-    data_dir: The data folder; None for the environment variable
-      TFF_FAIR_DATA_DIR.
-    image_shape: Shape of one image in the file, without a batch axis.
-    num_classes: Number of classes.
-
   Returns:
     The examples of the train file, then those of the test file, with pixels in
     [0, 1], and the position at which those of the test file begin; images
     without a channel axis get one.
-
-  Raises:
-    DataNotFoundError: If the file is missing and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
   """
   path = sources.find_file(file_name, data_dir)
   if path is not None:
@@ -121,14 +108,8 @@ def load(
 def read_archive(path: str | os.PathLike) -> _Arrays:
   """Reads an `.npz` archive.
 
-  Args:
-    path: The file.
-
   Returns:
     The arrays `x_train`, `y_train`, `x_test` and `y_test`.
-
-  Raises:
-    DataDamagedError: If the file does not hold them.
   """
   required = f'an npz archive of the arrays {", ".join(_KEYS)}'
   try:

@@ -49,9 +49,6 @@ def register(
 def get(name: str) -> 'Callable[..., tf.keras.Model]':
   """The function that builds a model.
 
-  Args:
-    name: One of `rules.MODEL_NAMES`.
-
   Returns:
     From the shape of an input and the number of classes to a Keras model.
   """

@@ -1,8 +1,10 @@
 """The user's options for a task, checked once on entry."""
 
+from collections.abc import Collection
 import dataclasses
 
 from tff_fair import checks
+from tff_fair import splits
 from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
@@ -70,8 +72,8 @@ class TaskOptions:
       'server' the share of all examples in the server's test set, if there is
       no test file.
     test_leak: For control runs only, a leak of test examples into the training;
-      see `tasks.splits.with_leak`. Everything is drawn as without it, so runs
-      with and without are paired. None for no leak.
+      see `tff_fair.splits.with_leak`. Everything is drawn as without it, so
+      runs with and without are paired. None for no leak.
     model: One of `MODEL_NAMES`, a function of `tff_fair.models`.
     ehr_scale: Share, in (0, 1], of the published numbers of records that ehr
       generates if it finds no files; None for 0.02.
@@ -162,29 +164,26 @@ class TaskOptions:
       if getattr(self, field.name) != field.default
     )
 
-  def with_defaults(self, data_set: rules.DataSet) -> 'TaskOptions':
+  def with_defaults(
+    self, data_set: rules.DataSet, unused: Collection[str]
+  ) -> 'TaskOptions':
     """Returns these options with the task's defaults in place of None.
-
-    Options without an effect stay None.
 
     Args:
       data_set: The facts about the task's data.
+      unused: The options without an effect, which stay None.
     """
-    values = dataclasses.asdict(self)
-    unused = data_set.unused_options(values)
-    return dataclasses.replace(
-      self,
-      **{
-        name: data_set.default(name)
-        for name, value in values.items()
-        if value is None and name not in unused
-      },
-    )
+    defaults = {
+      name: data_set.default(name)
+      for name, value in dataclasses.asdict(self).items()
+      if value is None and name not in unused
+    }
+    return dataclasses.replace(self, **defaults)
 
   def _check_leak(self) -> None:
     if self.test_leak is None:
       return
-    checks.check_choice('test_leak', self.test_leak, rules.TEST_LEAKS)
+    checks.check_choice('test_leak', self.test_leak, splits.TEST_LEAKS)
     if not self.test_fraction:
       raise ValueError(
         'test_fraction must be above 0 with a test_leak, which is of test'

@@ -68,16 +68,7 @@ def data_set(
 
 
 def check(data: encoded.Encoded, options: options_lib.TaskOptions) -> None:
-  """Checks that options fit the data.
-
-  Args:
-    data: The data.
-    options: Options with the defaults filled in.
-
-  Raises:
-    ValueError: If the model does not fit the inputs, or there are not as many
-      clients as the options say.
-  """
+  """Checks that options fit the data."""
   shape = data.x.shape[1:]
   if 'numbers' not in rules.MODELS[options.model] and len(shape) not in (2, 3):
     raise ValueError(
@@ -101,16 +92,7 @@ def build(
   data: encoded.Encoded,
   options: options_lib.TaskOptions,
 ) -> task.Task:
-  """Returns a task of the user's own data.
-
-  Args:
-    name: Name of the task.
-    data: The data.
-    options: Options with the defaults filled in.
-
-  Raises:
-    ValueError: As `check`, or if the data cannot be divided as the options say.
-  """
+  """Returns a task of the user's own data."""
   check(data, options)
   names = ()
   if options.partition == rules.OWN_PARTITION:

@@ -4,6 +4,8 @@ Every partition is a function of (labels or number of examples, number of
 clients, parameters, seed) and returns one sorted int64 index array per client.
 No example belongs to two clients, with an exception in `classes`. The partition
 by covariate shift, which also needs the features, is `tasks.covariate_shift`.
+Arguments are those that `tasks.options` has checked; what depends on the data
+is checked here.
 """
 
 import bisect
@@ -39,10 +41,6 @@ def equal(
 
   Returns:
     `K` disjoint sorted int64 index arrays into `0..N-1`.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If an argument is outside its range.
   """
   dealt = _draw(num_examples, num_clients, seed, total)
   return [np.sort(part) for part in np.array_split(dealt, num_clients)]
@@ -69,10 +67,6 @@ def power_law(
 
   Returns:
     `K` disjoint sorted int64 index arrays into `0..N-1`, the smallest first.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If an argument is outside its range.
   """
   dealt = _draw(num_examples, num_clients, seed, total)
   low, high = 0.01 ** (1 / _POWER), 0.99 ** (1 / _POWER)
@@ -94,10 +88,6 @@ def zipf(
 
   Returns:
     `K` disjoint sorted int64 index arrays into `0..N-1`, the largest first.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If an argument is outside its range.
   """
   dealt = _draw(num_examples, num_clients, seed, total)
   counts = zipf_sizes(len(dealt), num_clients)
@@ -107,18 +97,9 @@ def zipf(
 def equal_sizes(total: int, num_clients: int) -> np.ndarray:
   """Returns sizes that differ by at most 1, the largest first.
 
-  Args:
-    total: Number of examples, at least `num_clients`.
-    num_clients: Number of clients `K`, at least 1.
-
   Returns:
     int64 [K] that sums to `total`.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If an argument is outside its range.
   """
-  checks.check_integer('num_clients', num_clients, 1)
   _check_enough_examples(total, num_clients, 1)
   return sizes.largest_remainder(np.ones(num_clients), total)
 
@@ -126,18 +107,9 @@ def equal_sizes(total: int, num_clients: int) -> np.ndarray:
 def zipf_sizes(total: int, num_clients: int) -> np.ndarray:
   """Returns sizes in proportion to `1 / k` for `k = 1..K`.
 
-  Args:
-    total: Number of examples, at least `num_clients`.
-    num_clients: Number of clients `K`, at least 1.
-
   Returns:
     int64 [K] that sums to `total`, by `tasks.sizes.largest_remainder`.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If an argument is outside its range.
   """
-  checks.check_integer('num_clients', num_clients, 1)
   _check_enough_examples(total, num_clients, 1)
   ranks = np.arange(1, num_clients + 1, dtype=np.float64)
   return sizes.largest_remainder(1 / ranks, total)
@@ -181,18 +153,7 @@ def dirichlet(
 
   Returns:
     `K` sorted int64 index arrays.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If an argument is outside its range, or if there are fewer than
-      `num_clients * min_samples` examples.
   """
-  labels = _check_labels(labels)
-  checks.check_integer('num_clients', num_clients, 1)
-  check_alpha('alpha', alpha)
-  checks.check_integer('seed', seed, 0)
-  checks.check_choice('remainder', remainder, REMAINDERS)
-  checks.check_integer('min_samples', min_samples, 0)
   _check_enough_examples(len(labels), num_clients, min_samples)
   # With min_samples=0 clients may be empty, but not more than the examples.
   checks.check_integer('num_clients', num_clients, 1, len(labels))
@@ -239,15 +200,7 @@ def classes(
 
   Returns:
     `K` sorted int64 index arrays, disjoint except for examples drawn again.
-
-  Raises:
-    TypeError: If an argument is of the wrong kind.
-    ValueError: If an argument is outside its range, or if a client would get
-      fewer examples than there are classes.
   """
-  labels = _check_labels(labels)
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_integer('seed', seed, 0)
   rng = np.random.default_rng(seed)
   class_sizes = np.unique(labels, return_counts=True)[1]
   num_classes = len(class_sizes)
@@ -261,7 +214,7 @@ def classes(
   if total is None:
     size = _largest_size(owned, class_sizes)
   else:
-    size = _check_total(total, len(labels)) // num_clients
+    size = total // num_clients
   _check_client_size(size, num_classes)
   return _deal_classes(labels, _class_quotas(owned, size), rng)
 
@@ -302,10 +255,7 @@ def _draw(
   num_examples: int, num_clients: int, seed: int, total: int | None
 ) -> np.ndarray:
   """Returns `total` of `0..num_examples-1` at random, each at most once."""
-  checks.check_integer('num_clients', num_clients, 1)
-  checks.check_integer('seed', seed, 0)
-  checks.check_integer('num_examples', num_examples, 0)
-  total = _check_total(total, num_examples)
+  total = num_examples if total is None else total
   _check_enough_examples(total, num_clients, 1)
   return np.random.default_rng(seed).permutation(num_examples)[:total]
 
@@ -359,10 +309,6 @@ def check_alpha(name: str, alpha: float) -> None:
   Args:
     name: What the message calls it.
     alpha: The concentration.
-
-  Raises:
-    TypeError: If it is not a number.
-    ValueError: If it is not in [1e-6, 1e6].
   """
   checks.check_real(name, alpha)
   if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
@@ -403,24 +349,6 @@ def _indices_by_owner(owners: np.ndarray, num_clients: int) -> list[np.ndarray]:
   order = np.argsort(owners, kind='stable').astype(np.int64)
   bounds = np.searchsorted(owners[order], np.arange(num_clients + 1))
   return [order[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-
-
-def _check_labels(labels: np.ndarray) -> np.ndarray:
-  labels = np.asarray(labels)
-  if not np.issubdtype(labels.dtype, np.integer):
-    raise TypeError(f'labels must be integers, found dtype {labels.dtype}.')
-  if labels.ndim != 1 or not labels.size:
-    raise ValueError(
-      'labels must be a vector of at least one label, found shape '
-      f'{labels.shape}.'
-    )
-  return labels
-
-
-def _check_total(total: int | None, num_examples: int) -> int:
-  if total is None:
-    return num_examples
-  return checks.check_integer('total', total, 0, num_examples)
 
 
 def _check_client_size(size: int, num_classes: int) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from tff_fair import checks
+from tff_fair import splits
+from tff_fair import streams
 from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import partitions
 from tff_fair.tasks import rules
-from tff_fair.tasks import splits
-from tff_fair.tasks import streams
 from tff_fair.tasks import task
 
 
@@ -66,11 +66,6 @@ def build(
 
 def draw(positions: np.ndarray, fraction: float, *, seed: int) -> np.ndarray:
   """Draws the fraction of the examples that is dealt to clients.
-
-  Args:
-    positions: int64 [n], the examples that may be dealt, sorted.
-    fraction: Share in (0, 1].
-    seed: Seed, at least 0.
 
   Returns:
     At least one of the positions, sorted.

@@ -138,8 +138,8 @@ def build_task(name: str, **choices: Any) -> task.Task:
       there is no `data_dir`.
     DataDamagedError: If a data file does not hold what it should.
   """
-  data_set, chosen = _choose(name, choices)
-  built = data_set.build(chosen.with_defaults(data_set))
+  data_set, chosen, filled = _choose(name, choices)
+  built = data_set.build(filled)
   if not isinstance(built, task.Task):
     raise TypeError(
       f'The task {name!r} must be built as a tasks.Task, found'
@@ -171,20 +171,21 @@ def check_task(name: str, **choices: Any) -> None:
     DataNotFoundError: If there is no `data_dir`, or no `data_file`.
     DataDamagedError: If the `data_file` does not hold what it should.
   """
-  data_set, chosen = _choose(name, choices)
+  data_set, _, filled = _choose(name, choices)
   if data_set.check_data is not None:
-    data_set.check_data(chosen.with_defaults(data_set))
+    data_set.check_data(filled)
 
 
 def _choose(
   name: str, choices: Mapping[str, Any]
-) -> tuple[rules.DataSet, options.TaskOptions]:
-  """The data set, and options that fit it."""
+) -> tuple[rules.DataSet, options.TaskOptions, options.TaskOptions]:
+  """Returns the data set, the options, and these with its defaults."""
   data_set = get_data_set(name)
   chosen = options.TaskOptions(**choices)
-  _check_fits(data_set, chosen)
+  unused = unused_options(name, dataclasses.asdict(chosen))
+  _check_fits(data_set, chosen, unused)
   sources.check_data_dir(chosen.data_dir)
-  return data_set, chosen
+  return data_set, chosen, chosen.with_defaults(data_set, unused)
 
 
 @functools.lru_cache(maxsize=1)
@@ -202,27 +203,29 @@ def _build_once(
   return build_task(name, **dataclasses.asdict(chosen))
 
 
-def _check_fits(data_set: rules.DataSet, chosen: options.TaskOptions) -> None:
+def _check_fits(
+  data_set: rules.DataSet,
+  chosen: options.TaskOptions,
+  unused: Mapping[str, Mapping[str, Any]],
+) -> None:
   """Refuses what the data set cannot have, and what has no effect on it."""
-  values = dataclasses.asdict(chosen)
   for option in ('partition', 'split', 'model'):
-    if values[option] is not None:
+    if getattr(chosen, option) is not None:
       checks.check_choice(
         f'The {option} of the task {data_set.name!r}',
-        values[option],
+        getattr(chosen, option),
         getattr(data_set, f'{option}s'),
       )
   for option in data_set.required:
-    if values[option] is None:
+    if getattr(chosen, option) is None:
       raise ValueError(
         f'The task {data_set.name!r} must be given with'
         f' {" and ".join(data_set.required)}, found no {option}.'
       )
-  unused = unused_options(data_set.name, values)
   for option in chosen.changed():
     if option in unused:
       settings = ' and '.join(f'{n}={v!r}' for n, v in unused[option].items())
       raise ValueError(
         f'{option} must not be set with {settings}, which leaves it without '
-        f'effect, found {values[option]!r}.'
+        f'effect, found {getattr(chosen, option)!r}.'
       )

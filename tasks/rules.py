@@ -29,8 +29,6 @@ POOL_PARTITIONS = (
 OWN_PARTITION = 'client'
 SPLIT_NAMES = ('client', 'server')
 """The party that splits off test examples: each client, or the server first."""
-TEST_LEAKS = ('test_trains', 'train_tests')
-"""Leaks between a client's training and test data: `splits.with_leak`."""
 # Kinds of inputs.
 INPUTS = ('images', 'numbers', 'records')
 # Functions of `tff_fair.models` -> the kinds of inputs that they take; plug-ins

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from tff_fair import streams
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import pooled
-from tff_fair.tasks import streams
 from tff_fair.tasks import task as task_lib
 
 # The columns, in order.
@@ -49,12 +49,6 @@ def of_task(
       `covariate_shift.client_weights`.
     seed: The seed of the task.
     **options: `shift` and `weights` of `covariate_shift.client_weights`.
-
-  Returns:
-    The result of `measure`.
-
-  Raises:
-    ValueError: If `pca_dim` is out of range.
   """
   pool = np.arange(len(task.data.y))
   if task.server is not None:

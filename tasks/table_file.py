@@ -32,10 +32,6 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
 
   Returns:
     The table.
-
-  Raises:
-    DataDamagedError: If the file is no table, or a name stands for two columns.
-    ValueError: If parquet files cannot be read.
   """
   if os.fspath(path).lower().endswith('.parquet'):
     return _read_parquet(path)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tff_fair import checks
+from tff_fair import splits as splits_lib
 from tff_fair.own_data import encoded
 from tff_fair.tasks import client_loader
-from tff_fair.tasks import splits as splits_lib
 
 if TYPE_CHECKING:
   import tensorflow as tf
@@ -156,7 +156,7 @@ class Task:
     For control runs only; a note says so.
 
     Args:
-      leak: See `tasks.splits.with_leak`.
+      leak: See `tff_fair.splits.with_leak`.
 
     Raises:
       ValueError: If there is no such leak, or the server has the test examples.

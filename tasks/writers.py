@@ -39,10 +39,6 @@ def read(
   Returns:
     The examples with x of shape [n, 28, 28, 1], in the order of the file, and
     for each writer the sorted int64 positions of its examples.
-
-  Raises:
-    DataDamagedError: If the file does not hold what it should.
-    ValueError: If there are fewer than `num_writers` writers.
   """
   required = 'a database of the examples of each writer'
   try:

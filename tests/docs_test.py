@@ -9,7 +9,6 @@ import shlex
 from typing import NamedTuple
 
 from absl import flags
-from matplotlib import mathtext
 import pytest
 
 from tff_fair import aggregators
@@ -240,13 +239,6 @@ def test_every_factory_is_listed_with_its_weight():
   rows = _rows(_section('docs/composing.md', 'Rules and their weights'))
   factories = {n for n in aggregators.__all__ if n.endswith('Factory')}
   assert {_name(row) for row in rows} == factories
-
-
-@pytest.mark.parametrize('page', _with_blocks('math'))
-def test_equations_are_well_formed(page):
-  parser = mathtext.MathTextParser('path')
-  for block in _blocks(page, 'math'):
-    parser.parse(f'${block.text.strip()}$')
 
 
 def test_messages_are_those_of_the_code():

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 # For the library's own use.
-_INTERNAL = {'tff_fair.internals', 'tff_fair.summary'}
+_INTERNAL = {'tff_fair.internals', 'tff_fair.streams', 'tff_fair.summary'}
 
 
 def _build(repository, site):

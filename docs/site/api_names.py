@@ -1,6 +1,5 @@
 """The public names of the API reference, read from the source."""
 
-from collections.abc import Iterator
 import dataclasses
 import functools
 import pathlib
@@ -8,8 +7,8 @@ import re
 
 import griffe
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = 'api/'
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Names that mean one thing, wherever they stand.
 _TELLING = re.compile(
   r'(build|create|from|register|set)_\w+|[A-Z]+[a-z]+[A-Z]\w+'
@@ -31,22 +30,28 @@ class ApiNames:
   written: dict[str, str]
 
 
-def of_navigation(nav: list | dict | str) -> Iterator[str]:
-  """The modules of the reference, which name its pages in the navigation."""
+def modules(nav):
+  """Yields the modules of the reference, whose pages the navigation names."""
   if isinstance(nav, str):
     if nav.startswith(FOLDER):
       yield nav.removeprefix(FOLDER).removesuffix('.md')
     return
   for item in nav.values() if isinstance(nav, dict) else nav:
-    yield from of_navigation(item)
+    yield from modules(item)
 
 
 @functools.cache
 def read(names: tuple[str, ...]) -> ApiNames:
   """Reads the public names of some modules, without importing them."""
-  modules = _read_modules()
-  members = {name: list(_public_members(modules[name])) for name in names}
-  public = [member for of_module in members.values() for member in of_module]
+  members = {
+    name: [
+      member
+      for member in _load()[name].members.values()
+      if member.is_public and not member.is_module
+    ]
+    for name in names
+  }
+  public = [member for own in members.values() for member in own]
   paths = [name for name in names if '.' in name] + [m.path for m in public]
   written = {path: path for path in paths}
   written |= {path.removeprefix('tff_fair.'): path for path in paths}
@@ -55,35 +60,26 @@ def read(names: tuple[str, ...]) -> ApiNames:
     for member in public
     if _TELLING.fullmatch(member.name) and not member.is_attribute
   }
+  # A module without names of its own has those of its modules on its page.
+  options = '    options:\n      show_submodules: '
   return ApiNames(
-    pages={name: _page(name, not members[name]) for name in names},
+    pages={
+      name: f'::: {name}\n{options}{str(not members[name]).lower()}\n'
+      for name in names
+    },
     defined={member.canonical_path: member.path for member in public},
     written=written,
   )
 
 
 def exists(path: str) -> bool:
-  """Whether a dotted name, such as `tff_fair.client`, leads to something."""
+  """Returns whether a dotted name, such as `tff_fair.client`, is one."""
   try:
-    return bool(_read_modules()[path])
+    return bool(_load()[path])
   except KeyError:
     return False
 
 
 @functools.cache
-def _read_modules() -> griffe.ModulesCollection:
+def _load():
   return griffe.load('tff_fair', search_paths=[_ROOT]).modules_collection
-
-
-def _public_members(
-  module: griffe.Module,
-) -> Iterator[griffe.Object | griffe.Alias]:
-  for member in module.members.values():
-    if member.is_public and not member.is_module:
-      yield member
-
-
-def _page(module: str, in_full: bool) -> str:
-  """The page of a module; of its modules, if it has no names of its own."""
-  options = f'    options:\n      show_submodules: {str(in_full).lower()}\n'
-  return f'::: {module}\n{options}'

@@ -1,7 +1,6 @@
 """Equations as MathML: browsers show it without a script or a font."""
 
 import re
-from typing import Any
 
 from latex2mathml import converter
 from pymdownx import superfences
@@ -31,23 +30,8 @@ _SIGNS = (
 )
 
 
-def format_math(
-  source: str, language: str, css_class: str, *_: Any, **__: Any
-) -> str:
-  """A fence `math` as HTML, as `pymdownx.superfences` asks for it.
-
-  Args:
-    source: LaTeX of the equation.
-    language: Unused.
-    css_class: Class of the box around the equation.
-
-  Returns:
-    The equation in a box of its own.
-
-  Raises:
-    SuperFencesException: If the converter does not know a command.
-  """
-  del language
+def format_math(source, language, css_class, *_, **__):
+  """Returns a fence `math` as HTML, as `pymdownx.superfences` asks for it."""
   equation = converter.convert(_in_its_terms(source.strip()), display='block')
   if '\\' in equation:
     # `pymdownx.superfences` shows the source in place of any other error.
@@ -60,14 +44,14 @@ def format_math(
   return f'<div class="{css_class}">{equation}</div>'
 
 
-def _in_its_terms(source: str) -> str:
-  """What the converter would take for something else, in other words."""
+def _in_its_terms(source):
+  """Rewrites what the converter would take for something else."""
   source = re.sub(r'\\arg\\(max|min)', r'\\arg\1', source)
   return re.sub(r'\\((?:arg)?(?:max|min))_', r'\\\1\\limits_', source)
 
 
-def _space_function(match: re.Match[str]) -> str:
-  """TeX's space around a function: none before a parenthesis or at a sign."""
+def _space_function(match):
+  """Sets TeX's space: none before a parenthesis or at a sign."""
   before = '.17em' if match[1] else '0'
   after = '0' if match[4] else '.17em'
   name = f'<mo lspace="{before}" rspace="{after}">{match[3]}</mo>'

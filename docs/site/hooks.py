@@ -5,22 +5,16 @@ entries of the navigation; others, of the notebooks in examples/, and of the
 files that pages link to.
 """
 
-import pathlib
 import re
 
 import api_names
 import equations
 from mkdocs import plugins
-from mkdocs.config import defaults
 from mkdocs.structure import files as site_files
-from mkdocs.structure import pages
-import notebook_pages
-import repository_links
-import source_pages
+import repository_pages
 
 _LOG = plugins.get_plugin_logger('site')
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-_GENERATED = (api_names.FOLDER, repository_links.SOURCES)
+_GENERATED = (api_names.FOLDER, repository_pages.SOURCES)
 # Code in a line, and whether it is a link or heading already.
 _CODE = re.compile(r'(<(?:a|autoref|h\d)\b[^>]*>)?<code>([\w.]+)</code>')
 _FLAG = re.compile(r'<code>(?=--[^<\s]+</code>)')
@@ -28,75 +22,63 @@ _FLAG = re.compile(r'<code>(?=--[^<\s]+</code>)')
 _SENTENCE = re.compile(r'<td>(?=(<code>)?[^<]{30}[^<]* )')
 
 
-def on_config(config: defaults.MkDocsConfig) -> defaults.MkDocsConfig:
+def on_config(config):
   """Adds the fence of equations, and the notebooks behind the start page."""
   fences = config.mdx_configs.setdefault('pymdownx.superfences', {})
   fences['custom_fences'] = [
     {'name': 'math', 'class': 'equation', 'format': equations.format_math}
   ]
-  notebooks = [
-    {notebook_pages.title(path): _notebook_uri(path)} for path in _notebooks()
+  notebooks = repository_pages.read_notebooks()
+  titles = [
+    {re.search(r'^# (.*)$', text, re.MULTILINE)[1]: uri}
+    for uri, text in notebooks.items()
   ]
-  if notebooks:
-    config.nav.insert(1, {'Notebooks': notebooks})
+  config.nav.insert(1, {'Notebooks': titles})
   return config
 
 
-def on_files(
-  files: site_files.Files, config: defaults.MkDocsConfig
-) -> site_files.Files:
+def on_files(files, config):
   """Adds the start page, the API reference, and the sources linked to."""
 
-  def add(uri: str, text: str) -> None:
+  def add(uri, text):
     files.append(site_files.File.generated(config, uri, content=text))
 
-  add('index.md', (_ROOT / 'README.md').read_text())
-  for path in _notebooks():
-    add(_notebook_uri(path), notebook_pages.render(path))
-  names = _names(config)
+  names = _read_names(config)
+  add('index.md', (repository_pages.ROOT / 'README.md').read_text())
+  for uri, text in repository_pages.read_notebooks().items():
+    add(uri, text)
   linked = {
     path
     for page in files.documentation_pages()
-    for path in repository_links.linked_sources(
+    for path in repository_pages.linked_sources(
       page.src_uri, page.content_string, names.defined
     )
   }
-  # MkDocs refuses links to what does not exist.
-  for path in sorted(path for path in linked if (_ROOT / path).is_file()):
-    text = source_pages.render(_ROOT, path)
-    add(f'{repository_links.SOURCES}{path}.md', text)
+  for path in sorted(linked):
+    # MkDocs refuses links to what does not exist.
+    if (repository_pages.ROOT / path).is_file():
+      uri = f'{repository_pages.SOURCES}{path}.md'
+      add(uri, repository_pages.render_source(path))
   for module, text in names.pages.items():
     add(f'{api_names.FOLDER}{module}.md', text)
   return files
 
 
-def on_page_markdown(
-  markdown: str,
-  page: pages.Page,
-  config: defaults.MkDocsConfig,
-  files: site_files.Files,
-) -> str:
+def on_page_markdown(markdown, page, config, files):
   """Leads links to files of the repository to pages of the site."""
-  del files
   uri = page.file.src_uri
   if uri.startswith(_GENERATED):
     return markdown
   # Fences `text` hold error messages, which are sentences.
   markdown = markdown.replace('\n```text\n', '\n```{.text .message}\n')
-  return repository_links.rewrite(uri, markdown, _names(config).defined)
+  return repository_pages.rewrite(uri, markdown, _read_names(config).defined)
 
 
-def on_page_content(
-  html: str,
-  page: pages.Page,
-  config: defaults.MkDocsConfig,
-  files: site_files.Files,
-) -> str:
+def on_page_content(html, page, config, files):
   """Links names in code to the API reference, and prepares the looks."""
-  del files
-  written = _names(config).written
+  written = _read_names(config).written
 
-  def link(match: re.Match[str]) -> str:
+  def link(match):
     inside, name = match.groups()
     if name.startswith('tff_fair.') and not api_names.exists(name):
       _LOG.warning(f'{page.file.src_uri}: there is no {name}.')
@@ -112,13 +94,5 @@ def on_page_content(
   )
 
 
-def _notebooks() -> list[pathlib.Path]:
-  return sorted((_ROOT / 'examples').glob('*.ipynb'))
-
-
-def _notebook_uri(path: pathlib.Path) -> str:
-  return f'{notebook_pages.NOTEBOOKS}{path.stem}.md'
-
-
-def _names(config: defaults.MkDocsConfig) -> api_names.ApiNames:
-  return api_names.read(tuple(api_names.of_navigation(config.nav)))
+def _read_names(config):
+  return api_names.read(tuple(api_names.modules(config.nav)))

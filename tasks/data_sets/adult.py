@@ -12,12 +12,12 @@ import os
 
 import numpy as np
 
+from tff_fair import streams
 from tff_fair.own_data import encoded
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import pooled
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
-from tff_fair.tasks import streams
 from tff_fair.tasks import task
 
 _FILE_NAMES = ('adult.data', 'adult.test')
@@ -40,14 +40,6 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   The numbers are standardised with mean and deviation of the training records:
   all that are outside the server's test set, or, under the split 'client', the
   clients' train and holdout parts.
-
-  Args:
-    options: Options with the defaults filled in.
-
-  Raises:
-    DataNotFoundError: If a file is missing and cannot be downloaded.
-    DataDamagedError: If a file does not hold what it should.
-    ValueError: If the data cannot be divided as the options say.
   """
   parts = [_read(name, options.data_dir) for name in _FILE_NAMES]
   data = task.Examples(*map(np.concatenate, zip(*parts, strict=True)))

@@ -15,14 +15,7 @@ _MAX_PIXEL = 16
 
 
 def build(options: options_lib.TaskOptions) -> task.Task:
-  """Returns the task.
-
-  Args:
-    options: Options with the defaults filled in; `data_dir` has no effect.
-
-  Raises:
-    ValueError: If the data cannot be divided as the options say.
-  """
+  """Returns the task."""
   return pooled.build(
     DATA_SET.name, data=load(), num_classes=_NUM_CLASSES, options=options
   )

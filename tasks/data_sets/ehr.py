@@ -15,12 +15,12 @@ import warnings
 
 import numpy as np
 
+from tff_fair import splits
+from tff_fair import streams
 from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
-from tff_fair.tasks import splits
-from tff_fair.tasks import streams
 from tff_fair.tasks import task
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ def is_synthetic(data_dir: str | os.PathLike | None = None) -> bool:
   Args:
     data_dir: The data folder, which may hold `patients.csv` and `events.csv`;
       None for the environment variable TFF_FAIR_DATA_DIR.
-
-  Raises:
-    DataNotFoundError: If only one of the files is there.
   """
   return _find_files(data_dir) is None
 
@@ -58,11 +55,6 @@ def build(options: options_lib.TaskOptions) -> task.Task:
 
   Returns:
     The task. States without records are not clients; a warning names them.
-
-  Raises:
-    DataNotFoundError: If only one of the files is there.
-    DataDamagedError: If a file does not hold what it should.
-    ValueError: If the options do not fit the records.
   """
   # Takes seconds to import.
   from tff_fair.tasks import ehr_records
@@ -117,9 +109,6 @@ def split(
 
   Returns:
     One `Split` for each state, disjoint.
-
-  Raises:
-    ValueError: If the fractions leave nothing to train on.
   """
   if test_fraction + holdout_fraction >= 1:
     raise ValueError(

@@ -2,7 +2,7 @@
 
 TensorFlow Federated's extended MNIST by writer (LEAF, section 3): 62 classes,
 28 x 28 pixels, 1.0 for the background. A writer's examples of the train and of
-the test file are pooled and then split by the rule of `tasks.splits`. Inputs
+the test file are pooled and then split by the rule of `tff_fair.splits`. Inputs
 are float32 [n, 28, 28, 1].
 """
 
@@ -13,11 +13,11 @@ import pathlib
 import shutil
 import tempfile
 
+from tff_fair import splits
 from tff_fair.tasks import model_builders
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import rules
 from tff_fair.tasks import sources
-from tff_fair.tasks import splits
 from tff_fair.tasks import task
 
 _NUM_CLASSES = 62
@@ -31,17 +31,7 @@ _ARCHIVE = sources.Download(
 
 
 def build(options: options_lib.TaskOptions) -> task.Task:
-  """Returns the task.
-
-  Args:
-    options: Options with the defaults filled in; `num_clients` takes the first
-      writers in the order of their names.
-
-  Raises:
-    DataNotFoundError: If the file is missing and cannot be downloaded.
-    DataDamagedError: If the file does not hold what it should.
-    ValueError: If there are fewer writers than clients.
-  """
+  """Returns the task."""
   # Takes seconds to import.
   from tff_fair.tasks import writers
 

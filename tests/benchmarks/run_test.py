@@ -26,17 +26,6 @@ def _main(*arguments):
   run.main(flag_values(['benchmark', *arguments]), flag_values)
 
 
-def test_implementations_take_turns():
-  log = []
-  rounds = {'a': lambda: log.append('a'), 'b': lambda: log.append('b')}
-  found = round_times.time_rounds('workload', rounds, 3)
-  assert log == ['a', 'b', 'a', 'b', 'a', 'b']
-  assert list(found) == ['a', 'b']
-  for times in found.values():
-    assert [type(time.seconds) for time in times] == [float] * 3
-    assert {time[1:] for time in times} == {(None, None)}
-
-
 class _Sending:
   """Rounds that send 3, 6, 9, ... bytes, and receive 1 each time."""
 
@@ -49,9 +38,15 @@ class _Sending:
     self.traffic = sent + 3 * self.number, received + 1
 
 
-def test_the_bytes_of_each_round_are_counted():
-  found = round_times.time_rounds('workload', {'a': _Sending()}, 3)['a']
-  assert [time[1:] for time in found] == [(3, 1), (6, 1), (9, 1)]
+def test_implementations_take_turns_and_their_bytes_are_counted():
+  log = []
+  rounds = {'a': lambda: log.append(sending.number), 'b': _Sending()}
+  sending = rounds['b']
+  found = round_times.time_rounds('workload', rounds, 3)
+  assert log == [0, 1, 2]
+  assert [time[1:] for time in found['a']] == [(None, None)] * 3
+  assert [time[1:] for time in found['b']] == [(3, 1), (6, 1), (9, 1)]
+  assert all(time.seconds > 0 for time in found['b'])
 
 
 def _rounds(*seconds):
@@ -75,10 +70,6 @@ def test_summary_leaves_out_the_first_two_rounds():
     ['table', 'stock', 'stock', 8, 8, 8, 1, 3],
     ['table', 'device', 'stock', 16, 16, 16, 0.5, 3],
   ]
-  *_, last = round_times.to_text(table).splitlines()
-  assert last.split() == [
-    'table', 'device', 'stock', '16.0000', '16.0000', '16.0000', '0.50', '3',
-  ]  # fmt: skip
 
 
 def test_summary_has_the_megabytes_of_runtimes_that_count_them():
@@ -102,23 +93,14 @@ def test_medians_of_starts_and_their_phases(monkeypatch):
   phases = startup._durations(10.0, {'import': 10.5, 'round': 12.0})
   assert phases == {'import': 0.5, 'round': 1.5, 'total': 2.0}
   starts = {'stock': iter([5.0, 9.0, 6.0]), 'device': iter([3.0, 1.0, 2.0])}
-  turns = []
-
-  def time_start(name, options):
-    turns.append((name, options))
-    return {'import': 0.5, 'total': next(starts[name])}
-
-  monkeypatch.setattr(startup, '_time_start', time_start)
-  options = {'device': 'cpu'}
-  table = startup.time_starts(['stock', 'device'], options)
-  assert turns == [('stock', options), ('device', options)] * 3
+  monkeypatch.setattr(
+    startup,
+    '_time_start',
+    lambda name, options: {'import': 0.5, 'total': next(starts[name])},
+  )
+  table = startup.time_starts(['stock', 'device'], {})
   assert list(table) == ['implementation', 'phase', 'seconds']
-  assert table.to_numpy().tolist() == [
-    ['stock', 'import', 0.5],
-    ['stock', 'total', 6.0],
-    ['device', 'import', 0.5],
-    ['device', 'total', 2.0],
-  ]
+  assert table['seconds'].tolist() == [0.5, 6.0, 0.5, 2.0]
   shown = [line.split() for line in startup.to_text(table).splitlines()]
   assert shown == [
     ['stock', 'device'],
@@ -129,8 +111,8 @@ def test_medians_of_starts_and_their_phases(monkeypatch):
 
 def test_writes_and_prints_the_tables(monkeypatch, tmp_path, capsys):
   build = lambda setup: {'small': lambda: None, 'large': lambda: None}  # noqa: E731
-  monkeypatch.setattr(workloads, 'quadruplets', build)
-  monkeypatch.setattr(workloads, 'population', build)
+  for name in ('quadruplets', 'population'):
+    monkeypatch.setattr(workloads, name, build)
   monkeypatch.setattr(
     startup, '_time_start', lambda *_: {'import': 1.0, 'total': 2.0}
   )
@@ -139,53 +121,43 @@ def test_writes_and_prints_the_tables(monkeypatch, tmp_path, capsys):
     '--rounds=4',
     f'--output_dir={tmp_path}',
   )
-  names = sorted(path.name for path in tmp_path.iterdir())
-  assert names == ['benchmark.csv', 'start.csv']
   table = pd.read_csv(tmp_path / 'benchmark.csv')
   assert list(table) == _COLUMNS
   assert table['implementation'].tolist() == ['small', 'large'] * 2
   assert table['rounds'].tolist() == [4] * 4
-  assert table['ratio'][[0, 2]].tolist() == [1, 1]
   starts = pd.read_csv(tmp_path / 'start.csv')
   assert starts['implementation'].unique().tolist() == ['stock', 'device']
   printed = capsys.readouterr()
   assert 'rounds 3 to 4' in printed.out and 'total' in printed.out
   assert not printed.err  # No progress: this is not a terminal.
   # 50,000 / 1,024
-  assert printed.out.splitlines()[-1] == (
-    'quadruplets: the epoch is of 1,024 images; one of 50,000, the number of'
-    ' labels, takes 48.8 times as long.'
-  )
+  assert printed.out.endswith('takes 48.8 times as long.\n')
 
 
-# Flags | the message.
+# Flags | what the message says.
 _REFUSED = """
---workloads=A,C | Each of --workloads must be one of A, B, table, fedaboost, cffl, corefed_cnn, corefed_mlp, fedquad, fedakd, quadruplets, population, tiny, state, data, cffl_absent, start, compare, found 'C'.
---against=device | Each of --against must be one of stock, native, cluster, found 'device'.
---against= | Each of --against must be one of stock, native, cluster, found ''.
---rounds=2 | --rounds must be at least 3, found 2.
-A | every argument must be a flag, found 'A'.
---output_dir={tmp}/file/run | --output_dir={tmp}/file/run must be a directory that can be written, found: Not a directory.
---workloads=start | A start of stock must end without error, found: no such device
-"""  # noqa: E501
+--workloads=A,C | Each of --workloads must be one of A, B, .*, found 'C'
+--against=device | Each of --against must be one of .*, found 'device'
+--against= | Each of --against must be one of .*, found ''
+--rounds=2 | --rounds must be at least 3, found 2
+A | every argument must be a flag, found 'A'
+--output_dir=/dev/null/run | --output_dir=/dev/null/run must be a directory
+--workloads=start | A start of stock must end without error, found: no such
+"""
 
 
 def test_bad_input_is_one_sentence_before_anything_is_timed(
   tmp_path, monkeypatch
 ):
-  (tmp_path / 'file').touch()
-
   def fail(*_, stderr, **__):
     stderr.write('x\nno such device\n')
     return subprocess.CompletedProcess([], 1)
 
   monkeypatch.setattr(subprocess, 'run', fail)
-  for row in _REFUSED.format(tmp=tmp_path).strip().splitlines():
+  for row in _REFUSED.strip().splitlines():
     line, message = row.split(' | ')
-    with pytest.raises(SystemExit) as error:
+    with pytest.raises(SystemExit, match=f'^Error: {message}'):
       _main(f'--output_dir={tmp_path}', *line.split())
-    # Python prints a text to stderr, and exits with code 1.
-    assert error.value.code == f'Error: {message}', line
   with pytest.raises(SystemExit, match='^Error: --device must be .*gpu:99'):
     _main('--workloads=A', '--device=gpu:99', f'--output_dir={tmp_path}')
 

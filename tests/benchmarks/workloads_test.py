@@ -79,24 +79,20 @@ def test_every_workload_runs_its_implementations(row, asked):
 
 
 def test_the_drawing_is_of_50_000_labels_and_new_each_time(asked):
-  epoch, draw = _build('quadruplets', 'device').items()
-  assert (epoch[0], draw[0]) == (
-    'fed_avg_1024_images', 'quadruplets_50000_labels',
-  )  # fmt: skip
+  epoch, draw = _build('quadruplets', 'device').values()
   assert asked[0] == (1, 1024, [32, 32, 3]) and 'cnn_fedquad' in asked
-  epoch[1]()
+  epoch()
   drawn = []
   for _ in range(2):
-    draw[1]()
-    _, quadruplets = draw[1]._state
+    draw()
+    _, quadruplets = draw._state
     drawn.append(quadruplets.positive)
-  assert drawn[0].shape == drawn[1].shape == (50000,)
+  assert drawn[0].shape == (50000,)
   # Among 500 of a class the same one is hardly ever drawn again.
   assert (drawn[0] != drawn[1]).mean() > 0.99
   # The labels, as the benchmark draws them.
   labels = np.random.default_rng(0).integers(100, size=50000, dtype=np.int32)
   assert (labels[drawn[0]] == labels).all()
-  assert quadruplets.mask_2.all()
 
 
 def test_the_table_counts_how_often_each_client_took_part(asked):
@@ -118,31 +114,11 @@ def test_a_state_is_what_comes_back_and_data_are_summed(asked):
       round_once()
     assert round_once._state.tolist() == [1] * 7
   assert not asked
-  sums = []
-  for round_once in _build('data', 'stock', 'device').values():
-    round_once()
-    sums.append(round_once._state)
+  stock, device = _build('data', 'stock', 'device').values()
+  stock(), device()
   assert asked == [(10, 3000, [784])]
-  # Of two clients with 20 examples each.
-  rng = np.random.default_rng(0)
-  expected = 0
-  for _ in range(2):
-    expected += rng.standard_normal([20, 784], np.float32).sum()
-    rng.integers(10, size=20)
-  np.testing.assert_allclose(sums, expected, rtol=1e-3)
-
-
-class _Cluster:
-  """A context that counts bytes."""
-
-  bytes_sent, bytes_received = 5, 7
-
-
-def test_a_round_has_the_bytes_of_its_context():
-  rounds = [
-    workloads._Rounds(context, None, None) for context in (_Cluster(), object())
-  ]
-  assert [one.traffic for one in rounds] == [(5, 7), None]
+  assert stock._state == pytest.approx(device._state, rel=1e-3)
+  assert stock._state != 0
 
 
 def test_a_start_has_all_phases():

@@ -9,9 +9,9 @@ import pytest
 
 from tests.fuzz import strategies
 from tests.fuzz.strategies import refused
+from tff_fair import splits
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
-from tff_fair.tasks import splits
 
 pytestmark = pytest.mark.full
 

@@ -57,50 +57,20 @@ def test_says_what_is_wrong_with_a_file(tmp_path):
   path = tmp_path / 'adult.data'
   line = adult_file.line()
   rows = [
-    ([], r'records of 15 fields, found an unreadable file \(No columns'),
-    (
-      ['|1x3 Cross validator'],
-      r'records of 15 fields, found an unreadable file \(No columns',
-    ),
-    (['1, 2', '3, 4'], r'records of 15 fields, found records of 2\.$'),
-    ([line + ', 1'], r'records of 15 fields, found records of 16\.$'),
-    (
-      [line, line + ', 1'],
-      r'15 fields, found an unreadable file \(.* line 2, saw 16\)\.$',
-    ),
-    (
-      [line, line.rpartition(',')[0]],
-      r'15 fields, found an empty or missing field in record 2\.$',
-    ),
-    (
-      [line, adult_file.line(race='')],
-      r'15 fields, found an empty or missing field in record 2\.$',
-    ),
-    (
-      [line, adult_file.line(race='Purple')],
-      r"documented values in the column 'race', found 'Purple'\.$",
-    ),
-    (
-      # Only three columns have missing values.
-      [adult_file.line(education='?')],
-      r"documented values in the column 'education', found '\?'\.$",
-    ),
-    (
-      [adult_file.line('>100K')],
-      r"documented values in the column 'class', found '>100K'\.$",
-    ),
-    (
-      [line, adult_file.line(age='old')],
-      r"numbers in the column 'age', found 'old'\.$",
-    ),
-    (
-      [adult_file.line(capital_gain='inf')],
-      r"numbers in the column 'capital-gain', found 'inf'\.$",
-    ),
-    (
-      [adult_file.line(capital_gain='1e39')],
-      r"numbers in the column 'capital-gain', found '1e39'\.$",
-    ),
+    ([], r'an unreadable file \(No columns'),
+    (['|1x3 Cross validator'], r'an unreadable file \(No columns'),
+    (['1, 2', '3, 4'], r'15 fields, found records of 2\.$'),
+    ([line + ', 1'], r'15 fields, found records of 16\.$'),
+    ([line, line + ', 1'], 'an unreadable file .* line 2, saw 16'),
+    ([line, line.rpartition(',')[0]], 'missing field in record 2'),
+    ([line, adult_file.line(race='')], 'missing field in record 2'),
+    ([line, adult_file.line(race='Purple')], "'race', found 'Purple'"),
+    # Only three columns have missing values.
+    ([adult_file.line(education='?')], r"'education', found '\?'"),
+    ([adult_file.line('>100K')], "'class', found '>100K'"),
+    ([line, adult_file.line(age='old')], "'age', found 'old'"),
+    ([adult_file.line(capital_gain='inf')], "'capital-gain', found 'inf'"),
+    ([adult_file.line(capital_gain='1e39')], "'capital-gain', found '1e39'"),
   ]
   contents = [('\n'.join(lines).encode() + b'\n', text) for lines, text in rows]
   no_text = bytes(range(128, 256)) * 100

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.tasks import refusals
+from tff_fair import splits
 from tff_fair.tasks import covariate_shift
-from tff_fair.tasks import splits
 
 _RNG = np.random.default_rng(5)
 # 2,000 examples of 4 x 3 features, of unequal variances and correlated.
@@ -99,10 +99,9 @@ class TestCovariateShift:
     weights = covariate_shift.client_weights(y, 2, shift=60.0, seed=0)
     effective = 1 / (weights**2).sum(axis=1)
     assert effective[0] < 133.3 and effective[1] < 66.7
-    assert str(warning.message) == (
-      'The covariate shift makes clients draw more than ten times as many '
-      'examples as their effective sample size (client 0: 1333 of '
-      f'{effective[0]:.1f}, client 1: 667 of {effective[1]:.1f}).'
+    assert str(warning.message).endswith(
+      f'(client 0: 1333 of {effective[0]:.1f}, client 1: 667 of'
+      f' {effective[1]:.1f}).'
     )
     assert warning.filename == __file__
 
@@ -112,35 +111,17 @@ class TestCovariateShift:
       covariate_shift.covariate_shift(FEATURES, 2, pca_dim=2, seed=0)
 
   def test_refuses(self):
-    legal = {'features': FEATURES, 'num_clients': 3, 'seed': 0}
-    call = functools.partial(covariate_shift.covariate_shift, **legal)
-    refusals.check_values(
-      call,
-      {
-        'num_clients': [0],
-        'total': [2001],
-        'sizes': ['even'],
-        'method': ['sort'],
-        'weights': ['exact'],
-        'shift': [0.0],
-        'pca_dim': [13, 2.0],
-        'seed': [-1],
-        'features': [np.full((10, 2), np.nan), np.full((10, 2), 'a')],
-      },
-    )
+    call = functools.partial(covariate_shift.covariate_shift, seed=0)
+    legal = {'features': FEATURES, 'num_clients': 3}
+    equal = np.ones((10, 2))
     rows = [
-      (
-        {'num_clients': 1001},
-        ValueError,
-        r'^1001 clients .* need 1001 examples, found 1000\.$',
-      ),
-      (
-        {'features': np.ones((10, 2)), 'pca_dim': 2},
-        ValueError,
-        'Examples must differ .*, found 10 equal',
-      ),
+      ({'num_clients': 1001}, r'^1001 clients .* found 1000\.$'),
+      ({'pca_dim': 13}, r'^pca_dim must be in 1\.\.12, found 13'),
+      ({'features': equal, 'pca_dim': 2}, 'Examples must differ .* 10 equal'),
     ]
-    refusals.check(call, rows)
+    refusals.check(
+      call, [({**legal, **row}, ValueError, message) for row, message in rows]
+    )
 
 
 class TestSplitCovariateShift:
@@ -159,6 +140,11 @@ class TestSplitCovariateShift:
     for part in itertools.chain(*parts):
       assert part.dtype == np.int64
       assert (np.diff(part) >= 0).all()
+    other = self._deal(seed=1, test_fraction=0.2, holdout_fraction=0.125)
+    assert not np.array_equal(parts[0].train, other[0].train)
+    # No part where its fraction is 0.
+    parts = self._deal(test_fraction=0.0, holdout_fraction=0.0)
+    assert tuple(map(len, parts[0])) == (545, 0, 0)
 
   def test_parts_come_from_their_parts_of_the_pool(self):
     fractions = {'test_fraction': 0.3, 'holdout_fraction': 0.2}
@@ -168,21 +154,6 @@ class TestSplitCovariateShift:
     for split in self._deal(seed=4, total=2000, **fractions):
       for drawn, part in zip(split, pool, strict=True):
         assert np.isin(drawn, part).all()
-
-  def test_no_part_where_its_fraction_is_0(self):
-    parts = self._deal(test_fraction=0.0, holdout_fraction=0.0)
-    assert [tuple(map(len, split)) for split in parts] == [
-      (545, 0, 0),
-      (273, 0, 0),
-      (182, 0, 0),
-    ]
-
-  def test_is_random_and_repeatable(self):
-    def deal(seed):
-      return np.concatenate(list(itertools.chain(*self._deal(seed=seed))))
-
-    np.testing.assert_array_equal(deal(1), deal(1))
-    assert not np.array_equal(deal(1), deal(2))
 
   def test_every_part_is_drawn_by_the_weights_of_the_client(self):
     y = covariate_shift.principal_components(FEATURES, 2)
@@ -204,22 +175,6 @@ class TestSplitCovariateShift:
   def test_warns_as_the_shared_pool_does(self):
     with pytest.warns(UserWarning, match=r'^The covariate shift .*client 0'):
       self._deal(shift=60.0, total=2000)
-
-  def test_refuses(self):
-    legal = {'features': FEATURES, 'num_clients': 3, 'seed': 0}
-    refusals.check_values(
-      functools.partial(covariate_shift.split_covariate_shift, **legal),
-      {
-        'num_clients': [0],
-        'total': [2001],
-        'sizes': ['even'],
-        'weights': ['exact'],
-        'test_fraction': [1.0, '20%'],
-        'holdout_fraction': [-0.1],
-        'seed': [-1],
-        'features': [np.full((10, 2), np.nan)],
-      },
-    )
 
 
 class TestPrincipalComponents:
@@ -304,19 +259,10 @@ class TestDivergence:
     # (2 - 1 + 1 - log 2) / 2
     assert covariate_shift.gaussian_kl(*one, *base) == pytest.approx(0.6534264)
     assert covariate_shift.gaussian_kl(*one, *one) == pytest.approx(0)
-
-  def test_is_the_expected_log_ratio_of_the_densities(self):
-    (mean, cov), (base_mean, base_cov) = _gaussian(3, 1), _gaussian(3, 2)
-    x = np.random.default_rng(0).multivariate_normal(mean, cov, 200_000)
-
-    def log_density(mean, cov):
-      away = np.linalg.solve(np.linalg.cholesky(cov), (x - mean).T)
-      return -0.5 * ((away**2).sum(axis=0) + np.linalg.slogdet(cov)[1])
-
-    ratio = log_density(mean, cov) - log_density(base_mean, base_cov)
-    found = covariate_shift.gaussian_kl(mean, cov, base_mean, base_cov)
-    error = ratio.std() / np.sqrt(len(x))
-    assert abs(found - ratio.mean()) < 4 * error
+    # The inverse of the base is [[2, -1], [-1, 2]] / 3, its determinant is 3.
+    base = np.zeros(2), np.array([[2.0, 1.0], [1.0, 2.0]])
+    found = covariate_shift.gaussian_kl(np.array([1.0, 0]), np.eye(2), *base)
+    assert found == pytest.approx((4 / 3 - 2 + 2 / 3 + np.log(3)) / 2)
 
   def test_approximations_by_hand(self):
     # Sigma = 4, D = 1, d = 2, A = 100; E = 1/4.
@@ -349,7 +295,7 @@ class TestDivergence:
     relative = change @ inverse
     expected = (
       np.linalg.norm(inverse @ change @ inverse) ** 2 / 4
-      - np.trace(relative @ relative @ relative) / 2
+      - np.trace(np.linalg.matrix_power(relative, 3)) / 2
       + d @ inverse @ (np.eye(3) - relative) @ d / 2
       + 3 * 6 / 200
     )
@@ -376,10 +322,3 @@ class TestDivergence:
     assert expected == pytest.approx(3 * 6 / 1600)
     # M (M + 4) would be 17 % more.
     assert found == pytest.approx(expected, rel=0.06)
-
-  def test_refuses_another_form(self):
-    one = np.ones((1, 1))
-    with pytest.raises(
-      ValueError, match=r"^form must be one of 'expansion', 'paper', found 'x'"
-    ):
-      covariate_shift.approximate_kl(one[0], one, one, 1, form='x')

@@ -19,19 +19,6 @@ from tff_fair.tasks.data_sets import femnist
 _GET_FILE = tf.keras.utils.get_file
 
 
-@pytest.fixture(name='home')
-def _home(tmp_path, monkeypatch):
-  """An empty home, and no way to download."""
-  monkeypatch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
-  monkeypatch.setenv('HOME', str(tmp_path / 'home'))
-  monkeypatch.setattr(tf.keras.utils, 'get_file', _offline)
-  return tmp_path / 'home'
-
-
-def _offline(*_, **__):
-  raise OSError('no such host')
-
-
 @pytest.fixture(name='data_dir')
 def _data_dir(home, tmp_path):
   del home
@@ -62,6 +49,7 @@ def test_a_client_is_a_writer(data_dir):
 
 def test_a_writers_files_are_pooled_and_then_split(data_dir):
   task = tasks.build_task('femnist', data_dir=data_dir)
+  assert task.model_fn()(task.examples(0).train.x)['logits'].shape[1] == 62
   sizes = [[len(part) for part in split] for split in task.splits]
   # Of 25, 1, 10 and 5 examples.
   assert sizes == [[18, 2, 5], [1, 0, 0], [7, 1, 2], [3, 1, 1]]
@@ -115,19 +103,8 @@ def test_the_data_agree_with_the_librarys_own_loader(data_dir):
     assert (element['pixels'].tobytes(), int(element['label'])) in ours
 
 
-def test_the_models_fit_the_data(data_dir):
-  for model in (None, 'mlp_cffl_mnist'):
-    task = tasks.build_task('femnist', data_dir=data_dir, model=model)
-    outputs = task.model_fn()(task.examples(0).train.x[:2])
-    assert outputs['logits'].shape == (2, 62)
-  assert outputs['embedding'].shape == (2, 64)
-
-
 def test_refuses_more_clients_than_writers(data_dir):
-  with pytest.raises(
-    ValueError,
-    match=r'^num_clients must be at most the number of writers, 4, found 5',
-  ):
+  with pytest.raises(ValueError, match=r'^num_clients must .* 4, found 5'):
     tasks.build_task('femnist', data_dir=data_dir, num_clients=5)
 
 
@@ -186,13 +163,8 @@ def test_an_interrupted_download_leaves_nothing(home, origin, monkeypatch):
 
 
 def test_missing_file(home):
-  with pytest.raises(
-    tasks.DataNotFoundError,
-    match=(
-      r"^The data file 'emnist_all\.sqlite' must .* no data folder set .* "
-      rf"cache '{home}/\.tff', and a failed download \(no such host\)\.$"
-    ),
-  ):
+  message = rf"^The data file .* '{home}/\.tff', and .* \(no such host\)\.$"
+  with pytest.raises(tasks.DataNotFoundError, match=message):
     tasks.build_task('femnist')
 
 
@@ -202,38 +174,19 @@ _ROW = ('all_train', 'f0', 0.5, 3)
 def test_says_what_is_wrong_with_a_file(home):
   path = home / 'emnist_all.sqlite'
   home.mkdir()
+  counted, none = 'client_metadata counts them, ', 'found no writer in it'
   for rows, metadata, message in [
-    (
-      [(*_ROW[:3], 62)],
-      None,
-      r'must hold labels in 0\.\.61, found labels from 62 to 62\.$',
-    ),
-    (
-      [(*_ROW, (8, 8))],
-      None,
-      r'must hold examples of 28 x 28 float pixels .* found another kind',
-    ),
-    (
-      [_ROW] * 3,
-      [('f0', 'all_train', 4)],
-      r'client_metadata counts them, 4 in all, found other counts, 3 in',
-    ),
-    (
-      [_ROW] * 3,
-      [('f0', 'all_train', 2)],
-      r'client_metadata counts them, 2 in all, found other counts, 3 in',
-    ),
+    ([(*_ROW[:3], 62)], None, r'0\.\.61, found labels from 62 to 62'),
+    ([(*_ROW, (8, 8))], None, 'examples of 28 x 28 float pixels .* another'),
+    ([_ROW] * 3, [('f0', 'all_train', 4)], f'{counted}4 .* 3 in'),
+    ([_ROW] * 3, [('f0', 'all_train', 2)], f'{counted}2 .* 3 in'),
     (
       [_ROW, ('all_train', 'f', 0.5, 3)],
       [('f0', 'all_train', 2)],
-      r'client_metadata counts them, 2 in all, found other counts, 2 in',
+      f'{counted}2 in all, found other counts, 2 in',
     ),
-    ([], [], r'examples of each writer, found no writer in it\.$'),
-    (
-      [],
-      [('f0', 'all_train', 0)],
-      r'examples of each writer, found no writer in it\.$',
-    ),
+    ([], [], none),
+    ([], [('f0', 'all_train', 0)], none),
   ]:
     path.unlink(missing_ok=True)
     emnist_file.write(path, rows, metadata)

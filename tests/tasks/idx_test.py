@@ -18,15 +18,6 @@ def test_reads_an_array(tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_format_byte_by_byte(tmp_path):
-  path = tmp_path / 'array.gz'
-  idx_file.write(
-    path,
-    b'\x00\x00\x08\x02' + b'\x00\x00\x00\x02' + b'\x00\x00\x00\x01\x07\xff',
-  )
-  assert idx.read(str(path)).tolist() == [[7], [255]]
-
-
 def test_sizes_are_big_endian_and_may_exceed_a_byte(tmp_path):
   path = tmp_path / 'array.gz'
   idx_file.write(path, b'\x00\x00\x08\x01\x00\x01\x00\x02' + bytes(65538))

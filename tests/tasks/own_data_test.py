@@ -108,377 +108,119 @@ def _npz(content):
   return file.getvalue()
 
 
-def _deviation(column):
-  return column.std(ddof=0)
-
-
-_MANY = 100_000
 _NAN, _INF = float('nan'), float('inf')
+_ROW = np.arange(_ROWS)
+_HEADER = 'hospital,age,outcome\n'
 
-# Mistake: (file, options, what its sentence says).
-_REFUSED = {
+
+def _table_of(num_rows):
+  """As many patients, each in a hospital of its own."""
+  rows = np.arange(num_rows)
+  hospital = [f'h{i}' for i in rows]
+  return pd.DataFrame(
+    {'hospital': hospital, 'age': rows % 90, 'outcome': rows % 2}
+  )
+
+
+# File, options, and the column, argument or fact that the sentence names.
+_REFUSED = [
   # Columns.
-  'a misspelt client column': (
-    _table(),
-    {'client_column': 'hopital'},
-    r"^--client_column must be a column of the file 'own.csv', found 'hopital'"
-    r'\. Did you mean hospital\?$',
-  ),
-  'a client column that is nothing like any': (
-    _table(),
-    {'client_column': 'xyz'},
-    "which has 'hospital', 'age', 'sex', 'outcome', found 'xyz'",
-  ),
-  'a label column in capitals': (
-    _table(),
-    {'label_column': 'OUTCOME'},
-    '--label_column .* Did you mean outcome',
-  ),
-  'no client column': (
-    _table(),
-    {'client_column': None},
-    '--client_column must name .* --partition=equal',
-  ),
-  'no label column': (
-    _table(),
-    {'label_column': None},
-    'with data_file and label_column, found no label_column',
-  ),
-  'the client column as label': (
-    _table(),
-    {'label_column': 'hospital'},
-    "must be different columns, found 'hospital' twice",
-  ),
-  'the label among the features': (
-    _table(),
-    {'feature_columns': 'age,outcome'},
-    "must not name the column of the labels, found 'outcome'",
-  ),
-  'the client among the features': (
-    _table(),
-    {'feature_columns': 'hospital'},
-    'must not name the column of the clients',
-  ),
-  'an unknown feature': (
-    _table(),
-    {'feature_columns': 'age,sexx'},
-    "--feature_columns must be a column .* found 'sexx'. Did you mean sex",
-  ),
-  'a feature twice': (
-    _table(),
-    {'feature_columns': 'age,age'},
-    "each column once, found 'age' twice",
-  ),
-  'an empty list of features': (
-    _table(),
-    {'feature_columns': ''},
-    '--feature_columns must name columns, found none',
-  ),
-  'no column of features': (
-    _table()[['hospital', 'outcome']],
-    {},
-    'must have a column of features beside the 2 .* found none',
-  ),
+  (_table(), {'client_column': 'hopital'}, "--client_column.* mean hospital"),
+  (_table(), {'client_column': 'xyz'}, "'age', 'sex', 'outcome', found 'xyz'"),
+  (_table(), {'label_column': 'OUTCOME'}, '--label_column .*mean outcome'),
+  (_table(), {'client_column': None}, '--client_column .*--partition=equal'),
+  (_table(), {'label_column': None}, 'label_column'),
+  (_table(), {'label_column': 'hospital'}, "'hospital' twice"),
+  (_table(), {'feature_columns': 'age,outcome'}, "labels, found 'outcome'"),
+  (_table(), {'feature_columns': 'hospital'}, 'column of the clients'),
+  (_table(), {'feature_columns': 'age,sexx'}, "--feature_columns .* mean sex"),
+  (_table(), {'feature_columns': 'age,age'}, "'age' twice"),
+  (_table(), {'feature_columns': ''}, '--feature_columns'),
+  (_table()[['hospital', 'outcome']], {}, 'column of features'),
   # Clients.
-  'one client': (
-    _table(hospital='Ulm'),
-    {},
-    "must name at least 2 clients, found only 'Ulm'",
-  ),
-  '100,000 clients of one row': (
-    pd.DataFrame(
-      {
-        'hospital': [f'p{i}' for i in range(_MANY)],
-        'age': np.arange(_MANY) % 90,
-        'outcome': np.arange(_MANY) % 2,
-      }
-    ),
-    {},
-    'at most 10,000 clients, .* found 100,000 in 100,000 rows: is it a column',
-  ),
-  'a NUL in a name': (
-    ('own.csv', 'hospital,age,outcome\nh1\0x,3,ill\nh1\0y,3,well\n'),
-    {},
-    'separated by commas, .* found a NUL, which no text has',
-  ),
-  'clients that are measurements': (
-    _table(hospital=np.linspace(0, 1, _ROWS)),
-    {},
-    'whole numbers of clients, found the number 0.025641 in row 2',
-  ),
-  'more clients wanted than there are': (
-    _table(),
-    {'num_clients': 9},
-    '^--num_clients must be at most 3, found 9',
-  ),
-  'a Dirichlet concentration for clients of the file': (
-    _table(),
-    {'dirichlet_alpha': 0.1},
-    "must not be set with partition='client'",
-  ),
-  'rows dealt to no number of clients': (
-    _table(),
-    {'client_column': None, 'partition': 'equal'},
-    '^--num_clients must be given where examples are dealt',
-  ),
+  (_table(hospital='Ulm'), {}, "2 clients, found only 'Ulm'"),
+  (_table_of(20_000), {}, 'found 20,000 in 20,000 rows: is it'),
+  (('own.csv', f'{_HEADER}a\0x,3,ill\na\0y,3,well\n'), {}, 'NUL'),
+  (_table(hospital=_ROW / 8), {}, '0.125 in row 2'),
+  (_table(), {'num_clients': 9}, '^--num_clients must be at most 3, found 9'),
+  (_table(), {'dirichlet_alpha': 0.1}, "dirichlet_alpha.*partition='client'"),
+  (_table(), {'client_column': None, 'partition': 'equal'}, '--num_clients'),
   # Labels.
-  'one class': (
-    _table(outcome='ill'),
-    {},
-    "must hold at least 2 classes, found only 'ill'",
-  ),
-  'regression on fractions': (
-    _table(outcome=np.linspace(0, 1, _ROWS)),
-    {},
-    r'only classification is supported\), found the number 0.025.* pandas.cut',
-  ),
-  'regression on whole numbers': (
-    _table(outcome=np.arange(_ROWS)),
-    {},
-    'only classification .* found 40 values in 40 rows; pandas.cut',
-  ),
+  (_table(outcome='ill'), {}, "2 classes, found only 'ill'"),
+  (_table(outcome=_ROW / 8), {}, 'only classification .* pandas.cut'),
+  (_table(outcome=_ROW), {}, 'only classification .*40 values in 40 rows'),
   # Values.
-  'missing values in features': (
-    _with('age', 3, None),
-    {},
-    "must have no missing values, found 1 in 'age' of 40 rows: --missing_valu",
-  ),
-  'missing labels': (_with('outcome', 3, None), {}, "found 1 in 'outcome' of"),
-  'missing clients, to be filled': (
-    _with('hospital', 3, None),
-    {'missing_values': 'fill'},
-    "'hospital' must have no missing .* client or the label, found 1 of 40",
-  ),
-  'a column without values, to be dropped': (
-    _table(note=None),
-    {'missing_values': 'drop'},
-    "rows without missing values, found none of 40: 40 in 'note'",
-  ),
-  'dates': (
-    _table(day=pd.date_range('2024-01-01', periods=_ROWS).astype(str)),
-    {},
-    "'day' must hold numbers or categories, found dates or times: make numb",
-  ),
-  'texts that are all different': (
-    _table(name=[f'patient {i}' for i in range(_ROWS)])
-    .merge(pd.DataFrame({'k': range(5)}), how='cross')
-    .assign(name=lambda t: t['name'] + t['k'].astype(str)),
-    {},
-    "'name' must have at most 100 categories, found 200 in 200 rows: leave it",
-  ),
-  'a text among numbers': (
-    _with('age', 4, 'forty'),
-    {},
-    "'age' must .* 39 numbers and 1 other texts, the first 'forty' in row 5",
-  ),
-  'infinite values': (
-    _table(age=[_INF, *range(_ROWS - 1)]),
-    {},
-    "'age' must hold finite numbers, found 1 others, the first inf in row 1",
-  ),
-  'numbers beyond float32': (
-    _table(age=[1e300, *range(_ROWS - 1)]),
-    {},
-    r'numbers that fit float32, found 1 others, the first 1e\+300 in row 1',
-  ),
+  (_with('age', 3, None), {}, "1 in 'age' of 40 rows: --missing_values"),
+  (_with('outcome', 3, None), {}, "1 in 'outcome' of"),
+  (_with('hospital', 3, None), {'missing_values': 'fill'}, "'hospital' must"),
+  (_table(note=None), {'missing_values': 'drop'}, "none of 40: 40 in 'note'"),
+  (_table(day=pd.date_range('2024-01-01', periods=_ROWS)), {}, "'day' .*dates"),
+  (pd.concat([_table()] * 5).assign(pid=[f'p{i}' for i in range(200)]), {},
+   "'pid' must have at most 100 categories, found 200"),
+  (_with('age', 4, 'forty'), {}, "'age' must .*'forty' in row 5"),
+  (_with('age', 0, _INF), {}, "'age' must hold finite .* inf in row 1"),
+  (_with('age', 0, 1e300), {}, r"'age' .*float32, .* 1e\+300 in row 1"),
   # Files.
-  'a file that is not there': (
-    None,
-    {},
-    "nope.csv' must be a file that can be read, found: No such file",
-  ),
-  'a folder': (pathlib.Path('/tmp'), {}, 'found: Is a directory'),
-  'an empty file': (('own.csv', ''), {}, 'must hold examples, found an empty'),
-  'a header alone': (
-    _table().head(0),
-    {},
-    "The file 'own.csv' must have rows, found none",
-  ),
-  'a spreadsheet': (
-    ('own.xlsx', 'x'),
-    {},
-    r'^--data_file must end in .csv or .csv.gz or .parquet, found .*own.xlsx',
-  ),
-  'a picture called csv': (
-    ('own.csv', b'\x89PNG\r\n\x1a\n\xff\xfe' * 30),
-    {},
-    'separated by commas, .* found bytes that are no text in UTF-8',
-  ),
-  'a file of another encoding': (
-    ('own.csv', 'hospital,age,outcome\nK\xf6ln,3,ill\n'.encode('latin-1')),
-    {},
-    'found bytes that are no text in UTF-8',
-  ),
-  'a web page called csv': (
-    ('own.csv', '<!doctype html>\n<a>\n<b>, c, d\n'),
-    {},
-    'found (an unreadable file|lines with more)',
-  ),
-  'semicolons between values': (
-    ('own.csv', 'hospital;age;outcome\nUlm;3;ill\n'),
-    {},
-    "a single column 'hospital;age;outcome', as if ';' separated",
-  ),
-  'two columns of one name': (
-    ('own.csv', 'hospital,age,age,outcome\nUlm,3,4,ill\n'),
-    {},
-    "different names of columns, found two columns called 'age'",
-  ),
-  'lines longer than the header': (
-    ('own.csv', 'hospital,age,outcome\nUlm,3,ill,1\nUlm,3,ill,1\n'),
-    {},
-    'found lines with more values than there are names',
-  ),
-  'a damaged parquet file': (
-    ('own.parquet', b'PAR1' * 9),
-    {},
-    'pyarrow must be installed|in the format parquet, found an unreadable',
-  ),
-  'a damaged packed file': (
-    ('own.csv.gz', gzip.compress(b'a,b\n' * 99)[:10] + b'\xff' * 20),
-    {},
-    'separated by commas, .* found an unreadable file',
-  ),
+  (None, {}, "nope.csv' must be .*No such file"),
+  (pathlib.Path('/tmp'), {}, 'Is a directory'),
+  (('own.csv', ''), {}, 'empty file'),
+  (_table().head(0), {}, "'own.csv' must have rows"),
+  (('own.xlsx', 'x'), {}, '^--data_file must end in .csv or'),
+  (('own.csv', b'\x89PNG\r\n\x1a\n\xff\xfe' * 30), {}, 'no text in UTF-8'),
+  (('own.csv', (_HEADER + 'K\xf6ln,3,a\n').encode('latin-1')), {}, 'UTF-8'),
+  (('own.csv', '<!doctype html>\n<a>\n<b>, c, d\n'), {}, 'unread|more values'),
+  (('own.csv', 'hospital;age\nUlm;3\n'), {}, "'hospital;age', as if ';'"),
+  (('own.csv', 'hospital,age,age,outcome\nUlm,3,4,a\n'), {}, "called 'age'"),
+  (('own.csv', f'{_HEADER}Ulm,3,a,1\nUlm,3,a,1\n'), {}, 'more values than'),
+  (('own.parquet', b'PAR1' * 9), {}, 'pyarrow|parquet, found an unreadable'),
+  (('own.csv.gz', gzip.compress(_HEADER.encode() * 99)[:20]), {}, 'unreadable'),
   # Arrays.
-  'an array beyond memory': (
-    ('own.npz', _npz(_header([10**15, 2]))),
-    {},
-    'found an unreadable file',
-  ),
-  'npz without y': (
-    _arrays(y=None),
-    {},
-    'x, y, client, found no y but x, clie',
-  ),
-  'npz without client': (
-    _arrays(client=None),
-    {},
-    'found no client but x, y; --partition=equal --num_clients=10',
-  ),
-  'x and y of different lengths': (
-    _arrays(y=np.zeros(39, int)),
-    {},
-    r'y must have an entry for each of the 40 examples of x, .* shape \[39\]',
-  ),
-  'one-hot labels': (
-    _arrays(y=np.eye(2)[np.arange(_ROWS) % 2]),
-    {},
-    r'y must be a vector .* y.argmax\(axis=1\) gives',
-  ),
-  'texts as inputs': (
-    _arrays(x=np.full([_ROWS, 2], 'a')),
-    {},
-    'x must be an array of numbers, found <U1',
-  ),
-  'complex inputs': (
-    _arrays(x=np.ones([_ROWS, 2], complex)),
-    {},
-    'x must be an array of numbers, found complex128',
-  ),
-  'inputs without features': (
-    _arrays(x=np.ones(_ROWS)),
-    {},
-    r'one or more of features, found the shape \[40\]',
-  ),
-  'NaN in inputs': (
-    _arrays(x=np.full([_ROWS, 2], _NAN)),
-    {},
-    r'finite numbers that fit float32, found 80 others, the first nan at ',
-  ),
-  'missing labels in npz': (
-    _arrays(y=np.where(np.arange(_ROWS) == 2, _NAN, 1.0)),
-    {},
-    'y must have no missing values, found 1, the first in row 3',
-  ),
-  'Python objects': (
-    _arrays(client=np.array(['a', 'b'] * 20, object)),
-    {},
-    'found an array of Python objects',
-  ),
-  'a pickle called npz': (
-    ('own.npz', pickle.dumps([1])),
-    {},
-    'x, y, client, found a file of another format',
-  ),
-  'an npy file called npz': (
-    ('own.npz', _npy(np.ones(3))),
-    {},
-    'found a file of another format',
-  ),
-  'a convolutional net for numbers': (
-    _arrays(),
-    {'model': 'cnn_femnist'},
-    r'^--model must be one for numbers, .* shape \[2\], found cnn_femnist',
-  ),
-}
+  (('own.npz', _npz(_header([10**15, 2]))), {}, 'unreadable file'),
+  (('own.npz', pickle.dumps([1])), {}, 'x, y, client, found .* format'),
+  (('own.npz', _npy(np.ones(3))), {}, 'another format'),
+  (_arrays(y=None), {}, 'found no y but x, client'),
+  (_arrays(client=None), {}, 'found no client but x, y; --partition=equal'),
+  (_arrays(y=np.zeros(39, int)), {}, r'y must .* 40 examples of x, .* \[39\]'),
+  (_arrays(y=np.eye(2)[_ROW % 2]), {}, r'y must be a vector .*argmax\(axis=1'),
+  (_arrays(x=np.full([_ROWS, 2], 'a')), {}, 'x must .*found <U1'),
+  (_arrays(x=np.ones([_ROWS, 2], complex)), {}, 'x must .*found complex128'),
+  (_arrays(x=np.ones(_ROWS)), {}, r'features, found the shape \[40\]'),
+  (_arrays(x=np.full([_ROWS, 2], _NAN)), {}, 'float32, found 80 others'),
+  (_arrays(y=np.where(_ROW == 2, _NAN, 1.0)), {}, 'y must .*first in row 3'),
+  (_arrays(client=np.array(['a', 'b'] * 20, object)), {}, 'Python objects'),
+  (_arrays(), {'model': 'cnn_femnist'}, r'^--model .*\[2\], found cnn_f'),
+]  # fmt: skip
 
-# What is accepted, with a sentence about it.
-_NOTED = {
-  'a column of ids': (
-    _table(pid=np.arange(_ROWS)),
-    {},
-    "'pid' has another value in each row, like an id: .* out of --feature_colu",
-  ),
-  'a constant column': (_table(unit='mg'), {}, "'unit' is constant"),
-  'labels with blanks at their ends': (
-    _with('outcome', 0, 'well '),
-    {},
-    "'well' and 'well ', which differ in capitals or blanks only",
-  ),
-  'clients in different capitals': (
-    _with('hospital', 0, 'ulm'),
-    {},
-    "'Ulm' and 'ulm', which differ in capitals",
-  ),
-  'a client with one row': (
-    _with('hospital', 0, 'Jena'),
-    {},
-    "1 of 4 clients have fewer than 3 examples, .* such as 'Jena'",
-  ),
-  'a class with one example': (
-    _with('outcome', 0, 'dead'),
-    {},
-    "Classes with a single example: 'dead'",
-  ),
-  'rows that are left out': (
-    _with('age', 0, '?'),
-    {'missing_values': 'drop'},
-    "1 of 40 rows have missing values and are left out: 1 in 'age'",
-  ),
-  'values that are filled': (
-    _with('sex', 0, ''),
-    {'missing_values': 'fill'},
-    "Missing values are filled: 1 in 'sex' of 40 rows",
-  ),
-  'inputs that are not scaled': (
-    _arrays(x=np.full([_ROWS, 2], 1e5)),
-    {},
-    r'x has values up to 100000 and is used as it is',
-  ),
-  'pixels': (
-    _arrays(x=np.full([_ROWS, 4, 4], 255, np.uint8)),
-    {},
-    'x holds bytes, which are divided by 255',
-  ),
-}
+# What is accepted, with a sentence that names this.
+_NOTED = [
+  (_table(pid=_ROW), {}, "'pid' has another value in each row, like an id"),
+  (_table(unit='mg'), {}, "'unit' is constant"),
+  (_with('outcome', 0, 'well '), {}, "'well' and 'well ', which differ"),
+  (_with('hospital', 0, 'ulm'), {}, "'Ulm' and 'ulm', which differ"),
+  (_with('hospital', 0, 'Jena'), {}, "1 of 4 clients .* such as 'Jena'"),
+  (_with('outcome', 0, 'dead'), {}, "single example: 'dead'"),
+  (_with('age', 0, '?'), {'missing_values': 'drop'}, "1 of 40 .*1 in 'age'"),
+  (_with('sex', 0, ''), {'missing_values': 'fill'}, "filled: 1 in 'sex' of 40"),
+  (_arrays(x=np.full([_ROWS, 2], 1e5)), {}, 'x has values up to 100000'),
+  (_arrays(x=np.full([_ROWS, 4, 4], 255, np.uint8)), {}, 'x .*divided by 255'),
+]
 
 
 def test_a_mistake_is_one_sentence(tmp_path):
   wrong = {}
-  for mistake, (content, options, pattern) in _REFUSED.items():
+  for content, options, pattern in _REFUSED:
     with pytest.raises((ValueError, sources.DataNotFoundError)) as caught:
       tasks.check_task(**_task(tmp_path, content, **options))
     sentence = str(caught.value)
     if not re.search(pattern, sentence) or not re.match(r'.*[.?]$', sentence):
-      wrong[mistake] = sentence
+      wrong[pattern] = sentence
   assert not wrong
 
 
-@pytest.mark.parametrize('mistake', _NOTED)
-def test_what_may_be_a_mistake_is_noted(mistake, tmp_path):
-  content, options, pattern = _NOTED[mistake]
-  notes = tasks.build_task(**_task(tmp_path, content, **options)).notes
-  assert any(re.search(pattern, note) for note in notes), notes
+def test_what_may_be_a_mistake_is_noted(tmp_path):
+  for content, options, pattern in _NOTED:
+    notes = tasks.build_task(**_task(tmp_path, content, **options)).notes
+    assert any(re.search(pattern, note) for note in notes), notes
 
 
 def test_parquet_without_pyarrow_is_one_sentence(tmp_path):
@@ -530,7 +272,8 @@ class TestTable:
       [age, table['sex'] == 'f', table['sex'] == 'm', table['smoker']], axis=1
     )
     np.testing.assert_allclose(built.data.x, expected, rtol=1e-5, atol=1e-6)
-    mean, deviation = table['age'][training].agg(['mean', _deviation])
+    known = table['age'][training]
+    mean, deviation = known.mean(), known.std(ddof=0)
     names = ('sex=f', 'sex=m', 'smoker')
     assert built.features == (
       ('age', pytest.approx(mean), pytest.approx(deviation)),
@@ -545,21 +288,12 @@ class TestTable:
     assert built.client_names == ('9', '10', '11')
     assert built.class_names == ('7', '10')
 
-  def test_filled_values_are_the_mean_and_a_feature(self, tmp_path):
-    table = _with('age', 3, None)
-    options = {'missing_values': 'fill', 'test_fraction': 0.0}
-    built = tasks.build_task(**_task(tmp_path, table, **options))
-    np.testing.assert_allclose(built.data.x[3, :2], [0, 1], atol=1e-6)
-    assert not np.delete(built.data.x[:, 1], 3).any()
-
-  @pytest.mark.parametrize('part', ['train', 'holdout', 'test'])
-  def test_a_filled_boolean_is_the_mean_of_the_known_ones(self, part, tmp_path):
+  def test_a_filled_boolean_is_the_mean_of_the_known_ones(self, tmp_path):
     smoker = pd.Series(np.arange(_ROWS) % 4 == 0, dtype=object)
     whole = tasks.build_task(
       **_task(tmp_path, _table(smoker=smoker), holdout_fraction=0.2)
     )
-    gaps = np.concatenate([getattr(s, part)[:1] for s in whole.splits])
-    assert len(gaps) == 3
+    gaps = np.array([part[0] for split in whole.splits for part in split])
     smoker[gaps] = None
     options = {'missing_values': 'fill', 'holdout_fraction': 0.2}
     built = tasks.build_task(
@@ -701,18 +435,15 @@ def _csv_of(texts, column):
 
 class TestNames:
   @pytest.mark.parametrize('column', ['hospital', 'outcome'])
-  @pytest.mark.parametrize(('texts', 'names'), _NAMES)
-  @pytest.mark.parametrize('ending', ['csv', 'csv.gz'])
-  def test_what_differs_in_a_file_stays_apart(
-    self, texts, names, column, ending, tmp_path
-  ):
-    text = _csv_of(texts, column).encode()
-    content = text if ending == 'csv' else gzip.compress(text)
-    built = tasks.build_task(
-      **_task(tmp_path, (f'own.{ending}', content), missing_values='drop')
-    )
-    found = built.client_names if column == 'hospital' else built.class_names
-    assert list(found) == (names or sorted(filter(None, texts), key=int))
+  def test_what_differs_in_a_file_stays_apart(self, column, tmp_path):
+    for number, (texts, names) in enumerate(_NAMES):
+      content = _csv_of(texts, column).encode()
+      file = ('own.csv', content)
+      if number % 2:
+        file = ('own.csv.gz', gzip.compress(content))
+      built = tasks.build_task(**_task(tmp_path, file, missing_values='drop'))
+      found = built.client_names if column == 'hospital' else built.class_names
+      assert list(found) == (names or sorted(filter(None, texts), key=int))
 
   def test_numbers_and_texts_of_a_parquet_file(self, tmp_path):
     pytest.importorskip('pyarrow')

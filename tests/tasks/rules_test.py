@@ -53,15 +53,8 @@ class TestTaskOptions:
 
   def test_defaults_are_filled_in_where_they_have_an_effect(self):
     digits = tasks.get_data_set('digits')
-    shift = {
-      'partition': 'covariate_shift',
-      'shift_sizes': 'equal',
-      'shift_method': 'importance',
-      'shift': 5.0,
-      'pca_dim': 10,
-      'shift_weights': 'density',
-    }
-    sort = {'shift_method': 'pc1_sort', 'shift': None, 'pca_dim': None}
+    none = dict.fromkeys(('shift', 'validation_fraction', 'num_examples'))
+    shift = {'shift': 5.0, 'pca_dim': 10, 'shift_weights': 'density'}
     dirichlet = {
       'partition': 'dirichlet',
       'num_clients': 20,
@@ -69,35 +62,24 @@ class TestTaskOptions:
       'dirichlet_remainder': 'use',
       'model': 'mlp_fedaboost',
       'split': 'client',
-      'shift': None,
-      'validation_fraction': None,
-      'num_examples': None,
     }
-    zipf = {'partition': 'zipf', 'dirichlet_alpha': None, 'shift_sizes': None}
     for chosen, expected in [
-      ({}, dirichlet),
+      ({}, {**dirichlet, **none}),
       ({'split': 'server'}, {'validation_fraction': 0.1}),
       # 0 is a choice.
+      ({'split': 'server', 'validation_fraction': 0.0}, {}),
+      ({'dirichlet_alpha': 0.1, 'seed': 7, 'num_clients': 3}, {}),
+      ({'partition': 'zipf'}, {'dirichlet_alpha': None, 'shift_sizes': None}),
+      ({'partition': 'covariate_shift'}, {**shift, 'shift_sizes': 'equal'}),
+      ({'partition': 'covariate_shift', 'shift': 2.0}, {'pca_dim': 10}),
       (
-        {'split': 'server', 'validation_fraction': 0.0},
-        {'validation_fraction': 0.0},
+        {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'},
+        dict.fromkeys(shift),
       ),
-      ({'dirichlet_alpha': 0.1}, {'dirichlet_alpha': 0.1}),
-      (
-        {'seed': 7, 'num_clients': 3, 'model': 'cnn_femnist'},
-        {'seed': 7, 'num_clients': 3, 'model': 'cnn_femnist'},
-      ),
-      ({'dirichlet_remainder': 'drop'}, {'dirichlet_remainder': 'drop'}),
-      ({'partition': 'zipf'}, zipf),
-      ({'partition': 'covariate_shift'}, shift),
-      (
-        {'partition': 'covariate_shift', 'shift': 2.0},
-        {**shift, 'shift': 2.0},
-      ),
-      ({'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}, sort),
     ]:
-      filled = options.TaskOptions(**chosen).with_defaults(digits)
-      assert expected.items() <= vars(filled).items(), chosen
+      unused = digits.unused_options(chosen)
+      filled = options.TaskOptions(**chosen).with_defaults(digits, unused)
+      assert {**chosen, **expected}.items() <= vars(filled).items(), chosen
 
   def test_changed_options_differ_from_their_defaults(self):
     assert options.TaskOptions(min_samples=2).changed() == ()
@@ -149,12 +131,12 @@ class TestUnusedOptions:
     found = tasks.unused_options('digits', {'split': 'client'})
     assert found['validation_fraction'] == {'split': 'client'}
     assert not {'holdout_fraction', 'test_fraction'} & set(found)
-    for name in ('digits', 'adult', 'mnist', 'fmnist', 'cifar10', 'cifar100'):
+    for name in ('digits', 'adult', 'mnist', 'cifar100'):
       found = tasks.unused_options(name, {'split': 'server'})
       assert found['holdout_fraction'] == {'split': 'server'}
       assert 'validation_fraction' not in found
       expected = {'split': 'server', 'task': name}
-      if name in ('digits', 'adult'):
+      if name in ('digits', 'adult'):  # Without a test file.
         expected = None
       assert found.get('test_fraction') == expected, name
 
@@ -221,75 +203,41 @@ class TestRegistry:
     subprocess.run([sys.executable, '-c', code], check=True)
 
   def test_wrong_choices_are_refused_before_data_are_looked_for(self, tmp_path):
-    values = [
+    for name, option, value, legal in [
       ('mnist', 'partition', 'iid', "'dirichlet', .*'covariate_shift'"),
-      ('digits', 'partition', 'writer', "'dirichlet', .*'covariate_shift'"),
       ('adult', 'partition', 'covariate_shift', "'dirichlet', .*'class'"),
       ('femnist', 'partition', 'dirichlet', "'writer'"),
-      ('ehr', 'partition', 'dirichlet', "'state'"),
       ('mnist', 'split', 'global', "'client', 'server'"),
-      ('femnist', 'split', 'server', "'client'"),
       ('ehr', 'split', 'server', "'client'"),
-      ('mnist', 'model', 'mlp', "'mlp_fedaboost', .*"),
       ('mnist', 'model', 'gru_ehr', "'mlp_fedaboost', .*"),
-      ('femnist', 'model', 'gru_ehr', "'mlp_fedaboost', .*"),
       ('ehr', 'model', 'mlp_cffl_adult', "'gru_ehr'"),
-      *(
-        ('adult', 'model', model, "'mlp_fedaboost', .*'mlp_corefed'")
-        for model in ('gru_ehr', 'cnn_femnist', 'cnn_cifar_gn', 'cnn_corefed')
-      ),
-    ]
-    for name, option, value, legal in values:
+      ('adult', 'model', 'cnn_femnist', "'mlp_fedaboost', .*'mlp_corefed'"),
+    ]:
       message = (
-        rf"^The {option} of the task '{name}' must be one of {legal}, found "
-        rf"'{value}'\.$"
+        rf"^The {option} of .* '{name}' must .* {legal}, found '{value}'"
       )
       build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
       refusals.check(build, [({option: value}, ValueError, message)])
-    refusals.check(
-      tasks.build_task,
-      [
-        (
-          {'name': 'minst'},
-          ValueError,
-          r"must be a known name, found 'minst'\. Did you mean mnist\?$",
-        ),
-        (
-          {'name': 'x'},
-          ValueError,
-          r"^The name of a task must be one of adult, .*, found 'x'\.$",
-        ),
-      ],
-    )
+    for name, message in [
+      ('minst', r"found 'minst'\. Did you mean mnist\?$"),
+      ('x', r"^The name of a task must be one of adult, .*, found 'x'\.$"),
+    ]:
+      refusals.check(tasks.build_task, [({'name': name}, ValueError, message)])
 
   def test_unused_options_are_refused_before_data_are_looked_for(
     self, tmp_path
   ):
     sort = {'partition': 'covariate_shift', 'shift_method': 'pc1_sort'}
-    server_shift = {'partition': 'covariate_shift', 'split': 'server'}
+    server = {'split': 'server'}
     for name, option, value, others, reason in [
       ('mnist', 'shift', 2.0, {}, "partition='dirichlet'"),
-      ('mnist', 'min_samples', 3, {'partition': 'zipf'}, "partition='zipf'"),
       ('adult', 'dirichlet_alpha', 0.5, {}, "partition='power_law'"),
-      ('fmnist', 'shift', 1.0, sort, "shift_method='pc1_sort'"),
       ('fmnist', 'shift_pool', 'shared', sort, "shift_method='pc1_sort'"),
-      ('cifar10', 'shift_pool', 'shared', server_shift, "split='server'"),
       ('cifar10', 'validation_fraction', 0.0, {}, "split='client'"),
-      (
-        'cifar10',
-        'test_fraction',
-        0.5,
-        {'split': 'server'},
-        "split='server' and task='cifar10'",
-      ),
+      ('cifar10', 'test_fraction', 0.5, server, "split='server' and task='cif"),
       ('femnist', 'num_examples', 20, {}, "task='femnist'"),
-      ('ehr', 'data_fraction', 0.5, {}, "task='ehr'"),
       ('mnist', 'ehr_scale', 0.1, {}, "task='mnist'"),
-      ('femnist', 'max_events', 9, {}, "task='femnist'"),
     ]:
-      message = (
-        rf'^{option} must not be set with {reason}, which leaves it without '
-        rf'effect, found {value!r}\.$'
-      )
+      message = rf'^{option} must not be set with {reason}.*found {value!r}'
       build = functools.partial(tasks.build_task, name, data_dir=tmp_path)
       refusals.check(build, [({option: value, **others}, ValueError, message)])

@@ -1,9 +1,5 @@
-import functools
-
 import numpy as np
-import pytest
 
-from tests.tasks import refusals
 from tff_fair.tasks import sizes
 
 
@@ -39,15 +35,3 @@ def test_lift_takes_from_the_largest():
   # 7 gives to the two empty ones until it ties with 5, which comes later.
   assert sizes.lift(np.array([0, 7, 5, 0]), 1).tolist() == [1, 5, 5, 1]
   assert sizes.lift(np.array([0, 7, 5, 0]), 3).tolist() == [3, 3, 3, 3]
-
-
-def test_refusals():
-  refusals.check_values(
-    functools.partial(sizes.largest_remainder, shares=[1, 1, 1], total=3),
-    {
-      'total': [2, 4.0],
-      'shares': [['a'], [], [[1]], [0, 0], [-1, 2], [np.inf, 2], [np.nan, 2]],
-    },
-  )
-  with pytest.raises(ValueError, match='must sum to at least 4, found 3'):
-    sizes.lift(np.array([3, 0]), 2)

@@ -22,32 +22,21 @@ def _offline():
     raise Exception(f'fetch failed:\n  {error}.') from error
 
 
-def test_find_file_in_the_folder_given(tmp_path):
-  (tmp_path / 'a.npz').write_bytes(b'')
-  assert sources.find_file('a.npz', tmp_path) == tmp_path / 'a.npz'
-  assert sources.find_file('a.npz', str(tmp_path)) == tmp_path / 'a.npz'
-  assert sources.find_file('b.npz', tmp_path) is None
-  (tmp_path / 'a').mkdir()
-  assert sources.find_file('a', tmp_path) == tmp_path / 'a'
-
-
-def test_find_file_prefers_the_argument_to_the_variable(tmp_path, monkeypatch):
-  for folder in ('argument', 'variable'):
-    (tmp_path / folder).mkdir()
-    (tmp_path / folder / 'a.npz').write_bytes(b'')
-  monkeypatch.setenv(sources.DATA_DIR_VARIABLE, str(tmp_path / 'variable'))
-  found = sources.find_file('a.npz', tmp_path / 'argument')
-  assert found == tmp_path / 'argument' / 'a.npz'
-  found = sources.find_file('a.npz', None)
-  assert found == tmp_path / 'variable' / 'a.npz'
-
-
-def test_find_file_without_a_folder(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  (tmp_path / 'a.npz').write_bytes(b'')
-  assert sources.find_file('a.npz', None) is None
-  monkeypatch.setenv(sources.DATA_DIR_VARIABLE, '')
-  assert sources.find_file('a.npz', None) is None
+def test_find_file(tmp_path, monkeypatch):
+  for name in ('argument', 'variable', 'here'):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / 'a.npz').touch()
+  (tmp_path / 'argument' / 'folder').mkdir()
+  monkeypatch.chdir(tmp_path / 'here')
+  for variable in ('', str(tmp_path / 'variable')):
+    monkeypatch.setenv(sources.DATA_DIR_VARIABLE, variable)
+    folder = tmp_path / 'argument'
+    assert sources.find_file('a.npz', str(folder)) == folder / 'a.npz'
+    assert sources.find_file('folder', folder) == folder / 'folder'
+    assert sources.find_file('b.npz', folder) is None
+    # Without an argument: the variable, and never the working directory.
+    expected = tmp_path / 'variable' / 'a.npz' if variable else None
+    assert sources.find_file('a.npz', None) == expected
 
 
 def test_fetch_bounds_each_wait_for_the_network_and_restores_the_bound():
@@ -82,15 +71,10 @@ def test_fetch_says_in_one_sentence_what_was_tried(tmp_path):
     # Only the environment variable may name a folder that is not there.
     (tmp_path / 'x', f"no folder '{tmp_path / 'x'}'"),
   ]:
-    with pytest.raises(
-      sources.DataNotFoundError,
-      match=(
-        r"^The data file 'a\.npz' must lie in a data folder or be "
-        rf'downloadable, found {folder}, nothing usable in the cache '
-        r"'~/cache', and a failed download \(fetch failed: no such host\)"
-        r'\.$'
-      ),
-    ):
+    message = (
+      rf"'a\.npz' must .* found {folder}, .* '~/cache', .*: no such host"
+    )
+    with pytest.raises(sources.DataNotFoundError, match=message):
       sources.fetch('a.npz', _offline, data_dir=data_dir, cache_dir='~/cache')
 
 

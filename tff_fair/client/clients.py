@@ -11,11 +11,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair import splits
 from tff_fair import summary
 from tff_fair.client import client_data as client_data_lib
 from tff_fair.client import data_source
 from tff_fair.own_data import encoded as encoded_lib
-from tff_fair.tasks import splits
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -32,7 +32,7 @@ class Clients(summary.Summarized):
   """Clients with names, each with a training, a holdout and a test part.
 
   A client is meant by its id, an integer 0..num_clients-1, or by its name, a
-  string. Parts are those of `tff_fair.tasks.splits.split_client`, the same
+  string. Parts are those of `tff_fair.splits.split_client`, the same
   for the same seed.
 
   Attributes:

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import runtime
+from tff_fair import splits
 from tff_fair import tasks
 from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
@@ -18,7 +19,6 @@ from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import dry_run
 from tff_fair.launchers.runs import messages
-from tff_fair.tasks import splits
 from tff_fair.tensors import client_table
 
 pytestmark = pytest.mark.usefixtures('default_runtime')

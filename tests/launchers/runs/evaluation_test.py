@@ -6,9 +6,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import metrics
+from tff_fair import splits
 from tff_fair import tasks
 from tff_fair.launchers.runs import evaluation
-from tff_fair.tasks import splits
 
 
 def _scores(accuracy):

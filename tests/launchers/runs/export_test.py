@@ -12,9 +12,9 @@ import tensorflow as tf
 from tests.algorithms import linear_task
 from tff_fair import metrics
 from tff_fair import models
+from tff_fair import splits
 from tff_fair import tasks
 from tff_fair.launchers.runs import export
-from tff_fair.tasks import splits
 
 pytestmark = pytest.mark.full
 

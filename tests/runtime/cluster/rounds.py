@@ -55,8 +55,7 @@ def variance(start, data):
   )
 
 
-def numbers(client_id: int) -> np.ndarray:
-  """A client's data, between 1 and 9 numbers."""
+def _load_numbers(client_id):
   return (
     np.random.default_rng(client_id)
     .normal(size=1 + client_id % 9)
@@ -66,7 +65,7 @@ def numbers(client_id: int) -> np.ndarray:
 
 def data_set(client_id: int) -> tf.data.Dataset:
   """A client's data set."""
-  return tf.data.Dataset.from_tensor_slices(numbers(client_id))
+  return tf.data.Dataset.from_tensor_slices(_load_numbers(client_id))
 
 
 def invoke(context: Any, clients: Sequence[Any], start: float = 0.1) -> Any:
@@ -97,20 +96,20 @@ class Loader:
   def references(self, client_ids: Sequence[int]) -> list[Any]:
     """The clients, each of as much work as it has numbers."""
     return [
-      runtime.ClientReference(self.load, i, len(numbers(i))) for i in client_ids
+      runtime.ClientReference(self.load, i, 1 + i % 9) for i in client_ids
     ]
 
   def order(self, client_id: int, trouble: str, always: bool = False) -> None:
     """Lets a client make trouble when it is loaded next, or each time.
 
-    Args:
-      client_id: The client.
-      trouble: 'kill' or 'stop' its process, 'sleep SECONDS', 'raise' an error,
-        or 'exhaust' the memory.
-      always: Whether each time.
+    Trouble: 'kill' or 'stop' its process, 'sleep SECONDS', 'raise', 'exhaust'.
     """
     name = f'{"always" if always else "once"}_{client_id}'
     (self._folder / name).write_text(trouble)
+
+  def forgive(self, client_id: int) -> None:
+    """Ends the trouble that a client makes each time."""
+    (self._folder / f'always_{client_id}').unlink()
 
   def calls(self) -> dict[int, list[int]]:
     """Client -> the processes that loaded it since the last call of this."""

@@ -11,15 +11,7 @@ _STORE_BYTES = 100 * 2**20
 
 @contextlib.contextmanager
 def start(num_cpus: int = 1) -> Iterator['ray.cluster_utils.Cluster']:  # noqa: F821
-  """Starts two nodes; the program joins the first.
-
-  Args:
-    num_cpus: The logical CPUs of each node.
-
-  Yields:
-    The cluster: `address` is what to join, `head_node` and `worker_nodes` are
-    its nodes, `remove_node(node)` ends one.
-  """
+  """Starts two nodes; the program joins the first, at `cluster.address`."""
   from ray import cluster_utils
   from ray._common import utils
 

@@ -70,7 +70,6 @@ plain_convert, tf.convert_to_tensor = tf.convert_to_tensor, convert
 internals.read_only_array = read
 
 METHODS = {
-  'fed_avg': algorithms.build_fed_avg,
   'fedaboost': algorithms.build_fedaboost,
   'cffl': functools.partial(
     algorithms.build_cffl, validation=contract.VALIDATION, upload_rate=0.5
@@ -78,7 +77,6 @@ METHODS = {
   'corefed': contract.with_embedding(
     algorithms.build_corefed, alignment='client'
   ),
-  'ditto': algorithms.build_ditto,  # A model in each row of the table.
 }
 
 

@@ -19,15 +19,9 @@ from tff_fair.runtime import secure_sums
 
 
 def operations(computation: Any) -> Iterator[tf.Operation]:
-  """The operations that the device runtime runs on its device.
+  """Yields the operations that the device runtime runs on its device.
 
-  Args:
-    computation: A TFF computation.
-
-  Yields:
-    The operations of its TensorFlow blocks and of the functions that these
-    call, loops and branches included. Blocks that take or return data sets are
-    left out: the runtime keeps them on the CPU.
+  Blocks that take or return data sets are left out: they stay on the CPU.
   """
   tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
     secure_sums.replace_secure_sums(computation).to_building_block()
@@ -55,16 +49,9 @@ def function_operations(function: Any) -> Iterator[tf.Operation]:
 
 
 def kernel(operation: tf.Operation) -> Any:
-  """The kernel that a GPU has for an operation and its dtypes.
+  """Returns the `KernelDef` that a GPU has for an operation; None for none.
 
-  A kernel that is registered for the default device runs on every device that
-  has none of its own.
-
-  Args:
-    operation: An operation.
-
-  Returns:
-    A `KernelDef`; None if the operation runs on the CPU.
+  A kernel of the default device runs where there is no other one.
   """
   for device in ('GPU', 'DEFAULT'):
     for found in _kernels(operation.type):
@@ -74,14 +61,7 @@ def kernel(operation: tf.Operation) -> Any:
 
 
 def host_sizes(operation: tf.Operation) -> Iterator[int]:
-  """The sizes of the values that a GPU's kernel has in the host's memory.
-
-  Args:
-    operation: An operation with a kernel.
-
-  Yields:
-    The number of entries of each input and output, where it is known.
-  """
+  """Yields the sizes of inputs and outputs that a kernel has on the host."""
   names = kernel(operation).host_memory_arg
   definition = operation.op_def
   for arguments, tensors in (

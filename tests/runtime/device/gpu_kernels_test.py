@@ -30,36 +30,20 @@ _OPTIONS = (
   'cffl --upload_rate=0.4 --ties=keep --scenario=class'
   ' --own_share=aggregation --free_riders=1 --free_rider_kind=gaussian',
   'corefed --alignment=client --include_positive',
-  'corefed --variant=refed',
   'fedaboost --class_count=global --fallback=fed_avg --single_class=floor2',
   'fedakd --order=up_down --granularity=single_step',
-  'fedakd --variant=single_dist',
   'fedquad --nouse_ce --squared --resample=once',
-  'cgsv --variant=fedakd',
-  'ditto --personal_optimizer=adamw',
-  'fed_ave --variant=fedakd',
-  'fed_dc --variant=fedakd',
-  'fed_sac --variant=fedakd',
-  'scaffold --variant=fedakd',
-  'triplet_fl --mining=semihard',
-  'triplet_fl --mining=hard',
   'fed_avg --client_optimizer=adam --server_optimizer=yogi --robust'
   ' --learning_rate_decay=0.9 --client_weight_decay=0.1',
-  'fed_avg --client_optimizer=adamw --server_optimizer=adam --focal_gamma=2',
-  'fed_avg --server_optimizer=adagrad --max_update_norm=0',
+  'fed_avg --client_optimizer=adamw --server_optimizer=adagrad --focal_gamma=2',
 )
+# A model of each kind of layers.
 _MODELS = {
   'mlp_fedaboost': (28, 28, 1),
-  'mlp_cffl_mnist': (28, 28, 1),
-  'mlp_cffl_adult': (108,),
-  'mlp_corefed': (28, 28, 1),
   'cnn_femnist': (28, 28, 1),
   'cnn_cifar_gn': (32, 32, 3),
   'cnn_corefed': (32, 32, 3),
-  'cnn_corefed_plain': (32, 32, 3),
   'cnn_fedquad': (32, 32, 3),
-  'cnn_fedquad_momentum_09': (32, 32, 3),
-  'cnn_fedakd': (32, 32, 3),
   'cnn_fedakd_deep': (32, 32, 3),
   'gru_ehr': (13, 4),
 }

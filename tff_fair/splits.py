@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tff_fair import checks
-from tff_fair.tasks import rules
-from tff_fair.tasks import streams
+from tff_fair import streams
+
+TEST_LEAKS = ('test_trains', 'train_tests')
+"""Leaks between a client's training and test data: `with_leak`."""
 
 
 class Split(NamedTuple):
@@ -209,7 +211,7 @@ def with_leak(split: Split, leak: str) -> Split:
   Raises:
     ValueError: If there is no such leak.
   """
-  checks.check_choice('leak', leak, rules.TEST_LEAKS)
+  checks.check_choice('leak', leak, TEST_LEAKS)
   train = np.sort(np.concatenate([split.train, split.test]))
   test = train if leak == 'train_tests' else split.test
   return split._replace(train=train, test=test)

@@ -1,6 +1,6 @@
 import itertools
 
-from tff_fair.tasks import streams
+from tff_fair import streams
 
 
 def _draw(*arguments):

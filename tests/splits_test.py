@@ -3,8 +3,8 @@ import functools
 import numpy as np
 
 from tests.tasks import refusals
+from tff_fair import splits
 from tff_fair.tasks import partitions
-from tff_fair.tasks import splits
 
 
 def test_split_sizes_by_hand():
