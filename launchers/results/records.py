@@ -93,7 +93,8 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
 
   Args:
     folder: The folder of the results, which must exist.
-    rows: New rows with the columns and types of `read`.
+    rows: Rows with the columns and types of `read`; those that are transcribed
+      are left out.
 
   Returns:
     What was done.
@@ -106,7 +107,9 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
   # Without it, what another program adds after this one has read is lost.
   with filelock.FileLock(pathlib.Path(folder) / _LOCK):
     texts, done = {}, []
-    for table, new in rows.groupby('table', sort=False):
+    # What another folder has transcribed is no run.
+    runs = rows[rows['source'] == RUN]
+    for table, new in runs.groupby('table', sort=False):
       path = _path(folder, table)
       merged, what = _merge(path, _read_table(path, table), new)
       texts[path] = _sorted(merged, table).to_csv(index=False)
@@ -164,7 +167,7 @@ def _are_superseded(frame) -> np.ndarray:
     runs.issuperset(key._replace(seed=str(s)) for s in seeds_of(key.seed))
     for key in keys
   ]
-  return ~is_run & covered
+  return ~is_run.to_numpy() & np.array(covered, bool)
 
 
 def _check_same(path, again) -> None:

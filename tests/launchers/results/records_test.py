@@ -99,6 +99,14 @@ def test_a_run_replaces_what_was_transcribed(tmp_path):
   assert '4-5' not in set(records.read(tmp_path)['seed'])
 
 
+def test_rows_of_another_folder_are_added_once(tmp_path):
+  """Another clone has the same transcribed rows, and runs of its own."""
+  _write(tmp_path, _transcribed(seed='4-5'), _row())
+  other = _frame(_transcribed(seed='4-5'), _row(), _row(seed='1'))
+  assert records.add(tmp_path, other) == (1, 0, 1)
+  assert list(records.read(tmp_path)['seed']) == ['0', '1', '4-5']
+
+
 @pytest.mark.parametrize(
   'change, found',
   [
