@@ -1,4 +1,4 @@
-"""Compares the methods on one task, all on the same footing.
+"""Compares the methods on one task, all under the same conditions.
 
   python -m launchers.compare --task=digits --methods=fair --rounds=60
 

@@ -106,7 +106,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(
     *training.USER_ERRORS, interrupted='interrupted; no report was written.'
   ):
-    # TFF's default context does not exit well if it is never used.
+    # TFF's default context, if it is never used, prints an exception at exit.
     training.set_runtime(settings)
     frame = _measure(training, settings, pca_dim, is_weighted)
   text = _render(frame, arguments, pca_dim)

@@ -1,1 +1,1 @@
-"""All methods on one footing: what `launchers.compare` runs and concludes."""
+"""All methods under the same conditions: what a comparison runs and finds."""

@@ -73,7 +73,7 @@ class Pool:
     self._executor.shutdown(cancel_futures=True)
 
   def warm_up(self) -> None:
-    """Starts all processes, which otherwise start one after the other.
+    """Starts all processes at once; without it they start one by one.
 
     Not done on entry: Ctrl-C there would not reach `__exit__`.
     """
@@ -136,10 +136,10 @@ class Pool:
       yield self._signals.reports.get()
 
   def _submit(self, call, *arguments) -> futures.Future:
-    """Queues a call, for which processes may be started.
+    """Queues a call, and starts worker processes if needed.
 
-    They inherit that Ctrl-C is held back, which is for the program: until
-    `worker.start` it would reach them, too.
+    They inherit the blocked SIGINT: otherwise Ctrl-C would also interrupt them
+    before `worker.start` runs.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
