@@ -145,7 +145,7 @@ def test_wheel_has_every_file_of_the_package_and_nothing_else(wheel):
   }
   assert {
     'tff_fair/py.typed',
-    'tff_fair/launchers/pages/report_template.html',
+    'tff_fair/launchers/pages/page.html',
     'tff_fair/launchers/tables/published.csv',
     'tff_fair/tasks/ehr_states.csv',
   } <= ours

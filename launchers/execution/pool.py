@@ -141,11 +141,17 @@ class Pool:
     They inherit the blocked SIGINT: otherwise Ctrl-C would also interrupt them
     before `worker.start` runs.
     """
+    held = []
+    # The mask holds it back in this thread alone; another may take it.
+    handler = signal.signal(signal.SIGINT, lambda *_: held.append(True))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
       return self._executor.submit(call, *arguments)
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, before)
+      signal.signal(signal.SIGINT, handler or signal.default_int_handler)
+      if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _result(future) -> Any:

@@ -225,7 +225,7 @@ def test_covariate_shift_begins_or_refuses(folder, arguments):
 @hypothesis.given(_flags_of(run))
 def test_the_benchmarks_begin_or_refuse(folder, arguments):
   arguments = ['--workloads=A', *arguments, f'--output_dir={folder}']
-  with mock.patch.object(run, '_time_starts', side_effect=_Resolved):
+  with mock.patch('benchmarks.startup.time_starts', side_effect=_Resolved):
     _launch(run, arguments, 'benchmarks.run._time_workloads')
 
 

@@ -5,7 +5,7 @@ Each is built with its parameters, the `reduction` and the `name` of
 the loss of each example, `[?]`, of `y_true` and `y_pred` as the classes say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -152,7 +152,9 @@ class QuadrupletLoss(_Loss):
     ValueError: If `margins` are not two numbers that are not negative.
   """
 
-  _loss = staticmethod(metric_learning.quadruplet_loss)
+  _loss: Callable[..., tf.Tensor] = staticmethod(
+    metric_learning.quadruplet_loss
+  )
 
   def __init__(
     self,

@@ -5,6 +5,7 @@ data belong to the clients, where one pass gives the global score and every
 client's score, or to the server, which then evaluates every client's model.
 """
 
+import abc
 from collections.abc import Mapping, Sequence
 from concurrent import futures
 import functools
@@ -42,8 +43,16 @@ class ClientScores(NamedTuple):
   pooled: dict[str, float]
 
 
-class _Evaluator:
+class _Evaluator(abc.ABC):
   """What evaluators of clients' data and of the server's have in common."""
+
+  @abc.abstractmethod
+  def _all_batches(self) -> Any:
+    """Returns all inputs, in batches."""
+
+  @abc.abstractmethod
+  def _score(self, logits: Any) -> ClientScores:
+    """Scores the outputs for all inputs."""
 
   def __init__(self, model) -> None:
     self._predict = _Predictor(model)
