@@ -1,6 +1,6 @@
 """Reads and writes the text files of a run. Nothing here imports TensorFlow."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import io
 import os
 import pathlib
@@ -35,11 +35,6 @@ def read_whole(
     ValueError: If it is not as `launchers.train` writes it.
   """
   return _numbers(_load(path, columns, growing=growing), path)
-
-
-def has_columns(path: pathlib.Path, columns: Iterable[str]) -> bool:
-  """Returns whether an existing csv file has all of these columns."""
-  return set(columns) <= set(pd.read_csv(path, nrows=0))
 
 
 def labels(

@@ -37,16 +37,3 @@ def format_rounded(value: float, digits: int) -> str:
   exact = decimal.Decimal(repr(float(value)))
   unit = decimal.Decimal(1).scaleb(-digits)
   return f'{exact.quantize(unit, decimal.ROUND_HALF_UP):f}'
-
-
-def format_interval(low: float, high: float, form: str = '.4g') -> str:
-  """Formats an interval as "low to high"; empty if it is not known.
-
-  Args:
-    low: The lower end, or NaN.
-    high: The upper end, or NaN.
-    form: As for `format`.
-  """
-  if math.isnan(low) or math.isnan(high):
-    return ''
-  return f'{format(low, form)} to {format(high, form)}'
