@@ -14,14 +14,12 @@ on the machine slows all of them alike. The workloads:
   corefed_mlp the same, its perceptron
   fedquad     FedQuad, its baselines and FedAvg, its model, 4 clients
   fedakd      FedAKD and FedAvg, its CIFAR-10 model, 10 clients
-  quadruplets drawing them for 50,000 labels, and an epoch of 1,024 images
   population  FeDABoost, 10 clients out of 10,000 and 10 out of 100
   tiny        FeDABoost, 15 parameters, 10 clients of 8 examples
   state       only a state: 100 MB to the clients, and their sum back
   data        only data: 94 MB of 10 clients, summed
   cffl_absent CFFL, 101,770 parameters, 10 of 100 participants are present
   start       workload A from the start of Python to the end of round 1
-  compare     a comparison of 6 methods with 3 seeds, next to its bare rounds
 
 The implementations: `device`, `native` and `cluster` are ours on these
 runtimes, the last with --num_workers workers on this machine; `stock` is TFF's
@@ -36,17 +34,17 @@ FedAvg on TFF's worker. They are compared on A, B, start, tiny and cffl_absent
 compares two workers of one core each with `device` in two threads; what it
 costs to distribute a round is the difference of the medians.
 
-Prints a table and writes it to benchmark.csv, that of `start` to start.csv, and
-that of `compare` to compare.csv. Files are replaced if they exist. Where a
-runtime counts them, `sent_mb` and `received_mb` are the megabytes (10^6 bytes)
-that the driver sends to all workers and receives from them in a round.
+Prints a table and writes it to benchmark.csv, that of `start` to start.csv.
+Files are replaced if they exist. Where a runtime counts them, `sent_mb` and
+`received_mb` are the megabytes (10^6 bytes) that the driver sends to all
+workers and receives from them in a round.
 """
 
 import pathlib
 
 from absl import flags
 
-from benchmarks import programs
+from benchmarks import startup
 from tff_fair import checks
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings
@@ -55,11 +53,11 @@ from tff_fair.launchers.options import settings
 # --help need not import TensorFlow.
 WORKLOADS = (
   *('A', 'B', 'table', 'fedaboost', 'cffl', 'corefed_cnn', 'corefed_mlp'),
-  *('fedquad', 'fedakd', 'quadruplets', 'population', 'tiny', 'state', 'data'),
+  *('fedquad', 'fedakd', 'population', 'tiny', 'state', 'data'),
   'cffl_absent',
 )
 # Timed in separate processes, unlike the others.
-_START, _COMPARE = 'start', 'compare'
+_START = 'start'
 _INTERRUPTED = 'interrupted before all workloads were timed.'
 _OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster')
 # The first two rounds, which compile and warm up, are not counted.
@@ -72,7 +70,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_list(
     'workloads',
     [*WORKLOADS, _START],
-    'The workloads to time; the default is all but compare.',
+    'The workloads to time.',
     **defined,
   )
   flags.DEFINE_list(
@@ -118,7 +116,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   """Times the workloads that the flags name."""
   cli.check_only_flags(argv)
-  chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START, _COMPARE))
+  chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START))
   # The reference comes first.
   implementations = [*_names(flag_values, 'against', _REFERENCES), _OURS]
   rounds = flag_values['rounds'].value
@@ -135,22 +133,14 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     },
   }
   cli.prepare_for_tensorflow()
-  with cli.one_sentence_errors(programs.ProgramError, interrupted=_INTERRUPTED):
+  with cli.one_sentence_errors(startup.ProgramError, interrupted=_INTERRUPTED):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
-      from benchmarks import startup
-
       table = startup.time_starts(implementations, options)
-      title = 'Seconds from the start of Python, workload A'
-      _report(startup, title, table, output_dir / 'start.csv')
+      table.to_csv(output_dir / 'start.csv', index=False)
+      print('Seconds from the start of Python, workload A:')
+      print(f'{startup.to_text(table)}\n')
       chosen.remove(_START)
-    if _COMPARE in chosen:
-      from benchmarks import comparison_times
-
-      table = comparison_times.time_comparison(options[_OURS])
-      title = 'Seconds of a comparison, and of its rounds alone'
-      _report(comparison_times, title, table, output_dir / 'compare.csv')
-      chosen.remove(_COMPARE)
     if chosen:
       _time_workloads(chosen, implementations, options, rounds, output_dir)
 
@@ -162,11 +152,6 @@ def _names(flag_values, flag, known) -> list[str]:
     if name not in known:
       cli.fail(checks.unknown_name(f'Each of --{flag}', name, known))
   return names
-
-
-def _report(module, title, table, path):
-  table.to_csv(path, index=False)
-  print(f'{title}:\n{module.to_text(table)}\n')
 
 
 def _time_workloads(chosen, implementations, options, rounds, output_dir):

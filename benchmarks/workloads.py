@@ -26,16 +26,10 @@ Implementations = dict[str, Callable[[], None]]
 _NUM_CLASSES = 10
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
-# All labels of CIFAR-100, and so few images that they take seconds.
-_NUM_LABELS, _NUM_IMAGES = 50_000, 1024
 _STATE_FLOATS, _STATE_CLIENTS = 25_000_000, 2
 
 # Workload -> explanation of its times.
 NOTES = {
-  'quadruplets': (
-    f'the epoch is of {_NUM_IMAGES:,} images; one of {_NUM_LABELS:,}, the'
-    f' number of labels, takes {_NUM_LABELS / _NUM_IMAGES:.1f} times as long'
-  ),
   'tiny': (
     'the round is so small that the difference of the medians is what it costs'
     ' to distribute it'
@@ -161,9 +155,10 @@ def fedquad(setup: Setup) -> Implementations:
 
   MOON's first round, which has no previous model, is not counted.
   """
+  examples = _examples(4, 256, [32, 32, 3])
   return _with_fed_avg(
     setup,
-    _fedquad_task(4, 256),
+    _Task(models.cnn_fedquad, examples, batch_size=128),
     fedquad=algorithms.build_fedquad,
     triplet_fl=algorithms.build_triplet_fl,
     supcon_fl=algorithms.build_supcon_fl,
@@ -188,33 +183,6 @@ def fedakd(setup: Setup) -> Implementations:
     ),
     cgsv=algorithms.build_cgsv,
   )
-
-
-def quadruplets(setup: Setup) -> Implementations:
-  """Only drawing quadruplets, and an epoch on a smaller data set.
-
-  The epoch is FedAvg with FedQuad's model on one client; see `NOTES`.
-  """
-  context, task = setup.context('device'), _fedquad_task(1, _NUM_IMAGES)
-  rng = np.random.default_rng(0)
-  labels = rng.integers(100, size=_NUM_LABELS, dtype=np.int32)
-
-  @tff.tensorflow.computation(
-    tff.TensorType(np.int32, [None]), tff.TensorType(np.int32, [2])
-  )
-  def draw(labels, seed):
-    return client.sample_quadruplets(labels, 100, seed)
-
-  def draw_again(state):
-    number, _ = state
-    return number + 1, draw(labels, np.array([0, number], np.int32))
-
-  return {
-    f'fed_avg_{_NUM_IMAGES}_images': _ours(context, task),
-    f'quadruplets_{_NUM_LABELS}_labels': _Rounds(
-      context, lambda: (0, None), draw_again
-    ),
-  }
 
 
 def population(setup: Setup) -> Implementations:
@@ -276,11 +244,6 @@ class _Task:
 def _mlp_task() -> _Task:
   examples = _examples(10, 600, [784])
   return _Task(lambda: _mlp([784], 128, 64), examples, local_epochs=2)
-
-
-def _fedquad_task(num_clients, num_examples) -> _Task:
-  examples = _examples(num_clients, num_examples, [32, 32, 3])
-  return _Task(models.cnn_fedquad, examples, batch_size=128)
 
 
 def _with_fed_avg(setup, task, **builders) -> Implementations:

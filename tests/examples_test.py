@@ -38,7 +38,7 @@ def _run(monkeypatch, tmp_path):
 
 
 def test_run_training_process(run, capsys):
-  path = run('run_training_process', '--method=fedquad', '--rounds=2')
+  path = run('run_training_process', '--method=fedaboost', '--rounds=2')
   rows = pd.read_csv(path / 'metrics.csv', index_col='key')
   assert rows.index.to_list() == [0, 1, 2]
   output = capsys.readouterr().out

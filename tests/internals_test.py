@@ -6,8 +6,6 @@ holds; `tff_fair.internals`, or the module that the test names, must change.
 
 import asyncio
 import inspect
-import os
-import pathlib
 
 import numpy as np
 import pytest
@@ -15,15 +13,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import internals
-from tff_fair.runtime import worker_process
-
-_INTS = tff.FederatedType(np.int32, tff.CLIENTS)
-_SEQUENCE = tff.SequenceType(np.int32)
-
-
-@tff.tensorflow.computation(np.int32, np.int32)
-def _add(a, b):
-  return a + b
 
 
 def test_function_libraries_are_imported_under_names_of_their_own():
@@ -48,20 +37,6 @@ def test_function_libraries_are_imported_under_names_of_their_own():
   assert len(new_names) == 2, 'each import must have its own function names'
 
 
-def test_messages_end_where_the_generated_names_begin():
-  @tf.function
-  def fail(x):
-    with tf.control_dependencies([tf.debugging.Assert(x > 1, ['too small'])]):
-      return x + 1
-
-  with pytest.raises(tf.errors.OpError) as caught:
-    fail(tf.constant(0.0))
-  line = internals.error_line(caught.value)
-  assert line == 'assertion failed: [too small]', (
-    "TensorFlow's message must end with its first line or with '\\n\\t [['"
-  )
-
-
 @pytest.mark.parametrize('dtype', [np.float32, np.int64, np.bool_])
 def test_eager_tensors_have_the_buffer_protocol(dtype):
   tensor = tf.constant(np.arange(6).reshape(2, 3).astype(dtype))
@@ -75,112 +50,11 @@ def test_eager_tensors_have_the_buffer_protocol(dtype):
     array.flags.writeable = True
 
 
-def _uris(computation):
-  """The URIs of a computation's intrinsics."""
-  found = set()
-
-  def visit(block):
-    if isinstance(block, tff.framework.Intrinsic):
-      found.add(block.uri)
-    return block, False
-
-  tff.framework.transform_postorder(computation.to_building_block(), visit)
-  return found
-
-
-def _select(function):
-  table = tff.TensorType(np.int32, [5])
-
-  @tff.tensorflow.computation(table, np.int32)
-  def pick(table, key):
-    return tf.gather(table, key)
-
-  @tff.federated_computation(
-    tff.FederatedType(table, tff.SERVER),
-    tff.FederatedType(tff.TensorType(np.int32, [2]), tff.CLIENTS),
-  )
-  def select(table, keys):
-    return function(keys, tff.federated_value(5, tff.SERVER), table, pick)
-
-  return select
-
-
-def test_uris_of_intrinsics_without_a_public_name():
-  reduce = tff.federated_computation(
-    lambda numbers: tff.sequence_reduce(numbers, 0, _add), _SEQUENCE
-  )
-  assert internals.SEQUENCE_REDUCE in _uris(reduce)
-  assert internals.FEDERATED_SELECT in _uris(_select(tff.federated_select))
-
-
-def test_uris_of_secure_intrinsics_begin_alike():
-  secure = [
-    _select(tff.federated_secure_select),
-    *(
-      tff.federated_computation(total, _INTS)
-      for total in (
-        lambda numbers: tff.federated_secure_sum(numbers, 9),
-        lambda numbers: tff.federated_secure_sum_bitwidth(numbers, 4),
-        lambda numbers: tff.backends.mapreduce.federated_secure_modular_sum(
-          numbers, 9
-        ),
-      )
-    ),
-  ]
-  for computation in secure:
-    assert internals.has_secure_intrinsics(computation), _uris(computation)
-    replaced = tff.backends.test.replace_secure_intrinsics_with_bodies(
-      computation
-    )
-    assert not internals.has_secure_intrinsics(replaced), _uris(replaced)
-  plain = tff.federated_computation(tff.federated_sum, _INTS)
-  assert not internals.has_secure_intrinsics(plain)
-
-
-class _Recorder(tff.framework.AsyncContext):
-  """Returns how many clients arrive, and keeps the computation."""
-
-  async def invoke(self, comp, arg):
-    self.computation = comp
-    ((_, clients),) = tff.structure.iter_elements(arg)
-    return np.int32(len(clients))
-
-
-def test_program_contexts_take_clients_apart_by_their_type():
-  pairs = tff.FederatedType([('a', np.int32), ('b', np.int32)], tff.CLIENTS)
-
-  @tff.federated_computation(pairs, tff.FederatedType(np.int32, tff.SERVER))
-  def count(pairs, start):
-    return start
-
-  inner = _Recorder()
-  context = tff.program.NativeFederatedContext(inner)
-  clients = [{'a': i, 'b': i} for i in range(5)]
-
-  async def run(comp):
-    argument = tff.structure.Struct([('pairs', clients)])
-    return await tff.program.materialize_value(context.invoke(comp, argument))
-
-  signature = tff.FunctionType(
-    tff.StructType([('pairs', pairs)]), tff.FederatedType(np.int32, tff.SERVER)
-  )
-  plain = internals.CallView(count, signature)
-  with pytest.raises(Exception):  # noqa: B017
-    assert asyncio.run(run(plain)) == 5
-    pytest.fail('hide_clients is no longer needed: TFF keeps all clients')
-  assert asyncio.run(run(internals.hide_clients(plain))) == 5, (
-    "NativeFederatedContext must pass on values of a tensor's type as they are"
-  )
-  assert inner.computation.computation is plain, (
-    'NativeFederatedContext must pass on the computation that it got'
-  )
-
-
 def test_iterators_are_restored_by_their_class(tmp_path):
   """`client.data_source` makes a class for each source."""
 
   class Iterator(tff.program.FederatedDataSourceIterator):
-    federated_type = _INTS
+    federated_type = tff.FederatedType(np.int32, tff.CLIENTS)
 
     def __init__(self, source):
       self.source = source
@@ -202,12 +76,6 @@ def test_iterators_are_restored_by_their_class(tmp_path):
 
   (found,) = asyncio.run(save_and_load())
   assert isinstance(found, Iterator) and found.source == 'restored from bytes'
-
-
-def test_tff_contains_its_worker():
-  """`worker_process` starts it."""
-  path = pathlib.Path(worker_process.worker_binary())
-  assert os.access(path, os.X_OK), f'TFF must contain the worker {path}'
 
 
 _layers = tf.keras.layers

@@ -53,25 +53,3 @@ def _words(text):
 
 def _numbers(text):
   return [float(number) for number in _NUMBER.findall(text)]
-
-
-def test_native_is_quiet_in_a_notebook(monkeypatch):
-  """Also if TensorFlow is imported first, as import sorters have it."""
-  monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
-  cells = (
-    'import numpy as np, tensorflow as tf, tensorflow_federated as tff',
-    'from tff_fair import runtime\nruntime.set_execution_context("native")',
-    """
-    @tff.tensorflow.computation(np.int32)
-    def add_one(x):
-      return x + 1
-    add_one(3)
-    """,
-  )
-  notebook = nbformat.v4.new_notebook(
-    cells=[nbformat.v4.new_code_cell(text) for text in cells]
-  )
-  write_notebooks.run(notebook, write_notebooks.FOLDER)
-  assert _texts(notebook)[-1:] == [('execute_result', None, '4')]
-  assert notebook.cells[1].outputs == []
-  assert len(notebook.cells[2].outputs) == 1

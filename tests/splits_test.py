@@ -1,51 +1,74 @@
 import functools
 
+from hypothesis import given
+from hypothesis import strategies as st
 import numpy as np
 
-from tests.tasks import refusals
+from tests import refusals
 from tff_fair import splits
 from tff_fair.tasks import partitions
 
+# Number of examples -> training, holdout, test; a fifth tests, and a tenth of
+# the rest is held out.
+_SIZES = {
+  0: (0, 0, 0),
+  1: (1, 0, 0),  # Holding out the last example would end training.
+  2: (1, 1, 0),  # test .4 -> 0; holdout .2 -> 0, at least 1.
+  3: (1, 1, 1),  # test .6 -> 1; holdout .2 -> 1.
+  6: (4, 1, 1),  # test 1.2 -> 1; holdout .5 -> 1.
+  100: (72, 8, 20),
+  103: (74, 8, 21),  # test 20.6 -> 21; holdout 8.2 -> 8.
+  1393: (1003, 111, 279),  # test 278.6; holdout 111.4.
+}
+# The same for other fractions.
+_FRACTIONS = {
+  (50, 0.29, 0.0): (35, 0, 15),  # 14.499999999999998 on a computer.
+  (10, 0.0, 0.0): (10, 0, 0),
+  (2, 0.9, 0.9): (1, 0, 1),
+  (3, 0.5, 0.9): (1, 0, 2),  # Holdout gives way to training.
+  (8, 1 / 7, 0.5): (3, 4, 1),
+}
+
 
 def test_split_sizes_by_hand():
-  for num_examples, expected in [
-    (0, (0, 0, 0)),
-    (1, (1, 0, 0)),  # Holding out the last example would end training.
-    (2, (1, 1, 0)),  # test .4 -> 0; holdout .2 -> 0, at least 1.
-    (3, (1, 1, 1)),  # test .6 -> 1; holdout .2 -> 1.
-    (6, (4, 1, 1)),  # test 1.2 -> 1; holdout .5 -> 1.
-    (100, (72, 8, 20)),
-    (103, (74, 8, 21)),  # test 20.6 -> 21; holdout 8.2 -> 8.
-    (1393, (1003, 111, 279)),  # test 278.6; holdout 111.4.
-  ]:
+  for num_examples, expected in _SIZES.items():
     assert splits.split_sizes(num_examples) == expected
-
-
-def test_split_sizes_of_other_fractions():
-  for num_examples, test, holdout, expected in [
-    (50, 0.29, 0.0, (35, 0, 15)),  # 14.499999999999998 on a computer.
-    (10, 0.0, 0.0, (10, 0, 0)),
-    (10, 0.0, 0.1, (9, 1, 0)),
-    (2, 0.9, 0.9, (1, 0, 1)),
-    (3, 0.5, 0.9, (1, 0, 2)),  # Holdout gives way to training.
-    (8, 1 / 7, 0.5, (3, 4, 1)),
-  ]:
+  for (num_examples, test, holdout), expected in _FRACTIONS.items():
     found = splits.split_sizes(
       num_examples, test_fraction=test, holdout_fraction=holdout
     )
     assert found == expected
 
 
-def test_training_keeps_an_example_whatever_the_fractions():
-  for num_examples in range(1, 40):
-    for test in (0.0, 0.2, 0.5, 0.99):
-      for holdout in (0.0, 0.1, 0.5, 0.99):
-        sizes = splits.split_sizes(
-          num_examples, test_fraction=test, holdout_fraction=holdout
-        )
-        assert sum(sizes) == num_examples
-        assert sizes[0] >= 1
-        assert min(sizes) >= 0
+@given(
+  st.lists(st.integers(0, 40), max_size=60),
+  st.floats(0, 0.99),
+  st.floats(0, 0.99),
+  st.integers(0, 9),
+  st.integers(0, 2**32),
+)
+def test_a_split_is_disjoint_whole_and_repeatable(
+  indices, test, holdout, client_id, seed
+):
+  """Also of a client that has an example several times."""
+  options = {'test_fraction': test, 'holdout_fraction': holdout}
+
+  def split():
+    return splits.split_client(
+      np.sort(indices).astype(np.int64), client_id=client_id, seed=seed,
+      **options,
+    )  # fmt: skip
+
+  parts = split()
+  assert sorted(np.concatenate(parts)) == sorted(indices)
+  distinct = [set(part.tolist()) for part in parts]
+  sizes = splits.split_sizes(len(set(indices)), **options)
+  assert tuple(map(len, distinct)) == sizes
+  assert sum(sizes) == len(set.union(*distinct)) and min(sizes) >= 0
+  assert sizes[0] >= 1 or not indices
+  for part, again in zip(parts, split(), strict=True):
+    assert (np.diff(part) >= 0).all()
+    np.testing.assert_array_equal(part, again)
 
 
 def test_split_sizes_refuses():
@@ -59,23 +82,14 @@ def test_split_sizes_refuses():
   )
 
 
-def test_split_client_divides_the_indices():
+def test_a_split_is_random_for_each_client_and_seed():
   indices = np.arange(300, 400)
   split = splits.split_client(indices, client_id=0, seed=0)
-  assert [len(part) for part in split] == [72, 8, 20]
-  assert sorted(np.concatenate(split)) == indices.tolist()
-  for part in split:
-    assert (np.diff(part) > 0).all()
+  for client_id, seed in [(1, 0), (0, 1)]:
+    other = splits.split_client(indices, client_id=client_id, seed=seed)
+    assert not np.array_equal(split.train, other.train)
   # A random fifth of 100 does not end before the last quarter.
   assert split.test.max() > 375
-
-
-def test_split_client_depends_on_seed_and_client_only():
-  indices = np.arange(100)
-  split = splits.split_client(indices, client_id=3, seed=5)
-  for client_id, seed, same in [(3, 5, True), (4, 5, False), (3, 6, False)]:
-    other = splits.split_client(indices, client_id=client_id, seed=seed)
-    assert np.array_equal(split.train, other.train) == same
 
 
 def test_split_server_divides_all_examples():
@@ -92,16 +106,11 @@ def test_split_server_divides_all_examples():
     for part in split:
       assert part.dtype == np.int64
       assert (np.diff(part) > 0).all()
+    other = splits.split_server(1000, seed=1, **changes)
+    assert not np.array_equal(split.to_deal, other.to_deal)
     # A random part does not lie at one end.
     assert split.to_deal.min() < 50
     assert split.to_deal.max() > 850
-
-
-def test_split_server_depends_on_the_seed():
-  split = splits.split_server(100, seed=5, test_start=80)
-  for seed, same in [(5, True), (6, False)]:
-    other = splits.split_server(100, seed=seed, test_start=80)
-    assert np.array_equal(split.validation, other.validation) == same
 
 
 def test_split_server_is_not_correlated_with_a_partition_by_the_same_seed():
@@ -143,18 +152,6 @@ def test_split_clients_splits_each_by_its_id():
   ]
   alone = splits.split_client(partition[1], client_id=1, seed=2)
   assert np.array_equal(result[1].test, alone.test)
-
-
-def test_an_example_that_a_client_has_twice_does_not_straddle_the_split():
-  # 10 distinct examples, split 7:1:2: some once, others up to 5 times.
-  indices = np.repeat(np.arange(50, 60), [1, 2, 3, 4, 5, 5, 4, 3, 2, 1])
-  split = splits.split_client(
-    indices, client_id=0, seed=0, test_fraction=0.2, holdout_fraction=0.125
-  )
-  assert [len(np.unique(part)) for part in split] == [7, 1, 2]
-  np.testing.assert_array_equal(np.sort(np.concatenate(split)), indices)
-  for part in split:
-    assert (np.diff(part) >= 0).all()
 
 
 def test_duplicates_do_not_change_who_is_in_which_part():

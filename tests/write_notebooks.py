@@ -21,10 +21,7 @@ _METADATA = {
 
 
 def execute(path: pathlib.Path) -> nbformat.NotebookNode:
-  """Executes a notebook in a kernel of its own.
-
-  Args:
-    path: The notebook; the file is only read.
+  """Executes a notebook in a kernel of its own; the file is only read.
 
   Returns:
     The notebook with its outputs, without times and versions.
@@ -33,26 +30,16 @@ def execute(path: pathlib.Path) -> nbformat.NotebookNode:
     nbclient.exceptions.CellExecutionError: If a cell fails.
   """
   notebook = nbformat.read(path, as_version=4)
-  run(notebook, path.parent)
-  notebook.metadata = _METADATA
-  return notebook
-
-
-def run(notebook: nbformat.NotebookNode, folder: pathlib.Path) -> None:
-  """Executes the cells of a notebook, which receive their outputs.
-
-  Args:
-    notebook: The notebook.
-    folder: Where the kernel runs.
-  """
   nbclient.NotebookClient(
     notebook,
     timeout=300,
     kernel_name='python3',
     record_timing=False,
     coalesce_streams=True,
-    resources={'metadata': {'path': folder}},
+    resources={'metadata': {'path': path.parent}},
   ).execute()
+  notebook.metadata = _METADATA
+  return notebook
 
 
 if __name__ == '__main__':

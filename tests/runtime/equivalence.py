@@ -11,7 +11,7 @@ import tensorflow_federated as tff
 
 from tests.algorithms import linear_task
 
-_ROUNDS = 3
+_ROUNDS = 2
 CLIENTS = linear_task.make_clients([7, 5, 12], holdout=4)
 
 

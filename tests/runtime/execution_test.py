@@ -13,23 +13,6 @@ def test_unknown_kind():
     runtime.set_execution_context('gpu')
 
 
-def test_unknown_option():
-  with pytest.raises(TypeError, match='device'):
-    runtime.set_execution_context('native', device='cpu')
-
-
-def test_native_runs_a_computation():
-  @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
-  def total(values):
-    return tff.federated_sum(values)
-
-  try:
-    runtime.set_execution_context('native')
-    assert total([1, 2, 3]) == 6
-  finally:
-    runtime.set_execution_context('device', device='cpu')  # Ends the worker.
-
-
 @pytest.mark.usefixtures('default_runtime')
 def test_a_failed_computation_is_one_line():
   @tff.tensorflow.computation(np.float32)

@@ -1,7 +1,7 @@
 import numpy as np
 
+from tests import refusals
 from tests.tasks import adult_file
-from tests.tasks import refusals
 from tff_fair.tasks import adult_records
 from tff_fair.tasks import sources
 
@@ -45,38 +45,22 @@ def test_features_by_hand(tmp_path):
   assert adult_records.NUM_CATEGORICAL_FEATURES == 102
 
 
-def test_a_missing_value_is_a_value(tmp_path):
-  known, missing = _read(
-    tmp_path, adult_file.line(), adult_file.line(workclass='?')
-  ).x
-  assert np.flatnonzero(known != missing).tolist() == [5, 8]
-  assert missing[8] == 1
-
-
 def test_says_what_is_wrong_with_a_file(tmp_path):
   path = tmp_path / 'adult.data'
   line = adult_file.line()
-  rows = [
-    ([], r'an unreadable file \(No columns'),
-    (['|1x3 Cross validator'], r'an unreadable file \(No columns'),
+  for lines, found in [
     (['1, 2', '3, 4'], r'15 fields, found records of 2\.$'),
-    ([line + ', 1'], r'15 fields, found records of 16\.$'),
-    ([line, line + ', 1'], 'an unreadable file .* line 2, saw 16'),
+    ([line, line + ', 1'], 'line 2, saw 16'),
     ([line, line.rpartition(',')[0]], 'missing field in record 2'),
     ([line, adult_file.line(race='')], 'missing field in record 2'),
-    ([line, adult_file.line(race='Purple')], "'race', found 'Purple'"),
     # Only three columns have missing values.
     ([adult_file.line(education='?')], r"'education', found '\?'"),
     ([adult_file.line('>100K')], "'class', found '>100K'"),
     ([line, adult_file.line(age='old')], "'age', found 'old'"),
-    ([adult_file.line(capital_gain='inf')], "'capital-gain', found 'inf'"),
     ([adult_file.line(capital_gain='1e39')], "'capital-gain', found '1e39'"),
-  ]
-  contents = [('\n'.join(lines).encode() + b'\n', text) for lines, text in rows]
-  no_text = bytes(range(128, 256)) * 100
-  for content, message in [*contents, (no_text, 'an unreadable file')]:
-    path.write_bytes(content)
-    message = rf"^The data file '{path}' must hold .*{message}"
+  ]:
+    path.write_text('\n'.join(lines))
+    message = rf"^The data file '{path}' must hold .*{found}"
     refusals.check(
       adult_records.read, [({'path': path}, sources.DataDamagedError, message)]
     )

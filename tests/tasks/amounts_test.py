@@ -22,26 +22,19 @@ def _task(labels_of_clients, free_riders):
   return task.with_free_riders(free_riders)
 
 
-# Sizes 1, 4, 2 and 3 with the mean 2.5; classes 1, 3, 1 and 2 with the median
-# 1.5.
-_CLIENTS = [[0], [0, 1, 2, 0], [3, 3], [1, 1, 2]]
+# Sizes with the mean 3 and the median 1, classes with the mean 2 and median 1.
+_CLIENTS = [[0], [0], [0, 1, 2, 3, 0, 0, 0]]
 
 
 def test_free_riders_state_what_is_usual():
   for scenario, expected in [
-    ('size', [1, 4, 2, 3, 3, 3]),
-    ('class', [1, 3, 1, 2, 2, 2]),
+    ('size', [1, 1, 7, 3, 3]),
+    ('class', [1, 1, 4, 1, 1]),
   ]:
     amounts = tasks.stated_amounts(_task(_CLIENTS, 2), scenario)
     assert amounts == expected
     assert all(type(amount) is int for amount in amounts)
-    assert tasks.stated_amounts(_task(_CLIENTS, 0), scenario) == expected[:4]
-
-
-def test_mean_and_median_are_not_mixed_up():
-  clients = [[0], [0], [0, 1, 2, 3, 0, 0, 0]]
-  assert tasks.stated_amounts(_task(clients, 1), 'size')[-1] == 3
-  assert tasks.stated_amounts(_task(clients, 1), 'class')[-1] == 1
+    assert tasks.stated_amounts(_task(_CLIENTS, 0), scenario) == expected[:3]
 
 
 def test_rounds_half_up_and_no_further():

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.tasks import refusals
+from tests import refusals
 from tff_fair import splits
 from tff_fair.tasks import covariate_shift
 

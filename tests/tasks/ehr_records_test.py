@@ -1,26 +1,15 @@
 import numpy as np
 import pandas as pd
 
-from tests.tasks import refusals
+from tests import refusals
+from tests.tasks import ehr_file
 from tff_fair.tasks import ehr_records
 from tff_fair.tasks import sources
 
-_PATIENTS = 'patient_id,state,sex,postal_code'
-_EVENTS = 'patient_id,age,code,value'
-
-
-def _paths(folder, patients, events):
-  """Writes both files, from their rows."""
-  paths = folder / 'patients.csv', folder / 'events.csv'
-  for path, header, rows in zip(
-    paths, (_PATIENTS, _EVENTS), (patients, events), strict=True
-  ):
-    path.write_text('\n'.join([header, *rows]) + '\n')
-  return paths
-
 
 def _label(folder, patients, events):
-  return ehr_records.label(*ehr_records.read(*_paths(folder, patients, events)))
+  paths = ehr_file.write_rows(folder, patients, events)
+  return ehr_records.label(*ehr_records.read(*paths))
 
 
 def _codes(records):
@@ -202,70 +191,42 @@ def test_the_latest_events_are_kept(tmp_path):
   np.testing.assert_array_equal(one[:, 1, 0], [2, 1, 1])
 
 
-def test_numbers_that_do_not_vary_in_training_are_zeros(tmp_path):
-  x, _ = ehr_records.pack(
-    _spread(tmp_path), training=np.array([1]), max_events=3
-  )
-  assert not x[:, 1:, 1:3].any()
-  assert x[0, 1:, 3].tolist() == [0, 1, 0]
+# Which file -> rows of both, and what is found.
+_DAMAGED = [
+  (0, ['a,AK,F,1', ',AK,F,1'], [], 'the patient_id .*, found none in row 2'),
+  (0, ['a,,F,1'], [], 'the state in each row, found none in row 1'),
+  (0, ['a,AK,F,1', 'a,AL,F,1'], [], "each patient once, found 'a' again"),
+  *(
+    (1, ['a,AK,F,1'], events, found)
+    for events, found in [
+      (['b,50,X,'], "the unknown patient 'b'"),
+      (['a,5,X,', 'a,old,X,'], "the column 'age', found 'old'"),
+      (['a,inf,X,'], "the column 'age', found inf"),
+      (['a,True,X,'], "the column 'age', found True"),
+      (['a,5,X,', 'a,,X,'], 'the age in each row, found none in row 2'),
+      (['a,5,X,', 'a,5,,'], 'the code in each row, found none in row 2'),
+      (['a,50,X,high'], "the column 'value', found 'high'"),
+      (['a,50,X,1e39'], r"the column 'value', found 1e\+39"),
+      (['"a,50,X,1'], 'found an unreadable file'),
+    ]
+  ),
+]
 
 
-def test_further_columns_and_their_order_do_not_matter(tmp_path):
-  paths = tmp_path / 'patients.csv', tmp_path / 'events.csv'
-  paths[0].write_text('sex,extra,state,postal_code,patient_id\nF,9,AK,1,a\n')
-  paths[1].write_text('value,code,extra,age,patient_id\n,X,9,50,a\n')
-  records = ehr_records.label(*ehr_records.read(*paths))
-  assert records.states == ('AK',)
-  assert _codes(records) == [['X']]
-  assert records.sexes.tolist() == [1]
+def test_says_what_is_wrong_with_a_file(tmp_path):
+  for number, patients, events, found in _DAMAGED:
+    paths = ehr_file.write_rows(tmp_path, patients, events)
+    _check_damaged(paths, number, found)
+  for number, header in enumerate((ehr_file.PATIENTS, ehr_file.EVENTS)):
+    paths = ehr_file.write_rows(tmp_path, [], [])
+    name = header.split(',')[-1]
+    paths[number].write_text(header.replace(name, 'other') + '\n')
+    _check_damaged(paths, number, f"none that is called '{name}'")
 
 
-def _check_damaged(paths, number, message):
-  """Checks the refusal of the patients (0) or the events (1)."""
-  message = rf"^The data file '{paths[number]}' must hold .*{message}"
-  arguments = {'patients_path': paths[0], 'events_path': paths[1]}
+def _check_damaged(paths, number, found):
+  message = rf"^The data file '{paths[number]}' must hold .*{found}"
+  arguments = dict(zip(('patients_path', 'events_path'), paths, strict=True))
   refusals.check(
     ehr_records.read, [(arguments, sources.DataDamagedError, message)]
   )
-
-
-def test_a_missing_column(tmp_path):
-  for number, header in enumerate((_PATIENTS, _EVENTS)):
-    for name in header.split(','):
-      paths = _paths(tmp_path, [], [])
-      paths[number].write_text(header.replace(name, 'other') + '\n')
-      _check_damaged(paths, number, f"none that is called '{name}'")
-
-
-def test_says_what_is_wrong_with_patients(tmp_path):
-  for patients, message in [
-    (['a,AK,F,1', ',AK,F,1'], 'the patient_id .*, found none in row 2'),
-    (['a,,F,1'], 'the state in each row, found none in row 1'),
-    (['a,AK,F,1', 'a,AL,F,1'], "each patient once, found 'a' again"),
-  ]:
-    _check_damaged(_paths(tmp_path, patients, []), 0, message)
-  for content in (b'', bytes(range(128, 256))):
-    paths = _paths(tmp_path, [], [])
-    paths[0].write_bytes(content)
-    _check_damaged(paths, 0, 'an unreadable file')
-
-
-def test_says_what_is_wrong_with_events(tmp_path):
-  for event, message in [
-    ('b,50,X,', "the unknown patient 'b'"),
-    ('a,old,X,', "the column 'age', found 'old'"),
-    ('a,inf,X,', "the column 'age', found inf"),
-    ('a,nan,X,', "the column 'age', found 'nan'"),
-    ('a,True,X,', "the column 'age', found True"),
-    ('a,,X,', 'the age in each row, found none in row 2'),
-    ('a,5,,', 'the code in each row, found none in row 2'),
-    (',50,X,', 'the patient_id in each row, found none in row 2'),
-    ('a,50,X,high', "the column 'value', found 'high'"),
-    ('a,50,X,1e39', r"the column 'value', found 1e\+39"),
-    ('"a,50,X,1', 'found an unreadable file'),
-  ]:
-    # The whole column is read as the type that all its values have.
-    events = ['a,50,X,', event]
-    if event in ('a,inf,X,', 'a,True,X,'):
-      events = [event]
-    _check_damaged(_paths(tmp_path, ['a,AK,F,1'], events), 1, message)

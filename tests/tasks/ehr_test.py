@@ -5,7 +5,8 @@ import functools
 import numpy as np
 import pytest
 
-from tests.tasks import refusals
+from tests import refusals
+from tests.tasks import ehr_file
 from tff_fair import tasks
 from tff_fair.tasks import sources
 from tff_fair.tasks.data_sets import ehr
@@ -24,21 +25,6 @@ def _tiny():
   with pytest.MonkeyPatch.context() as patch:
     patch.delenv(sources.DATA_DIR_VARIABLE, raising=False)
     return tasks.build_task('ehr', ehr_scale=_TINY, max_events=16)
-
-
-def _write(folder, states, *, patients_a_state=30, extra_events=()):
-  """Patients of the states with two events each, every third one positive."""
-  patients = ['patient_id,state,sex,postal_code']
-  events = ['patient_id,age,code,value', *extra_events]
-  for state in states:
-    for i in range(patients_a_state):
-      name = f'{state}{i:03d}'
-      patients.append(f'{name},{state},F,{i}')
-      events += [f'{name},{50 + i},X,{i}', f'{name},{60 + i},Y,']
-      if i % 3 == 0:
-        events.append(f'{name},{70 + i},C25.9,')
-  (folder / 'patients.csv').write_text('\n'.join(patients) + '\n')
-  (folder / 'events.csv').write_text('\n'.join(events) + '\n')
 
 
 def test_by_default(tmp_path):
@@ -109,22 +95,6 @@ def test_each_state_keeps_a_record_to_train():
     assert sum(len(part.holdout) for part in parts) == 5
 
 
-def test_parts_can_be_left_out():
-  task = tasks.build_task(
-    'ehr',
-    ehr_scale=_TINY,
-    holdout_fraction=0.0,
-    test_fraction=0.0,
-    # Its only ones.
-    partition='state',
-    model='gru_ehr',
-    num_clients=50,
-    free_riders=2,
-  )
-  assert [task.num_train(i) for i in range(52)] == [20] * 50 + [0] * 2
-  assert task.free_riders == (50, 51)
-
-
 def test_the_model_fits_the_data(tiny):
   assert tiny.data.x.shape == (1000, 17, 4)
   lengths = tiny.data.x[:, 0, 2]
@@ -135,7 +105,7 @@ def test_the_model_fits_the_data(tiny):
 
 
 def test_reads_files(tmp_path):
-  _write(tmp_path, ['NY', 'AK', 'CA'])
+  ehr_file.write(tmp_path, ['NY', 'AK', 'CA'])
   task = tasks.build_task('ehr', data_dir=tmp_path, num_clients=3)
   assert task.num_clients == 3
   assert np.bincount(task.data.y).tolist() == [60, 30]
@@ -145,7 +115,7 @@ def test_reads_files(tmp_path):
 
 
 def test_only_training_records_make_the_vocabulary_and_the_numbers(tmp_path):
-  _write(tmp_path, ['AK', 'AL'])
+  ehr_file.write(tmp_path, ['AK', 'AL'])
   plain = tasks.build_task('ehr', data_dir=tmp_path)
   training = np.concatenate([split.train for split in plain.splits])
   others = np.setdiff1d(np.arange(60), training)
@@ -156,7 +126,7 @@ def test_only_training_records_make_the_vocabulary_and_the_numbers(tmp_path):
   # Records are sorted by state and patient.
   names = [f'{state}{i:03d}' for state in ('AK', 'AL') for i in range(30)]
   extra = [f'{names[i]},1,RARE,1000' for i in others]
-  _write(tmp_path, ['AK', 'AL'], extra_events=extra)
+  ehr_file.write(tmp_path, ['AK', 'AL'], extra_events=extra)
   changed = tasks.build_task('ehr', data_dir=tmp_path)
   for ours, theirs in zip(plain.splits, changed.splits, strict=True):
     np.testing.assert_array_equal(ours.train, theirs.train)
@@ -173,7 +143,7 @@ def test_only_training_records_make_the_vocabulary_and_the_numbers(tmp_path):
 
 
 def test_states_without_records_are_no_clients(tmp_path):
-  _write(tmp_path, ['AK', 'CA'])
+  ehr_file.write(tmp_path, ['AK', 'CA'])
   with (tmp_path / 'patients.csv').open('a') as patients:
     patients.write('z,AL,F,1\ny,WY,F,1\n')
   with (tmp_path / 'events.csv').open('a') as events:
@@ -186,7 +156,7 @@ def test_states_without_records_are_no_clients(tmp_path):
 def test_is_synthetic_without_files(tmp_path, monkeypatch):
   assert tasks.is_synthetic('ehr', None)
   assert tasks.is_synthetic('ehr', tmp_path)
-  _write(tmp_path, ['AK', 'AL'])
+  ehr_file.write(tmp_path, ['AK', 'AL'])
   assert not tasks.is_synthetic('ehr', tmp_path)
   monkeypatch.setenv(sources.DATA_DIR_VARIABLE, str(tmp_path))
   assert not tasks.is_synthetic('ehr')
@@ -201,7 +171,7 @@ def test_refuses_files(tmp_path):
       refusals.check(functools.partial(call, 'ehr'), [row])
     (tmp_path / name).unlink()
   for states in ([], ['AK']):
-    _write(tmp_path, states)
+    ehr_file.write(tmp_path, states)
     with pytest.raises(
       tasks.DataDamagedError, match=f'two states .* those of {len(states)}'
     ):
@@ -209,7 +179,7 @@ def test_refuses_files(tmp_path):
 
 
 def test_refuses_options(tmp_path):
-  _write(tmp_path, ['AK', 'AL'])
+  ehr_file.write(tmp_path, ['AK', 'AL'])
   for options, message in [
     ({'data_dir': tmp_path, 'ehr_scale': 0.5}, '^ehr_scale must not be set'),
     ({'ehr_scale': _TINY, 'num_clients': 49}, '^num_clients must be .* 50, f'),

@@ -2,7 +2,6 @@ import hashlib
 import os
 import pathlib
 import socket
-import traceback
 
 import pytest
 import tensorflow as tf
@@ -76,22 +75,6 @@ def test_fetch_says_in_one_sentence_what_was_tried(tmp_path):
     )
     with pytest.raises(sources.DataNotFoundError, match=message):
       sources.fetch('a.npz', _offline, data_dir=data_dir, cache_dir='~/cache')
-
-
-def test_fetch_hides_the_traceback_of_the_loader():
-  with pytest.raises(FileNotFoundError) as caught:
-    sources.fetch('a', _offline, data_dir=None, cache_dir='cache')
-  text = ''.join(traceback.format_exception(caught.value))
-  assert text.count('Traceback') == 1
-  assert 'in _offline' not in text
-
-
-def test_fetch_lets_an_interrupt_pass():
-  def interrupt():
-    raise KeyboardInterrupt
-
-  with pytest.raises(KeyboardInterrupt):
-    sources.fetch('a', interrupt, data_dir=None, cache_dir='cache')
 
 
 def test_a_folder_that_is_named_must_exist(tmp_path, monkeypatch):

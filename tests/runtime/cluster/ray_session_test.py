@@ -18,7 +18,7 @@ from tff_fair import runtime
 from tff_fair.runtime.cluster import ray_session
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
-_END_SECONDS = 20
+_END_SECONDS = 60
 _DRIVER = """
 import importlib.machinery, importlib.util, os, signal, sys, time
 
@@ -44,21 +44,18 @@ workers = [Worker.remote() for _ in range(2)]
 ray.get([worker.ready.remote() for worker in workers])
 print(ray.nodes()[0]['RayletSocketName'], flush=True)
 """
-_STOP_A_WORKER = """
-workers[0].stop.remote()
-if not os.fork():  # Must not keep Ray alive.
-  time.sleep(60)
-  os._exit(0)
-print('waits', flush=True)
-time.sleep(60)
-"""
-_FINISH_THE_ROUND = """
+# Ctrl-C does not end a round; then a stopped worker and a fork are left alone.
+_FINISH_THE_ROUND_AND_STOP_A_WORKER = """
 signal.signal(signal.SIGINT, lambda *_: None)
 round_ = [worker.ready.remote(2) for worker in workers]
 print('waits', flush=True)
 ray.get(round_)
+workers[0].stop.remote()
+if not os.fork():  # Must not keep Ray alive.
+  time.sleep(600)
+  os._exit(0)
 print('finished', flush=True)
-raise KeyboardInterrupt
+time.sleep(600)
 """
 
 
@@ -74,30 +71,6 @@ def cluster():
   """A Ray of two nodes."""
   with two_nodes.start() as cluster:
     yield cluster
-
-
-def _start_driver(rest):
-  """Runs `_DRIVER` and more; returns its process, its children, the folder."""
-  driver = subprocess.Popen(
-    [sys.executable, '-c', _DRIVER + rest],
-    cwd=_ROOT,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.DEVNULL,
-    text=True,
-    start_new_session=True,
-  )
-  folder = pathlib.Path(driver.stdout.readline()).parents[2]
-  assert driver.stdout.readline() == 'waits\n'
-  children = psutil.Process(driver.pid).children(recursive=True)
-  assert folder.exists()
-  assert len(children) >= 6  # The server, the manager, two agents, two workers.
-  return driver, children, folder
-
-
-def _check_gone(processes, folder):
-  _, left = psutil.wait_procs(processes, _END_SECONDS)
-  assert not left
-  assert not folder.exists()
 
 
 def _children():
@@ -146,22 +119,31 @@ def test_a_started_ray_has_what_was_asked_on_loopback_and_leaves_nothing(
 
 
 @pytest.mark.full
-def test_kill_leaves_no_process_and_no_file_not_even_a_stopped_worker():
-  driver, children, folder = _start_driver(_STOP_A_WORKER)
-  (fork,) = (one for one in children if _DRIVER in one.cmdline()[-1])
-  driver.kill()
-  _check_gone([one for one in children if one != fork], folder)
-  assert fork.is_running()
-  fork.kill()
-
-
-@pytest.mark.full
-def test_ray_lives_through_ctrl_c_until_the_program_ends():
-  driver, children, folder = _start_driver(_FINISH_THE_ROUND)
+def test_ray_lives_through_ctrl_c_and_not_through_kill():
+  """Kill leaves no process and no file, not even a stopped worker."""
+  driver = subprocess.Popen(
+    [sys.executable, '-c', _DRIVER + _FINISH_THE_ROUND_AND_STOP_A_WORKER],
+    cwd=_ROOT,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+    start_new_session=True,
+  )
+  folder = pathlib.Path(driver.stdout.readline()).parents[2]
+  assert driver.stdout.readline() == 'waits\n'
   os.killpg(driver.pid, signal.SIGINT)
   assert driver.stdout.readline() == 'finished\n'
-  driver.wait(_END_SECONDS)
-  _check_gone(children, folder)
+  children = psutil.Process(driver.pid).children(recursive=True)
+  assert folder.exists()
+  # The server, the manager, two agents, two workers, the fork.
+  assert len(children) >= 7
+  (fork,) = (one for one in children if _DRIVER in one.cmdline()[-1])
+  driver.kill()
+  children.remove(fork)
+  assert not psutil.wait_procs(children, _END_SECONDS)[1]
+  assert not folder.exists()
+  assert fork.is_running()
+  fork.kill()
 
 
 @pytest.mark.full

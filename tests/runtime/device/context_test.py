@@ -9,8 +9,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.algorithms import linear_task
-from tff_fair import algorithms
 from tff_fair import runtime
 
 computation = tff.tensorflow.computation
@@ -49,15 +47,6 @@ def test_tables_are_initialized():
   assert [look_up(np.int64(k)) for k in (1, 2, 3)] == [10, 20, -1]
 
 
-def test_strings_and_results_that_are_arguments():
-  @computation(np.str_, np.int32)
-  def shout(text, number):
-    return tf.strings.upper(text), number, tf.strings.split(text), number
-
-  upper, first, parts, second = shout('a b', 7)
-  assert (upper, list(parts), first, second) == (b'A B', [b'a', b'b'], 7, 7)
-
-
 def test_a_data_set_as_a_result():
   @computation
   def make():
@@ -69,15 +58,6 @@ def test_a_data_set_as_a_result():
     {'b': 1, 'a': 3.0},
     {'b': 2, 'a': 4.0},
   ]
-
-
-def test_containers_of_the_result():
-  @computation
-  def make():
-    return collections.OrderedDict(b=1, a=(2.0, [3], ()))
-
-  assert make() == collections.OrderedDict(b=1, a=(2.0, [3], ()))
-  assert isinstance(make()['b'], np.int32)
 
 
 def test_sequence_reduce():
@@ -168,17 +148,6 @@ def test_nested_zips_and_all_equal_values():
   assert same == [(7, 7), (7, 7)]
 
 
-def test_evaluation_at_clients():
-  three = computation(lambda: tf.constant(3))
-
-  @tff.federated_computation(INTS)
-  def constants(numbers):
-    threes = tff.federated_eval(three, tff.CLIENTS)
-    return tff.federated_map(add, (threes, numbers))
-
-  assert constants([1, 2]) == [4, 5]
-
-
 def test_aggregates_of_cohorts_of_any_size():
   @tff.federated_computation(INTS)
   def statistics(numbers):
@@ -226,17 +195,6 @@ def test_an_unsupported_intrinsic_is_named():
     squares([1, 2])
 
 
-def test_an_unsupported_kind_of_block_is_named():
-  try:
-    block = tff.jax.computation(lambda x: x + 1, np.int32)
-  except ImportError:
-    pytest.skip('JAX is not installed.')
-  with pytest.raises(
-    NotImplementedError, match='TensorFlow blocks, found .*xla'
-  ):
-    block(1)
-
-
 def test_a_computation_is_forgotten_with_its_owner():
   context = runtime.create_execution_context('device', device='cpu')
   square = computation(lambda x: x * x, np.int32)
@@ -248,36 +206,6 @@ def test_a_computation_is_forgotten_with_its_owner():
   gc.collect()
   assert gone() is None
   assert not context._programs
-
-
-def _rounds(process, data, client_threads):
-  context = runtime.create_execution_context(
-    'device', device='cpu', client_threads=client_threads
-  )
-  with tff.framework.get_context_stack().install(context):
-    state = process.initialize()
-    for _ in range(3):
-      output = process.next(state, data)
-      state = output.state
-  return tf.nest.flatten(
-    [list(state.global_model_weights.trainable), output.metrics]
-  )
-
-
-def test_threads_do_not_change_a_bit():
-  clients = linear_task.make_clients([40, 3, 17, 17, 60, 1, 25, 8, 33])
-  data = [linear_task.client_data(i, c) for i, c in enumerate(clients)]
-  process = algorithms.build_fedaboost(
-    linear_task.model_fn,
-    num_clients=len(clients),
-    client_optimizer=linear_task.sgd(0.1),
-    local_epochs=3,
-    batch_size=4,
-  )
-  for a, b in zip(
-    _rounds(process, data, 1), _rounds(process, data, 4), strict=True
-  ):
-    np.testing.assert_array_equal(a, b)
 
 
 def test_threads_do_not_share_variables():

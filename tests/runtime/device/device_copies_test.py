@@ -70,7 +70,6 @@ plain_convert, tf.convert_to_tensor = tf.convert_to_tensor, convert
 internals.read_only_array = read
 
 METHODS = {
-  'fedaboost': algorithms.build_fedaboost,
   'cffl': functools.partial(
     algorithms.build_cffl, validation=contract.VALIDATION, upload_rate=0.5
   ),

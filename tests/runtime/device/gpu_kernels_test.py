@@ -37,13 +37,16 @@ _OPTIONS = (
   ' --learning_rate_decay=0.9 --client_weight_decay=0.1',
   'fed_avg --client_optimizer=adamw --server_optimizer=adagrad --focal_gamma=2',
 )
-# A model of each kind of layers.
+# The other methods, with their defaults.
+_PLAIN = [
+  name
+  for name in methods.METHODS
+  if not any(options.startswith(f'{name} ') for options in _OPTIONS)
+]
+# A model of each kind of layers; perceptrons are in the rounds.
 _MODELS = {
-  'mlp_fedaboost': (28, 28, 1),
-  'cnn_femnist': (28, 28, 1),
   'cnn_cifar_gn': (32, 32, 3),
   'cnn_corefed': (32, 32, 3),
-  'cnn_fedquad': (32, 32, 3),
   'cnn_fedakd_deep': (32, 32, 3),
   'gru_ehr': (13, 4),
 }
@@ -81,7 +84,7 @@ def _check(operations):
 
 
 @pytest.mark.usefixtures('default_runtime')
-@pytest.mark.parametrize('options', (*methods.METHODS, *_OPTIONS))
+@pytest.mark.parametrize('options', (*_PLAIN, *_OPTIONS))
 def test_rounds(options):
   _, process = _build(options)
   for computation in (process.initialize, process.next):

@@ -14,8 +14,8 @@ from tff_fair.runtime import worker_error
 from tff_fair.runtime.cluster import worker as worker_lib
 
 _logger = logging.getLogger(__name__)
-# TensorFlow alone takes several seconds to import.
-_START_SECONDS = 120
+# TensorFlow alone takes several seconds to import, minutes on a busy machine.
+_START_SECONDS = 300
 # A worker that ends while it starts is replaced at most so often in a row.
 _FAILED_STARTS = 3
 

@@ -1,9 +1,10 @@
 """Where blocks run, in a separate process: devices cannot be added later.
 
-A second logical CPU stands in for a GPU.
+Logical CPUs stand in for GPUs.
 """
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.full
 
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _SCRIPT = """
 import os
 import numpy as np
@@ -38,7 +40,7 @@ assert limited() == 1
 
 tf.config.set_logical_device_configuration(
   tf.config.list_physical_devices('CPU')[0],
-  [tf.config.LogicalDeviceConfiguration()] * 2,
+  [tf.config.LogicalDeviceConfiguration()] * 4,
 )
 tf.debugging.set_log_device_placement(True)
 names = ['auto', 'cpu', 'cpu:0', 'cpu:1']  # TensorFlow starts.
@@ -71,7 +73,7 @@ def gather(rows):
 @tff.tensorflow.computation(tff.TensorType(np.float32, [None, 2]))
 @tf.function
 def multiply(rows):
-  return tf.matmul(rows, rows, transpose_a=True)
+  return tf.matmul([rows], [rows], transpose_a=True)[0]
 
 @tff.federated_computation(tff.FederatedType(sequence, tff.CLIENTS))
 def total(data):
@@ -80,6 +82,48 @@ def total(data):
 
 data = tf.data.Dataset.from_tensor_slices(np.ones([3, 2], np.float32))
 assert total([data, data])[0, 0] == 6
+
+# Several devices return the bits of one.
+from tests.runtime import equivalence
+from tests.runtime import equivalence_test
+from tests.runtime.cluster import rounds
+
+contexts = [
+  runtime.create_execution_context('device', device=device)
+  for device in ('cpu', ['cpu:2', 'cpu:3'], 'cpu:0,cpu:1', 'all')
+]
+for number in (0, 1, 9, 40):
+  one, *others = (
+    rounds.expected(context, range(number)) for context in contexts
+  )
+  for other in others:
+    rounds.assert_same_bits(other, one)
+# Clients that wait for a sum, and a server that gathers rows.
+process, data = equivalence_test.build('cffl')
+equivalence.assert_same_rounds(process, data, contexts[:2], tolerance=0)
+
+# The state stays on the first device.
+context = contexts[1]
+tff.framework.set_default_context(context)
+state_type = tff.FederatedType(tff.TensorType(np.float32, [3, 3]), tff.SERVER)
+work = tff.tensorflow.computation(
+  lambda x, y: x * tf.linalg.det(tf.linalg.diag([y, 1.0])),
+  (state_type.member, np.float32),
+)
+
+@tff.federated_computation(
+  state_type, tff.FederatedType(np.float32, tff.CLIENTS)
+)
+def next_round(state, numbers):
+  sent = tff.federated_broadcast(state)
+  return tff.federated_sum(tff.federated_map(work, (sent, numbers)))
+
+state = np.eye(3, dtype=np.float32)
+for _ in range(2):
+  state = next_round(state, [1.0, 2.0, 3.0, 4.0])
+  tensor = context._mirror.tensor(state)
+  assert tensor.device.endswith('CPU:2'), tensor.device
+assert state[0, 0] == 100
 """
 
 
@@ -89,6 +133,7 @@ def test_threads_and_devices():
     capture_output=True,
     check=False,
     text=True,
+    cwd=_ROOT,
     # conftest sets a number of threads.
     env={k: v for k, v in os.environ.items() if 'INTRAOP' not in k},
   )
@@ -100,7 +145,8 @@ def test_threads_and_devices():
   places = {}
   for op, place in pairs:
     places.setdefault(op, set()).add(place)
-  assert places['MatMul'] == {'CPU:1'}
-  assert places['AddV2'] == {'CPU:1'}  # The sum, at the server.
+  assert places['BatchMatMulV2'] == {'CPU:1'}
   assert places['DatasetToSingleElement'] == {'CPU:0'}
   assert places['BatchDatasetV2'] == {'CPU:0'}
+  # The clients' part runs on both devices, and on no other.
+  assert places['MatrixDeterminant'] == {'CPU:2', 'CPU:3'}
