@@ -150,14 +150,7 @@ NUM_CATEGORICAL_FEATURES = sum(map(len, _CATEGORIES.values()))
 
 
 def read(path: str | os.PathLike) -> task.Examples:
-  """Reads the records of one file.
-
-  Returns:
-    The examples in the order of the file. Inputs are float32 [n, 108]: the
-    eight categorical columns in the order of the file, with one feature for
-    each documented value, then the six numbers as they are. Labels are 1 for
-    an income above 50,000 dollars a year, else 0.
-  """
+  """Reads the records of one file."""
   table = _read_table(path)
   features = [
     *(_one_hot(path, name, table[name]) for name in _CATEGORIES),

@@ -23,15 +23,7 @@ _UNREADABLE = (
 
 
 def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
-  """Reads the arrays `x` and `y`, and `client` if it is wanted.
-
-  Args:
-    path: The file.
-    with_clients: Whether the file must say which client an example belongs to.
-
-  Returns:
-    Name -> array.
-  """
+  """Reads the arrays `x` and `y`, and `client` if it is wanted."""
   keys = ('x', 'y', 'client') if with_clients else ('x', 'y')
   required = f'an npz archive of the arrays {", ".join(keys)}'
   try:

@@ -2,9 +2,7 @@
 
 import functools
 import importlib
-import pickle
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -301,25 +299,3 @@ def test_an_installed_plugin_that_fails_is_a_line(folder, capsys):
   # It registers its model twice.
   assert 'must be new' in lines[1]
   assert 'from_plugin' in tasks.MODEL_NAMES
-
-
-@pytest.mark.full
-def test_another_process_that_rebuilds_a_task_loads_the_plugins(folder):
-  (folder / 'plugin_rings.py').write_text(
-    'from tests import plugins_test as its\n'
-    'from tff_fair import plugins\n'
-    "plugins.register_model('hidden', its._build_hidden, ['numbers'])\n"
-    'plugins.register_task(its._rings())\n'
-  )
-  plugins.load(['plugin_rings'])
-  rebuild = tasks.build_task('rings').rebuild
-  (folder / 'task').write_bytes(pickle.dumps(rebuild))
-  code = "import pickle; print(pickle.load(open('task', 'rb'))())"
-  done = subprocess.run(
-    [sys.executable, '-c', code],
-    capture_output=True,
-    text=True,
-    env={'PYTHONPATH': ':'.join(filter(None, sys.path))},
-    check=False,
-  )
-  assert done.stdout.startswith("Task(name='rings', num_clients=4"), done.stderr

@@ -86,13 +86,7 @@ def _split(text):
 
 
 def linked_sources(uri: str, markdown: str, defined: dict[str, str]):
-  """Yields the files that a page links to and that need a page of their own.
-
-  Args:
-    uri: The page, as the site calls it.
-    markdown: Its text.
-    defined: Where the names of the API reference are defined.
-  """
+  """Yields the files that a page links to and that need a page of their own."""
   for part in _FENCE.split(markdown)[::2]:
     for link in _LINK.finditer(part):
       path = _resolve(uri, link['path'])
@@ -101,13 +95,7 @@ def linked_sources(uri: str, markdown: str, defined: dict[str, str]):
 
 
 def rewrite(uri: str, markdown: str, defined: dict[str, str]) -> str:
-  """Leads the links of a page to pages of the site, and pictures to themselves.
-
-  Args:
-    uri: The page, as the site calls it.
-    markdown: Its text.
-    defined: Where the names of the API reference are defined.
-  """
+  """Leads links to pages of the site, and pictures to themselves."""
 
   def lead(link):
     path, name = _resolve(uri, link['path']), link['name']

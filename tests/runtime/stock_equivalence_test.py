@@ -43,32 +43,6 @@ def _tff_model():
   )
 
 
-def _reconstruction_model():
-  x = tf.keras.Input([NUM_FEATURES])
-  hidden = tf.keras.layers.Dense(4, kernel_initializer='ones')
-  head = tf.keras.layers.Dense(NUM_CLASSES, kernel_initializer='ones')
-  return tff.learning.models.ReconstructionModel.from_keras_model_and_layers(
-    keras_model=tf.keras.Model(x, head(hidden(x))),
-    global_layers=[hidden],
-    local_layers=[head],
-    input_spec=SPEC,
-  )
-
-
-def _fed_recon():
-  return learning.build_fed_recon(
-    _reconstruction_model,
-    loss_fn=_loss,
-    metrics_fn=_metrics,
-    client_optimizer_fn=sgd(0.1),
-    reconstruction_optimizer_fn=sgd(0.1),
-    server_optimizer_fn=sgd(1.0),
-    dataset_split_fn=(
-      tff.learning.models.ReconstructionModel.simple_dataset_split_fn
-    ),
-  )
-
-
 def _selecting():
   """Each client sums the rows of a server's table that it asks for."""
   table_type = tff.TensorType(np.float32, [5, 2])
@@ -147,7 +121,6 @@ PROCESSES = {
     lambda: learning.build_fed_kmeans(2, (NUM_FEATURES,), random_seed=(1, 2)),
     _points,
   ),
-  'fed_recon': (_fed_recon, equivalence.plain),
   'compression_aggregator': (
     lambda: learning.build_weighted_fed_avg(
       _tff_model,

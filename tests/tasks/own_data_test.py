@@ -348,34 +348,32 @@ def _csv_of(texts, column):
   return '\n'.join([f'{column},age,{other}', *lines, ''])
 
 
-class TestNames:
-  def test_what_differs_in_a_file_stays_apart(self, tmp_path):
-    for number, (texts, names) in enumerate(_NAMES):
-      column = ('hospital', 'outcome')[number % 2]
-      content = _csv_of(texts, column).encode()
-      file = ('own.csv', content)
-      if number % 3:
-        file = ('own.csv.gz', gzip.compress(content))
-      built = tasks.build_task(**_task(tmp_path, file, missing_values='drop'))
-      found = built.client_names if column == 'hospital' else built.class_names
-      assert list(found) == (names or sorted(filter(None, texts), key=int))
+def test_what_differs_in_a_file_stays_apart(tmp_path):
+  for number, (texts, names) in enumerate(_NAMES):
+    column = ('hospital', 'outcome')[number % 2]
+    content = _csv_of(texts, column).encode()
+    file = ('own.csv', content)
+    if number % 3:
+      file = ('own.csv.gz', gzip.compress(content))
+    built = tasks.build_task(**_task(tmp_path, file, missing_values='drop'))
+    found = built.client_names if column == 'hospital' else built.class_names
+    assert list(found) == (names or sorted(filter(None, texts), key=int))
 
 
-class TestArrays:
-  def test_images_get_a_channel_and_names_their_numbers(self, tmp_path):
-    images = np.arange(_ROWS * 16, dtype=np.uint8).reshape(_ROWS, 4, 4)
-    names = np.array(['b', 'a', 'c'])[np.arange(_ROWS) % 3]
-    built = tasks.build_task(
-      **_task(
-        tmp_path,
-        _arrays(x=images, client=names, y=np.array([-1, 1] * 20)),
-        model='cnn_fedakd',
-      )
+def test_images_get_a_channel_and_names_their_numbers(tmp_path):
+  images = np.arange(_ROWS * 16, dtype=np.uint8).reshape(_ROWS, 4, 4)
+  names = np.array(['b', 'a', 'c'])[np.arange(_ROWS) % 3]
+  built = tasks.build_task(
+    **_task(
+      tmp_path,
+      _arrays(x=images, client=names, y=np.array([-1, 1] * 20)),
+      model='cnn_fedakd',
     )
-    np.testing.assert_allclose(built.data.x[..., 0], images / 255, rtol=1e-6)
-    assert built.client_names == ('a', 'b', 'c')
-    assert built.class_names == ('-1', '1')
-    assert 1 in np.concatenate(built.splits[0])
+  )
+  np.testing.assert_allclose(built.data.x[..., 0], images / 255, rtol=1e-6)
+  assert built.client_names == ('a', 'b', 'c')
+  assert built.class_names == ('-1', '1')
+  assert 1 in np.concatenate(built.splits[0])
 
 
 def test_a_changed_file_is_read_again_and_has_another_fingerprint(tmp_path):

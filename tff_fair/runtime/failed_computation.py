@@ -6,9 +6,5 @@ from tff_fair import internals
 
 
 def one_line(error: tf.errors.OpError) -> RuntimeError:
-  """The error that a runtime raises, whose message is one line.
-
-  Args:
-    error: TensorFlow's, whose message also lists graph nodes.
-  """
+  """The error that a runtime raises, whose message is one line."""
   return RuntimeError(f'A computation failed: {internals.error_line(error)}')

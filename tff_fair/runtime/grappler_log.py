@@ -24,9 +24,6 @@ def left_out() -> Iterator[None]:
   There is one for each start, and for each graph that it leaves as it is.
   Other lines of the standard error output appear at the end of the context.
   With TF_CPP_MIN_LOG_LEVEL=0 nothing is left out.
-
-  Yields:
-    Nothing.
   """
   if os.environ.get('TF_CPP_MIN_LOG_LEVEL') == '0':
     yield

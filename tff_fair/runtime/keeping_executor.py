@@ -28,11 +28,7 @@ class KeepingExecutor(tff.framework.RemoteExecutor):
   """
 
   def __init__(self, stub: tff.framework.RemoteExecutorGrpcStub) -> None:
-    """Keeps nothing yet.
-
-    Args:
-      stub: The connection to a worker.
-    """
+    """Keeps nothing yet."""
     # What is no longer needed is deleted at once, since it may be large.
     super().__init__(stub, dispose_batch_size=1)
     # `id` of a value's largest array -> its other leaves, and its reference.
@@ -44,15 +40,7 @@ class KeepingExecutor(tff.framework.RemoteExecutor):
     super().close()
 
   async def create_value(self, value: Any, type_spec: Any = None) -> Any:
-    """Sends a value, unless the worker has it.
-
-    Args:
-      value: A value or a computation.
-      type_spec: Its type; None for that of a computation.
-
-    Returns:
-      A reference to it.
-    """
+    """Sends a value, unless the worker has it."""
     reference = None
     if _is_large_at_server(type_spec):
       reference = self._find(value, type_spec)
@@ -61,26 +49,11 @@ class KeepingExecutor(tff.framework.RemoteExecutor):
     return reference
 
   async def create_call(self, comp: Any, arg: Any = None) -> Any:
-    """Calls a function in the worker.
-
-    Args:
-      comp: A reference to the function.
-      arg: A reference to its argument; None if it has no parameter.
-
-    Returns:
-      The result, to be fetched.
-    """
+    """Calls a function in the worker."""
     return _Result(self, await super().create_call(comp, arg))
 
   async def fetch(self, reference: Any) -> Any:
-    """Fetches a value; the worker keeps the large values at the server in it.
-
-    Args:
-      reference: A reference to it.
-
-    Returns:
-      The value.
-    """
+    """Fetches a value; the worker keeps what is large and at the server."""
     value_type = reference.type_signature
     if isinstance(value_type, tff.StructType) and any(
       map(_is_large_at_server, value_type)

@@ -31,10 +31,6 @@ def create_native_context() -> tff.framework.SyncExecutionContext:
 
   The worker listens on all interfaces, which its program cannot be told not to:
   docs/runtimes.md says how to keep others from its port.
-
-  Returns:
-    A `tff.framework.SyncExecutionContext`. It raises a `WorkerError` if the
-    worker does not start, or is gone.
   """
   return _NativeContext(_Worker())
 

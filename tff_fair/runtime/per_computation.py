@@ -16,11 +16,7 @@ class PerComputation:
   def __init__(
     self, make: Callable[[tff.framework.ConcreteComputation], Any]
   ) -> None:
-    """Starts with an empty cache.
-
-    Args:
-      make: Computes the value; it must not keep a reference to the computation.
-    """
+    """Starts with an empty cache."""
     self._make = make
     # Keyed by id: hashing a computation would serialise all of it.
     self._made: dict[int, Any] = {}

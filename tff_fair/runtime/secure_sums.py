@@ -18,13 +18,6 @@ def replace_secure_sums(
 
   As in `tff.backends.test`, TFF's contexts for tests, execution fails if a
   client's value is larger than the sum allows.
-
-  Args:
-    computation: Any computation.
-
-  Returns:
-    The computation without secure intrinsics; `computation` itself if it has
-    none.
   """
   if not internals.has_secure_intrinsics(computation):
     return computation

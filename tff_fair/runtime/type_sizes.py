@@ -7,14 +7,7 @@ import tensorflow_federated as tff
 
 
 def num_bytes(value_type: tff.Type) -> int | None:
-  """The size of a value.
-
-  Args:
-    value_type: A type of tensors, placed or not.
-
-  Returns:
-    Bytes; None if the type does not say, as with a sequence.
-  """
+  """The size of a value."""
   match value_type:
     case tff.FederatedType():
       return num_bytes(value_type.member)

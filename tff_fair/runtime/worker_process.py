@@ -42,9 +42,6 @@ class WorkerProcess:
   def __init__(self, port: int) -> None:
     """Starts the worker, and waits until it listens.
 
-    Args:
-      port: Where it listens, on all interfaces of this machine.
-
     Raises:
       RuntimeError: If it does not start.
     """

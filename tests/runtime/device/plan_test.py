@@ -1,5 +1,4 @@
 import numpy as np
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.runtime.device import plan
@@ -97,18 +96,3 @@ def test_what_is_equal_for_all_clients_is_computed_once():
 
 def _is_intrinsic_call(block):
   return isinstance(block.function, tff.framework.Intrinsic)
-
-
-def test_names_from_outside():
-  @tff.federated_computation(NUMBERS)
-  def total(numbers):
-    return tff.federated_sum(numbers)
-
-  tree = total.to_building_block()
-  assert not plan.free_references(tree)
-  assert list(plan.free_references(tree.result)) == [tree.parameter_name]
-
-
-def test_tensors_have_no_steps():
-  constant = tff.tensorflow.computation(lambda: tf.constant(1))
-  assert not plan.free_references(constant.to_building_block())

@@ -28,12 +28,7 @@ class ClientValues:
   """
 
   def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-    """Knows nothing yet.
-
-    Args:
-      kept_bytes: The bound of a worker's data sets. What one call needs is sent
-        in any case.
-    """
+    """Knows nothing yet."""
     self._kept_bytes = kept_bytes
     self._numbers = itertools.count()
     self._data_sets: dict[int, int] = {}  # By the `id` of the data set.
@@ -47,14 +42,7 @@ class ClientValues:
     )
 
   def key(self, client: Any) -> Hashable | None:
-    """Distinguishes clients from round to round.
-
-    Args:
-      client: A client's value, a reference to it, or a tuple of such parts.
-
-    Returns:
-      The key; None if there is nothing that a worker would keep.
-    """
+    """The key of a client in all rounds; None if a worker keeps nothing."""
     own = tuple(
       (self._loader(part.load), part.client_id)
       if isinstance(part, client_reference.ClientReference)
@@ -88,17 +76,7 @@ class ClientValues:
   def send(
     self, client: Any, worker: pool_lib.Worker, call: messages.StageCall
   ) -> Any:
-    """A client's value as it is sent to a worker.
-
-    Args:
-      client: The value, or a reference to it.
-      worker: The worker.
-      call: The call that will have it, to which is added what is new to the
-        worker.
-
-    Returns:
-      The message.
-    """
+    """A client's value as it is sent; adds to `call` what is new there."""
     if isinstance(client, client_reference.ClientReference):
       loader = self._loader(client.load)
       if loader not in worker.loaders:
@@ -124,15 +102,7 @@ class ClientValues:
   def drop_unused(
     self, worker: pool_lib.Worker, needed: Iterable[Any]
   ) -> list[int]:
-    """Chooses what a worker drops, because it is gone here, or over the bound.
-
-    Args:
-      worker: The worker.
-      needed: The clients of this call, whose data sets stay.
-
-    Returns:
-      The keys of data sets; the worker has them no more.
-    """
+    """Chooses what a worker drops: what is gone here, or over the bound."""
     stay = {
       self._data_set(part)
       for client in needed

@@ -35,11 +35,7 @@ class ClusterContext(tff.framework.SyncContext):
   """
 
   def __init__(self, workers: pool_lib.Pool) -> None:
-    """Initializes the context.
-
-    Args:
-      workers: The workers.
-    """
+    """Initializes the context."""
     self.bytes_sent = self.bytes_received = 0
     self._pool = workers
     (self._server,) = placement.resolve_devices('auto')

@@ -22,14 +22,6 @@ def deal(
   the worker that has the least so far, big clients first. If no worker has any
   of them, each gets clients that follow each other, whose values can then be
   added up there.
-
-  Args:
-    sizes: The work of each client.
-    homes: Client, by its position -> the worker that has its data.
-    workers: The workers, at least one.
-
-  Returns:
-    The worker of each client.
   """
   here = set(workers)
   homes = {client: home for client, home in homes.items() if home in here}

@@ -85,14 +85,7 @@ class Execution:
     sent: client_values.ClientValues,
     clients: Sequence[Any],
   ) -> None:
-    """Deals the clients to workers.
-
-    Args:
-      program: The computation.
-      pool: The workers.
-      sent: What the workers have of clients.
-      clients: The value of each client in the argument.
-    """
+    """Deals the clients to workers."""
     self.bytes_sent = self.bytes_received = 0
     self._number = next(_numbers)
     self._program = program
@@ -321,12 +314,7 @@ class _Chains:
   """Groups that are divided among workers: each adds its clients in turn."""
 
   def __init__(self, execution: int, stage: int) -> None:
-    """Has no groups yet.
-
-    Args:
-      execution: The number of the execution.
-      stage: The number of the stage.
-    """
+    """Has no groups yet."""
     self._execution, self._stage = execution, stage
     # Reference to a group's total so far -> its last run of clients, and the
     # runs that are left, each `(worker, clients)`.
@@ -348,11 +336,7 @@ class _Chains:
   def follow(self, reference: Any) -> tuple[Any, pool_lib.Worker] | None:
     """Lets the next worker continue a group; Ray sends it the total.
 
-    Args:
-      reference: What a call returned, perhaps not of a group.
-
-    Returns:
-      The reference to the next total, and its worker; None if none is left.
+    Returns the reference to the next total and its worker, or None at the end.
     """
     if len(self._runs.get(reference, ())) < 2:
       return None
@@ -366,15 +350,7 @@ class _Chains:
 
 
 def _find_groups(owners):
-  """Finds the groups whose clients are all at one worker.
-
-  Args:
-    owners: The worker of each client.
-
-  Returns:
-    Worker -> its groups; and of each other group the runs of clients that are
-    at the same worker, `(worker, clients)`.
-  """
+  """Worker -> the groups that it has whole; and the runs of the others."""
   whole, divided = collections.defaultdict(set), []
   for group in range(aggregation.num_groups(len(owners))):
     members = aggregation.members(group, len(owners))

@@ -19,11 +19,7 @@ class LoadedClients:
   """Loads clients by reference, and keeps the last ones."""
 
   def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-    """Has nothing yet.
-
-    Args:
-      kept_bytes: The bound. A client that alone is larger is loaded each time.
-    """
+    """Has nothing yet; a client above the bound is loaded each time."""
     self._kept_bytes = kept_bytes
     self._pickled: dict[int, bytes] = {}
     self._loaders: dict[int, Callable[[Any], Any]] = {}
@@ -41,15 +37,7 @@ class LoadedClients:
     self._pickled.update(pickled)
 
   def __call__(self, reference: messages.Reference, value_type: Any) -> Any:
-    """The value of a client.
-
-    Args:
-      reference: The client.
-      value_type: The type of the value.
-
-    Returns:
-      A value of the interpreter.
-    """
+    """The value of a client."""
     key = reference.loader, reference.client_id
     with self._lock:
       if key in self._kept:
@@ -78,14 +66,7 @@ class LoadedClients:
 
 
 def memory(value: Any) -> float:
-  """The memory of a client's value: what its data sets and tensors hold.
-
-  Args:
-    value: A value of the interpreter.
-
-  Returns:
-    Bytes; infinity for a data set that calls Python, which may hold anything.
-  """
+  """Bytes that a value holds; infinity for a data set that calls Python."""
   if isinstance(value, tuple):
     return sum(map(memory, value))
   if isinstance(value, tf.data.Dataset):

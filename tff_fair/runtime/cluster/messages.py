@@ -198,15 +198,7 @@ def to_message(
     serialize_dataset(dataset)
   ),
 ) -> Any:
-  """A value of the interpreter as it is sent.
-
-  Args:
-    value: A value without placed parts.
-    send_dataset: What is sent of a data set.
-
-  Returns:
-    Arrays, scalars and what `send_dataset` returns, in nested tuples.
-  """
+  """A value of the interpreter as it is sent."""
   if isinstance(value, tuple):
     return tuple(to_message(part, send_dataset) for part in value)
   if isinstance(value, values.Slices):
@@ -226,15 +218,7 @@ def to_message(
 def from_message(
   message: Any, sent_dataset: Callable[[SentDataSet], Any] | None = None
 ) -> Any:
-  """The value of a message.
-
-  Args:
-    message: See `to_message`.
-    sent_dataset: The value of a data set that was sent earlier.
-
-  Returns:
-    The value; of a data set, its variant tensor.
-  """
+  """The value of a message."""
   if isinstance(message, tuple):
     return tuple(from_message(part, sent_dataset) for part in message)
   if isinstance(message, Selection):

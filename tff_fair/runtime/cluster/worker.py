@@ -26,13 +26,7 @@ class Worker:
   """An actor in a process of Ray. Its calls run one after the other."""
 
   def __init__(self, op_threads: int, client_threads: int) -> None:
-    """Starts TensorFlow.
-
-    Args:
-      op_threads: Threads of a TensorFlow operation, as in the driver: some bits
-        depend on it.
-      client_threads: How many clients run at the same time.
-    """
+    """Starts TensorFlow; some bits depend on `op_threads`."""
     tf.config.threading.set_intra_op_parallelism_threads(op_threads)
     devices = placement.resolve_devices('all')
     if devices[0].startswith('/device:CPU'):
@@ -58,13 +52,8 @@ class Worker:
   def run_stage(self, call: messages.StageCall, *large: Any) -> list[Any]:
     """Runs clients, and adds up what they are to add up.
 
-    Args:
-      call: What to do.
-      *large: The leaves that are not in the call.
-
-    Returns:
-      A `StageResult`, and for each of `call.starts` the totals of these clients
-      in each aggregation; or as many times a `Failure`.
+    Returns a `StageResult`, and for each of `call.starts` the totals of these
+    clients in each aggregation; or as many times a `Failure`.
     """
     try:
       with tf.device(self._device):
@@ -76,17 +65,7 @@ class Worker:
   def continue_group(
     self, execution: int, stage: int, clients: Sequence[int], totals: Any
   ) -> Any:
-    """Adds clients of a group to the totals of its earlier members.
-
-    Args:
-      execution: The number of the execution.
-      stage: The number of the stage, which has run.
-      clients: The clients.
-      totals: The totals in each aggregation, or a `Failure`.
-
-    Returns:
-      Likewise.
-    """
+    """Adds clients of a group to the totals of its earlier members."""
     if isinstance(totals, messages.Failure):
       return totals
     try:
@@ -214,11 +193,8 @@ class _Execution:
   ) -> None:
     """Runs a stage for some clients, and keeps their entries.
 
-    Args:
-      number: The number of the stage.
-      columns: The inputs; a client's entry is a function that returns leaves,
-        and is called where the client runs, so that few are loaded at a time.
-      clients: The clients.
+    A client's entry is a function that is called where the client runs, so that
+    few are loaded at a time.
     """
     stage = self.stages[number]
 

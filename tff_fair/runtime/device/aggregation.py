@@ -33,15 +33,7 @@ def members(group: int, num_clients: int) -> range:
 
 
 def spans_within(groups: Collection[int], end: int) -> Iterator[Span]:
-  """The parts of the tree of merges that need no other groups.
-
-  Args:
-    groups: Some of the groups 0..end-1.
-    end: Number of all groups.
-
-  Yields:
-    The largest such parts; together they have all of `groups`.
-  """
+  """Yields the largest parts of the tree of merges that need only `groups`."""
   groups = set(groups)
 
   def search(span):
@@ -58,16 +50,7 @@ def spans_within(groups: Collection[int], end: int) -> Iterator[Span]:
 def merge_totals(
   merge: Function, totals: Mapping[Span, Any], span: Span
 ) -> Any:
-  """Merges totals of groups in the order of the tree.
-
-  Args:
-    merge: `<U,U> -> U`.
-    totals: The totals of parts of the tree.
-    span: All groups, or a part of the tree, see `spans_within`.
-
-  Returns:
-    The total of the groups in `span`.
-  """
+  """Merges totals of parts of the tree by `<U,U> -> U`, in its order."""
   if span in totals:
     return totals[span]
   return merge(
@@ -86,11 +69,7 @@ class Aggregation:
   """A `federated_aggregate` whose parts run one by one."""
 
   def __init__(self, argument_type: tff.Type) -> None:
-    """Traces nothing yet.
-
-    Args:
-      argument_type: `<{T}@CLIENTS,U,(<U,T> -> U),(<U,U> -> U),(U -> R)>`.
-    """
+    """Takes `<{T}@CLIENTS,U,(<U,T> -> U),(<U,U> -> U),(U -> R)>`."""
     self._total_type, self._value_type = argument_type[2].parameter
     self.pack_total = values.build_pack(self._total_type)
     # Number of clients -> function.
@@ -99,16 +78,7 @@ class Aggregation:
   def accumulate(
     self, function: Function, total: Any, entries: Sequence[Any]
   ) -> Any:
-    """Accumulates clients' values in one call.
-
-    Args:
-      function: `<U,T> -> U`.
-      total: A value of type U.
-      entries: Values of type T, of at most a group.
-
-    Returns:
-      A value of type U.
-    """
+    """Adds values of a group to a total by `<U,T> -> U`, in one call."""
     size = len(entries)
     if size not in self._accumulate:
       self._accumulate[size] = self._trace(function, size)
@@ -116,15 +86,7 @@ class Aggregation:
     return self.pack_total(iter(self._accumulate[size](leaves)))
 
   def __call__(self, num_clients: int, argument: tuple[Any, ...]) -> Any:
-    """Aggregates values that are all here.
-
-    Args:
-      num_clients: Size of the cohort.
-      argument: Client-placed value, zero, and the three functions.
-
-    Returns:
-      A value of type R.
-    """
+    """Returns the R of values that are all here, and of the functions."""
     placed, zero, accumulate, merge, report = argument
     if not num_clients:
       return report(zero)

@@ -24,12 +24,7 @@ class ClientStage:
   """
 
   def __init__(self, stage: plan.Stage, evaluate: Evaluate) -> None:
-    """Traces nothing yet.
-
-    Args:
-      stage: The stage.
-      evaluate: Evaluates a part of the computation.
-    """
+    """Traces nothing yet."""
     self.stage = stage
     self._evaluate = evaluate
     self.aggregations = [
@@ -51,12 +46,7 @@ class ClientStage:
     self._lock = threading.Lock()
 
   def columns(self, scope: Mapping[str, Any], num_clients: int) -> list[Any]:
-    """Returns the inputs of the clients, see `values.columns`.
-
-    Args:
-      scope: Has the inputs and the constants of the stage.
-      num_clients: Size of the cohort.
-    """
+    """Returns the inputs of the clients, see `values.columns`."""
     return [
       column
       for name, value_type in self._input_types.items()
@@ -66,11 +56,8 @@ class ClientStage:
   def __call__(self, leaves: Sequence[Any]) -> list[Any]:
     """Runs the stage for one client; several threads may do so in parallel.
 
-    Args:
-      leaves: The client's leaf of each column.
-
-    Returns:
-      The client's entry of each output and of each aggregation.
+    Takes its leaf of each column; returns its entry of each output and of each
+    aggregation.
     """
     with self._lock:
       self._run = self._run or self._trace()
@@ -110,12 +97,7 @@ class Functions(NamedTuple):
   def finish(
     self, totals: Mapping[aggregation.Span, Any], num_clients: int
   ) -> Any:
-    """The result of the aggregation.
-
-    Args:
-      totals: See `aggregation.merge_totals`.
-      num_clients: Size of the cohort.
-    """
+    """The result of the aggregation, of totals as in `merge_totals`."""
     if not num_clients:
       return self.report(self.zero)
     groups = (0, aggregation.num_groups(num_clients))
@@ -131,12 +113,7 @@ class StageAggregation(aggregation.Aggregation):
   """
 
   def __init__(self, step: plan.Step, evaluate: Evaluate) -> None:
-    """Traces nothing yet.
-
-    Args:
-      step: The call.
-      evaluate: Evaluates a part of the computation.
-    """
+    """Traces nothing yet."""
     argument = step.block.argument
     super().__init__(argument.type_signature)
     self.name = step.name
@@ -146,11 +123,7 @@ class StageAggregation(aggregation.Aggregation):
     self._evaluate = evaluate
 
   def functions(self, scope: Mapping[str, Any]) -> Functions:
-    """Evaluates the other arguments.
-
-    Args:
-      scope: Has the inputs and the constants of the stage.
-    """
+    """Evaluates the other arguments."""
     return Functions(
       *(self._evaluate(block, scope) for block in self._functions)
     )

@@ -19,11 +19,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
   """
 
   def __init__(self, tensor: tf.Tensor) -> None:
-    """Copies nothing.
-
-    Args:
-      tensor: An eager tensor of rank 1 or higher; not of strings.
-    """
+    """Copies nothing."""
     self._tensor = tensor
     self.shape = tuple(tensor.shape)
     self.dtype = np.dtype(tensor.dtype.as_numpy_dtype)

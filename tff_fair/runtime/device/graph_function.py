@@ -21,9 +21,6 @@ class GraphFunction:
   def __init__(self, block: tff.framework.CompiledComputation) -> None:
     """Imports the block.
 
-    Args:
-      block: A compiled computation.
-
     Raises:
       NotImplementedError: If the block is not a TensorFlow one.
     """
@@ -49,13 +46,6 @@ class GraphFunction:
 
   def __call__(self, *argument: Any) -> Any:
     """Runs the block.
-
-    Args:
-      *argument: One value of the block's parameter type; none if the block has
-        no parameter.
-
-    Returns:
-      A value of the block's result type.
 
     Raises:
       tracing.NotTraceableError: If the block has variables and is called while

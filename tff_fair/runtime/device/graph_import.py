@@ -26,11 +26,7 @@ class ImportedGraph:
   """
 
   def __init__(self, block: tff.framework.CompiledComputation) -> None:
-    """Imports the block's graph.
-
-    Args:
-      block: A compiled computation of the kind `tensorflow`.
-    """
+    """Imports the block's graph."""
     proto = block.proto.tensorflow
     graph_def = tf.compat.v1.GraphDef()
     proto.graph_def.Unpack(graph_def)
@@ -50,15 +46,7 @@ class ImportedGraph:
       self._initialize = build(operations=[proto.initialize_op])
 
   def __call__(self, *args: tf.Tensor) -> list[tf.Tensor]:
-    """Runs the block.
-
-    Args:
-      *args: The leaves of the argument, in the order of its type; data sets as
-        variants.
-
-    Returns:
-      The leaves of the result.
-    """
+    """Runs the block."""
     if self.has_variables:
       self._initialize()
     return self._call(*args)

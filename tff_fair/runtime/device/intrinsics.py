@@ -22,12 +22,6 @@ Operator = Callable[[int, Any], Any]
 def build_operator(block: tff.framework.Intrinsic) -> Operator:
   """The function of an intrinsic.
 
-  Args:
-    block: The intrinsic in a computation.
-
-  Returns:
-    A function of the number of clients and the intrinsic's argument.
-
   Raises:
     NotImplementedError: If this runtime does not support it.
   """

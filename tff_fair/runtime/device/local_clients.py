@@ -22,12 +22,7 @@ class LocalClients:
   """
 
   def __init__(self, devices: Sequence[str], threads: int) -> None:
-    """Starts no thread yet.
-
-    Args:
-      devices: Names of devices, such as '/device:GPU:0', all different.
-      threads: How many clients run at the same time, on all devices together.
-    """
+    """Takes different devices, and how many clients run at a time on all."""
     self._devices = tuple(devices)
     self._map = map
     if threads > 1:
@@ -40,16 +35,7 @@ class LocalClients:
     scope: Mapping[str, Any],
     num_clients: int,
   ) -> dict[str, Any]:
-    """Runs a stage for all clients.
-
-    Args:
-      stage: The stage.
-      scope: Has its inputs and constants.
-      num_clients: Size of the cohort.
-
-    Returns:
-      The outputs of the stage and the results of its aggregations, by name.
-    """
+    """Runs a stage for all clients; name -> an output or an aggregate."""
     devices = self.deal(range(num_clients))
     columns = stage.columns(scope, num_clients) if num_clients else []
     results = self.run_clients(stage, columns, devices)
@@ -78,14 +64,7 @@ class LocalClients:
     return outputs
 
   def deal(self, clients: Sequence[int]) -> dict[int, str]:
-    """Gives each client a device.
-
-    Args:
-      clients: Clients of a cohort, which start in this order.
-
-    Returns:
-      Client -> name of its device, in the order of the argument.
-    """
+    """Client -> its device, in the order in which the clients start."""
     count = len(self._devices)
     device_of = {
       client: self._devices[rank * count // len(clients)]
@@ -99,17 +78,7 @@ class LocalClients:
     columns: Sequence[Any],
     devices: Mapping[int, str],
   ) -> dict[int, list[Any]]:
-    """Runs a stage for some clients.
-
-    Args:
-      stage: The stage.
-      columns: As `stage.columns` returns them; a column that is not the same
-        for all has an entry for each of these clients.
-      devices: Client -> its device, in the order in which clients start.
-
-    Returns:
-      Client -> its entry of each output and of each aggregation of the stage.
-    """
+    """Runs a stage; client -> its entry of each output and aggregation."""
     shared = {d: self._copy_shared(columns, d) for d in set(devices.values())}
 
     def run(client):
@@ -131,18 +100,7 @@ class LocalClients:
     entries: Mapping[int, Any],
     devices: Mapping[int, str],
   ) -> Any:
-    """Adds the values of clients of a group to a total.
-
-    Args:
-      aggregated: The aggregation.
-      functions: Its functions.
-      total: The total so far.
-      entries: Client -> its value, in the order of the clients.
-      devices: Client -> its device.
-
-    Returns:
-      The new total.
-    """
+    """Adds values of a group, in the order of its clients, to a total."""
     for device, run in itertools.groupby(entries, devices.__getitem__):
       with tf.device(device):
         total = aggregated.accumulate(

@@ -47,12 +47,7 @@ def compile_computation(
 ) -> Block:
   """Turns a computation into a tree that a `Program` can run.
 
-  Args:
-    computation: What to run.
-
-  Returns:
-    A tree in call dominant form. Compiling the same computation again gives
-    other names to its steps.
+  Compiling the same computation again gives other names to its steps.
   """
   tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
     secure_sums.replace_secure_sums(computation).to_building_block()
@@ -69,10 +64,6 @@ class Program:
 
   def __init__(self, tree: Block, select_at_server: bool = False) -> None:
     """Plans the computation.
-
-    Args:
-      tree: What `compile_computation` returned.
-      select_at_server: See `plan.make_plan`.
 
     Raises:
       NotImplementedError: If this runtime does not support a part of the
@@ -99,15 +90,7 @@ class Program:
     self.stages = tuple(self._stages.values())
 
   def __call__(self, argument: Any, cohort: Cohort) -> Any:
-    """Runs the computation.
-
-    Args:
-      argument: A value of the parameter's type; ignored without a parameter.
-      cohort: The clients.
-
-    Returns:
-      A value of the result's type.
-    """
+    """Runs the computation."""
     scope = Scope()
     if self._parts:
       scope.update(zip(self._parts, argument, strict=True))
@@ -115,15 +98,7 @@ class Program:
     return function(argument) if self._has_parameter else function()
 
   def evaluate_at_client(self, block: Block, scope: Mapping[str, Any]) -> Any:
-    """Evaluates a part of a stage, for a single client.
-
-    Args:
-      block: The part.
-      scope: Has what it needs.
-
-    Returns:
-      Its value.
-    """
+    """Evaluates a part of a stage, for a single client."""
     return self._evaluate(block, Scope(scope), _ALONE)
 
   def _prepare(self, block: Block) -> tuple[Block, bool]:

@@ -21,12 +21,7 @@ class Traced:
     function: Callable[[Iterable[Any]], Any],
     types: Iterable[tff.Type],
   ) -> None:
-    """Traces the function.
-
-    Args:
-      function: From the leaves of its arguments to a value.
-      types: The types of the arguments, in order.
-    """
+    """Traces the function."""
     # TensorFlow keeps the traced function, and `function` may refer to values
     # of the call in which it was defined, such as a whole state.
     functions = [function]
@@ -43,14 +38,7 @@ class Traced:
       self._run = run  # Its parts run one by one.
 
   def __call__(self, leaves: Iterable[Any]) -> list[tf.Tensor]:
-    """Runs the function.
-
-    Args:
-      leaves: The leaves of the arguments.
-
-    Returns:
-      The leaves of the result.
-    """
+    """Runs the function."""
     return self._run(*leaves)
 
 

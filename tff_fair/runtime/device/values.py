@@ -139,16 +139,7 @@ def split(value: Any, value_type: tff.Type) -> list[Any]:
 
 
 def columns(value: Any, value_type: tff.Type, num_clients: int) -> list[Any]:
-  """The leaves of a value, each for all clients.
-
-  Args:
-    value: A value, placed or with placed parts.
-    value_type: Its type.
-    num_clients: Size of the cohort, at least 1.
-
-  Returns:
-    For each leaf an `AllEqual`, or a list with an entry per client.
-  """
+  """The leaves of a value: each an `AllEqual`, or a list of the clients'."""
   found = []
   for part, part_type in zip(
     split(value, value_type), parts(value_type), strict=True
@@ -162,15 +153,7 @@ def columns(value: Any, value_type: tff.Type, num_clients: int) -> list[Any]:
 
 
 def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
-  """Builds the inverse of `flatten`.
-
-  Args:
-    value_type: A type.
-
-  Returns:
-    A function from an iterator of leaves to a value of the type. Client-placed
-    parts are for one client. It consumes only the leaves that it needs.
-  """
+  """Builds the inverse of `flatten`, which takes only the leaves it needs."""
   match value_type:
     case tff.FederatedType(placement=tff.CLIENTS, all_equal=True):
       member = build_pack(value_type.member)
@@ -229,13 +212,6 @@ def from_element(element: Any) -> Any:
 def count_clients(value: Any, value_type: tff.Type | None) -> int:
   """The number of clients for which an argument has entries.
 
-  Args:
-    value: A converted argument.
-    value_type: Its type.
-
-  Returns:
-    The number; 0 if nothing is placed at clients.
-
   Raises:
     ValueError: If parts of the argument differ.
   """
@@ -252,16 +228,6 @@ def from_python(
   value: Any, value_type: tff.Type, mirror: Mirror, load: bool = True
 ) -> Any:
   """Converts an argument of a computation.
-
-  Args:
-    value: The caller's argument.
-    value_type: The type of the computation's parameter.
-    mirror: That of the context; its arrays are not converted again.
-    load: Whether to load clients that are given by reference; otherwise the
-      references are their values.
-
-  Returns:
-    A value of the interpreter.
 
   Raises:
     TypeError: If `value` is not of that type.
@@ -292,17 +258,8 @@ def to_python(
 ) -> Any:
   """Converts the result of a computation.
 
-  Args:
-    value: A value of the interpreter.
-    value_type: The computation's result type.
-    num_clients: Number of clients of this execution.
-    mirror: That of the context.
-
-  Returns:
-    NumPy arrays and scalars, `bytes`, `tf.data.Dataset`s, in the Python
-    containers of the type; a list for a value at clients that is not the same
-    for all. Arrays are read-only; passing them back costs no conversion. Those
-    on another device than the CPU are `DeviceArray`s.
+  Arrays are read-only, and passing them back costs no conversion; those on
+  another device than the CPU are `DeviceArray`s.
   """
 
   def convert(value, value_type):
