@@ -1,5 +1,6 @@
 import functools
 
+import hypothesis
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -40,6 +41,9 @@ def test_split_sizes_by_hand():
     assert found == expected
 
 
+@hypothesis.settings(
+  max_examples=150, deadline=None, database=None, derandomize=True
+)
 @given(
   st.lists(st.integers(0, 40), max_size=60),
   st.floats(0, 0.99),

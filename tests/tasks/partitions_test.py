@@ -3,6 +3,7 @@
 `tests/fuzz/tasks_test.py` has what holds for `dirichlet` and `classes`.
 """
 
+import hypothesis
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -58,6 +59,9 @@ def test_sizes(name, arguments, expected):
   )
 
 
+@hypothesis.settings(
+  max_examples=150, deadline=None, database=None, derandomize=True
+)
 @given(
   st.sampled_from(['equal', 'power_law', 'zipf']),
   st.integers(1, 60),
