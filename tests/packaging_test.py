@@ -34,37 +34,21 @@ _NOT_IMPORTED = {
 _BACKPORT = 'tomli'
 
 
-def _pyproject():
-  return tomllib.loads((_ROOT / 'pyproject.toml').read_text())
-
-
-def _constraint_lines():
-  return _pyproject()['tool']['uv']['constraint-dependencies']
-
-
-def _requirements_lines():
-  lines = (_ROOT / 'requirements.txt').read_text().splitlines()
-  return [line for line in lines if line and not line.startswith('#')]
+_PYPROJECT = tomllib.loads((_ROOT / 'pyproject.toml').read_text())
+_UV = _PYPROJECT['tool']['uv']
+_NEEDS = _PYPROJECT['project']['dependencies']
+_EXTRAS = _PYPROJECT['project']['optional-dependencies']
+_GROUPS = _PYPROJECT['dependency-groups']
+_CONSTRAINTS = _UV['constraint-dependencies']
+_REQUIREMENTS = [
+  line
+  for line in (_ROOT / 'requirements.txt').read_text().splitlines()
+  if line and not line.startswith('#')
+]
 
 
 def _parse(lines):
   return [requirements.Requirement(line) for line in lines]
-
-
-def _dependencies():
-  return _pyproject()['project']['dependencies']
-
-
-def _extra(name):
-  return _pyproject()['project']['optional-dependencies'][name]
-
-
-def _group(name):
-  return _pyproject()['dependency-groups'][name]
-
-
-def _groups():
-  return [need for name in ('dev', 'docs') for need in _group(name)]
 
 
 def _for_this_python(parsed):
@@ -112,35 +96,35 @@ def _names(lines):
 
 
 def test_what_is_imported_is_declared_and_the_reverse():
-  package, cluster = _names(_dependencies()), _names(_extra('cluster'))
-  parquet, development = _names(_extra('parquet')), _names(_group('dev'))
+  package, cluster = _names(_NEEDS), _names(_EXTRAS['cluster'])
+  parquet, development = _names(_EXTRAS['parquet']), _names(_GROUPS['dev'])
   ours = _imported('tff_fair', 'launchers', 'tasks')
   assert package | cluster == ours
   assert not package & cluster
   assert development == (_imported('tests') | parquet) - package
-  assert _names(_group('docs')) == _imported('docs/site')
+  assert _names(_GROUPS['docs']) == _imported('docs/site')
   assert _imported('benchmarks', 'examples') <= package
 
 
 def test_no_range_is_narrower_than_that_of_tensorflow_federated():
   needs = _parse(importlib.metadata.requires('tensorflow-federated'))
   theirs = _for_this_python(needs)
-  for need in _parse(_dependencies()):
+  for need in _parse(_NEEDS):
     if need.name in theirs:
       assert need.specifier in ('', theirs[need.name].specifier), need
 
 
 def test_pins_name_no_address_and_no_hash_and_pip_gets_a_part_of_them():
-  lines = [*_constraint_lines(), *_requirements_lines()]
+  lines = [*_CONSTRAINTS, *_REQUIREMENTS]
   for line in lines:
     assert not any(text in line for text in ('://', '@', '--', '#')), line
     assert _version(requirements.Requirement(line)), line
-  assert _pins(_requirements_lines()) < _pins(_constraint_lines())
+  assert _pins(_REQUIREMENTS) < _pins(_CONSTRAINTS)
 
 
 def test_each_declared_dependency_is_pinned_within_its_range():
-  pins = _parse(_constraint_lines())
-  declared = _dependencies() + _extra('cluster') + _groups()
+  pins = _parse(_CONSTRAINTS)
+  declared = [*_NEEDS, *_EXTRAS['cluster'], *_GROUPS['dev'], *_GROUPS['docs']]
   for need in _parse(declared):
     name = utils.canonicalize_name(need.name)
     own = [p for p in pins if utils.canonicalize_name(p.name) == name]
@@ -149,21 +133,21 @@ def test_each_declared_dependency_is_pinned_within_its_range():
 
 
 def test_overrides_are_pinned_alike():
-  overrides = _parse(_pyproject()['tool']['uv']['override-dependencies'])
-  pins = _for_this_python(_parse(_constraint_lines()))
+  overrides = _parse(_UV['override-dependencies'])
+  pins = _for_this_python(_parse(_CONSTRAINTS))
   for override in overrides:
     assert override.specifier == pins[override.name].specifier
 
 
 def test_gpu_extra_is_pinned_and_apart():
-  gpu = _parse(_extra('gpu'))
-  pins = {pin.name for pin in _parse(_constraint_lines())}
+  gpu = _parse(_EXTRAS['gpu'])
+  pins = {pin.name for pin in _parse(_CONSTRAINTS)}
   assert all(_version(requirement) for requirement in gpu)
   assert not pins & {requirement.name for requirement in gpu}
 
 
 def test_the_environment_has_the_pinned_versions():
-  pins = _for_this_python(_parse(_constraint_lines()))
+  pins = _for_this_python(_parse(_CONSTRAINTS))
   # Not by name: once imported, Ray puts a psutil of its own first on the path.
   packages = importlib.metadata.distributions(
     path=[sysconfig.get_path('purelib')]
@@ -179,12 +163,12 @@ def test_the_environment_has_the_pinned_versions():
 @pytest.mark.parametrize(
   ('declared', 'listed'),
   [
-    (_dependencies, _requirements_lines),
-    (lambda: _dependencies() + _groups(), _constraint_lines),
+    (_NEEDS, _REQUIREMENTS),
+    ([*_NEEDS, *_GROUPS['dev'], *_GROUPS['docs']], _CONSTRAINTS),
   ],
 )
 def test_a_list_is_what_the_declared_dependencies_need(declared, listed):
-  todo, seen = list(_for_this_python(_parse(declared()))), set()
+  todo, seen = list(_for_this_python(_parse(declared))), set()
   while todo:
     name = todo.pop()
     if name in seen:
@@ -192,4 +176,4 @@ def test_a_list_is_what_the_declared_dependencies_need(declared, listed):
     seen.add(name)
     needs = _parse(importlib.metadata.requires(name) or [])
     todo.extend(_for_this_python(needs))
-  assert seen == set(_for_this_python(_parse(listed())))
+  assert seen == set(_for_this_python(_parse(listed)))

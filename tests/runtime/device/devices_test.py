@@ -92,15 +92,21 @@ contexts = [
   runtime.create_execution_context('device', device=device)
   for device in ('cpu', ['cpu:2', 'cpu:3'], 'cpu:0,cpu:1', 'all')
 ]
+
+def leaves(value):
+  return [np.asarray(leaf).tobytes() for leaf in tf.nest.flatten(value)]
+
 for number in (0, 1, 9, 40):
   one, *others = (
-    rounds.expected(context, range(number)) for context in contexts
+    leaves(rounds.expected(context, range(number))) for context in contexts
   )
-  for other in others:
-    rounds.assert_same_bits(other, one)
+  assert others == [one] * 3, number
 # Clients that wait for a sum, and a server that gathers rows.
 process, data = equivalence_test.build('cffl')
-equivalence.assert_same_rounds(process, data, contexts[:2], tolerance=0)
+one, other = (
+  leaves(equivalence.run(process, data, context)) for context in contexts[:2]
+)
+assert len(one) > 10 and other == one
 
 # The state stays on the first device.
 context = contexts[1]
