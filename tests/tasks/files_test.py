@@ -72,6 +72,8 @@ def test_a_missing_and_a_damaged_file(name, data_dir):
       damaged.append(whole[: len(whole) // 2])
       if name != 'femnist':
         damaged.append(_flipped(whole))
+      if name == 'adult':  # Cut between two records.
+        damaged.append(b'\n'.join(whole.split(b'\n')[:-4]))
     for content in damaged:
       path.write_bytes(content)
       refusals.check(
