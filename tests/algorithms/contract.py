@@ -110,13 +110,7 @@ def build(builder):
 
 
 def check(name, builder, folder):
-  """Checks everything that all methods have in common.
-
-  Args:
-    name: The method.
-    builder: Its builder, as for `build`.
-    folder: An empty folder.
-  """
+  """Checks everything that all methods have in common."""
   process = build(builder)
   state_type = process.initialize.type_signature.result
   tff.test.assert_types_identical(

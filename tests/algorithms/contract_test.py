@@ -5,7 +5,6 @@ import functools
 import pytest
 
 from tests.algorithms import contract
-from tests.algorithms import linear_task
 from tff_fair import algorithms
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
@@ -61,13 +60,3 @@ _FULL = {
 )
 def test_contract(name, tmp_path):
   contract.check(name, {**_FAST, **_FULL}[name], tmp_path)
-
-
-@pytest.mark.full
-def test_a_rebuilt_process_gives_the_same():
-  """With minibatches and drawn quadruplets."""
-  one, other = (
-    contract.run(process, process.initialize())
-    for process in (contract.build(_FAST['fedquad']) for _ in range(2))
-  )
-  linear_task.assert_equal(one, other)

@@ -1,7 +1,5 @@
 """The arithmetic of the aggregation rules, against NumPy."""
 
-import collections
-
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -9,12 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests.fuzz import strategies
-from tff_fair.aggregators import clustering
 from tff_fair.aggregators import fair_descent
-from tff_fair.aggregators import gathered
-from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import min_norm
-from tff_fair.tensors import summable
 
 pytestmark = pytest.mark.full
 
@@ -25,26 +19,6 @@ _SHARE = st.floats(0, 1)
 
 def _doubles(shape, elements=strategies.MODERATE):
   return strategies.arrays(shape, elements, np.float64)
-
-
-def _close(found, expected, rtol=1e-6, atol=1e-9):
-  np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
-
-
-@given(strategies.arrays([_K, 2], strategies.EXTREME))
-def test_cosine_distances(vectors):
-  found = clustering.cosine_distances(vectors).numpy()
-  lengths = np.linalg.norm(np.float64(vectors), axis=1, keepdims=True)
-  units = vectors / np.where(lengths > 0, lengths, 1)
-  expected = 1 - units @ units.T
-  _close(found, expected, atol=1e-12)
-  assert -1e-12 <= found.min() <= found.max() <= 2 + 1e-12
-
-
-@given(st.integers(1, 100), st.integers(0, 10**6), st.integers(0, 10))
-def test_num_kept_is_exact_in_percent(percent, size, minimum):
-  found = largest_values.num_kept(percent / 100, size, minimum)
-  assert found == min(size, max(minimum, percent * size // 100))
 
 
 _VECTOR = tf.TensorSpec([None], tf.float64)
@@ -94,7 +68,7 @@ class TestMinNorm:
     away = vector - found
     assert -_cheapest(-away, lower, upper) <= away @ found + 1e-6
     again = _projection(found, lower, upper)
-    _close(again, found, atol=1e-9)
+    np.testing.assert_allclose(again, found, atol=1e-9)
 
   @given(_doubles([_K, 3]), _bounds())
   def test_min_norm(self, rows, bounds):
@@ -126,19 +100,3 @@ def test_nobody_climbs(angles, losses, absent, number):
   assert found['scale'].numpy() >= 0
   if not number:
     assert not direction.any()
-
-
-@given(
-  strategies.arrays([2], strategies.ANYTHING),
-  strategies.arrays([], strategies.ANYTHING),
-)
-def test_summable_or_zeros(value, number):
-  weight = collections.OrderedDict(
-    client_id=tf.constant(3), number=tf.constant(number)
-  )
-  found = gathered.summable_or_zeros([tf.constant(value)], weight)
-  # NaN is not below the bound either.
-  finite = np.all(np.abs([*value, number]) <= summable.LARGEST)
-  np.testing.assert_array_equal(found['value'][0], value * 1 if finite else 0)
-  assert found['weight']['client_id'] == 3
-  assert found['weight']['number'] == (number if finite else 0)
