@@ -307,7 +307,7 @@ def _uploads(before, after, ids):
   return {j: after[j] - before[j] for j in ids}
 
 
-# Then c is (.86, 0, .14), and the third is below 1/6, too.
+# After the first pass c is (.86, 0, .14), and the third is below 1/6, too.
 _CASCADE = {
   'learning_rate': 2.0,
   'clip_value': 0.2,

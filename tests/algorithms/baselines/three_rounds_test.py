@@ -215,10 +215,12 @@ def _round_robin_fed_avg(rounds, total_examples, decay):
   return _one_by_one(rounds, lambda u, size: u * size / total_examples, decay)
 
 
-def _dssgd(rounds, upload_rate, clip_value=np.inf, decay=1.0):
+def _dssgd(rounds, upload_rate, clip_value=0.01, decay=1.0):
+  bound = np.inf if clip_value is None else clip_value
+
   def merge(update, size):
     del size  # It does not count.
-    clipped = np.clip(update, -clip_value, clip_value)
+    clipped = np.clip(update, -bound, bound)
     return reference.largest(clipped, int(upload_rate * len(update)))
 
   return _one_by_one(rounds, merge, decay)
@@ -228,21 +230,21 @@ _FULL = pytest.mark.full
 # One by one; after six, the learning rate decays; at last, several in one.
 _IN_TURN = [[0], [1], [2], [3], [4], [5], [1], [0, 2]]
 _CASES = (
-  ('q_fed_avg', {'q': 2.0, 'decay': 0.5}),
-  ('scaffold', {'server_learning_rate': 0.3, 'decay': 0.5}),
+  (_q_fed_avg, {'q': 2.0, 'decay': 0.5}),
+  (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
   # For the same clients in each round, c is the sum of its script.
-  ('scaffold', {'variant': 'fedakd'}, [[0, 1, 3, 4, 5]] * 3, _FULL),
-  ('fed_dc', {'drift_weight': 0.2, 'decay': 0.5}),
-  ('fed_dc', {'grad_correction': False}, None, _FULL),
-  ('fed_dc', {'variant': 'fedakd'}, None, _FULL),
-  ('fed_mgda', {'decay': 0.5}, [[0, 2], [1, 2]]),
-  ('fed_mgda', {'deviation': 0.0}, [[0, 1, 2]], _FULL),
-  ('round_robin_fed_avg', {'total_examples': 26, 'decay': 0.5}, _IN_TURN),
-  ('dssgd', {'upload_rate': 0.4, 'clip_value': None, 'decay': 0.5}, _IN_TURN),
+  (_scaffold, {'variant': 'fedakd'}, [[0, 1, 3, 4, 5]] * 3, _FULL),
+  (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
+  (_fed_dc, {'grad_correction': False}, None, _FULL),
+  (_fed_dc, {'variant': 'fedakd'}, None, _FULL),
+  (_fed_mgda, {'decay': 0.5}, [[0, 2], [1, 2]]),
+  (_fed_mgda, {'deviation': 0.0}, [[0, 1, 2]], _FULL),
+  (_round_robin_fed_avg, {'total_examples': 26, 'decay': 0.5}, _IN_TURN),
+  (_dssgd, {'upload_rate': 0.4, 'clip_value': None, 'decay': 0.5}, _IN_TURN),
   # Of equal entries the first.
-  ('dssgd', {'upload_rate': 0.4, 'clip_value': 1e-3}, _IN_TURN, _FULL),
+  (_dssgd, {'upload_rate': 0.4, 'clip_value': 1e-3}, _IN_TURN, _FULL),
   # .9 of an entry is none.
-  ('dssgd', {'upload_rate': 0.06}, _IN_TURN[:2], _FULL),
+  (_dssgd, {'upload_rate': 0.06}, _IN_TURN[:2], _FULL),
 )
 
 
@@ -257,19 +259,19 @@ def _check(process, expected, cohorts=None):
 
 
 @pytest.mark.parametrize(
-  ('name', 'options', 'cohorts'),
+  ('expected', 'options', 'cohorts'),
   [
-    pytest.param(name, options, *(more or [None])[:1], marks=more[1:])
-    for name, options, *more in _CASES
+    pytest.param(
+      *(expected, options, *(more or [None])[:1]),
+      marks=more[1:],
+      id=f'{expected.__name__} {options}',
+    )
+    for expected, options, *more in _CASES
   ],
 )
-def test_rounds(name, options, cohorts):
-  known = {k: v for k, v in options.items() if v is not None}
-  _check(
-    _build(name, **options),
-    functools.partial(globals()[f'_{name}'], **known),
-    cohorts,
-  )
+def test_rounds(expected, options, cohorts):
+  process = _build(expected.__name__.removeprefix('_'), **options)
+  _check(process, functools.partial(expected, **options), cohorts)
 
 
 def test_fed_prox():
