@@ -22,7 +22,7 @@ _FAST = {
   'fedquad': contract.with_embedding(algorithms.build_fedquad),
   'fedakd': algorithms.build_fedakd,
 }
-# TripletFL and QuadrupletFL differ from SupConFL by their loss.
+# TripletFL, QuadrupletFL and SupConFL differ from FedQuad by their loss.
 _FULL = {
   'ditto': algorithms.build_ditto,
   'q_fed_avg': algorithms.build_q_fed_avg,
@@ -30,7 +30,6 @@ _FULL = {
   'fed_mdfg': contract.build_fed_mdfg,
   'fed_prox': algorithms.build_fed_prox,
   'fed_rdn': contract.build_fed_rdn,
-  'supcon_fl': contract.with_embedding(algorithms.build_supcon_fl),
   'moon': contract.with_embedding(algorithms.build_moon),
   'scaffold': algorithms.build_scaffold,
   'cgsv': algorithms.build_cgsv,

@@ -182,7 +182,7 @@ _CORRECT_AGG = {'variant': 'correct_agg', 'alpha': 0.3, 'beta': 2.0}
   [
     {'temperature': 3.0, 'seed': 5},
     pytest.param(
-      {'variant': 'all_data', 'local_epochs': 3, 'decay': 0.5},
+      {'variant': 'all_data', 'local_epochs': 2, 'decay': 0.5},
       marks=pytest.mark.full,
     ),
     pytest.param({'variant': 'single_dist'}, marks=pytest.mark.full),

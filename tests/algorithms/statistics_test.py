@@ -26,7 +26,6 @@ _METHODS = {
   'q_fed_avg': (_linear, {'q': 0}, _UNIFORM, False),
   # The server's learning rate is for weights.
   'scaffold': (_linear, {'server_learning_rate': 0.1}, _UNIFORM, False),
-  'fed_dc': (_linear, {}, _UNIFORM, False),
   'ditto': (_linear, {}, _BY_SIZE, True),
   'standalone': (_linear, {}, np.zeros(3), True),
   'fed_ave': (_linear, _REWARD, _BY_SIZE, True),

@@ -149,6 +149,7 @@ def _run(process, rounds):
   return outputs
 
 
+@functools.cache
 def _plain(row, change=lambda client_id, value: value):
   """The outputs of the factory alone."""
   return _run(_create(row, _ours(row)), _rounds(row, change))
