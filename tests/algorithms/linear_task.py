@@ -65,13 +65,16 @@ def embedding_behind_batch_norm_model_fn(dropout_rate=0.0):
 
 
 def image_model_fn(embedding=False):
-  """The linear classifier of images; perhaps their pixels are an embedding."""
+  """The linear classifier of images; perhaps of the doubled pixels."""
   x = tf.keras.Input(IMAGE_SHAPE)
   h = tf.keras.layers.Flatten()(x)
-  logits = model_fn()(h)
-  return tf.keras.Model(
-    x, {'logits': logits, 'embedding': h} if embedding else logits
+  if not embedding:
+    return tf.keras.Model(x, model_fn()(h))
+  double = tf.keras.layers.Dense(
+    NUM_FEATURES, kernel_initializer=tf.initializers.Identity(2.0)
   )
+  h = double(h)
+  return tf.keras.Model(x, {'logits': model_fn()(h), 'embedding': h})
 
 
 def start(build=model_fn):
