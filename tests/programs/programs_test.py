@@ -105,7 +105,8 @@ class _Program:
       train_total_rounds=rounds,
       program_state_manager=checkpoints.SafetensorsStateManager(self.folder),
       model_output_manager=self.models,
-      evaluation_periodicity=2,
+      evaluation_manager=None,
+      evaluation_periodicity=_ROUNDS,
       **options,
     )
     asyncio.run(program)

@@ -14,12 +14,14 @@ pytestmark = pytest.mark.usefixtures('default_runtime')
 _SIZES = (5, 9, 12, 7, 8)
 _RATE, _S = 0.1, 2
 _loss = reference.LINEAR.loss
-_build = functools.partial(
-  linear_task.build_process,
-  algorithms.build_fed_mdfg,
-  num_clients=len(_SIZES),
-  batch_size=4,
-  line_search_scale=_S,
+_build = functools.cache(
+  functools.partial(
+    linear_task.build_process,
+    algorithms.build_fed_mdfg,
+    num_clients=len(_SIZES),
+    batch_size=4,
+    line_search_scale=_S,
+  )
 )
 
 
@@ -163,7 +165,8 @@ def test_five_rounds(angle, rate, cohorts, active):
 
 @pytest.mark.full
 def test_divergence_after_a_gradient_step():
-  process, w = _build(), linear_task.start()
+  process = _build(angle=math.pi / 180, learning_rate=_RATE)
+  w = linear_task.start()
   (clients,) = _rounds([[0, 2]])
   output = linear_task.next_round(process, process.initialize(), clients)
   found = process.divergence(
