@@ -460,6 +460,20 @@ def test_free_riders_send_noise():
   assert min(np.abs(a - uploads[0]).max() for a in uploads[1:]) > 1e-3
 
 
+@pytest.mark.full
+def test_only_the_largest_values_of_a_free_rider_are_uploaded():
+  process = _process(
+    3,
+    free_riders=client.FreeRiders(client_ids=(2,)),
+    amounts=(8, 12, 10),
+    upload_rate=0.4,
+  )
+  alone = {2: _clients((0,))[0]}
+  state = linear_task.next_round(process, process.initialize(), alone).state
+  moved = linear_task.weights(process, state) - _START
+  assert np.count_nonzero(moved) == 6
+
+
 def test_amounts_and_free_riders():
   build = functools.partial(_process, 4)
   linear_task.assert_refused(

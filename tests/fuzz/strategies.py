@@ -21,11 +21,6 @@ def arrays(
   return hypothesis_numpy.arrays(dtype, shape, elements=elements)
 
 
-def labels(size: Any, num_classes: int) -> st.SearchStrategy:
-  """`int32[size]` in 0..num_classes-1."""
-  return arrays(size, st.integers(0, num_classes - 1), np.int32)
-
-
 @contextlib.contextmanager
 def refused() -> Iterator[None]:
   """The body must raise one of our errors: our words, at a line of ours."""
