@@ -1,6 +1,7 @@
 """What all builders do with their arguments."""
 
 import collections
+import contextlib
 import inspect
 import re
 from unittest import mock
@@ -16,6 +17,7 @@ from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import losses
 from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
@@ -99,12 +101,59 @@ def test_an_argument_is_refused_outside_of_its_limits_and_taken_at_them():
 def test_what_no_graph_can_hold_is_refused():
   for build, name, value, message in (
     (algorithms.build_fedaboost, 'focal_weight', 1e-300, 'at least 1.18e-38'),
-    (algorithms.build_fedaboost, 'max_gamma', 1e300, 'finite'),
     (algorithms.build_fedaboost, 'batch_size', 2**31, 'at most 2147483647'),
     (algorithms.build_fed_sac, 'mid_round', 2**31, 'at most 2147483647'),
   ):
     with pytest.raises(ValueError, match=f'^{name} must be {message}, found'):
       arguments.check_arguments(build, {**_defaults(build), name: value})
+
+
+_OPTIMIZER = 'a tff.learning.optimizers.Optimizer, found float'
+# What builders share, and has no flag of a method.
+_BAD = (
+  ('client_optimizer', 0.1, _OPTIMIZER, TypeError),
+  ('local_epochs', 0, 'at least 1, found 0'),
+  ('batch_size', 2.0, 'an integer, found 2.0', TypeError),
+  ('seed', -1, 'at least 0 and at most 46.*, found -1'),
+  ('num_clients', 0, 'at least 1, found 0'),
+  ('client_learning_rate_fn', 0.1, 'of the round, found float', TypeError),
+  ('max_update_norm', 0, 'above 0 and at most 1.*, found 0'),
+  ('max_update_norm', 1e16, r'at most 10*\.0, found 1e'),
+  ('max_update_norm', np.nan, 'finite, found nan'),
+  ('focal_gamma', -1.0, 'at least 0, found -1.0'),
+  ('epsilon', 0.0, 'above 0, found 0.0'),
+  ('total_examples', 0, 'at least 1, found 0'),
+  ('server_optimizer', 0.1, _OPTIMIZER, TypeError),
+  (
+    *('model_aggregator', tff.aggregators.SumFactory()),
+    *('WeightedAggregationFactory, found SumFactory', TypeError),
+  ),
+)
+
+
+def test_shared_arguments_are_checked_before_anything_is_built():
+  """Nothing else is there to fail: the other arguments are None."""
+  for builder, build in _BUILDERS.items():
+    parameters = inspect.signature(build).parameters
+    needed = {
+      name: None
+      for name, parameter in parameters.items()
+      if parameter.default is inspect.Parameter.empty
+    }
+    legal = {**needed, 'client_optimizer': linear_task.sgd(0.1)}
+    linear_task.assert_refused(
+      build,
+      *(bad for bad in _BAD if bad[0] in parameters),
+      **{**legal, 'num_clients': 2},
+    )
+    # Only clients of plain data need not be counted.
+    needs_ids = parameters['num_clients'].default is not None
+    expected = 'num_clients must be an integer, found None'
+    with pytest.raises(
+      TypeError, match=expected if needs_ids else 'model_fn must be a function'
+    ):
+      build(**{**legal, 'num_clients': None})
+      pytest.fail(builder)
 
 
 def test_a_docstring_describes_the_arguments_that_there_are():
@@ -124,17 +173,6 @@ class _Aggregator(tff.aggregators.WeightedAggregationFactory):
     raise _Reached
 
 
-def test_a_focal_gamma_is_used():
-  for builder, build in _BUILDERS.items():
-    if 'focal_gamma' in inspect.signature(build).parameters:
-      with (
-        mock.patch.object(losses, 'focal_loss', side_effect=_Reached),
-        pytest.raises(_Reached),
-      ):
-        _call(builder, focal_gamma=2.0)
-        pytest.fail(builder)
-
-
 def _compose(model, client_work, *, server_optimizer, **options):
   """Stands for `compose_process`."""
   del client_work  # It is not built.
@@ -145,42 +183,58 @@ def _compose(model, client_work, *, server_optimizer, **options):
   options['rule'].create(model.weights_type, tff.TensorType(np.float32))
 
 
-@pytest.mark.parametrize(
-  ('name', 'value'),
-  [
-    ('server_optimizer', linear_task.sgd(0.5)),
-    ('model_aggregator', _Aggregator()),
-  ],
+_COMPOSE = {'new': _compose}
+_NO_CLIENTS = (client, 'build_client_work', {})
+_PARTS = (
+  ('focal_gamma', 2.0, [(losses, 'focal_loss', {'side_effect': _Reached})]),
+  (
+    *('robust', True),
+    [_NO_CLIENTS, (aggregators, 'robust_factory', {'side_effect': _Reached})],
+  ),
+  *(
+    (name, value, [_NO_CLIENTS, (composition, 'compose_process', _COMPOSE)])
+    for name, value in (
+      ('server_optimizer', linear_task.sgd(0.5)),
+      ('model_aggregator', _Aggregator()),
+    )
+  ),
 )
-def test_a_part_of_the_server_is_used(name, value):
+
+
+@pytest.mark.parametrize(('name', 'value', 'patches'), _PARTS)
+def test_a_part_is_used(name, value, patches):
+  used = 0
   for builder, build in _BUILDERS.items():
     if name in inspect.signature(build).parameters:
-      with (
-        mock.patch.object(client, 'build_client_work'),
-        mock.patch.object(composition, 'compose_process', _compose),
-        pytest.raises(_Reached),
-      ):
-        _call(builder, **{name: value})
-        pytest.fail(builder)
+      with contextlib.ExitStack() as stack:
+        for module, part, replacement in patches:
+          stack.enter_context(mock.patch.object(module, part, **replacement))
+        with pytest.raises(_Reached):
+          _call(builder, **{name: value})
+          pytest.fail(builder)
+      used += 1
+  assert used >= 13
 
 
-def test_a_robust_rule_is_used_and_alone():
-  number = 0
+def test_a_robust_rule_is_alone():
   for builder, build in _BUILDERS.items():
-    parameters = inspect.signature(build).parameters
-    if 'robust' not in parameters:
-      continue
-    with (
-      mock.patch.object(client, 'build_client_work'),
-      mock.patch.object(aggregators, 'robust_factory', side_effect=_Reached),
-      pytest.raises(_Reached),
-    ):
-      _call(builder, robust=True)
-      pytest.fail(builder)
-    if 'model_aggregator' in parameters:
+    if {'robust', 'model_aggregator'} <= {*inspect.signature(build).parameters}:
       with pytest.raises(
         ValueError, match='must be None with robust=True.*found _Aggregator'
       ):
         _call(builder, robust=True, model_aggregator=_Aggregator())
-    number += 1
-  assert number == 15
+        pytest.fail(builder)
+
+
+@pytest.mark.parametrize('mode', ('value', 'norm'))
+def test_clip_update(mode):
+  update = [np.float32([[3.0, -0.5]]), np.float32([0.0])]
+  found = client_updates.clip_update(update, 1.0, mode)
+  scale = np.hypot(3, 0.5)
+  expected = {'value': [1, -0.5], 'norm': [3 / scale, -0.5 / scale]}[mode]
+  np.testing.assert_allclose(found[0], [expected], rtol=1e-6)
+  np.testing.assert_array_equal(found[1], [0])
+  # An update that is not finite must be rejected, not clipped.
+  for bad in (np.nan, np.inf):
+    found = client_updates.clip_update([np.float32([bad, 1])], 1.0, mode)
+    assert np.isnan(found[0][0])

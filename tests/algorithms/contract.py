@@ -110,13 +110,7 @@ def build(builder):
 
 
 def check(name, builder, folder):
-  """Checks everything that all methods have in common.
-
-  Args:
-    name: The method.
-    builder: Its builder, as for `build`.
-    folder: An empty folder.
-  """
+  """Checks everything that all methods have in common."""
   process = build(builder)
   state_type = process.initialize.type_signature.result
   tff.test.assert_types_identical(
@@ -255,6 +249,9 @@ def _check_keras(process, state):
   models_of = {(): process.get_model_weights(state)}
   if isinstance(process, algorithms.PersonalizedLearningProcess):
     models_of[(2,)] = process.get_client_model_weights(state, 2)
+    for client_id in (-1, len(SIZES)):
+      with pytest.raises(ValueError, match='client_id must be'):
+        process.to_keras(state, client_id)
   for client, weights in models_of.items():
     model = process.to_keras(state, *client)
     for name in ('trainable', 'non_trainable'):

@@ -32,12 +32,12 @@ def model_fn():
   return tf.keras.Model(x, dense(x))
 
 
-def batch_norm_model_fn():
-  """The same behind batch normalisation."""
+def batch_norm_model_fn(build=None):
+  """A model, or a linear classifier of zeros, behind batch normalisation."""
   x = tf.keras.Input([NUM_FEATURES])
   h = tf.keras.layers.BatchNormalization(momentum=0.5)(x)
   dense = tf.keras.layers.Dense(NUM_CLASSES, kernel_initializer='zeros')
-  return tf.keras.Model(x, dense(h))
+  return tf.keras.Model(x, build()(h) if build else dense(h))
 
 
 def embedding_model_fn(activation=None):
@@ -137,15 +137,7 @@ def rounds(cohorts=_COHORTS):
 def build_process(
   build, model_fn=model_fn, *, learning_rate=0.1, decay=1.0, **options
 ):
-  """A process for full batches.
-
-  Args:
-    build: The method's builder.
-    model_fn: The model.
-    learning_rate: Of the clients' plain SGD.
-    decay: Factor on the learning rate per round.
-    **options: For the builder.
-  """
+  """A process for full batches; `decay` is the learning rate's, by round."""
 
   def learning_rate_fn(round_number):
     return learning_rate * decay ** tf.cast(round_number, tf.float32)
@@ -174,17 +166,7 @@ def pick(clients, ids):
 
 
 def next_round(process, state, clients):
-  """Runs a round.
-
-  Args:
-    process: Of clients with ids.
-    state: The state before.
-    clients: A dictionary from ids to data. It is passed in reverse: the order
-      of the clients must not matter.
-
-  Returns:
-    The output.
-  """
+  """The output of a round. The order of the clients must not matter."""
   data = [client_data(i, clients[i]) for i in reversed(clients)]
   return process.next(state, data)
 
@@ -243,14 +225,10 @@ def assert_equal(one, other):
 
 
 def assert_refused(build, *rows, **arguments):
-  """`build` refuses each of some arguments.
+  """`build` refuses each of some arguments: `name must ... what`.
 
-  Args:
-    build: The function.
-    *rows: Tuples `(name, value, what)` or `(name, value, what, error)`: the
-      message says `name must ... what`, a regular expression. The default error
-      is ValueError.
-    **arguments: Passed each time, unless a row replaces them.
+  Rows are `(name, value, what)`, `what` a regular expression, or end with an
+  error other than ValueError.
   """
   for name, value, what, *error in rows:
     with pytest.raises((error or [ValueError])[0]) as caught:
@@ -270,19 +248,11 @@ def usable(clients):
 
 
 def assert_rounds(process, reference, rounds, loose=()):
-  """A process gives what a reference says, in every round.
+  """A process gives what a reference says in every round; returns outputs.
 
-  Args:
-    process: Of clients with ids.
-    reference: A generator function of the rounds without the clients that do
-      not count. It yields a dictionary a round, from what `_found` knows to the
-      value.
-    rounds: The clients of each round, dictionaries from ids to data.
-    loose: What is a quotient of small differences, so that float32 has fewer
-      digits of it.
-
-  Returns:
-    The outputs.
+  The reference is a generator function of the rounds without the clients that
+  do not count. It yields dictionaries from what `_found` knows to values.
+  `loose` are quotients of small differences: float32 has fewer digits of them.
   """
   state, outputs = process.initialize(), []
   expected = reference([usable(clients) for clients in rounds])
@@ -337,9 +307,3 @@ def _found(process, output, path, clients):
     case [part, name]:
       return metrics[part][name]
   raise ValueError(path)
-
-
-def last(reference, rounds):
-  """What a reference yields last."""
-  *_, values = reference([usable(clients) for clients in rounds])
-  return values

@@ -2,7 +2,7 @@
 
 References are written from the papers' formulas on top of this, without the
 library. A model is a vector: of each layer the kernel row by row, then the
-bias. All examples are in one batch, so that nothing is random.
+bias.
 """
 
 import collections
@@ -85,19 +85,9 @@ def gradient(loss, w):
 
 
 def descend(loss, w, rate, steps, momentum=0.0, velocity=0.0):
-  """Gradient descent.
+  """Steps on `loss(model)`, which is a number, or one and a dictionary.
 
-  Args:
-    loss: `model -> loss`, or `model -> (loss, metrics)`, metrics a dictionary.
-    w: The model.
-    rate: The learning rate.
-    steps: Their number.
-    momentum: Of the steps.
-    velocity: At the start.
-
-  Returns:
-    The model, the velocity, and the means over the steps of `loss` and the
-    metrics.
+  Returns the model, the velocity, and the means of all numbers over the steps.
   """
   found = collections.defaultdict(list)
 
@@ -112,6 +102,34 @@ def descend(loss, w, rate, steps, momentum=0.0, velocity=0.0):
     velocity = momentum * velocity + gradient(measured, w)
     w = w - rate * velocity
   return w, velocity, {name: np.mean(each) for name, each in found.items()}
+
+
+def orders(seed, round_number, client_id, epochs, size, phase=None):
+  """The library's shuffles: a function of seed, round, client and epoch."""
+  fold_in = tf.random.experimental.stateless_fold_in
+  words = fold_in(fold_in([seed, 0], round_number), client_id)
+  if phase is not None:
+    words = fold_in(words, phase)
+  return [
+    np.argsort(tf.random.stateless_uniform([size], fold_in(words, epoch)))
+    for epoch in range(epochs)
+  ]
+
+
+def descend_on_minibatches(loss, w, data, rate, found_orders, batch_size):
+  """A step of `loss(model, minibatch)` on each; metrics are over examples."""
+  found, sizes = [], []
+  for order in found_orders:
+    for first in range(0, len(order), batch_size):
+      rows = order[first : first + batch_size]
+      part = dataclasses.replace(data, x=data.x[rows], y=data.y[rows])
+      w, _, metrics = descend(lambda v, part=part: loss(v, part), w, rate, 1)
+      found.append(metrics)
+      sizes.append(len(rows))
+  return w, {
+    name: np.average([m[name] for m in found], weights=sizes)
+    for name in found[0]
+  }
 
 
 def mean(rows, weights=None):
@@ -134,13 +152,9 @@ def cosine(u, v):
 
 
 def largest(vector, count, also_by=0.0):
-  """The entries of largest magnitude, 0 elsewhere.
+  """The `count` entries of largest magnitude, 0 elsewhere.
 
-  Args:
-    vector: The vector.
-    count: How many.
-    also_by: Decides between equal magnitudes, larger ones first; then those
-      that come first.
+  Of equal ones first those whose `also_by` is larger, then the first.
   """
   order = np.lexsort([-np.abs(also_by + 0 * vector), -np.abs(vector)])
   kept = order[: int(count)]

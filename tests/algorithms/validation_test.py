@@ -21,9 +21,7 @@ def _losses(x, y):
 
 
 def test_arrays_are_returned_with_the_model_s_types():
-  x, y = validation.check_validation(
-    _MODEL, (np.ones((2, 4), np.float64), [2, 0])
-  )
+  x, y = validation.check_validation(_MODEL, ([[1, 1, 1, 1]] * 2, [2, 0]))
   assert x.dtype == np.float32 and y.dtype == np.int32
   np.testing.assert_array_equal(x, np.ones((2, 4)))
   np.testing.assert_array_equal(y, [2, 0])
@@ -58,15 +56,12 @@ def _pair(x=(5, 4), y=(0, 1, 2, 0, 1)):
 def test_bad_validation_sets():
   for found, error, message in (
     (None, TypeError, 'be a pair of inputs and labels, found NoneType'),
-    ((1, 2, 3), TypeError, 'be a pair of inputs and labels, found tuple'),
     (_pair((0, 4), np.zeros(0, int)), ValueError, r'inputs of shape \[0, 4\]'),
     (_pair((5, 3)), ValueError, r'found inputs of shape \[5, 3\]'),
-    (_pair((5,)), ValueError, r'found inputs of shape \[5\]'),
     (_pair((4, 4)), ValueError, r'found int64 labels of shape \[5\]'),
     (_pair(y=np.zeros(5)), ValueError, 'found float64 labels'),
     (_pair(y=(0, 1, 2, 3, 0)), ValueError, r'in 0\.\.2.* found labels 0 to 3'),
     (_pair(y=(0, 1, -1, 1, 0)), ValueError, 'found labels -1 to 1'),
-    ((np.full((1, 4), np.inf), [0]), ValueError, 'all finite, found values'),
     ((np.full((1, 4), np.nan), [0]), ValueError, 'all finite, found values'),
   ):
     with pytest.raises(error, match=f'validation must .*{message}'):

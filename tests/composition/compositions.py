@@ -73,13 +73,7 @@ REMARKS = (DIRECTIONS, COUNTS)
 
 
 class Sums(NamedTuple):
-  """Factories of TFF that replace sums; None for a plain sum.
-
-  Attributes:
-    value: Of updates.
-    weight: Of weights, which are not negative.
-    count: Of ones.
-  """
+  """Factories of TFF that replace sums of updates, weights and ones."""
 
   value: tff.aggregators.UnweightedAggregationFactory | None = None
   weight: tff.aggregators.UnweightedAggregationFactory | None = None
@@ -93,27 +87,17 @@ class Sums(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Row:
-  """A factory of ours, and what it aggregates.
-
-  Attributes:
-    factory: Its class.
-    build: Makes it, with the given sums if it has any.
-    weight: `(client_id, value) -> weight` of a client.
-    value: Makes a value of a pair of arrays.
-    reasons: Column -> why it does not compose.
-    remarks: Column -> a remark on a pair that does.
-  """
+  """A factory of ours, what it aggregates, and notes by column."""
 
   factory: type[tff.aggregators.WeightedAggregationFactory]
   build: Callable[[Sums], tff.aggregators.WeightedAggregationFactory]
-  weight: Callable[[int, Any], Any]
+  weight: Callable[[int, Any], Any]  # Of a client's id and value.
   value: Callable[[tuple[Any, Any]], Any] = lambda pair: pair
   reasons: Mapping[str, str] = dataclasses.field(default_factory=dict)
   remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def _number(client_id, value):
-  del value  # Unused.
+def _number(client_id, _):
   return np.float32(1 + client_id)
 
 
@@ -145,7 +129,7 @@ def _score(weights):
   return tf.sigmoid(tf.reduce_sum(weights[0]))
 
 
-_INITIAL = (np.zeros([2, 2], np.float32), np.zeros([2], np.float32))
+INITIAL = (np.zeros([2, 2], np.float32), np.zeros([2], np.float32))
 _SINGLE = dict.fromkeys(SUMS, SINGLE)
 _BY_CLIENT = _SINGLE | dict.fromkeys(BUILDERS, CLIENT_ID)
 
@@ -159,7 +143,7 @@ ROWS = (
   Row(
     aggregators.ReputationMaskedFactory,
     lambda sums: aggregators.ReputationMaskedFactory(
-      _INITIAL, _score, num_clients=NUM_CLIENTS
+      INITIAL, _score, num_clients=NUM_CLIENTS
     ),
     _struct(amount=np.int32(5), accepted=np.float32(1)),
     reasons=_BY_CLIENT,

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.algorithms import linear_task
 from tests.composition import compositions
 from tests.composition import write_matrix
 from tff_fair import aggregators
@@ -107,8 +108,7 @@ def _scaled(value, factor):
   return tf.nest.map_structure(lambda v: np.float32(factor) * v, value)
 
 
-def _clipped(client_id, value):
-  del client_id  # Unused.
+def _clipped(_, value):
   return _scaled(value, min(1.0, _CLIP_NORM / _norm(value)))
 
 
@@ -131,19 +131,12 @@ def _create(row, factory):
   return factory.create(_type_of(values[0]), _type_of(weights[0]))
 
 
-class _Once(tff.aggregators.WeightedAggregationFactory):
-  """Creates each process once: tracing takes longest."""
-
-  def __init__(self, factory):
-    self._create = functools.cache(factory.create)
-
-  def create(self, value_type, weight_type):
-    return self._create(value_type, weight_type)
-
-
 @functools.cache
 def _ours(row):
-  return _Once(row.build(compositions.Sums()))
+  """The factory alone, which creates each process once: that takes longest."""
+  factory = row.build(compositions.Sums())
+  factory.create = functools.cache(factory.create)
+  return factory
 
 
 def _run(process, rounds):
@@ -156,6 +149,7 @@ def _run(process, rounds):
   return outputs
 
 
+@functools.cache
 def _plain(row, change=lambda client_id, value: value):
   """The outputs of the factory alone."""
   return _run(_create(row, _ours(row)), _rounds(row, change))
@@ -163,7 +157,10 @@ def _plain(row, change=lambda client_id, value: value):
 
 def _outputs(row, process, native, rounds=None):
   """The outputs of a process, finite, and for some rows equal on `native`."""
-  return _same_on(row, native, _run, process, rounds or _rounds(row))
+  outputs = _same_on(row, native, _run, process, rounds or _rounds(row))
+  for tensor in tf.nest.flatten(_results(outputs)):
+    assert np.isfinite(tensor).all()
+  return outputs
 
 
 def _same_on(row, native, function, *arguments):
@@ -171,19 +168,12 @@ def _same_on(row, native, function, *arguments):
   if row.factory in compositions.ON_NATIVE:
     with tff.framework.get_context_stack().install(native):
       _assert_close(on_device, function(*arguments))
-  for result, *_ in [on_device] if function is _train else on_device:
-    for tensor in tf.nest.flatten(result):
-      assert np.isfinite(tensor).all()
   return on_device
 
 
-def _assert_close(found, expected, **tolerance):
-  tolerance = {'rtol': 1e-4, 'atol': 1e-5} | tolerance
+def _assert_close(found, expected, rtol=1e-4, atol=1e-5):
   tf.nest.assert_same_structure(found, expected)
-  for a, b in zip(
-    tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
-  ):
-    np.testing.assert_allclose(a, b, **tolerance)
+  linear_task.assert_close(found, expected, rtol, atol)
 
 
 def _is_close(found, expected):
@@ -199,11 +189,6 @@ def _results(outputs):
   return [result for result, _ in outputs]
 
 
-def _unwrapped(outputs, name):
-  """Outputs with the measurements of the inner process."""
-  return [(result, measured[name]) for result, measured in outputs]
-
-
 # Around ours.
 
 
@@ -212,7 +197,7 @@ def test_updates_are_clipped_before(row, native):
   factory = tff.aggregators.clipping_factory(_CLIP_NORM, _ours(row))
   outputs = _outputs(row, _create(row, factory), native)
   assert [m['clipped_count'] for _, m in outputs] == [2, 1]
-  found = _unwrapped(outputs, 'clipping')
+  found = [(result, m['clipping']) for result, m in outputs]
   _assert_close(found, _plain(row, _clipped))
   only_directions = 'clip' in row.remarks
   assert _is_close(found, _plain(row)) == only_directions
@@ -224,48 +209,38 @@ def test_what_explodes_is_zeroed_before(row, native):
   rounds = _rounds(row, _exploding)
   outputs = _outputs(row, _create(row, factory), native, rounds)
   assert [m['zeroed_count'] for _, m in outputs] == [1, 1]
-  found = _unwrapped(outputs, 'zeroing')
+  found = [(result, m['zeroing']) for result, m in outputs]
   _assert_close(found, _plain(row, _zeroed))
-  assert not _is_close(found, _plain(row, _exploding))
-
-
-@tff.tensorflow.computation
-def _norm_of(value):
-  return tf.linalg.global_norm(tf.nest.flatten(value))
-
-
-def _measure_clients(value, weight):
-  del weight  # Unused.
-  norms = tff.federated_map(_norm_of, value)
-  return collections.OrderedDict(sum_of_norms=tff.federated_sum(norms))
-
-
-def _measure_result(result):
-  norm = tff.federated_map(_norm_of, result)
-  return collections.OrderedDict(norm_of_result=norm)
 
 
 @_rows('measure')
 def test_measurements_are_added(row, native):
+  norm_of = tff.tensorflow.computation(
+    lambda value: tf.linalg.global_norm(tf.nest.flatten(value))
+  )
   factory = tff.aggregators.add_measurements(
     _ours(row),
-    client_measurement_fn=_measure_clients,
-    server_measurement_fn=_measure_result,
+    client_measurement_fn=lambda value, weight: collections.OrderedDict(
+      sum_of_norms=tff.federated_sum(tff.federated_map(norm_of, value))
+    ),
+    server_measurement_fn=lambda result: collections.OrderedDict(
+      norm_of_result=tff.federated_map(norm_of, result)
+    ),
   )
   rounds = _rounds(row)
   found = _outputs(row, _create(row, factory), native, rounds)
-  expected = [
-    (
-      result,
+  for (result, measured), (plain, expected), (values, _) in zip(
+    found, _plain(row), rounds, strict=True
+  ):
+    _assert_close(result, plain)
+    _assert_close(
+      measured,
       collections.OrderedDict(
-        measured,
+        expected,
         sum_of_norms=sum(_norm(v) for v in values),
         norm_of_result=_norm(result),
       ),
     )
-    for (result, measured), (values, _) in zip(_plain(row), rounds, strict=True)
-  ]
-  _assert_close(found, expected)
 
 
 # Inside ours.
@@ -369,21 +344,15 @@ def _model():
     (kernel, bias), _ = weights
     return tf.matmul(x, kernel) + bias
 
-  def loss(output, label, sample_weight=None):
-    del sample_weight  # Unused.
-    return tf.reduce_mean(tf.square(output - label))
-
   batch = tf.TensorSpec([None, 2], tf.float32)
   return tff.learning.models.FunctionalModel(
-    initial_weights=(_zeros(), ()),
+    initial_weights=(compositions.INITIAL, ()),
     predict_on_batch_fn=predict,
-    loss_fn=loss,
+    loss_fn=lambda output, label, sample_weight=None: tf.reduce_mean(
+      tf.square(output - label)
+    ),
     input_spec=(batch, batch),
   )
-
-
-def _zeros():
-  return tuple(np.zeros(shape, np.float32) for shape in _PAIR)
 
 
 def _build(builder, rule):
@@ -416,7 +385,7 @@ def _local_update(weights, client_id, proximal_strength):
 def _expected_model(row, proximal_strength):
   """The model after two rounds of local SGD with the rule alone."""
   rule = _create(row, _ours(row))
-  state, weights = rule.initialize(), _zeros()
+  state, weights = rule.initialize(), compositions.INITIAL
   for cohort in compositions.COHORTS:
     updates = [_local_update(weights, i, proximal_strength) for i in cohort]
     numbers = [np.float32(_examples(i)[0].size / 2) for i in cohort]
@@ -445,7 +414,7 @@ def test_rules_in_builders(row, native):
     model, _ = _same_on(row, native, _train, process)
     # TFF 0.87.0 subtracts the gradient of the proximal term; it should add it.
     strength = -_PROXIMAL_STRENGTH if builder == 'FedProx' else 0.0
-    _assert_close(model, _expected_model(row, strength))
+    _assert_close(tuple(model), _expected_model(row, strength))
 
 
 def test_clients_of_builders_do_not_send_what_other_rules_take():

@@ -71,18 +71,7 @@ class SharedArguments:
     local_epochs: int | None = None,
     batch_size: int | None = None,
   ) -> Callable[..., client.LocalResult]:
-    """Builds the clients' local training, see `client.build_local_training`.
-
-    Args:
-      model: The model to train.
-      objective: What clients minimise.
-      client_optimizer: Replaces the shared argument, or None, like the others.
-      local_epochs: See there.
-      batch_size: See there.
-
-    Returns:
-      A pure function of tensors.
-    """
+    """Builds the clients' local training; options replace shared arguments."""
     return client.build_local_training(
       model,
       objective,
@@ -92,12 +81,7 @@ class SharedArguments:
     )
 
   def learning_rate_fn(self) -> Callable[[Any], tf.Tensor]:
-    """The clients' learning rate, for rules that divide or multiply by it.
-
-    Returns:
-      `round (int32, from 0) -> float32`, also without a
-      `client_learning_rate_fn`.
-    """
+    """The clients' learning rate by round (from 0), for rules that need it."""
     replaced = self.client_learning_rate_fn
     if replaced is not None:
       return lambda number: tf.cast(replaced(number), tf.float32)
@@ -114,17 +98,7 @@ class SharedArguments:
     learning_rate_fn: Callable[[Any], Any] | None = None,
     **options: Any,
   ) -> tff.learning.templates.ClientWorkProcess:
-    """Builds the client work, see `client.build_client_work`.
-
-    Args:
-      model: The client model.
-      client_update: The arithmetic of one client.
-      learning_rate_fn: Replaces `client_learning_rate_fn`, or None.
-      **options: `initial_row`, `start_round`, `share_fn`.
-
-    Returns:
-      A client work process.
-    """
+    """Builds the client work, see `client.build_client_work`."""
     return client.build_client_work(
       model,
       client_update,
@@ -141,16 +115,7 @@ class SharedArguments:
     client_work: tff.learning.templates.ClientWorkProcess,
     **options: Any,
   ) -> processes.FairLearningProcess:
-    """Composes the process, see `composition.compose_process`.
-
-    Args:
-      model: The client model.
-      client_work: The method's client work.
-      **options: `rule`, `split_statistics`, `prepare_inputs`.
-
-    Returns:
-      The process with `server_optimizer`, `model_aggregator` and `robust`.
-    """
+    """Composes the process, see `composition.compose_process`."""
     return composition.compose_process(
       model,
       client_work,
@@ -169,17 +134,7 @@ class SharedArguments:
     context_fn: Callable[[Any], Any] | None = None,
     prepare_inputs: Callable[[Any, Any], Any] | None = None,
   ) -> processes.FairLearningProcess:
-    """FedAvg with another objective, for methods that differ in that alone.
-
-    Args:
-      model: The client model.
-      objective: What clients minimise.
-      context_fn: As for `client_updates.build_client_update`.
-      prepare_inputs: As for `divergence.build_divergence`.
-
-    Returns:
-      The process.
-    """
+    """Builds FedAvg with another objective, or other inputs."""
     client_update = client_updates.build_client_update(
       self.local_training(model, objective),
       uniform=self.uniform,
@@ -294,12 +249,7 @@ def check_optimizer(name: str, optimizer: Any) -> None:
 
 
 def check_plain_sgd(method: str, optimizer: Any) -> None:
-  """Raises ValueError unless a step of an optimiser is `w - rate g`.
-
-  Args:
-    method: What the message calls the method.
-    optimizer: A TFF optimiser; two steps of it are tried.
-  """
+  """Raises ValueError unless two steps of an optimiser are `w - rate g`."""
   w, g = tf.constant([1.0, -2.0]), tf.constant([0.5, 0.25])
   state = optimizer.initialize(tf.TensorSpec(w.shape, w.dtype))
   rate = optimizer.get_hparams(state)['learning_rate']

@@ -51,18 +51,7 @@ def trained_output(
   examples: Any,
   uniform: bool,
 ) -> client.ClientOutput:
-  """Returns the upload of FedAvg's client after its training.
-
-  Args:
-    weights: The received `ModelWeights`.
-    result: Of the training.
-    row: The client's new row of the table.
-    examples: As `client.build_client_work` gives them.
-    uniform: As in `build_fed_avg`.
-
-  Returns:
-    A `ClientOutput`.
-  """
+  """Returns the upload of FedAvg's client after its training."""
   return client.ClientOutput(
     update=model_update(weights, result.weights),
     update_weight=example_weight(examples, uniform),
@@ -91,13 +80,8 @@ def bounded_weights(
   For methods that make a row of the client table of the trained weights, which
   the server or other clients read.
 
-  Args:
-    before: The weights before training.
-    after: The weights after it.
-    max_norm: Bound of the norm of `before - after`, see `client.bound_update`.
-
-  Returns:
-    `after`, bit for bit if it is within the bound, and whether it is not.
+  They are `after`, bit for bit, within the bound of `client.bound_update`; the
+  other result says whether they are not.
   """
   update, clipped = client.bound_update(model_update(before, after), max_norm)
   bounded = tf.nest.map_structure(

@@ -34,11 +34,8 @@ def build_divergence(
   received minus the update it sends. In FedMDFG that is one step of gradient
   descent, where the other methods train for an epoch.
 
-  Args:
-    model: The client model.
-    client_work: The method's client work.
-    prepare_inputs: `(x, client_id) -> x`: what the method makes of a client's
-      inputs before the model sees them, for clients with ids; None is nothing.
+  `prepare_inputs(x, client_id)` is what the method makes of a client's inputs
+  before the model sees them, for clients with ids.
 
   Returns:
     `<client_work_state@SERVER, before=W@SERVER, after=W@SERVER, {data}@CLIENTS>

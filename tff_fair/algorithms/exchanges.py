@@ -88,14 +88,7 @@ def add_exchange(
 ) -> processes.FairLearningProcess:
   """Lets clients work again at the end of a round, with the new global model.
 
-  Args:
-    process: A composed process with a client table.
-    client_work: Of the same table; what it sends is not aggregated, only its
-      rows are kept.
-
-  Returns:
-    The process. Its metrics also have the measurements of the second client
-    work, as `second_exchange`.
+  Of the second work, the rows are kept, and the metrics as `second_exchange`.
   """
   state_type, data_type = process.next.type_signature.parameter
   work_state_type = state_type.member.client_work
@@ -134,26 +127,15 @@ def add_exchange(
 
 
 class Plan(NamedTuple):
-  """The server's result of the first exchange of `compose_two_exchanges`.
+  """The server's result of the first exchange of `compose_two_exchanges`."""
 
-  Attributes:
-    question: The structure of tensors that all clients receive.
-    notes: Values that the server keeps until the clients have answered.
-    memory: The new state of the server.
-  """
-
-  question: Any
-  notes: Any
-  memory: Any
+  question: Any  # What all clients receive.
+  notes: Any  # What the server keeps until they have answered.
+  memory: Any  # The new state of the server.
 
 
 class Decision(NamedTuple):
-  """The server's result of the second exchange.
-
-  Attributes:
-    weights: The new `ModelWeights`.
-    measurements: OrderedDict of tensors.
-  """
+  """The server's result of the second exchange."""
 
   weights: Any
   measurements: collections.OrderedDict
@@ -181,21 +163,8 @@ def compose_two_exchanges(
   All four are pure functions of tensors. Results and answers have a leading
   axis of the clients that are present, in no particular order; an answer must
   say whose it is.
-
-  Args:
-    model: The client model.
-    client_work: Of clients with ids.
-    num_clients: Number of clients.
-    initial_memory: Makes the first state of the server, of tensors.
-    plan: From the server's state, the number of the round (int32) and
-      `OrderedDict(value, weight)`, the clients' updates and their weights.
-    answer: `examples` is `OrderedDict(key, train, holdout)`.
-    decide: Makes the new weights.
-    description: How the process was built, for `repr`; or None.
-
-  Returns:
-    A `FairLearningProcess` with the server's state in `state.aggregator` and
-    the measurements of the decision under `aggregator`.
+  `results` are the updates and weights, `examples` those of
+  `client.build_client_work`. The server's state is `state.aggregator`.
   """
   weights_type = model.weights_type
   work_state_type, _, data_type = client_work.next.type_signature.parameter

@@ -12,35 +12,24 @@ from tff_fair import client
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
-# Of three classes, of two, of one, of three; no data; and not finite.
-_LABELS = (
-  [0, 1, 2, 1, 0, 2, 2, 0, 1],
-  [0, 2, 2, 0, 0],
-  [1, 1, 1],
-  [2, 0, 1, 1],
-  [],
-  [0, 0, 1, 2],
-)
-_BROKEN = 5
-_COHORTS = ([0, 1, 2], [2, 4, 3, 5], [1, 3, 0])
 _ENCODER = reference.ENCODER
 _BASE = slice(0, 15)  # Then comes the head.
 
 
-def _rounds(cohorts=_COHORTS):
-  clients = [
-    linear_task.labelled_client(labels, seed=i)
-    for i, labels in enumerate(_LABELS)
-  ]
-  clients[_BROKEN].x[1, 2] = np.nan
-  return [linear_task.pick(clients, cohort) for cohort in cohorts]
+def _rounds(*cohorts):
+  rounds = linear_task.rounds(*cohorts)
+  for clients in rounds:
+    for i, labels in ((0, [0, 2]), (1, [1])):  # All there are.
+      if i in clients:
+        clients[i].y[:] = np.resize(labels, len(clients[i].y))
+  return rounds
 
 
 _process = functools.partial(
   linear_task.build_process,
   algorithms.build_fed_as,
   model_fn=linear_task.embedding_model_fn,
-  num_clients=len(_LABELS),
+  num_clients=6,
   local_epochs=2,
   alignment_learning_rate=0.5,
   alignment_batch_size=50,
@@ -120,14 +109,14 @@ def test_bases_are_averaged_uniformly_if_all_traces_are_0():
 @pytest.mark.full
 def test_the_trace_is_over_minibatches_of_the_trained_model():
   process = _process(batch_size=4)
-  (clients,) = _rounds([[0]])
-  output = linear_task.run(process, clients, [[0]])
-  trained = linear_task.client_weights(process, output.state)[0]
-  data, expected = clients[0], 0.0
-  for first in (0, 4, 8):
-    rows = slice(first, first + 4)
-    part = linear_task.Client(data.x[rows], data.y[rows], None, None)
-    expected += _squared_slope(trained, part)
+  (clients,) = _rounds([[1]])
+  output = linear_task.run(process, clients, [[1]])
+  trained = linear_task.client_weights(process, output.state)[1]
+  x, y = clients[1].x, clients[1].y
+  expected = sum(
+    _squared_slope(trained, linear_task.Client(x[r], y[r], None, None))
+    for r in (slice(0, 4), slice(4, 8), slice(8, 9))
+  )
   found = output.metrics['client_work']['fisher_trace']
   assert found == pytest.approx(expected, rel=1e-4)
 

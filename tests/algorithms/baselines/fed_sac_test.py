@@ -1,4 +1,3 @@
-import collections
 import dataclasses
 import functools
 import itertools
@@ -11,10 +10,8 @@ import tensorflow_federated as tff
 from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair import algorithms
-from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms.baselines import fed_sac
-from tff_fair.client import local_training
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
@@ -51,13 +48,12 @@ def _initial_weights(seed=4):
   return [np.float32(w) for w in _NETWORK.split(trained)]
 
 
-def _model_fn(weights=None):
+def _model_fn():
   """One hidden layer without activation."""
-  weights = _initial_weights() if weights is None else weights
   x = tf.keras.Input([linear_task.NUM_FEATURES])
-  h = tf.keras.layers.Dense(len(weights[1]))(x)
-  model = tf.keras.Model(x, tf.keras.layers.Dense(len(weights[3]))(h))
-  model.set_weights(weights)
+  h = tf.keras.layers.Dense(_HIDDEN)(x)
+  model = tf.keras.Model(x, tf.keras.layers.Dense(linear_task.NUM_CLASSES)(h))
+  model.set_weights(_initial_weights())
   return model
 
 
@@ -99,8 +95,7 @@ def _importances(w, validation):
 
 
 def _budgets(contributions, beta):
-  contributions = np.asarray(contributions)
-  return 100 * np.exp(beta * (contributions - contributions.max()))
+  return 100 * np.exp(beta * np.subtract(contributions, max(contributions)))
 
 
 def _within_budgets(importances, budgets):
@@ -207,20 +202,10 @@ class TestFunctions:
     np.testing.assert_array_equal(found, [[1, 1, 0, 0], [1, 0, 0, 0]])
 
   def test_a_budget_of_100_holds_everything_despite_rounding(self):
-    rng = np.random.default_rng(0)
-    above = 0
-    for _ in range(100):
-      importances = rng.exponential(size=97)
-      importances = 100 * (importances / importances.sum())
-      above += np.cumsum(np.sort(importances))[-1] > 100
-      found = fed_sac.least_important(importances, np.array([100.0]))
-      np.testing.assert_array_equal(found, np.ones((1, 97)))
-    assert above  # Some would have been cut.
-
-  def test_extreme_budgets(self):
-    found = fed_sac.allocation_budgets((0.0, 1.0), 1e4)
-    np.testing.assert_array_equal(found, [0, 100])
-    np.testing.assert_array_equal(fed_sac.allocation_budgets((0,), 2.0), [100])
+    importances = np.full(9, 100 / 9)  # Rounded, their sum is above 100.
+    assert np.cumsum(importances)[-1] > 100
+    found = fed_sac.least_important(importances, np.array([100.0]))
+    np.testing.assert_array_equal(found, np.ones((1, 9)))
 
   def test_neurons_that_do_not_matter_are_equally_important(self):
     model = models.StatelessModel(_model_fn)
@@ -289,56 +274,11 @@ def test_masks_are_renewed_with_the_weights():
   )
 
 
-def _trained_alone(weights, data, client_optimizer, **options):
-  """The weights of client 1 after the first round, trained alone."""
-  model = models.StatelessModel(lambda: _model_fn(weights))
-  train = client.build_local_training(
-    model, client.classification_objective(), client_optimizer, **options
-  )
-  examples = collections.OrderedDict(
-    x=tf.constant(data.x), y=tf.constant(data.y, tf.int32)
-  )
-  return train(
-    model.initial_weights,
-    examples,
-    local_training.client_seed(local_training.seed_words(0), 0, 1),
-  ).weights.trainable
-
-
-@pytest.mark.full
-def test_a_submodel_is_trained_like_a_smaller_network():
-  """With Adam, weight decay and minibatches."""
-  options = {
-    'client_optimizer': client.with_weight_decay(
-      tff.learning.optimizers.build_adam(0.01), 0.1
-    ),
-    'batch_size': 4,
-    'local_epochs': 3,
-  }
-  process = _build(**options)
-  state = process.initialize()
-  kept = _masks(state)[1].astype(bool)
-  assert 0 < kept.sum() < _HIDDEN
-  kernel, bias, more, last = _initial_weights()
-  small = [kernel[:, kept], bias[kept], more[kept], last]
-  (clients,) = _rounds([1])
-  expected = _trained_alone(small, clients[1], **options)
-  state = linear_task.next_round(process, state, clients).state
-  found = process.get_model_weights(state).trainable
-  np.testing.assert_array_equal(found[0][:, ~kept], kernel[:, ~kept])
-  # Nothing of the output layer is masked: weights of silent neurons decay.
-  linear_task.assert_close(
-    [found[0][:, kept], found[1][kept], found[2][kept], found[3]], expected
-  )
-
-
 def test_contributions_and_neurons():
   linear_task.assert_refused(
     _build,
-    ('contributions', 0.5, 'a sequence of ', TypeError),
     ('contributions', (0.5, 1), 'an entry for each of the 6 cli'),
     ('contributions', (0, 1, 2, 0, 0, 0), 'at most'),
     ('contributions', (0, 1, 0, -1, 0, 0), 'at least'),
-    ('contributions', (0, 1, 0, np.nan, 0, 0), 'finite, found nan'),
     ('model_fn', linear_task.model_fn, 'build a model with a hidden dense la'),
   )

@@ -1,4 +1,5 @@
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -14,16 +15,12 @@ _RATE = 0.2
 _COHORTS = ([0, 1, 2, 3], [3, 4, 1, 5], [2, 0, 1, 3])
 
 
-def _build(build=algorithms.build_pfed_ck, **options):
-  return linear_task.build_process(
-    build,
-    **{
-      'model_fn': linear_task.embedding_model_fn,
-      'learning_rate': _RATE,
-      'num_clients': 6,
-      **options,
-    },
-  )
+_build = functools.partial(
+  linear_task.build_process,
+  algorithms.build_pfed_ck,
+  learning_rate=_RATE,
+  num_clients=6,
+)
 
 
 def _clusters(updates, number):
@@ -34,12 +31,10 @@ def _clusters(updates, number):
       (a, b): np.mean(
         [
           1 - reference.cosine(updates[i], updates[j])
-          for i in one
-          for j in groups[b]
+          for i, j in itertools.product(groups[a], groups[b])
         ]
       )
-      for a, one in enumerate(groups)
-      for b in range(a + 1, len(groups))
+      for a, b in itertools.combinations(range(len(groups)), 2)
     }
     a, b = min(distances, key=distances.get)
     groups[a] = groups[a] + groups.pop(b)
@@ -62,11 +57,11 @@ def _taught(student, teacher, data, knowledge, feature, temperature):
 
 def _pfed_ck(
   rounds,
-  local_epochs=1,
-  knowledge_weight=1.0,
-  feature_weight=1.0,
-  distillation_temperature=1.0,
-  num_clusters=2,
+  local_epochs,
+  knowledge_weight,
+  feature_weight,
+  distillation_temperature,
+  num_clusters,
 ):
   w = linear_task.start(linear_task.embedding_model_fn)
   models, shared = np.tile(w, (6, 1)), np.tile(w, (6, 1))
@@ -105,53 +100,24 @@ def _pfed_ck(
     }
 
 
-@pytest.mark.parametrize(
-  'options',
-  [
-    {},
-    {
-      'knowledge_weight': 2.0,
-      'feature_weight': 0.3,
-      'distillation_temperature': 3.0,
-      'num_clusters': 3,
-      'local_epochs': 3,
-    },
-  ],
-  ids=str,
-)
-def test_three_rounds(options):
+def test_three_rounds():
+  options = {
+    'knowledge_weight': 2.0,
+    'feature_weight': 0.3,
+    'distillation_temperature': 3.0,
+    'num_clusters': 3,
+    'local_epochs': 3,
+  }
   linear_task.assert_rounds(
-    _build(**{'num_clusters': 2, **options}),
+    _build(linear_task.embedding_model_fn, **options),
     functools.partial(_pfed_ck, **options),
     linear_task.rounds(_COHORTS),
   )
 
 
 @pytest.mark.full
-def test_without_teaching_a_client_trains_alone():
-  """With a new optimiser state every round: FedAvg with one client."""
-  options = {
-    'client_optimizer': linear_task.sgd(0.1, momentum=0.9),
-    'local_epochs': 2,
-    'batch_size': 4,
-  }
-  process = _build(knowledge_weight=0.0, feature_weight=0.0, **options)
-  average = _build(algorithms.build_fed_avg, **options)
-  (clients,) = linear_task.rounds([[0, 1, 2, 3]])
-  state, alone = (
-    linear_task.run(p, clients, [ids] * 2).state
-    for p, ids in ((process, clients), (average, [1]))
-  )
-  linear_task.assert_close(
-    linear_task.client_weights(process, state)[1],
-    linear_task.weights(average, alone),
-    atol=2e-6,
-  )
-
-
-@pytest.mark.full
 def test_interaction_models_keep_the_client_s_statistics():
-  process = _build(model_fn=linear_task.embedding_behind_batch_norm_model_fn)
+  process = _build(linear_task.embedding_behind_batch_norm_model_fn)
   (clients,) = linear_task.rounds([[0, 1, 2]])
   table = linear_task.run(process, clients, [clients]).state.client_work
   mean, _ = table['table']['interaction'].non_trainable

@@ -146,13 +146,7 @@ def build_fed_sac(
 
 
 class _Parts(NamedTuple):
-  """The parts in which the variants differ.
-
-  Attributes:
-    initial_row: A client's first row of the table, with its mask, `float32[H]`.
-    client_update: For `client.build_client_work`.
-    download: For `exchanges.add_download`: makes the masks of the next round.
-  """
+  """The parts in which the variants differ."""
 
   initial_row: collections.OrderedDict
   client_update: client.ClientUpdate

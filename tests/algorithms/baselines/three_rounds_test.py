@@ -1,0 +1,383 @@
+"""Methods with a linear model, against their papers' formulas.
+
+Clients are absent, come late and come back; one has no data, and those of one
+are not finite.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.algorithms import linear_task
+from tests.algorithms import reference
+from tff_fair import algorithms
+from tff_fair import client
+
+pytestmark = pytest.mark.usefixtures('default_runtime')
+
+_START = linear_task.start()
+_train = functools.partial(reference.LINEAR.train, epochs=2)
+_loss = reference.LINEAR.loss
+
+
+def _build(name, **options):
+  return linear_task.build_process(
+    getattr(algorithms, f'build_{name}'),
+    **{'num_clients': 6, 'local_epochs': 2, **options},
+  )
+
+
+def _descents(loss, w, clients, rate):
+  """The clients' models after two steps of `loss(v, id, data)`."""
+  return np.array(
+    [
+      reference.descend(lambda v, i=i, d=d: loss(v, i, d), w, rate, 2)[0]
+      for i, d in clients.items()
+    ]
+  )
+
+
+def _sizes(clients):
+  return [len(data.y) for data in clients.values()]
+
+
+def _fed_avg(rounds, decay):
+  """In minibatches of 4, in the order of the seed 5."""
+  w = _START
+  for number, clients in enumerate(rounds):
+    models, losses, sizes = [], [], _sizes(clients)
+    for (i, data), size in zip(clients.items(), sizes, strict=True):
+      orders = reference.orders(5, number, i, 2, size)
+      model, metrics = reference.descend_on_minibatches(
+        *(_loss, w, data, 0.1 * decay**number, orders, 4)
+      )
+      models.append(model)
+      losses.append(metrics['loss'])
+    w = reference.mean(models, sizes)
+    yield {
+      'weights': w,
+      'client_work/loss': np.average(losses, weights=sizes),
+      'client_work/clients/loss': losses,
+      'client_work/clients/num_examples': sizes,
+      'client_work/num_examples': sum(sizes),
+    }
+
+
+def _fed_prox(rounds, proximal_weight, decay):
+  """The server's optimiser has momentum."""
+  w, velocity = _START, 0.0
+  for number, clients in enumerate(rounds):
+
+    def pulled(v, i, data, w=w):
+      pull = proximal_weight / 2 * tf.reduce_sum((v - w) ** 2)
+      return _loss(v, data) + pull
+
+    models = _descents(pulled, w, clients, 0.1 * decay**number)
+    velocity = 0.5 * velocity + w - reference.mean(models, _sizes(clients))
+    w = w - velocity
+    yield {'weights': w}
+
+
+def _ditto(rounds):
+  """The personal step has a momentum of its own."""
+  w = _START
+  models = np.tile(w, (6, 1))
+  for clients in rounds:
+    losses = []
+    for i, data in clients.items():
+      models[i], _, metrics = reference.descend(
+        lambda v, d=data, w=w: _loss(v, d) + tf.reduce_sum((v - w) ** 2) / 4,
+        *(models[i], 0.2, 2, 0.9),
+      )
+      losses.append(metrics['loss'])
+    w = reference.fed_avg(w, clients.values(), rate=0.1, epochs=2)
+    yield {
+      'weights': w,
+      'models': models.copy(),
+      'client_work/clients/personal_loss': losses,
+    }
+
+
+def _standalone(rounds):
+  """The velocity of the momentum is kept from round to round."""
+  models, velocity = np.tile(_START, (6, 1)), np.zeros([6, len(_START)])
+  for number, clients in enumerate(rounds):
+    for i, data in clients.items():
+      models[i], velocity[i], _ = reference.descend(
+        functools.partial(_loss, data=data),
+        *(models[i], 0.1 * 0.5**number, 2, 0.9, velocity[i]),
+      )
+    yield {'weights': _START, 'models': models.copy()}
+
+
+def _q_fed_avg(rounds, q, decay):
+  """Sums of Delta_i and of h_i, as in the paper."""
+  w = _START
+  for number, clients in enumerate(rounds):
+    rate = 0.1 * decay**number
+    losses, deltas, weights = [], [], []
+    for data in clients.values():
+      loss = float(_loss(w, data))
+      change = (w - _train(w, data, rate=rate)) / rate
+      losses.append(loss)
+      deltas.append(loss**q * change)
+      weights.append(q * loss ** (q - 1) * change @ change + loss**q / rate)
+    w = w - sum(deltas) / sum(weights)
+    yield {
+      'weights': w,
+      'aggregator/weight_sum': sum(weights),
+      'client_work/clients/loss_before': losses,
+    }
+
+
+def _fed_mgda(rounds, decay=1.0, deviation=1.0):
+  """For two clients, or weights that must not differ from their shares."""
+  w = _START
+  for number, clients in enumerate(rounds):
+    rate = 0.1 * decay**number
+    moved = [w - _train(w, data, rate=rate) for data in clients.values()]
+    units = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    # Of two vectors of length 1, the shortest mix is half of each.
+    w = w - rate * reference.mean(units, None if deviation else _sizes(clients))
+    yield {'weights': w}
+
+
+def _scaffold(rounds, decay=1.0, server_learning_rate=1.0, variant='original'):
+  """The server's control variate is accumulated from round to round."""
+  x, c, script = _START, 0.0, variant == 'fedakd'
+  controls = np.zeros([6, len(x)])
+  for number, clients in enumerate(rounds):
+    rate, ids = 0.1 * decay**number, list(clients)
+
+    def corrected(v, i, data, c=c):
+      return _loss(v, data) + tf.tensordot(v, c - controls[i], 1)
+
+    trained = _descents(corrected, x, clients, rate)
+    # For the script there is one step, although there are two.
+    change = (x - trained) / ((1 if script else 2) * rate) - c
+    sizes = _sizes(clients) if script else None
+    # In c, absent clients count as unchanged.
+    c = c + (1 if script else len(ids) / 6) * reference.mean(change, sizes)
+    controls[ids] += change
+    x = x + server_learning_rate * reference.mean(trained - x, sizes)
+    yield {'weights': x, 'table/control': controls.copy()}
+
+
+def _fed_dc(
+  rounds, decay=1.0, drift_weight=1.0, grad_correction=True, variant='original'
+):
+  """The server's gradient G is accumulated from round to round."""
+  w, total, script = _START, 0.0, variant == 'fedakd'
+  drifts, gradients = (np.zeros([6, len(w)]) for _ in range(2))
+  for number, clients in enumerate(rounds):
+    rate, ids = 0.1 * decay**number, list(clients)
+    shifts = total - gradients
+
+    def drifting(v, i, data, w=w, shifts=shifts):
+      pull = drift_weight / 2 * tf.reduce_sum((v + drifts[i] - w) ** 2)
+      return _loss(v, data) + pull + tf.tensordot(v, shifts[i], 1)
+
+    models = _descents(drifting, w, clients, rate)
+    drifts[ids] += models - w
+    if grad_correction and not script:
+      # Absent clients count as unchanged.
+      change = (w - models) / (2 * rate) - total
+      gradients[ids] += change
+      total = total + change.sum(axis=0) / 6
+    w = reference.mean(models) + reference.mean(
+      drifts[ids] if script else drifts
+    )
+    yield {
+      'weights': w,
+      'table/drift': drifts.copy(),
+      'table/gradient': gradients.copy(),
+    }
+
+
+def _one_by_one(rounds, merge, decay=1.0):
+  """`merge(update, number of examples)` is added to the model."""
+  w = _START
+  downloaded = np.tile(w, (6, 1))
+  for call, clients in enumerate(rounds):
+    rate = 0.1 * decay ** (call // 6)
+    w = w + sum(
+      merge(_train(w, data, rate=rate) - w, len(data.y))
+      for data in clients.values()
+    )
+    downloaded[list(clients)] = w
+    yield {'weights': w, 'models': downloaded.copy()}
+
+
+def _round_robin_fed_avg(rounds, total_examples, decay):
+  return _one_by_one(rounds, lambda u, size: u * size / total_examples, decay)
+
+
+def _dssgd(rounds, upload_rate, clip_value=0.01, decay=1.0):
+  bound = np.inf if clip_value is None else clip_value
+
+  def merge(update, size):
+    del size  # It does not count.
+    clipped = np.clip(update, -bound, bound)
+    return reference.largest(clipped, int(upload_rate * len(update)))
+
+  return _one_by_one(rounds, merge, decay)
+
+
+_FULL = pytest.mark.full
+# One by one; after six, the learning rate decays; at last, several in one.
+_IN_TURN = [[0], [1], [2], [3], [4], [5], [1], [0, 2]]
+_CASES = (
+  (_q_fed_avg, {'q': 2.0, 'decay': 0.5}),
+  (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
+  # For the same clients in each round, c is the sum of its script.
+  (_scaffold, {'variant': 'fedakd'}, [[0, 1, 3, 4, 5]] * 3, _FULL),
+  (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
+  (_fed_dc, {'grad_correction': False}, None, _FULL),
+  (_fed_dc, {'variant': 'fedakd'}, None, _FULL),
+  (_fed_mgda, {'decay': 0.5}, [[0, 2], [1, 2]]),
+  (_fed_mgda, {'deviation': 0.0}, [[0, 1, 2]], _FULL),
+  (_round_robin_fed_avg, {'total_examples': 26, 'decay': 0.5}, _IN_TURN),
+  (_dssgd, {'upload_rate': 0.4, 'clip_value': None, 'decay': 0.5}, _IN_TURN),
+  # Of equal entries the first.
+  (_dssgd, {'upload_rate': 0.4, 'clip_value': 1e-3}, _IN_TURN, _FULL),
+  # .9 of an entry is none.
+  (_dssgd, {'upload_rate': 0.06}, _IN_TURN[:2], _FULL),
+)
+
+
+def _check(process, expected, cohorts=None):
+  return linear_task.assert_rounds(
+    process,
+    expected,
+    linear_task.rounds(*([cohorts] if cohorts else [])),
+    # Differences of models, divided by the learning rate.
+    loose=['table/control', 'table/gradient'],
+  )
+
+
+@pytest.mark.parametrize(
+  ('expected', 'options', 'cohorts'),
+  [
+    pytest.param(
+      *(expected, options, *(more or [None])[:1]),
+      marks=more[1:],
+      id=f'{expected.__name__} {options}',
+    )
+    for expected, options, *more in _CASES
+  ],
+)
+def test_rounds(expected, options, cohorts):
+  process = _build(expected.__name__.removeprefix('_'), **options)
+  _check(process, functools.partial(expected, **options), cohorts)
+
+
+def test_fed_prox():
+  options = {'proximal_weight': 2.0, 'decay': 0.5}
+  server_optimizer = linear_task.sgd(1.0, momentum=0.5)
+  _check(
+    _build('fed_prox', server_optimizer=server_optimizer, **options),
+    functools.partial(_fed_prox, **options),
+  )
+
+
+def test_fed_avg():
+  _check(
+    _build('fed_avg', decay=0.5, batch_size=4, seed=5),
+    functools.partial(_fed_avg, decay=0.5),
+  )
+
+
+def test_ditto():
+  process = _build(
+    'ditto',
+    proximal_weight=0.5,
+    # The function replaces the optimiser's rate.
+    personal_optimizer=linear_task.sgd(9.0, momentum=0.9),
+    personal_learning_rate_fn=lambda _: tf.constant(0.2),
+  )
+  *_, before, after = (o.state for o in _check(process, _ditto))
+  table = process.client_model_table(after).trainable
+  found = process.get_client_model_weights(after, 1).trainable
+  linear_task.assert_equal([rows[1] for rows in table], found)
+  # The divergence is that of the personal models.
+  ids = [1, 3, 0]
+  (clients,) = linear_task.rounds([ids])
+  found = process.divergence(
+    *(before, after),
+    [linear_task.client_data(i, data) for i, data in clients.items()],
+  )
+  distances = np.abs(
+    linear_task.client_weights(process, after)[ids]
+    - linear_task.weights(process, after)
+  )
+  assert found['parameters_d_manhattan'] == pytest.approx(
+    np.mean(distances.sum(axis=1)), rel=1e-5
+  )
+
+
+def test_a_client_whose_personal_model_diverges_is_dropped():
+  process = _build('ditto', personal_optimizer=linear_task.sgd(1e38))
+  clients = linear_task.make_clients((5, 9))
+  output = linear_task.run(process, clients, [[0, 1]])
+  assert output.metrics['client_work']['num_rejected_clients'] == 2
+  for rows in process.client_model_table(output.state).trainable:
+    linear_task.assert_equal(rows[0], rows[3])  # Client 3 was not there.
+
+
+def test_standalone():
+  process = _build(
+    'standalone',
+    decay=0.5,
+    client_optimizer=linear_task.sgd(0.1, momentum=0.9),
+  )
+  # A bad round leaves nothing, not even in the optimiser's state.
+  (bad,) = linear_task.make_clients((6,))
+  bad.x[0, 0] = np.inf
+  first, second, third = linear_task.rounds()
+  linear_task.assert_rounds(
+    process, _standalone, [first, {**second, 0: bad}, third]
+  )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+  ('name', 'memory', 'options', 'num_steps'),
+  [
+    ('scaffold', 'control', {}, (4, 6)),
+    ('scaffold', 'control', {'variant': 'fedakd'}, (1, 1)),
+    ('fed_dc', 'gradient', {'drift_weight': 0.0}, (4, 6)),
+  ],
+)
+def test_the_number_of_steps_is_that_of_minibatches(
+  name, memory, options, num_steps
+):
+  """In two epochs over 5 and over 9 examples, in minibatches of 4."""
+  process = _build(name, batch_size=4, **options)
+  clients = linear_task.make_clients((5, 9))
+  for i, number in enumerate(num_steps):
+    state = linear_task.run(process, clients, [[i]]).state
+    rows = linear_task.client_vectors(state.client_work['table'][memory])
+    moved = _START - linear_task.weights(process, state)
+    if name == 'fed_dc':  # Its mean drift, over 6 clients, is added.
+      moved /= 1 + 1 / 6
+    linear_task.assert_close(rows[i] * number * 0.1, moved, rtol=1e-4)
+
+
+@pytest.mark.parametrize('name', ('scaffold', 'fed_dc'))
+def test_needs_plain_sgd(name):
+  momentum = linear_task.sgd(0.1, momentum=0.9)
+  for optimizer in (
+    momentum,
+    client.with_weight_decay(linear_task.sgd(0.1), 1e-3),
+    tff.learning.optimizers.build_adam(0.1),
+  ):
+    linear_task.assert_refused(
+      functools.partial(_build, name),
+      ('client_optimizer', optimizer, 'plain SGD for .*found'),
+    )
+  if name == 'fed_dc':  # Without the correction, any is accepted.
+    for options in ({'grad_correction': False}, {'variant': 'fedakd'}):
+      _build(name, client_optimizer=momentum, **options)
