@@ -21,7 +21,7 @@ class Schedule:
 
   Attributes:
     methods: The methods, the baseline first.
-    seeds: The values of all seeds.
+    seeds: The values of all seeds; trials are of the first.
     excluded: Methods that cannot run on the task, or diverged in all trials,
       each with the reason.
   """
@@ -35,13 +35,9 @@ class Schedule:
   ):
     """Plans all trials, so that mistakes show before anything is trained.
 
-    Args:
-      planner: Plans the runs.
-      methods: The methods, the baseline first.
-      seeds: The values of all seeds; trials are of the first.
-      by_method: Whether a method is trained with all its seeds before the next
-        one. Otherwise all try their first values first: what cannot run shows
-        early, and the time that is left is not that of the fastest methods.
+    With `by_method`, a method is trained with all its seeds before the next
+    one. Otherwise all try their first values first: what cannot run shows
+    early, and the time that is left is not that of the fastest methods.
 
     Raises:
       SettingsError: If the flags do not describe a run of the baseline, or the
@@ -76,15 +72,7 @@ class Schedule:
     return [self._planner.run(plan.BASELINE, 0, seed) for seed in self.seeds]
 
   def train(self, pool: pool_lib.Pool, progress: progress_lib.Progress) -> None:
-    """Trains what has not ended yet.
-
-    Args:
-      pool: The worker processes.
-      progress: Shows how far they are.
-
-    Raises:
-      PoolError: If a run fails; all others can be resumed.
-    """
+    """Trains what has not ended yet; see `pool.train` for errors."""
     trials = [
       (method, trial)
       for method, runs in self._trials.items()
@@ -112,28 +100,24 @@ class Schedule:
     for method, runs in self._trials.items():
       if method in self.excluded and self._chosen.get(method, 0) is not None:
         continue  # It cannot run on the task.
-      tried = self._planner.trials(method)
-      chosen = self._chosen.get(method)
+      tried, chosen = self._planner.trials(method), self._chosen.get(method)
       planned = list(enumerate(runs))
       if chosen is not None:
         planned += [(chosen, run) for run in self._others(method, chosen)]
-      for trial, run in planned:
-        outcome = outcomes.read(run.output_dir)
-        if outcome:
-          found.append(
-            records.Ended(
-              method, trial, tried[trial], trial == chosen, run, outcome
-            )
-          )
+      found += [
+        records.Ended(method, t, tried[t], t == chosen, run, outcome)
+        for t, run in planned
+        if (outcome := outcomes.read(run.output_dir))
+      ]
     return found
 
   def left(self) -> list[str]:
     """The method of each run that has not ended."""
     found = []
-    for method in self._trials:
+    for method, trials in self._trials.items():
       if method in self.excluded:
         continue
-      runs = list(self._trials[method])
+      runs = list(trials)
       if method in self._chosen or not self._planner.tune:
         runs += self._others(method, self._chosen.get(method, 0))
       else:  # It is not known of which trial.
@@ -215,15 +199,11 @@ class Schedule:
 def describe(
   runs: Sequence[planned_run.PlannedRun],
 ) -> dict[str, Any] | worker.Report:
-  """Builds the tasks of some runs, in a worker, before any training.
+  """Builds the tasks of a run for each seed, in a worker, before any training.
 
-  Args:
-    runs: A run for each seed.
-
-  Returns:
-    `num_clients`, `cohort_size`, `client_names` and `notes` of the first one;
-    whether all have a holdout, `has_holdout`; and `test_examples`, the size of
-    each client's test part with each seed; or why a task cannot be built.
+  Returns facts of the first one; `has_holdout`, whether all have one; and
+  `test_examples`, the size of each client's test part with each seed; or why a
+  task cannot be built.
   """
   from tff_fair.launchers.runs import training
 

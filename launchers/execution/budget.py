@@ -1,6 +1,8 @@
 """A wall time after which no run is started."""
 
 from collections.abc import Collection
+import contextlib
+import re
 
 import pandas as pd
 
@@ -10,41 +12,26 @@ class BudgetError(ValueError):
 
 
 def parse(text: str) -> float:
-  """Returns the seconds of a budget.
-
-  Args:
-    text: For example `2h`, `90min` or `1h30m`.
+  """Returns the seconds of a budget such as `2h`, `90min` or `1h30m`.
 
   Raises:
     BudgetError: If it is not a positive time with its unit.
   """
-  try:
-    # Without a unit, pandas takes nanoseconds.
-    float(text)
-  except ValueError:
-    pass
-  else:
-    raise BudgetError(
-      f'--budget must be a time with its unit, such as 2h, found {text!r}.'
-    )
-  try:
-    seconds = pd.Timedelta(text).total_seconds()
-  except ValueError:
-    seconds = 0.0
+  seconds = 0.0
+  # Of a number without a unit, pandas takes nanoseconds.
+  if re.search('[a-z]', text):
+    with contextlib.suppress(ValueError):
+      seconds = pd.Timedelta(text).total_seconds()
   if not seconds > 0:
     raise BudgetError(
-      f'--budget must be a positive time, such as 2h or 90min, found {text!r}.'
+      '--budget must be a positive time with its unit, such as 2h or 90min,'
+      f' found {text!r}.'
     )
   return seconds
 
 
 def not_started(budget: float, methods: Collection[str]) -> str:
-  """Says what a budget was too short for.
-
-  Args:
-    budget: In seconds.
-    methods: The method of each run that was not started.
-  """
+  """Says of which methods runs were not started within so many seconds."""
   runs, distinct = len(methods), len(set(methods))
   return (
     f'not started within {in_words(budget)}: {runs} run{"s" * (runs > 1)} of'

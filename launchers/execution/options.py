@@ -16,13 +16,7 @@ _GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
 def define_flags(
   flag_values: flags.FlagValues, *, seeds: int, output_dir: str
 ) -> None:
-  """Defines the flags that these programs share.
-
-  Args:
-    flag_values: Where to define them.
-    seeds: The default of `--seeds`.
-    output_dir: What the default of `--output_dir` is called.
-  """
+  """Defines the flags that these programs share, with two defaults."""
   flags.DEFINE_integer(
     'seeds',
     seeds,
@@ -54,24 +48,13 @@ def define_flags(
 
 
 def budget(flag_values: flags.FlagValues) -> float | None:
-  """Returns the seconds of `--budget`; None if it is not given.
-
-  Args:
-    flag_values: The parsed flags of `define_flags`.
-
-  Raises:
-    BudgetError: If it is no time.
-  """
+  """Returns the seconds of `--budget`; None if it is not given."""
   text = flag_values['budget'].value
   return None if text is None else budget_lib.parse(text)
 
 
 def usual_parallel(settings: Mapping[str, Any]) -> int:
-  """Returns one for each CPU core, or 1 if a run has all GPUs or workers.
-
-  Args:
-    settings: Flags of `launchers.train` and their values.
-  """
+  """Returns one for each CPU core, or 1 if a run has all GPUs or workers."""
   if settings.get('runtime', 'device') == 'cluster':
     return 1
   gpus = settings.get('device') != 'cpu' and _GPUS.is_dir()

@@ -37,13 +37,7 @@ class Pool:
     plugin_names: Sequence[str] = (),
     budget: float | None = None,
   ):
-    """Starts no process yet, but the clock.
-
-    Args:
-      size: Number of processes.
-      plugin_names: `--plugins`, which every process loads.
-      budget: Seconds after which no run is started; None for any time.
-    """
+    """Starts no process yet, but the clock of `budget`, in seconds."""
     spawn = multiprocessing.get_context('spawn')
     self._signals = worker.Signals(
       rounds=spawn.Value('q', 0),
@@ -81,11 +75,7 @@ class Pool:
       self._submit(worker.warm_up)
 
   def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function in a worker, and returns its result.
-
-    Args:
-      function: A function of a module.
-      *arguments: Its arguments.
+    """Calls a function of a module in a worker, and returns its result.
 
     Raises:
       PoolError: If the result is a `worker.Report`, with its sentence.

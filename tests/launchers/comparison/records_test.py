@@ -106,6 +106,7 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
     None,
   )
   assert list(frame) == list(reading.COLUMNS)
+  _assert_is_read_as_written(frame, tmp_path)
   row = _row(frame, 'ditto', seed=0)
   # About the means .5 and .55: the deviations are -.3 -.1 .1 .3 and -.25 -.05
   # .15 .15, so the correlation is .14 / sqrt(.2 * .11).
@@ -141,6 +142,23 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
   row = _row(frame, 'fed_avg')
   assert math.isnan(row['cf']) and row['better_off'] == 0.5
   assert row['parameters'] == '' and row['global_accuracy'] == 0.625
+
+
+def _assert_is_read_as_written(frame, folder):
+  frame.to_csv(folder / 'compare.csv', index=False)
+  (folder / 'compare.json').write_text('{"seeds": [0, 1]}')
+  found, facts = reading.read(folder / 'compare.csv', folder / 'compare.json')
+  assert facts == {'seeds': [0, 1]}
+  packed = ['client_accuracies', 'curve']
+  pd.testing.assert_frame_equal(
+    found.drop(columns=packed),
+    frame.drop(columns=packed),
+    check_dtype=False,
+    check_exact=True,
+  )
+  for name in packed:
+    for was, here in zip(frame[name], found[name], strict=True):
+      np.testing.assert_equal(here, json.loads(was))
 
 
 def test_the_target_and_the_first_evaluation_that_has_it(tmp_path):

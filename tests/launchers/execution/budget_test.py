@@ -17,16 +17,13 @@ def test_times():
 
 
 def test_what_is_no_time():
-  unit = r'^--budget must be a time with its unit, such as 2h, found '
-  positive = r'^--budget must be a positive time, such as 2h or 90min, found '
+  texts = ['', '2', '1e3', 'inf', 'x', '2 fortnights', '-1h', '0s', 'NaT']
+  message = '^--budget must be a positive time with its unit, such as 2h or'
   refusals.check(
     budget.parse,
     [
-      *(({'text': t}, budget.BudgetError, unit) for t in ('2', '1e3', 'inf')),
-      *(
-        ({'text': text}, budget.BudgetError, f'{positive}{text!r}')
-        for text in ('', 'x', '2 fortnights', '-1h', '0s', 'NaT', '9999999999h')
-      ),
+      ({'text': t}, budget.BudgetError, message)
+      for t in [*texts, '9' * 9 + 'h']
     ],
   )
 
