@@ -21,10 +21,8 @@ from tff_fair.launchers import cli
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import records
 from tff_fair.launchers.comparison import schedule as schedule_lib
-from tff_fair.launchers.execution import budget as budget_lib
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
-from tff_fair.launchers.execution import progress as progress_lib
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
@@ -87,16 +85,13 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       flag_values['output_dir'].value or f'runs/compare/{shared["task"]}'
     ),
   )
-  with cli.one_sentence_errors(
-    settings_lib.SettingsError, budget_lib.BudgetError
-  ):
+  with cli.one_sentence_errors(settings_lib.SettingsError):
     planner.check_tuning()
     budget = options.budget(flag_values)
     schedule = schedule_lib.Schedule(
       planner,
       plan.choose_methods(flag_values['methods'].value),
       range(flag_values['seeds'].value),
-      by_method=budget is not None,
     )
     baseline = schedule.baseline_runs[0]
     settings_lib.check_data_dir(baseline.settings['data_dir'])
@@ -117,11 +112,10 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
       data = pool.call(schedule_lib.describe, schedule.baseline_runs)
       _check_holdout(planner, data)
       _say_what_runs(planner, schedule, data, parallel)
-      with progress_lib.Progress() as progress:
-        schedule.train(pool, progress)
+      schedule.train(pool)
     ended, left = schedule.ended(), schedule.left()
     if left:
-      data['notes'].append(f'{budget_lib.not_started(budget, left)}.')
+      data['notes'].append(f'{options.not_started(budget, left)}.')
       if not ended:
         cli.fail(data['notes'][-1])
       print(data['notes'][-1])

@@ -232,11 +232,11 @@ def read_run(directory: _Path) -> Run:
     FrameError: As `read_runs`.
   """
   path = pathlib.Path(directory)
-  if not path.is_dir():
-    raise FrameError(
-      f'{path} must be the directory of a run, found no such directory.'
-    )
   try:
+    if not path.is_dir():
+      raise FrameError(
+        f'{path} must be the directory of a run, found no such directory.'
+      )
     return _read_files(path)
   except (OSError, ValueError) as error:
     raise FrameError(str(error)) from error

@@ -6,7 +6,6 @@ import pytest
 
 from tests.launchers.comparison import made_comparison
 from tff_fair.launchers import measures
-from tff_fair.launchers.comparison import client_scores
 
 _MEAN, _VARIANCE = 'client_accuracy_mean', 'client_accuracy_variance'
 
@@ -134,19 +133,6 @@ def test_the_gain_of_the_last_quarter(tmp_path, rounds, mean, expected):
   assert found.gain('fed_avg') == pytest.approx(expected, nan_ok=True)
 
 
-def test_scores_leave_out_clients_with_few_test_examples(tmp_path):
-  scores = {
-    'fed_avg': [[0.5, 0.7, 0.0], [0.5, 0.7, 0.3]],
-    'ditto': [[0.4, 0.6, 1.0], [0.4, 0.6, 1.0]],
-  }
-  found = _of_scores(tmp_path, scores, test_examples=[[10, 10, 9]] * 2)
-  assert found.methods == ('ditto', 'fed_avg')  # By the mean of all clients.
-  assert found.kept_means == pytest.approx({'fed_avg': 0.6, 'ditto': 0.5})
-  assert found.best('client_accuracy_min') == 'fed_avg'
-  chance = found.estimates['fed_avg', 'worst10_by_chance'].mean
-  assert chance == client_scores.worst_by_chance([10, 10], 0.6)
-
-
 def test_seconds_are_those_of_the_least_disturbed_runs(tmp_path):
   rows = made_comparison.rows(methods=['fed_avg', 'cffl'])
   # A trial and three results of each.
@@ -228,7 +214,10 @@ class TestIncomplete:
       if (row['method'], row['seed']) not in (('fed_prox', 1), ('ditto', 2))
     ]
     rows += [
-      made_comparison.trial_row('fed_prox', 1, 0, 'diverged'),
+      {
+        **made_comparison.trial_row('fed_prox', 1, 0, 'diverged'),
+        'chosen': True,
+      },
       made_comparison.trial_row('cffl', 0, 0, 'diverged'),
       made_comparison.trial_row('cffl', 0, 1, 'diverged'),
     ]

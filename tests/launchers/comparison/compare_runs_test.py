@@ -170,16 +170,6 @@ def test_only_results_have_scores_on_test_data(whole):
   assert frame['holdout_accuracy'].between(0, 1).all()
   # Test data take no part in the choice.
   assert (frame['holdout_accuracy'] != frame['client_accuracy_mean']).all()
-  results = frame[frame['chosen']].set_index(['method', 'seed'])
-  for seed in range(3):
-    alone = json.loads(results.loc['standalone', seed]['client_accuracies'])
-    row = results.loc['fed_avg', seed]
-    found = json.loads(row['client_accuracies'])
-    correlation = np.corrcoef(alone, found)[0, 1]
-    assert row['cf'] == pytest.approx(100 * correlation)
-    assert row['better_off'] == np.greater(found, alone).mean()
-    assert row['target'] == pytest.approx(0.95 * row['client_accuracy_mean'])
-  assert results.loc['standalone']['cf'].isna().all()
 
 
 def test_bytes_are_those_of_the_model_to_all_clients_and_back(whole):

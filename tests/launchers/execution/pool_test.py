@@ -72,7 +72,7 @@ def _train(pool, *groups):
     assert output_dir not in found
     found[output_dir.parts[1], output_dir.name] = report.kind
 
-  pool.train(deque(groups), lambda done: None, end)
+  pool.train(deque(groups), end)
   return found
 
 
@@ -98,7 +98,7 @@ def test_what_is_queued_first_comes_next(start):
 
   pool = start(training_fn)
   pool._size = 1
-  pool.train(queue, lambda done: None, end)
+  pool.train(queue, end)
   assert [name for name, _ in training_fn.begun] == [
     'ditto',
     'cffl',
