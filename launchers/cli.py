@@ -9,6 +9,7 @@ A launcher defines `define_flags` and `main`, and ends with
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
+import re
 import signal
 import sys
 import types
@@ -17,9 +18,9 @@ from typing import NoReturn
 from absl import app
 from absl import flags
 
+from tff_fair import checks
 from tff_fair import plugins
 from tff_fair.launchers import command_names
-from tff_fair.launchers import flag_errors
 from tff_fair.launchers import interrupts
 
 RESUMABLE = 'interrupted; run the same command again to resume.'
@@ -35,14 +36,9 @@ def run(
   define_help: Callable[[], None] = app.define_help_flags,
   with_plugins: bool = False,
 ) -> None:
-  """Defines and parses the flags, and calls `main`.
+  """Defines and parses the flags, and calls `main` with the arguments left.
 
-  Args:
-    main: Takes what is left of the command line.
-    define_flags: Defines the launcher's flags.
-    *flag_modules: Other modules whose flags `--help` shows.
-    define_help: Defines `--help`.
-    with_plugins: Whether plug-ins add to the launcher's flags.
+  `--help` also shows the flags of `flag_modules`.
   """
   program = sys.modules['__main__']
   program.__doc__ = command_names.in_text(program.__doc__ or '')
@@ -75,10 +71,7 @@ def load_plugins(argv: Sequence[str]) -> None:
   command = flags.FlagValues()
   flags.DEFINE_multi_string('plugins', [], '', flag_values=command)
   command.set_gnu_getopt(True)
-  try:
-    command(argv, known_only=True)
-  except (flags.Error, ValueError) as error:
-    fail(flag_errors.sentence(error, command))
+  parse_flags(argv, command, known_only=True)
   for failure in plugins.load_installed():
     print(f'Warning: {failure}', file=sys.stderr)
   names = [n.strip() for t in command['plugins'].value for n in t.split(',')]
@@ -89,16 +82,21 @@ def load_plugins(argv: Sequence[str]) -> None:
 
 
 def parse_flags(
-  argv: Sequence[str], flag_values: flags.FlagValues
+  argv: Sequence[str], flag_values: flags.FlagValues, **options: bool
 ) -> list[str]:
   """Parses a command line, and returns what is left of it.
 
   A mistake ends the program in one sentence.
   """
   try:
-    return flag_values(argv)
+    return flag_values(argv, **options)
   except (flags.Error, ValueError) as error:
-    fail(flag_errors.sentence(error, flag_values))
+    text = ' '.join(str(error).split())
+    choice = re.match(r'flag --(\w+)=(.*): value should be one of <', text)
+    if choice:  # absl lists all names, and does not guess.
+      names = flag_values[choice[1]].parser.enum_values
+      text = checks.unknown_name(f'--{choice[1]}', choice[2], names)
+    fail(text if text[-1] in '.?' else f'{text}.')
 
 
 def check_only_flags(argv: Sequence[str]) -> None:

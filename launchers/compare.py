@@ -10,7 +10,6 @@ for the mean, for the worst clients and for collaborative fairness, and what
 cannot be told apart. The same command, after any interruption, goes on.
 """
 
-import math
 import pathlib
 import sys
 from typing import Any
@@ -22,10 +21,8 @@ from tff_fair.launchers import cli
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import records
 from tff_fair.launchers.comparison import schedule as schedule_lib
-from tff_fair.launchers.execution import budget as budget_lib
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
-from tff_fair.launchers.execution import progress as progress_lib
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
@@ -34,11 +31,7 @@ from tff_fair.launchers.runs import run_claim
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
-  """Defines the flags of this launcher.
-
-  Args:
-    flag_values: Where to define them.
-  """
+  """Defines the flags of this launcher."""
   train_flags.define_flags(flag_values, plan.SHARED_FLAGS)
   options.define_flags(flag_values, seeds=5, output_dir='runs/compare/TASK')
   flags.DEFINE_list(
@@ -77,12 +70,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Compares the methods that the flags name.
-
-  Args:
-    argv: What is left of the command line: the program's name.
-    flag_values: The parsed flags of `define_flags`.
-  """
+  """Compares the methods that the flags name."""
   cli.check_only_flags(argv)
   shared = {
     name: flag_values[name].value
@@ -97,24 +85,20 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       flag_values['output_dir'].value or f'runs/compare/{shared["task"]}'
     ),
   )
-  with cli.one_sentence_errors(
-    settings_lib.SettingsError, budget_lib.BudgetError
-  ):
+  with cli.one_sentence_errors(settings_lib.SettingsError):
     planner.check_tuning()
-    _check_target(flag_values['target'].value)
     budget = options.budget(flag_values)
     schedule = schedule_lib.Schedule(
       planner,
       plan.choose_methods(flag_values['methods'].value),
       range(flag_values['seeds'].value),
-      by_method=budget is not None,
     )
     baseline = schedule.baseline_runs[0]
     settings_lib.check_data_dir(baseline.settings['data_dir'])
     settings_lib.check_own_data(baseline.settings)
     parallel = flag_values['parallel'].value or options.usual_parallel(shared)
+    target = flag_values['target'].value
     with run_claim.claim(planner.output_dir):
-      target = flag_values['target'].value
       _compare(planner, schedule, parallel, target, budget)
 
 
@@ -128,24 +112,21 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
       data = pool.call(schedule_lib.describe, schedule.baseline_runs)
       _check_holdout(planner, data)
       _say_what_runs(planner, schedule, data, parallel)
-      with progress_lib.Progress() as progress:
-        schedule.train(pool, progress)
+      schedule.train(pool)
     ended, left = schedule.ended(), schedule.left()
     if left:
-      data['notes'].append(f'{budget_lib.not_started(budget, left)}.')
+      data['notes'].append(f'{options.not_started(budget, left)}.')
       if not ended:
         cli.fail(data['notes'][-1])
       print(data['notes'][-1])
     frame = records.table(ended, target)
-    _write(frame, _facts(planner, schedule, data, target), planner.output_dir)
+    facts = _facts(planner, schedule, data, target)
+    # Takes a second to import.
+    from tff_fair.launchers.pages import compare_page
 
-
-def _check_target(target) -> None:
-  """Refuses what absl takes for a number within any limits."""
-  if target is not None and math.isnan(target):
-    raise settings_lib.SettingsError(
-      '--target must be a number in the range [0.0, 1.0], found nan.'
-    )
+    for sentence in compare_page.write(frame, facts, planner.output_dir):
+      print(sentence)
+    print(f'results: {planner.output_dir}')
 
 
 def _check_holdout(planner, data) -> None:
@@ -168,7 +149,8 @@ def _say_what_runs(planner, schedule, data, parallel) -> None:
   seeds = len(schedule.seeds)
   runs = len(schedule.methods) * (max(planner.tune, 1) + seeds - 1)
   print(
-    f'{len(schedule.methods)} methods on {_data_name(planner)}, clients:'
+    f'{len(schedule.methods)} methods on'
+    f' {data_description.describe(planner.shared)}, clients:'
     f' {data["num_clients"]}, rounds: {planner.rounds}, seeds: {seeds},'
     f' trials of each method: {planner.tune or "none"}; {runs} runs, {parallel}'
     ' at a time.'
@@ -194,7 +176,7 @@ def _facts(planner, schedule, data, target) -> dict[str, Any]:
   return {
     'version': tff_fair.__version__,
     'task': planner.shared['task'],
-    'data': _data_name(planner),
+    'data': data_description.describe(planner.shared),
     'num_clients': data['num_clients'],
     'cohort_size': data['cohort_size'],
     'client_names': data['client_names'],
@@ -208,19 +190,6 @@ def _facts(planner, schedule, data, target) -> dict[str, Any]:
     'notes': data['notes'],
     'excluded': schedule.excluded,
   }
-
-
-def _data_name(planner) -> str:
-  return data_description.describe(planner.shared)
-
-
-def _write(frame, facts, output_dir) -> None:
-  """Writes the results and the pages about them, and prints the answer."""
-  from tff_fair.launchers.pages import compare_page
-
-  for sentence in compare_page.write(frame, facts, output_dir):
-    print(sentence)
-  print(f'results: {output_dir}')
 
 
 if __name__ == '__main__':

@@ -16,14 +16,15 @@ So what has no round is of the run as a whole, at its end. Nothing here imports
 TensorFlow.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
 import dataclasses
 import functools
 import json
 import math
 import os
 import pathlib
-from typing import Any
+import re
 
 import numpy as np
 import pandas as pd
@@ -41,8 +42,6 @@ COLUMNS = ('run', 'round', 'client', 'measure', 'value')
 """Those of the table; `round` and `client` are NA where there is none."""
 
 _Path = str | os.PathLike[str]
-_REQUIRED_FLAGS = ('algorithm', 'rounds', 'task')
-_PRESET = '# Preset: '
 _REPORT, _DROPPED = 'report_', 'dropped_'
 # The columns that identify a row, and those that are counts.
 _KEYS = ('round', 'client_id')
@@ -181,17 +180,7 @@ class Run:
 
 
 def load(directories: Iterable[_Path]) -> pd.DataFrame:
-  """Reads runs as one table.
-
-  Args:
-    directories: The directories of the runs.
-
-  Returns:
-    A frame with `COLUMNS`; `run` is the label of `read_runs`.
-
-  Raises:
-    FrameError: As `read_runs`.
-  """
+  """Reads runs as one table with `COLUMNS`; as `read_runs` otherwise."""
   frames = [run.values.assign(run=run.label) for run in read_runs(directories)]
   return pd.concat(frames, ignore_index=True)[[*COLUMNS]]
 
@@ -199,22 +188,16 @@ def load(directories: Iterable[_Path]) -> pd.DataFrame:
 def read_runs(directories: Iterable[_Path]) -> list[Run]:
   """Reads runs, and gives them unique labels.
 
-  Args:
-    directories: The directories of the runs.
-
-  Returns:
-    The runs. Their label is the method; runs of the same method also have
-    their directory, without the part that all runs share.
+  A label is the method; runs of the same method also have their directory,
+  without the part that all runs share.
 
   Raises:
     FrameError: If a directory does not hold a run, holds one without a round,
       is given twice, or has a file that is not as `launchers.train` writes it.
   """
   paths = [pathlib.Path(directory) for directory in directories]
-  resolved = [path.resolve() for path in paths]
-  for path in paths:
-    if resolved.count(path.resolve()) > 1:
-      raise FrameError(f'Every run must be given once, found {path} again.')
+  if len({path.resolve() for path in paths}) < len(paths):
+    raise FrameError('Every run must be given once, found one again.')
   runs = [read_run(path) for path in paths]
   labels = run_files.labels([run.label for run in runs], paths)
   return [
@@ -245,49 +228,74 @@ def check_finished(directories: Iterable[_Path]) -> None:
 def read_run(directory: _Path) -> Run:
   """Reads a run; its label is its method.
 
-  Args:
-    directory: The run's directory.
-
   Raises:
     FrameError: As `read_runs`.
   """
   path = pathlib.Path(directory)
   try:
+    if not path.is_dir():
+      raise FrameError(
+        f'{path} must be the directory of a run, found no such directory.'
+      )
     return _read_files(path)
-  except FrameError:
-    raise
   except (OSError, ValueError) as error:
     raise FrameError(str(error)) from error
 
 
+@contextlib.contextmanager
+def _naming(file) -> Iterator[None]:
+  """Makes any error about a file name it."""
+  try:
+    yield
+  except (
+    AttributeError,
+    KeyError,
+    OSError,
+    RecursionError,  # Lists within lists within lists.
+    TypeError,
+    ValueError,
+  ) as error:
+    raise FrameError(
+      f'{file.name} must be as a training run writes it, found in {file}:'
+      f' {" ".join(repr(error).split())}.'
+    ) from error
+
+
 def _read_files(path) -> Run:
-  settings, preset = _read_flags(path)
-  summary = _read_summary(path / 'summary.json')
-  finished = summary is not None
-  if not finished:
-    _check_started(path)
+  file = path / settings_lib.FLAGS_FILE
+  with _naming(file):
+    text = file.read_text(errors='replace')
+    settings = settings_lib.parse_text(text)
+    label = methods.title(settings['algorithm'])
+    int(settings['rounds'])  # A number.
+  presets = re.findall(r'^# Preset: (\w+)', text, re.MULTILINE)
+  finished = (path / 'summary.json').exists()
   metrics = _read(path / 'metrics.csv', ['round'], finished)
   amount = [] if finished else ['num_examples']
   reports = _read(path / 'reports.csv', [*_KEYS, *amount], finished)
   # A run that has not evaluated yet has no scores.
   scores = pd.DataFrame(columns=[*_KEYS, *_SCORES], dtype=float)
   file = path / 'client_scores.csv'
-  if file.exists() if finished else _has_row(file):
+  if file.exists() and (finished or file.read_bytes().count(b'\n') > 1):
     scores = _read(file, [*_KEYS, 'accuracy'], finished)
   if finished:
+    with _naming(path / 'summary.json'):
+      summary = json.loads((path / 'summary.json').read_text())
+      end = _read_end(summary)
     required = ['client_id', 'num_train', *_SCORES]
     clients = _read(path / 'clients.csv', required, finished)
   else:
+    summary = {}
+    end = _end_so_far(metrics)
     clients = _clients_so_far(scores, reports)
-    summary = {'end': _end_so_far(metrics), 'notes': [], 'version': ''}
   return Run(
     directory=path,
-    label=methods.title(settings['algorithm']),
+    label=label,
     settings=settings,
-    preset=preset,
+    preset=presets[0] if presets else 'none',
     finished=finished,
-    version=summary['version'],
-    notes=summary['notes'],
+    version=str(summary.get('version') or ''),
+    notes=[str(note) for note in summary.get('notes', [])],
     last_round=int(metrics['round'].max()),
     names=_names(clients, scores, reports),
     values=pd.concat(
@@ -296,7 +304,7 @@ def _read_files(path) -> Run:
         _tidy(scores),
         _tidy(reports, _REPORT),
         _tidy(clients),
-        _tidy(pd.DataFrame([summary['end']])),
+        _tidy(pd.DataFrame([end])),
       ],
       ignore_index=True,
     ),
@@ -307,16 +315,13 @@ def _read(file, columns, finished) -> pd.DataFrame:
   """Reads a csv file, in the order of its rounds and clients."""
   frame = run_files.read_whole(file, columns, growing=not finished)
   known = [name for name in (*_KEYS, *_COUNTS) if name in columns]
-  if not (frame[known] % 1 == 0).all(axis=None):  # Not for NaN and infinity.
-    raise FrameError(
-      f'{file.name} must have a whole number in each row of {", ".join(known)},'
-      f' found none in a row of {file}.'
-    )
   keys = [name for name in _KEYS if name in columns]
-  if frame.duplicated(keys).any():
-    raise FrameError(
-      f'{file.name} must have one row for each {" and ".join(keys)}, found two'
-      f' rows of one in {file}.'
+  # Not for NaN and infinity.
+  whole = (frame[known] % 1 == 0).all(axis=None)
+  if not whole or frame.duplicated(keys).any():
+    raise ValueError(
+      f'{file.name} must have one row for each {" and ".join(keys)}, and whole'
+      f' numbers as {", ".join(known)}, found otherwise in {file}.'
     )
   return frame.sort_values(keys, kind='stable')
 
@@ -357,77 +362,18 @@ def _names(*frames) -> dict[int, str]:
   return found
 
 
-def _check_started(path) -> None:
-  for name in ('metrics.csv', 'reports.csv'):
-    if not _has_row(path / name):
-      raise FrameError(
-        f'{path} must be the directory of a run with at least one round, found'
-        f' no row in {name}.'
-      )
-
-
-def _has_row(file) -> bool:
-  """Whether a csv file has a whole row below its header."""
-  if not file.is_file():
-    return False
-  with open(file, 'rb') as lines:
-    return sum(line.endswith(b'\n') for line in lines) > 1
-
-
-def _read_flags(path) -> tuple[dict[str, str], str]:
-  """The settings, and the preset."""
-  file = path / settings_lib.FLAGS_FILE
-  if not file.is_file():
-    found = f'no {file.name} in it' if path.is_dir() else 'no such directory'
-    raise FrameError(f'{path} must be the directory of a run, found {found}.')
-  text = file.read_text(errors='replace')
-  lines = text.splitlines()
-  settings = settings_lib.parse_text(text)
-  missing = [name for name in _REQUIRED_FLAGS if name not in settings]
-  if missing or not settings['rounds'].isdecimal():
-    raise FrameError(
-      f'{file} must have {", ".join(_REQUIRED_FLAGS)} and a number of rounds,'
-      f' found {", ".join(lines) or "nothing"}.'
-    )
-  presets = [line for line in lines if line.startswith(_PRESET)]
-  preset = presets[0].removeprefix(_PRESET).rstrip('.') if presets else 'none'
-  return settings, preset
-
-
-def _read_summary(file) -> dict[str, Any] | None:
-  """The measures, the notes and the version of summary.json, if it exists."""
-  if not file.exists():
-    return None
-  try:
-    summary = json.loads(file.read_text())
-    windows = {
-      f'{name}_{part}': value
-      for name, window in summary.items()
-      if name.endswith('_window')
-      for part, value in window.items()
-    }
-    dropped = {_DROPPED + n: int(v) for n, v in summary['dropped'].items()}
-    seconds = {'seconds_per_round': summary['median_seconds_per_round']}
-    end = {**summary['final'], **windows, **dropped, **seconds}
-    return {
-      'end': {
-        name: math.nan if value is None else float(value)
-        for name, value in end.items()
-      },
-      'notes': [str(note) for note in summary.get('notes', [])],
-      'version': str(summary.get('version') or ''),
-    }
-  except (
-    AttributeError,
-    KeyError,
-    TypeError,
-    ValueError,
-    RecursionError,  # Lists within lists within lists.
-  ) as error:
-    raise FrameError(
-      f'{file.name} must be as a training run writes it, found in {file}:'
-      f' {" ".join(repr(error).split())}.'
-    ) from error
+def _read_end(summary) -> dict[str, float]:
+  """The measures of summary.json."""
+  windows = {
+    f'{name}_{part}': value
+    for name, window in summary.items()
+    if name.endswith('_window')
+    for part, value in window.items()
+  }
+  dropped = {_DROPPED + n: int(v) for n, v in summary['dropped'].items()}
+  seconds = {'seconds_per_round': summary['median_seconds_per_round']}
+  end = {**summary['final'], **windows, **dropped, **seconds}
+  return {n: math.nan if v is None else float(v) for n, v in end.items()}
 
 
 def _end_so_far(metrics) -> dict[str, float]:

@@ -21,19 +21,12 @@ _DIRECTIONS = {'higher': 1, 'lower': -1, '': 0}
 
 
 class Measure(NamedTuple):
-  """One measure of a run.
+  """One measure of a run: its part of a report, its name in files and on pages.
 
-  Attributes:
-    group: The part of a report that has it.
-    column: Its name in files. `seconds_ratio` is computed from
-      `seconds_per_round`, and `worst10_by_chance` by `client_scores`.
-    title: Its heading.
-    short: Its name in a sentence.
-    direction: 1 where higher is better, -1 where lower is, otherwise 0.
-    digits: Digits after the decimal point of a mean over seeds.
-    precise: The format of a single run's value, by default with one digit more;
-      or 'bytes'.
-    note: What it is, in a sentence.
+  `direction` is 1 where higher is better, -1 where lower is, otherwise 0;
+  `digits` are those of a mean over seeds, and `precise` is the format of a
+  single run, by default with one digit more; or 'bytes'. `seconds_ratio` is
+  computed from `seconds_per_round`, `worst10_by_chance` by `client_scores`.
   """
 
   group: str
@@ -53,15 +46,15 @@ class Measure(NamedTuple):
 
   def format(self, value: float) -> str:
     """Formats a mean over seeds."""
-    if self.precise == 'bytes':
-      return _BYTES(value)
-    return numbers.format_number(value, f'.{self.digits}f')
+    return self._format(value, f'.{self.digits}f')
 
   def format_single(self, value: float) -> str:
     """Formats the value of a single run."""
+    return self._format(value, self.precise or f'.{self.digits + 1}f')
+
+  def _format(self, value, form) -> str:
     if self.precise == 'bytes':
       return _BYTES(value)
-    form = self.precise or f'.{self.digits + 1}f'
     return numbers.format_number(value, form)
 
 
@@ -69,14 +62,10 @@ def _read() -> list[Measure]:
   with open(_FILE, encoding='utf-8', newline='') as file:
     return [
       Measure(
-        row['group'],
-        row['column'],
-        row['title'],
-        row['short'] or row['title'],
-        _DIRECTIONS[row['better']],
-        int(row['digits']),
-        row['precise'],
-        row['note'],
+        direction=_DIRECTIONS[row.pop('better')],
+        digits=int(row.pop('digits')),
+        short=row.pop('short') or row['title'],
+        **row,
       )
       for row in csv.DictReader(file)
     ]

@@ -20,7 +20,6 @@ import pathlib
 from absl import flags
 
 from tff_fair.launchers import cli
-from tff_fair.launchers.execution import budget as budget_lib
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
 from tff_fair.launchers.execution import train_all
@@ -136,7 +135,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   results = None if chosen.record is None else pathlib.Path(chosen.record)
   output_dir = pathlib.Path(chosen.output_dir or f'runs/{name}')
   with cli.one_sentence_errors(
-    settings_lib.SettingsError, records.RecordsError, budget_lib.BudgetError
+    settings_lib.SettingsError, records.RecordsError
   ):
     budget = options.budget(chosen)
     table, cells = table_runs.choose(

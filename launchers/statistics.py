@@ -38,13 +38,8 @@ class Estimate:
 def student(values: npt.ArrayLike) -> Estimate:
   """A mean over seeds with Student's interval, which supposes normal values.
 
-  `mean +- t sd / sqrt(n)`; t is the quantile for n - 1 degrees of freedom.
-
-  Args:
-    values: `float[seeds]`, NaN where a seed does not define the value.
-
-  Returns:
-    The estimate.
+  `mean +- t sd / sqrt(n)`; t is the quantile for n - 1 degrees of freedom. A
+  seed that is NaN does not define the value, and does not count.
   """
   row = np.asarray(values, np.float64)
   mean, error, count = _moments(row)
@@ -55,15 +50,7 @@ def student(values: npt.ArrayLike) -> Estimate:
 
 
 def difference(values: npt.ArrayLike, others: npt.ArrayLike) -> Estimate:
-  """The mean over seeds of the paired difference of two methods.
-
-  Args:
-    values: A method's value of every seed, `float[seeds]`.
-    others: The other's, for the same seeds.
-
-  Returns:
-    The estimate of `values - others`.
-  """
+  """The mean over seeds of `values - others`, of the same seeds."""
   return student(np.subtract(values, others))
 
 
@@ -73,13 +60,8 @@ def p_value(differences: npt.ArrayLike) -> float:
   It is below 5 % where Student's interval leaves out 0. If all differences are
   equal, there is no t statistic: p is 1 if they are 0, and otherwise that of
   the sign test, `2^(1 - n)`, so that scores of few possible values that happen
-  to agree are not taken for certain.
-
-  Args:
-    differences: `float[seeds]`, NaN where a seed does not define it.
-
-  Returns:
-    The p value; NaN for fewer than two defined differences.
+  to agree are not taken for certain. It is NaN for fewer than two that are
+  defined.
   """
   mean, error, count = _moments(np.asarray(differences, np.float64))
   if count < 2:
@@ -94,13 +76,7 @@ def holm(p_values: Mapping[_Key, float]) -> dict[_Key, float]:
 
   The k-th smallest of m becomes `(m - k + 1) p`, at least what the one before
   became, and at most 1. If those below 5 % are marked, the chance of a wrong
-  mark among all m is at most 5 %.
-
-  Args:
-    p_values: Test -> its p value; NaN for no test, which is not counted.
-
-  Returns:
-    Test -> its corrected p value; NaN stays NaN.
+  mark among all m is at most 5 %. NaN stays, and is not counted.
   """
   tests = [key for key, p in p_values.items() if not math.isnan(p)]
   corrected, highest = dict(p_values), 0.0

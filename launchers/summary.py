@@ -28,16 +28,10 @@ class Summary:
   estimates: Mapping[tuple[str, str], statistics.Estimate]
 
   def order(self, column: str) -> tuple[str, ...]:
-    """The ranked ones with a value, best first.
+    """The ranked ones with a value, best first; none without a direction.
 
     Those that have it for more seeds come first: a method that rarely reaches
     the target is not better for its one fast run.
-
-    Args:
-      column: A measure's.
-
-    Returns:
-      Their names; none for what has no better direction.
     """
     if not measures.MEASURES[column].direction:
       return ()
@@ -86,13 +80,7 @@ class Summary:
 def summarize_runs(runs: Sequence[frame.Run], is_ranked: bool) -> Summary:
   """Summarizes the last evaluations of runs, by their labels.
 
-  Args:
-    runs: The runs.
-    is_ranked: Whether they may be compared.
-
-  Returns:
-    All measures. Values are rounded as they are shown:
-    those that look equal are.
+  Values are rounded as they are shown: those that look equal are.
   """
   alone = [run for run in runs if run.algorithm == 'standalone']
   estimates = {}

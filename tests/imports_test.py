@@ -23,7 +23,7 @@ launchers.show
 launchers.runs
 launchers.cli
 launchers.options
-launchers.command_names launchers.flag_errors launchers.interrupts
+launchers.command_names launchers.interrupts
 launchers.statistics
 tasks
 plugins

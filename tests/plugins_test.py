@@ -270,7 +270,7 @@ def test_names_are_read_from_flags_and_flag_files(folder, monkeypatch):
     ['train', '--rounds', '3', '--flagfile=flags', '--plugins', 'c']
   )
   assert loaded == ['a', 'b', 'c']
-  with pytest.raises(SystemExit, match='^Error: --flagfile=nope must be a'):
+  with pytest.raises(SystemExit, match='^Error: .*flagfile.*nope'):
     cli.load_plugins(['train', '--flagfile=nope'])
 
 

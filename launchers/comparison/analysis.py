@@ -33,15 +33,7 @@ _NAME_WIDTH = 30  # Characters.
 
 
 class Tuned(NamedTuple):
-  """The chosen values of a method.
-
-  Attributes:
-    learning_rate: The chosen one; NaN if no trial was.
-    parameters: The method's own ones, `name=value` each; may be empty.
-    holdout_accuracy: What they were chosen by; NaN if unknown.
-    num_trials: The number of trials.
-    num_diverged: How many of them diverged.
-  """
+  """The chosen values of a method, and how many of its trials diverged."""
 
   learning_rate: float
   parameters: str
@@ -51,13 +43,9 @@ class Tuned(NamedTuple):
 
 
 class Curve(NamedTuple):
-  """The mean accuracy of the clients over the rounds.
+  """The mean accuracy of the clients, and its interval, by round.
 
-  Attributes:
-    rounds: The rounds that all seeds have, `float64[n]`.
-    mean: The mean over the seeds, `float64[n]`.
-    low: The lower end of its 95 % interval; NaN with one seed.
-    high: The upper end.
+  It has the rounds that all seeds have; `float64[n]` each.
   """
 
   rounds: np.ndarray
@@ -76,14 +64,9 @@ class Curve(NamedTuple):
 
 
 class Depth(NamedTuple):
-  """A method whose clients take turns, at the baseline's sequential depth.
+  """A method in turn after as many updates as the baseline has rounds.
 
-  Attributes:
-    rounds: The method's rounds after which as many updates have followed one
-      another as the baseline has rounds.
-    accuracy: The mean accuracy of the clients then.
-    place: Its place among the ranked methods at the end of all their rounds.
-    count: The number of places.
+  `place` is that of its accuracy among the ranked methods at their end.
   """
 
   rounds: float
@@ -167,15 +150,9 @@ class Analysis(summary.Summary):
     return measures.MEASURES[column].format(value)
 
   def near_chance(self, method: str) -> bool:
-    """Whether chance alone may give the worst 10 % of clients that were found.
+    """Whether the worst 10 % are within `NEAR_CHANCE` of what chance gives.
 
-    Args:
-      method: One of `methods`.
-
-    Returns:
-      Whether they are within `NEAR_CHANCE` of what clients that are served
-      alike would have, see `client_scores.worst_by_chance`; not if that is
-      unknown.
+    See `client_scores.worst_by_chance`; not if that is unknown.
     """
     found, expected = (
       self.estimates[method, column].mean
@@ -222,65 +199,63 @@ class Analysis(summary.Summary):
 
 
 def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
-  """Analyses a comparison.
-
-  Args:
-    frame: The table of `reading.read`.
-    facts: Its facts.
-
-  Returns:
-    The analysis, the same for the same arguments.
-  """
+  """Analyses a comparison, as `reading.read` returns it."""
   found = client_scores.rescored(reading.results(frame), facts)
   found = _with_seconds_ratio(found, frame, facts)
   seeds, baseline = facts['seeds'], facts['baseline']
-  complete = [
-    name
-    for name, rows in found.groupby('method', sort=True)
-    if set(rows['seed']) == set(seeds)
-  ]
-  values = _values(found, complete, seeds)
+  names = [measure.column for measure in measures.OF_METHODS]
+  table = found.pivot(index='method', columns='seed', values=[*names, 'curve'])
+  complete = [m for m in table.index if set(seeds) == _seeds_of(found, m)]
+  values = {
+    (method, name): table.loc[method, name][seeds].to_numpy(float)
+    for name in names
+    for method in complete
+  }
   unknown = np.full(len(seeds), np.nan)
   estimates = {key: statistics.student(row) for key, row in values.items()}
   differences = {
-    (method, column): statistics.difference(
-      row, values.get((baseline, column), unknown)
+    (method, name): statistics.difference(
+      row, values.get((baseline, name), unknown)
     )
-    for (method, column), row in values.items()
+    for (method, name), row in values.items()
   }
   means = {m: estimates[m, _MEAN].mean for m in complete}
   methods = tuple(
     sorted(means, key=lambda m: math.inf if np.isnan(means[m]) else -means[m])
   )
   ranked = tuple(m for m in methods if not methods_lib.takes_turns(m))
-  by_seed = found.set_index(['method', 'seed'])['curve']
+  p_values = {}
+  for measure in measures.OF_METHODS:
+    if measure.direction:
+      keys = [(m, measure.column) for m in ranked if m != baseline]
+      p_values |= statistics.holm(
+        {key: statistics.p_value(differences[key].values) for key in keys}
+      )
+  by_method = dict(list(frame.groupby('method')))
+  lacking = {
+    m: _why(m, rows, _seeds_of(found, m), seeds)
+    for m, rows in by_method.items()
+    if m not in complete
+  }
   return Analysis(
     facts=facts,
     methods=methods,
     ranked=ranked,
-    incomplete=_incomplete(frame, complete, facts),
+    incomplete=lacking | facts['excluded'],
     estimates=estimates,
     differences=differences,
-    p_values=_p_values(differences, [m for m in ranked if m != baseline]),
+    p_values=p_values,
     kept_means=found.groupby('method')[client_scores.KEPT_MEAN]
     .mean()
     .to_dict(),
-    tuned={
-      name: _tuned(rows, seeds[0])
-      for name, rows in frame.groupby('method', sort=True)
-    },
-    curves={m: _curve([by_seed[m, seed] for seed in seeds]) for m in methods},
+    tuned={m: _tuned(rows, seeds[0]) for m, rows in by_method.items()},
+    curves={m: _curve(table.loc[m, 'curve'][seeds]) for m in methods},
   )
 
 
-def _values(found, methods, seeds) -> dict[tuple[str, str], np.ndarray]:
-  """`(method, column)` -> the value of every seed."""
-  values = {}
-  for measure in measures.OF_METHODS:
-    table = found.pivot(index='method', columns='seed', values=measure.column)
-    for method in methods:
-      values[method, measure.column] = table.loc[method, seeds].to_numpy(float)
-  return values
+def _seeds_of(found, method) -> set[int]:
+  """The seeds with which a method has a result."""
+  return set(found['seed'][found['method'] == method])
 
 
 def _curve(runs) -> Curve:
@@ -291,18 +266,6 @@ def _curve(runs) -> Curve:
   found = [statistics.student(row) for row in values]
   ends = np.array([(e.low, e.high) for e in found]).reshape(-1, 2).T
   return Curve(table.index.to_numpy(float), values.mean(axis=1), *ends)
-
-
-def _p_values(differences, methods) -> dict[tuple[str, str], float]:
-  """Those of some methods, corrected within each measure."""
-  found = {}
-  for measure in measures.OF_METHODS:
-    if measure.direction:
-      keys = [(method, measure.column) for method in methods]
-      found |= statistics.holm(
-        {k: statistics.p_value(differences[k].values) for k in keys}
-      )
-  return found
 
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
@@ -321,45 +284,26 @@ def _tuned(rows, first_seed) -> Tuned:
   trials = rows[rows['seed'] == first_seed]
   diverged = int((trials['status'] == 'diverged').sum())
   chosen = trials[trials['chosen']]
-  if chosen.empty:
-    return Tuned(math.nan, '', math.nan, len(trials), diverged)
-  row = chosen.iloc[0]
-  return Tuned(
-    float(row['learning_rate']),
-    row['parameters'],
-    float(row['holdout_accuracy']),
-    len(trials),
-    diverged,
-  )
+  values = (math.nan, '', math.nan)
+  if len(chosen):
+    names = ['learning_rate', 'parameters', 'holdout_accuracy']
+    values = chosen[names].iloc[0]
+  return Tuned(*values, len(trials), diverged)
 
 
-def _incomplete(frame, complete, facts) -> dict[str, str]:
-  sentences = {
-    name: _why(name, rows, facts['seeds'])
-    for name, rows in frame.groupby('method', sort=True)
-    if name not in complete
-  }
-  return {**sentences, **facts['excluded']}
-
-
-def _why(name, rows, seeds) -> str:
+def _why(name, rows, done, seeds) -> str:
   """Why a method has no result for every seed."""
   title = methods_lib.title(name)
-  done = set(reading.results(rows)['seed'])
   diverged = rows[rows['status'] == 'diverged']
   if not done and len(diverged) == len(rows):
     runs = f'all {len(rows)} runs' if len(rows) > 1 else 'its only run'
     return f'{title} diverged in {runs}.'
   missing = [seed for seed in seeds if seed not in done]
   lost = [seed for seed in missing if seed in set(diverged['seed'])]
-  if lost:
-    return f'{title} diverged with {_seeds(lost)}.'
-  return f'{title} has no result for {_seeds(missing)}.'
-
-
-def _seeds(seeds) -> str:
-  plural = 's' if len(seeds) > 1 else ''
-  return f'seed{plural} {", ".join(map(str, seeds))}'
+  told = ', '.join(map(str, lost or missing))
+  which = f'seed{"s" * (len(lost or missing) > 1)} {told}'
+  verb = 'diverged with' if lost else 'has no result for'
+  return f'{title} {verb} {which}.'
 
 
 def _dominated(point, others) -> bool:

@@ -31,16 +31,15 @@ _CHANGED = (*_SPREADS, 'cf', 'better_off')
 
 
 def against_alone(alone: np.ndarray, accuracy: np.ndarray) -> dict[str, float]:
-  """Compares the clients with training alone.
+  """Compares clients with training alone; NaN where it is not defined.
 
   Args:
-    alone: Their accuracies with Standalone, `float[clients]`, NaN where it is
-      not defined.
+    alone: Their accuracies with Standalone, `float[clients]`.
     accuracy: Their accuracies with a method, likewise.
 
   Returns:
     `cf`, the CF coefficient, and `better_off`, the share of the clients whose
-    accuracy is above that of Standalone; NaN where they are not defined.
+    accuracy is above that of Standalone.
   """
   known = ~np.isnan(alone) & ~np.isnan(accuracy)
   gains = (accuracy > alone)[known]
@@ -51,15 +50,7 @@ def against_alone(alone: np.ndarray, accuracy: np.ndarray) -> dict[str, float]:
 
 
 def left_out(facts: Mapping[str, Any]) -> np.ndarray:
-  """Finds the clients with too few test examples, but some.
-
-  Args:
-    facts: The facts of compare.json; old ones do not have the sizes of test
-      parts, so that nobody is left out.
-
-  Returns:
-    `bool[seeds, clients]`.
-  """
+  """Finds the clients with too few test examples, `bool[seeds, clients]`."""
   sizes = _sizes(facts)
   return (sizes > 0) & (sizes < FEWEST_TEST_EXAMPLES)
 
@@ -81,16 +72,33 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
     without the sizes of test parts, and if the server has the test examples)
     and `KEPT_MEAN`.
   """
-  small = dict(zip(facts['seeds'], left_out(facts), strict=True))
-  sizes = dict(zip(facts['seeds'], _sizes(facts), strict=True))
+  place = {seed: i for i, seed in enumerate(facts['seeds'])}
+  small, sizes = left_out(facts), _sizes(facts)
   if facts['options'].get('split') == 'server':
-    sizes = {seed: 0 * own for seed, own in sizes.items()}
-  rows = list(results.itertuples())
-  kept = {(r.method, r.seed): _kept(r, small[r.seed]) for r in rows}
-  scores = [_scores(r, kept, small[r.seed], sizes[r.seed]) for r in rows]
+    sizes = 0 * sizes
+  runs = list(results.itertuples())
+  kept = {
+    (run.method, run.seed): np.where(
+      small[place[run.seed]], np.nan, run.client_accuracies
+    )
+    for run in runs
+  }
+  rows = []
+  for run in runs:
+    accuracy = kept[run.method, run.seed]
+    spread = fairness.client_statistics(accuracy)
+    row = {name: getattr(run, name) for name in _CHANGED}
+    if small[place[run.seed]].any():
+      row = {column: spread[name] for column, name in _SPREADS.items()}
+      alone = kept.get((plan.ALONE, run.seed))
+      if alone is not None and run.method != plan.ALONE:
+        row |= against_alone(alone, accuracy)
+    tested = np.where(np.isnan(accuracy), 0, sizes[place[run.seed]])
+    row[KEPT_MEAN] = spread['mean']
+    row[BY_CHANCE] = worst_by_chance(tested, spread['mean'])
+    rows.append(row)
   names = [*_CHANGED, KEPT_MEAN, BY_CHANCE]
-  table = pd.DataFrame(scores, results.index, names, dtype=float)
-  return results.assign(**{name: table[name] for name in names})
+  return results.assign(**pd.DataFrame(rows, results.index, names, dtype=float))
 
 
 def worst_by_chance(sizes: Sequence[int], accuracy: float) -> float:
@@ -135,28 +143,3 @@ def _sizes(facts) -> np.ndarray:
   """The number of test examples, `int[seeds, clients]`; 0 if not known."""
   shape = len(facts['seeds']), facts['num_clients']
   return np.array(facts.get('test_examples', np.zeros(shape, int)), int)
-
-
-def _kept(row, small) -> np.ndarray:
-  """The accuracies of a row, NaN for clients that are left out."""
-  unknown = np.full(len(small), np.nan)
-  accuracies = row.client_accuracies
-  own = unknown if accuracies is None else np.array(accuracies, float)
-  return np.where(small, np.nan, own)
-
-
-def _scores(row, kept, small, sizes) -> dict[str, float]:
-  """The scores of a row; `kept` has the accuracies of all rows."""
-  own, alone = (
-    kept.get((method, row.seed)) for method in (row.method, plan.ALONE)
-  )
-  if not small.any():
-    found = {name: getattr(row, name) for name in _CHANGED}
-  else:
-    spread = fairness.client_statistics(own)
-    found = {column: spread[name] for column, name in _SPREADS.items()}
-    if alone is not None and row.method != plan.ALONE:
-      found |= against_alone(alone, own)
-  mean = fairness.client_statistics(own)['mean']
-  chance = worst_by_chance(np.where(np.isnan(own), 0, sizes), mean)
-  return {**found, KEPT_MEAN: mean, BY_CHANCE: chance}

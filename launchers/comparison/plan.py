@@ -1,12 +1,20 @@
-"""Plans the runs of a comparison: which methods, which trials, which seeds."""
+"""Plans the runs of a comparison: which methods, which trials, which seeds.
+
+Every method tries as many values of the same learning rates. Its own one or two
+parameters, `Method.tuned`, vary at the same time: trial t takes the t-th point
+of the Halton sequence, whose first coordinate is the place in the grid of
+learning rates and whose others are places in the lists of the entry. So a
+method with more parameters gets no more trials than FedAvg, which has none.
+"""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
 import pathlib
 from typing import Any
 
+import numpy as np
+
 from tff_fair import checks
-from tff_fair.launchers.comparison import trials
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
@@ -46,15 +54,15 @@ _EVALUATIONS = 25
 _CHECKPOINTS, _SHORTEST_CHECKPOINT = 10, 25
 
 
+# Learning rates that are tried: the fewest, and the lowest and highest one of
+# an optimiser.
+_FEWEST_RATES = 8
+_RATES = {'sgd': (0.01, 1.0)}
+_ADAPTIVE_RATES = (1e-4, 1e-2)
+
+
 def choose_methods(names: Sequence[str]) -> list[str]:
-  """The methods that `--methods` names.
-
-  Args:
-    names: Methods, groups of `entry.GROUPS`, or 'all'.
-
-  Returns:
-    The baseline and Standalone, with which all others are compared, then the
-    others in the order of the registry.
+  """Returns the baseline, Standalone, and the methods that `--methods` names.
 
   Raises:
     SettingsError: If there is no such method or group.
@@ -109,20 +117,12 @@ class Planner:
       )
 
   def trials(self, method: str) -> list[dict[str, Any]]:
-    """The values that a method tries, see `trials.of_method`."""
+    """Returns the flags that each trial of a method sets, and their values."""
     optimizer = self._value('client_optimizer')
-    return trials.of_method(methods.METHODS[method], optimizer, self.tune)
+    return list_trials(methods.METHODS[method], optimizer, self.tune)
 
   def run(self, method: str, trial: int, seed: int) -> planned_run.PlannedRun:
-    """A run of a method.
-
-    Args:
-      method: The method.
-      trial: The number of its trial.
-      seed: The value of all seeds.
-
-    Returns:
-      The run.
+    """Plans a run of a method.
 
     Raises:
       SettingsError: If the method cannot have these flags.
@@ -136,15 +136,16 @@ class Planner:
   def _flags(self, method: entry.Method) -> dict[str, Any]:
     """The flags of all runs of a method.
 
-    A method's own defaults of shared flags, such as five epochs, would not be
-    the same footing.
+    A method's own defaults of shared flags, such as five epochs, would be other
+    conditions than those of the others.
     """
     shared = {**{n: self._value(n) for n in method.defaults}, **self.shared}
+    eval_every = max(1, self.rounds // _EVALUATIONS)
     return {
       'algorithm': method.name,
       **{n: v for n, v in shared.items() if method.ignores.get(n) != {}},
       'rounds': self.rounds,
-      'eval_every': shared.get('eval_every', self._eval_every()),
+      'eval_every': shared.get('eval_every', eval_every),
       'checkpoint_every': max(
         self.rounds // _CHECKPOINTS, _SHORTEST_CHECKPOINT
       ),
@@ -152,8 +153,41 @@ class Planner:
       'export': 'none',
     }
 
-  def _eval_every(self) -> int:
-    return max(1, self.rounds // _EVALUATIONS)
-
   def _value(self, flag) -> Any:
     return self.shared.get(flag, run_flags.FLAGS[flag].default)
+
+
+def list_rates(optimizer: str, count: int) -> list[float]:
+  """Returns the learning rates of `count` trials, the same for all methods.
+
+  They are in equal ratios, ascending, with two digits: eight of them, or as
+  many as there are trials, rounded up to a power of two.
+  """
+  size = _FEWEST_RATES
+  while size < count:
+    size *= 2
+  grid = np.geomspace(*_RATES.get(optimizer, _ADAPTIVE_RATES), size)
+  return [float(f'{rate:.2g}') for rate in grid]
+
+
+def list_trials(
+  method: entry.Method, optimizer: str, count: int
+) -> list[dict[str, Any]]:
+  """Returns the flags to set in each trial; in one without any, if 0."""
+  if count == 0:
+    return [{}]
+  # Takes a second to import.
+  from scipy.stats import qmc
+
+  grid = {
+    'client_learning_rate': list_rates(optimizer, count),
+    **method.tuned,
+  }
+  points = qmc.Halton(len(grid), scramble=False).random(count)
+  return [
+    {
+      name: values[int(place * len(values))]
+      for (name, values), place in zip(grid.items(), point, strict=True)
+    }
+    for point in points
+  ]

@@ -32,16 +32,7 @@ _DIGITS = 4  # Of curves, which are drawn.
 
 
 class Ended(NamedTuple):
-  """A run that has ended.
-
-  Attributes:
-    method: Its method.
-    trial: The number of its trial.
-    tried: The flags that the trial sets.
-    chosen: Whether the trial is the method's best.
-    run: The run.
-    outcome: How it ended.
-  """
+  """A run that has ended: `tried` are the flags that its trial sets."""
 
   method: str
   trial: int
@@ -57,15 +48,12 @@ class Ended(NamedTuple):
 
 
 def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
-  """Makes compare.csv.
+  """Makes compare.csv: a row for each run, in their order.
 
   Args:
     ended: The runs that have ended.
     target: The accuracy of `rounds_to_target`; None for `TARGET_SHARE` of the
       baseline's last mean accuracy with the same seed.
-
-  Returns:
-    A row for each run, in their order, with the columns of `reading.COLUMNS`.
 
   Raises:
     FrameError: If a file of a run is damaged.

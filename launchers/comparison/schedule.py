@@ -2,14 +2,12 @@
 
 from collections import deque
 from collections.abc import Sequence
-import pathlib
 from typing import Any
 
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import records
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.execution import pool as pool_lib
-from tff_fair.launchers.execution import progress as progress_lib
 from tff_fair.launchers.execution import worker
 from tff_fair.launchers.options import methods as registry
 from tff_fair.launchers.options import settings as settings_lib
@@ -21,27 +19,15 @@ class Schedule:
 
   Attributes:
     methods: The methods, the baseline first.
-    seeds: The values of all seeds.
+    seeds: The values of all seeds; trials are of the first.
     excluded: Methods that cannot run on the task, or diverged in all trials,
       each with the reason.
   """
 
   def __init__(
-    self,
-    planner: plan.Planner,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    by_method: bool = False,
+    self, planner: plan.Planner, methods: Sequence[str], seeds: Sequence[int]
   ):
     """Plans all trials, so that mistakes show before anything is trained.
-
-    Args:
-      planner: Plans the runs.
-      methods: The methods, the baseline first.
-      seeds: The values of all seeds; trials are of the first.
-      by_method: Whether a method is trained with all its seeds before the next
-        one. Otherwise all try their first values first: what cannot run shows
-        early, and the time that is left is not that of the fastest methods.
 
     Raises:
       SettingsError: If the flags do not describe a run of the baseline, or the
@@ -49,7 +35,6 @@ class Schedule:
     """
     self._planner = planner
     self.methods, self.seeds = methods, seeds
-    self._by_method = by_method
     self._trials = {}
     self.excluded: dict[str, str] = {}
     for method in methods:
@@ -66,7 +51,6 @@ class Schedule:
       settings_lib.check_same_run(trials[0].output_dir, trials[0].flags_text)
     self._chosen: dict[str, int | None] = {}
     self._planned: dict[tuple[str, int], list[planned_run.PlannedRun]] = {}
-    self._methods: dict[pathlib.Path, str] = {}
     self._queue: deque[pool_lib.Group] = deque()
     self._ended = 0
 
@@ -75,36 +59,19 @@ class Schedule:
     """A run of the baseline for each seed."""
     return [self._planner.run(plan.BASELINE, 0, seed) for seed in self.seeds]
 
-  def train(self, pool: pool_lib.Pool, progress: progress_lib.Progress) -> None:
-    """Trains what has not ended yet.
+  def train(self, pool: pool_lib.Pool) -> None:
+    """Trains what has not ended yet, one method after the other."""
+    for method, runs in self._trials.items():
+      for trial in range(len(runs)):
+        self._queue_runs(self._first_runs(method, trial))
+      self._choose(method)
 
-    Args:
-      pool: The worker processes.
-      progress: Shows how far they are.
+    def end(output_dir, report):
+      self._end(output_dir.parts[-3], report)
+      pool.total = self._count_rounds()
 
-    Raises:
-      PoolError: If a run fails; all others can be resumed.
-    """
-    trials = [
-      (method, trial)
-      for method, runs in self._trials.items()
-      for trial in range(len(runs))
-    ]
-    if not self._by_method:
-      trials.sort(key=lambda key: key[1])
-    for method, trial in trials:
-      self._queue_runs(method, self._first_runs(method, trial))
-      if self._by_method:
-        self._choose(progress, method)
-    for method in self._trials:
-      self._choose(progress, method)
-    self._expect(progress)
-    pool.train(
-      self._queue,
-      progress.show_rounds,
-      lambda output_dir, report: self._end(progress, output_dir, report),
-      measure=True,
-    )
+    pool.total = self._count_rounds()
+    pool.train(self._queue, end, measure=True)
 
   def ended(self) -> list[records.Ended]:
     """All runs that have ended, by method, seed and trial."""
@@ -112,28 +79,24 @@ class Schedule:
     for method, runs in self._trials.items():
       if method in self.excluded and self._chosen.get(method, 0) is not None:
         continue  # It cannot run on the task.
-      tried = self._planner.trials(method)
-      chosen = self._chosen.get(method)
+      tried, chosen = self._planner.trials(method), self._chosen.get(method)
       planned = list(enumerate(runs))
       if chosen is not None:
         planned += [(chosen, run) for run in self._others(method, chosen)]
-      for trial, run in planned:
-        outcome = outcomes.read(run.output_dir)
-        if outcome:
-          found.append(
-            records.Ended(
-              method, trial, tried[trial], trial == chosen, run, outcome
-            )
-          )
+      found += [
+        records.Ended(method, t, tried[t], t == chosen, run, outcome)
+        for t, run in planned
+        if (outcome := outcomes.read(run.output_dir))
+      ]
     return found
 
   def left(self) -> list[str]:
     """The method of each run that has not ended."""
     found = []
-    for method in self._trials:
+    for method, trials in self._trials.items():
       if method in self.excluded:
         continue
-      runs = list(self._trials[method])
+      runs = list(trials)
       if method in self._chosen or not self._planner.tune:
         runs += self._others(method, self._chosen.get(method, 0))
       else:  # It is not known of which trial.
@@ -152,37 +115,32 @@ class Schedule:
       self._planned[key] = [self._planner.run(*key, s) for s in self.seeds[1:]]
     return self._planned[key]
 
-  def _queue_runs(self, method, runs, first=False) -> None:
+  def _queue_runs(self, runs, first=False) -> None:
     """Queues the runs that have not ended."""
-    left = _open(runs)
-    self._methods.update((run.output_dir, method) for run in left)
-    if left:
+    if left := _open(runs):
       (self._queue.appendleft if first else self._queue.append)(left)
 
-  def _expect(self, progress) -> None:
-    runs = self._ended + len(self.left())
-    progress.expect(runs * self._planner.rounds)
+  def _count_rounds(self) -> int:
+    return (self._ended + len(self.left())) * self._planner.rounds
 
-  def _end(self, progress, output_dir, report) -> None:
+  def _end(self, method, report) -> None:
     """What follows from the end of a run."""
-    method = self._methods[output_dir]
     if report.kind == worker.CANNOT:
-      self._exclude(progress, method, report.sentence)
+      self._exclude(method, report.sentence)
     elif report.kind in (worker.TRAINED, worker.DIVERGED):
       self._ended += 1
-      self._choose(progress, method, first=self._by_method)
+      self._choose(method, first=True)
 
-  def _exclude(self, progress, method, reason) -> None:
+  def _exclude(self, method, reason) -> None:
     if method in self.excluded:
       return  # By another of its trials, which ran at the same time.
     self.excluded[method] = reason
     for runs in list(self._queue):
-      if self._methods[runs[0].output_dir] == method:
+      if runs[0].settings['algorithm'] == method:
         self._queue.remove(runs)
-    self._expect(progress)
-    progress.say(f'{registry.title(method)} is left out: {reason}')
+    pool_lib.say(f'{registry.title(method)} is left out: {reason}')
 
-  def _choose(self, progress, method, first=False) -> None:
+  def _choose(self, method, first=False) -> None:
     """Queues the other seeds, as soon as all trials of a method have ended."""
     if method in self._chosen or method in self.excluded:
       return
@@ -198,7 +156,6 @@ class Schedule:
       self._chosen[method] = None
       reason = found[0].reason
       self._exclude(
-        progress,
         method,
         f'All of its {len(found)} trials diverged; the first: {reason}'
         if self._planner.tune
@@ -208,22 +165,18 @@ class Schedule:
     best = self._chosen[method] = max(finished, key=finished.get)
     if self._planner.tune:  # Otherwise they are queued with the first one.
       tried = self._planner.trials(method)[best]
-      progress.say(_describe_choice(method, tried, finished[best], found))
-      self._queue_runs(method, self._others(method, best), first)
+      pool_lib.say(_describe_choice(method, tried, finished[best], found))
+      self._queue_runs(self._others(method, best), first)
 
 
 def describe(
   runs: Sequence[planned_run.PlannedRun],
 ) -> dict[str, Any] | worker.Report:
-  """Builds the tasks of some runs, in a worker, before any training.
+  """Builds the tasks of a run for each seed, in a worker, before any training.
 
-  Args:
-    runs: A run for each seed.
-
-  Returns:
-    `num_clients`, `cohort_size`, `client_names` and `notes` of the first one;
-    whether all have a holdout, `has_holdout`; and `test_examples`, the size of
-    each client's test part with each seed; or why a task cannot be built.
+  Returns facts of the first one; `has_holdout`, whether all have one; and
+  `test_examples`, the size of each client's test part with each seed; or why a
+  task cannot be built.
   """
   from tff_fair.launchers.runs import training
 

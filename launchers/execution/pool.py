@@ -11,6 +11,8 @@ import sys
 import time
 from typing import Any
 
+import tqdm
+
 from tff_fair.launchers.execution import worker
 from tff_fair.launchers.runs import planned_run
 
@@ -29,6 +31,9 @@ class Pool:
 
   They are started anew, not forked: TensorFlow does not survive a fork. Each
   has its share of the cores.
+
+  Attributes:
+    total: The rounds from the start to the end, for the bar on a terminal.
   """
 
   def __init__(
@@ -37,13 +42,7 @@ class Pool:
     plugin_names: Sequence[str] = (),
     budget: float | None = None,
   ):
-    """Starts no process yet, but the clock.
-
-    Args:
-      size: Number of processes.
-      plugin_names: `--plugins`, which every process loads.
-      budget: Seconds after which no run is started; None for any time.
-    """
+    """Starts no process yet, but the clock of `budget`, in seconds."""
     spawn = multiprocessing.get_context('spawn')
     self._signals = worker.Signals(
       rounds=spawn.Value('q', 0),
@@ -52,6 +51,7 @@ class Pool:
       deadline=None if budget is None else time.monotonic() + budget,
     )
     self._size = size
+    self.total = 0
     self._executor = futures.ProcessPoolExecutor(
       size,
       mp_context=spawn,
@@ -81,11 +81,7 @@ class Pool:
       self._submit(worker.warm_up)
 
   def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function in a worker, and returns its result.
-
-    Args:
-      function: A function of a module.
-      *arguments: Its arguments.
+    """Calls a function of a module in a worker, and returns its result.
 
     Raises:
       PoolError: If the result is a `worker.Report`, with its sentence.
@@ -98,7 +94,6 @@ class Pool:
   def train(
     self,
     queue: deque[Group],
-    on_rounds: Callable[[int], None],
     on_end: Callable[[pathlib.Path, worker.Report], None],
     measure: bool = False,
   ) -> None:
@@ -107,7 +102,6 @@ class Pool:
     Args:
       queue: Groups of runs, taken from the left as processes get free. `on_end`
         may change it.
-      on_rounds: Called with the number of rounds that have been done so far.
       on_end: Called for each run that has ended, with its directory and its
         report; also for those that the deadline has kept from starting.
       measure: See `worker.train`.
@@ -116,20 +110,23 @@ class Pool:
       PoolError: If a run fails or a worker process dies; all can be resumed.
     """
     running = set()
-    while queue or running:
-      while queue and len(running) < self._size:
-        running.add(self._submit(worker.train, queue.popleft(), measure))
-      ended, running = futures.wait(
-        running, _MOMENT, return_when=futures.FIRST_COMPLETED
-      )
-      on_rounds(self._signals.rounds.value)
-      # Before the results: a worker reports its runs first.
-      for output_dir, report in self._take_reports():
-        if report.kind == worker.FAILED:
-          raise PoolError(report.sentence)
-        on_end(output_dir, report)
-      for future in ended:
-        _result(future)
+    with tqdm.tqdm(disable=None, unit='round', smoothing=0.02) as bar:
+      while queue or running:
+        while queue and len(running) < self._size:
+          running.add(self._submit(worker.train, queue.popleft(), measure))
+        ended, running = futures.wait(
+          running, _MOMENT, return_when=futures.FIRST_COMPLETED
+        )
+        # Before the results: a worker reports its runs first.
+        for output_dir, report in self._take_reports():
+          if report.kind == worker.FAILED:
+            raise PoolError(report.sentence)
+          on_end(output_dir, report)
+        for future in ended:
+          _result(future)
+        bar.total = self.total
+        bar.n = min(self._signals.rounds.value, self.total)
+        bar.refresh()
 
   def _take_reports(self) -> Iterator[tuple[pathlib.Path, worker.Report]]:
     while not self._signals.reports.empty():
@@ -152,6 +149,12 @@ class Pool:
       signal.signal(signal.SIGINT, handler or signal.default_int_handler)
       if held:
         signal.raise_signal(signal.SIGINT)
+
+
+def say(text: str) -> None:
+  """Prints a line, above the bar."""
+  tqdm.tqdm.write(text)
+  sys.stdout.flush()
 
 
 def _result(future) -> Any:

@@ -4,9 +4,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tff_fair.launchers.execution import budget as budget_lib
+from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
-from tff_fair.launchers.execution import progress as progress_lib
 from tff_fair.launchers.execution import worker
 from tff_fair.launchers.runs import planned_run
 
@@ -47,27 +46,26 @@ def train_all(
       return
     number += 1
     if report.kind == worker.TRAINED:
-      progress.say(f'{number}/{total} {name}: {report.seconds:.0f} s')
+      pool_lib.say(f'{number}/{total} {name}: {report.seconds:.0f} s')
       on_trained()
     elif report.kind == worker.DIVERGED:
       diverged.append(f'{name}: {report.sentence}')
-      progress.say(diverged[-1])
+      pool_lib.say(diverged[-1])
     else:
       raise pool_lib.PoolError(report.sentence)
 
   with pool_lib.Pool(parallel, budget=budget) as pool:
     pool.warm_up()
     pool.call(check, runs)
-    with progress_lib.Progress() as progress:
-      progress.expect(sum(run.settings['rounds'] for run in runs))
-      pool.train(_queue(runs, parallel), progress.show_rounds, end)
+    pool.total = sum(run.settings['rounds'] for run in runs)
+    pool.train(_queue(runs, parallel), end)
   if diverged:
     raise pool_lib.PoolError(
       f'{len(diverged)} of {len(runs)} runs diverged, and all others are'
       f' trained: {" ".join(diverged)}'
     )
   if not_started:
-    raise pool_lib.PoolError(f'{budget_lib.not_started(budget, not_started)}.')
+    raise pool_lib.PoolError(f'{options.not_started(budget, not_started)}.')
 
 
 def _queue(runs, parallel) -> deque[pool_lib.Group]:

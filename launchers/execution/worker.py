@@ -21,14 +21,10 @@ _MOST_TASKS = 2
 
 
 class Report(NamedTuple):
-  """What a worker says of a run.
+  """What a worker says of a run; `sentence` says why it is not trained.
 
-  Attributes:
-    kind: `TRAINED`; `DIVERGED`; `CANNOT` if the method does not fit the task;
-      `FAILED` if all runs have to end; `INTERRUPTED`; `NOT_STARTED` after the
-      deadline.
-    sentence: Why; empty if it is trained.
-    seconds: What it took.
+  It is `CANNOT` if the method does not fit the task, `FAILED` if all runs have
+  to end, `NOT_STARTED` after the deadline.
   """
 
   kind: str
@@ -54,13 +50,7 @@ class Signals(NamedTuple):
 
 
 def start(signals: Signals, plugin_names: Sequence[str], threads: int) -> None:
-  """Prepares this process for runs.
-
-  Args:
-    signals: What is shared.
-    plugin_names: `--plugins`.
-    threads: `--client_threads` of runs that leave it open.
-  """
+  """Prepares this process for runs; `threads` are for those that name none."""
   global _signals, _threads
   _signals, _threads = signals, threads
   # Ctrl-C is for the program, which tells its workers. If the program is
@@ -84,8 +74,7 @@ def train(runs: Sequence[planned_run.PlannedRun], measure: bool) -> None:
   Args:
     runs: Runs that differ in their seeds alone, and share compiled rounds.
       Those that have ended are left out; after one that cannot run, all are.
-    measure: Whether the outcome of each run is written into its directory,
-      with what was measured after it.
+    measure: Whether each run's outcome is written into its directory.
   """
   for run, report in _reports(runs, measure):
     _signals.reports.put((run.output_dir, report))

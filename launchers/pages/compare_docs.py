@@ -15,7 +15,7 @@ import pandas as pd
 
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import reading
-from tff_fair.launchers.execution import budget
+from tff_fair.launchers.execution import options
 from tff_fair.launchers.pages import compare_page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.plots import compare_plots
@@ -132,7 +132,7 @@ def _cost(result) -> str:
   return (
     f'{len(frame)} runs of {facts["rounds"]} rounds: {trials} and'
     f' {len(facts["seeds"])} seeds of {frame["method"].nunique()} methods.'
-    f' Their rounds take {budget.in_words(seconds)} of one core.'
+    f' Their rounds take {options.in_words(seconds)} of one core.'
   )
 
 

@@ -25,10 +25,22 @@ def _runs(tmp_path_factory):
   )
 
 
-# A flag with the values of two runs.
-@pytest.mark.parametrize(
-  ('name', 'values'),
-  [
+def _differing(runs, name, values):
+  """Compares the runs, which differ in a flag or in the version."""
+  if name == 'version':
+    changes = [{'version': value} for value in values]
+  else:
+    changes = [
+      {'settings': {**run.settings, name: str(value)}}
+      for run, value in zip(runs, values, strict=True)
+    ]
+  return differences.compare(
+    [dataclasses.replace(r, **c) for r, c in zip(runs, changes, strict=True)]
+  )
+
+
+def test_flags_that_forbid_a_rank_are_told_or_say_nothing(runs):
+  for name, values in (
     ('data_seed', (0, 1)),
     ('model_seed', (0, 1)),
     ('client_seed', (0, 1)),
@@ -40,51 +52,26 @@ def _runs(tmp_path_factory):
     ('score_last', (None, 3)),
     ('model', ('linear', 'mlp')),
     ('version', ('0.1.0', '0.2.0')),
-  ],
-)
-def test_unlike_runs_are_not_ranked(runs, name, values):
-  found = differences.compare(_differing(runs, name, values))
-  shown = f'{name} ({values[0]}, {values[1]})'
-  assert [str(difference) for difference in found.unlike] == [shown]
-  assert not found.ranked and not found.repeats
-  assert shown in found.warnings[0]
-
-
-@pytest.mark.parametrize(
-  ('name', 'values'),
-  [
+  ):
+    found = _differing(runs, name, values)
+    shown = f'{name} ({values[0]}, {values[1]})'
+    assert [str(difference) for difference in found.unlike] == [shown]
+    assert not found.ranked and not found.repeats
+    assert shown in found.warnings[0]
+  for name, values in (
     ('batch_size', (16, 32)),
     ('client_learning_rate', (0.1, 0.2)),
     ('client_fraction', (0.5, 1.0)),
     ('server_optimizer', ('adam', 'yogi')),
-  ],
-)
-def test_other_conditions_are_told_and_ranked(runs, name, values):
-  found = differences.compare(_differing(runs, name, values))
-  assert found.ranked and not found.unlike
-  shown = f'{name} ({values[0]}, {values[1]})'
-  assert found.warnings == [f'The runs differ in {shown}.']
-
-
-# The subject of a comparison, or without effect on the numbers.
-@pytest.mark.parametrize(
-  'name', ['boost_rate', 'runtime', 'data_dir', 'checkpoint_every']
-)
-def test_what_changes_no_number_is_not_told(runs, name):
-  found = differences.compare(_differing(runs, name, (1, 2)))
-  assert found.ranked and not found.warnings
-
-
-def _differing(runs, name, values):
-  if name == 'version':
-    return [
-      dataclasses.replace(run, version=value)
-      for run, value in zip(runs, values, strict=True)
-    ]
-  return [
-    dataclasses.replace(run, settings={**run.settings, name: str(value)})
-    for run, value in zip(runs, values, strict=True)
-  ]
+  ):
+    found = _differing(runs, name, values)
+    assert found.ranked and not found.unlike, name
+    shown = f'{name} ({values[0]}, {values[1]})'
+    assert found.warnings == [f'The runs differ in {shown}.']
+  # The subject of a comparison, or without effect on the numbers.
+  for name in ('boost_rate', 'runtime', 'data_dir', 'checkpoint_every'):
+    found = _differing(runs, name, (1, 2))
+    assert found.ranked and not found.warnings, name
 
 
 def test_repeats_differ_in_their_seeds_only(tmp_path):

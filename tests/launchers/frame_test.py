@@ -4,7 +4,6 @@ import json
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from tests.launchers import report_run
@@ -96,73 +95,64 @@ class TestUnfinishedRun:
   def test_half_written_files_are_no_error(self, tmp_path):
     source = report_run.write(tmp_path / 'whole', finished=False, rounds=2)
     folder = tmp_path / 'run'
-    for name in ('metrics.csv', 'reports.csv', 'client_scores.csv'):
-      content = (source / name).read_bytes()
-      for lines in range(content.count(b'\n')):
-        shutil.copytree(source, folder)
-        written = b''.join(content.splitlines(True)[:lines])
-        (folder / name).write_bytes(written + b'1,')
-        rows = max(lines - 1, 0)
-        if not rows and name != 'client_scores.csv':
-          with pytest.raises(frame.FrameError, match=f'no row in {name}'):
+    for name, expected in (
+      ('metrics.csv', [None, None, 1]),
+      ('reports.csv', [None, None, 1, 2, 3, 4, 5]),
+      # Of the last evaluation.
+      ('client_scores.csv', [0, 0, 1, 2, 3, 1, 2]),
+    ):
+      lines = (source / name).read_bytes().splitlines(True)
+      for number, count in enumerate(expected):
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        (folder / name).write_bytes(b''.join(lines[:number]) + b'1,')
+        if count is None:
+          with pytest.raises(frame.FrameError, match=name):
             frame.read_run(folder)
-        else:
-          run = frame.read_run(folder)
-          found = {
-            'metrics.csv': len(run.curve('num_rejected_clients')),
-            'reports.csv': len(run.reports),
-            # Three clients a round.
-            'client_scores.csv': len(run.scores('accuracy')),
-          }
-          scored = (rows - 1) % 3 + 1 if rows else 0
-          is_score = name == 'client_scores.csv'
-          assert found[name] == (scored if is_score else rows)
-        shutil.rmtree(folder)
-
-
-def _write_summary(folder, **changes):
-  path = folder / 'summary.json'
-  path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+          continue
+        run = frame.read_run(folder)
+        found = {
+          'metrics.csv': run.curve('num_rejected_clients'),
+          'reports.csv': run.reports,
+          'client_scores.csv': run.scores('accuracy'),
+        }
+        assert len(found[name]) == count, (name, number)
 
 
 def test_what_is_not_defined_is_nan(tmp_path):
   folder = report_run.write(tmp_path / 'x')
-  _write_summary(folder, final={'global_f1': None})
+  path = folder / 'summary.json'
+  summary = json.loads(path.read_text())
+  path.write_text(json.dumps({**summary, 'final': {'global_f1': None}}))
   assert np.isnan(frame.read_run(folder).end['global_f1'])
 
 
 @pytest.mark.parametrize(
   ('name', 'text', 'message'),
   [
-    ('flags.txt', '--task=digits\n', 'must have algorithm, rounds, task'),
-    ('metrics.csv', 'round\n"1', 'metrics.csv must be a csv file'),
+    ('flags.txt', '--task=digits\n', 'must be as a training run writes it'),
+    ('metrics.csv', 'round\n"1', 'must be a csv file'),
     ('metrics.csv', 'round\n', 'must have the columns round and a row'),
-    ('metrics.csv', 'round\n1\n""\n', 'a whole number in each row of round'),
-    ('metrics.csv', 'round\n1\n1\n', 'must have one row for each round, found'),
-    ('reports.csv', 'round,client_id\n1,\n', 'a whole number in each row of'),
-    ('reports.csv', 'round,client_id\n1,0.5\n', 'a whole number in each row'),
-    ('reports.csv', 'round,client_id\n1,inf\n', 'a whole number in each row'),
+    ('metrics.csv', 'round\n1\n""\n', '.* whole numbers as round, found'),
+    ('metrics.csv', 'round\n1\n1\n', 'must have one row for each round, and'),
+    ('reports.csv', 'round,client_id\n1,0.5\n', '.* numbers as round, client'),
+    ('reports.csv', 'round,client_id\n1,inf\n', '.* numbers as round, client'),
     ('reports.csv', 'round\n1\n', 'must have the columns round, client_id'),
-    ('client_scores.csv', '\udcff\udcfe', 'client_scores.csv must be a csv'),
+    ('client_scores.csv', '\udcff\udcfe', 'must be a csv'),
+    (
+      'client_scores.csv',
+      'round,client_id,accuracy\n1,0,0.5\n1,0,0.5\n',
+      'must have one row for each round and client_id, and whole',
+    ),
     ('clients.csv', 'client_id\n1\n', 'must have the columns client_id, num'),
     ('summary.json', '{"final": {', 'must be as a training run writes it'),
     ('summary.json', '{"final": {}}', 'must be as a training run writes it'),
-    ('summary.json', '[]', 'summary.json must be as a training run'),
+    ('summary.json', '[]', 'must be as a training run writes it'),
   ],
 )
 def test_a_damaged_file_is_named(tmp_path, name, text, message):
   folder = report_run.write(tmp_path / 'x')
   (folder / name).write_bytes(text.encode(errors='surrogateescape'))
-  with pytest.raises(frame.FrameError, match=message):
-    frame.read_run(folder)
-
-
-@pytest.mark.parametrize('name', ['client_scores.csv', 'clients.csv'])
-def test_a_client_that_is_there_twice_is_refused(tmp_path, name):
-  folder = report_run.write(tmp_path / 'x')
-  table = pd.read_csv(folder / name)
-  pd.concat([table, table.tail(1)]).to_csv(folder / name, index=False)
-  with pytest.raises(frame.FrameError, match='one row for each .*client_id'):
+  with pytest.raises(frame.FrameError, match=f'^{name} {message}'):
     frame.read_run(folder)
 
 
@@ -172,7 +162,7 @@ def test_other_directories_are_refused(tmp_path):
   empty.mkdir()
   for directories, message in (
     ([tmp_path / 'y'], 'found no such directory'),
-    ([empty], 'found no flags.txt in it'),
+    ([empty], 'flags.txt must be as a training run writes it'),
     ([run, run / '..' / 'x'], 'must be given once'),
   ):
     with pytest.raises(frame.FrameError, match=message):

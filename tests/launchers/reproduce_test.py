@@ -32,11 +32,11 @@ _REFUSED = r"""
 --table=fedquad_table5 --cells=cifar10_beta0.5_m2.0_m0.5 --methods=fedquad,ditto | Each of --methods must be one of fedquad_without_ce, found 'fedquad'.$
 --table=fedquad_table1 --cells=cifar10_centralised --methods=ditto | Each of --methods must be one of supervised, supcon, triplet, quadruplet, found 'ditto'.$
 --table=tiny --data_dir=/no/such | --data_dir=/no/such must be a folder that can be read, found: no such
---table=tiny --seeds=0 | --seeds must be a positive integer, found '0'
---table=tiny --rounds=0 | --rounds must be a positive integer, found '0'
---table=tiny --figure_round=0 | --figure_round must be a positive integer, found '0'
---table=tiny --parallel=0 | --parallel must be a positive integer, found '0'
---table=tiny --budget=2 | --budget must be a time with its unit, such as 2h, found '2'
+--table=tiny --seeds=0 | flag --seeds=0: 0 is not a positive integer
+--table=tiny --rounds=0 | flag --rounds=0: 0 is not a positive integer
+--table=tiny --figure_round=0 | flag --figure_round=0: 0 is not a positive integer
+--table=tiny --parallel=0 | flag --parallel=0: 0 is not a positive integer
+--table=tiny --budget=2 | --budget must be a positive time with its unit, such as 2h or 90min, found '2'
 --table=tiny --only_record | --only_record must be given with --record, found it alone.$
 --table=tiny --only_missing | --only_missing must be given with --record, found it alone.$
 --table=tiny --record=/proc/results | --record=/proc/results must be a directory that can be written

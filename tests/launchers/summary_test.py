@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from tests.launchers import report_run
 from tff_fair.launchers import frame
@@ -101,9 +100,3 @@ def test_a_run_without_test_data_has_no_scores(tmp_path):
     column = f'client_accuracy_{statistic}'
     assert found.estimates['FedAvg', column].reached == 0, column
     assert found.show('FedAvg', column) == '–'
-
-
-@pytest.mark.parametrize('column', ['client_accuracy_mean', 'global_loss'])
-def test_a_single_run_has_no_interval(tmp_path, column):
-  found = _of(report_run.write(tmp_path / 'x')).estimates['FedAvg', column]
-  assert math.isnan(found.low) and math.isnan(found.high)

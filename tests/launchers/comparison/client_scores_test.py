@@ -41,7 +41,7 @@ class TestWorstByChance:
 # Two seeds of three clients; the third one has 9 test examples in the first.
 _SCORES = {
   'fed_avg': [[0.5, 0.6, 1.0], [0.5, 0.6, 0.1]],
-  'standalone': [[0.4, 0.6, 0.0], [0.4, 0.6, 0.0]],
+  'standalone': [[0.4, 0.6, 0.0], [0.6, 0.4, 0.0]],
 }
 
 

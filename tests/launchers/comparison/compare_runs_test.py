@@ -1,6 +1,7 @@
-"""Comparisons of seconds on the embedded digits, as programs."""
+"""Comparisons of seconds on the embedded digits."""
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -21,6 +22,7 @@ import pytest
 
 from tests.launchers import digits_run
 from tests.launchers.execution import here
+from tff_fair import runtime
 from tff_fair.launchers import compare
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
@@ -29,19 +31,39 @@ from tff_fair.launchers.execution import pool
 pytestmark = pytest.mark.full
 
 _ROOT = pathlib.Path(__file__).parents[3]
-_METHODS = ['fed_avg', 'standalone', 'corefed', 'fed_rdn']
+_METHODS = ['fed_avg', 'standalone']
 _ARGUMENTS = (
   '--task=digits',
   '--num_clients=4',
   '--data_fraction=0.3',
   '--rounds=2',
-  '--seeds=2',
+  '--seeds=3',
   '--tune=2',
-  '--methods=fed_rdn,corefed',
+  '--methods=fed_avg',
   '--parallel=2',
   '--output_dir=out',
 )
+_NUM_RUNS = 8
 _SCORES = ['client_accuracy_mean', 'client_accuracies', 'curve', 'target']
+
+
+def _compare(folder, *arguments):
+  """Compares in this process, and returns what was printed."""
+  flag_values = flags.FlagValues()
+  compare.define_flags(flag_values)
+  flag_values(['compare', *arguments])
+  printed = io.StringIO()
+  with (
+    pytest.MonkeyPatch.context() as patch,
+    contextlib.redirect_stdout(printed),
+  ):
+    patch.chdir(folder)
+    patch.setattr(pool, 'Pool', here.Pool)
+    try:
+      compare.main(['compare'], flag_values)
+    finally:
+      runtime.set_execution_context('device', device='cpu')
+  return printed.getvalue()
 
 
 @contextlib.contextmanager
@@ -72,16 +94,6 @@ def _started(folder, *arguments):
       with contextlib.suppress(ProcessLookupError):
         process.kill()
       process.wait()
-
-
-def _compare(folder, *arguments):
-  """Runs a comparison to its end, and returns what it printed."""
-  with _started(folder, *_ARGUMENTS, *arguments) as (process, texts):
-    code = process.wait(500)
-    printed, errors = texts()
-  assert code == 0, errors
-  assert 'Traceback' not in errors
-  return printed
 
 
 def _wait(folder, process, num_ended):
@@ -125,135 +137,123 @@ class _Whole(NamedTuple):
 @pytest.fixture(scope='module', name='whole')
 def _whole(tmp_path_factory):
   folder = tmp_path_factory.mktemp('whole')
-  printed = _compare(folder)
+  printed = _compare(folder, *_ARGUMENTS)
   return _Whole(folder, printed, _frame(folder), _facts(folder))
 
 
-class TestWhole:
-  def test_every_trial_and_every_seed_has_its_row(self, whole):
-    frame, printed = whole.frame, whole.printed
-    assert list(frame) == list(reading.COLUMNS)
-    assert list(dict.fromkeys(frame['method'])) == _METHODS
-    assert (frame['status'] == 'finished').all()
-    for method, rows in frame.groupby('method'):
-      # Two trials of seed 0, and seed 1 of the better one.
-      assert rows['seed'].tolist() == [0, 0, 1], method
-      assert rows['trial'].tolist()[:2] == [0, 1]
-      assert rows['chosen'].tolist().count(True) == 2
-      trials, best = rows[:2], rows[rows['chosen']]
-      chosen = trials['holdout_accuracy'].idxmax()
-      assert best['trial'].unique() == [trials['trial'][chosen]], method
-      assert best['learning_rate'].nunique() == 1
-    assert set(frame['learning_rate']) == {0.01, 0.14}
-    assert (
-      '4 methods on digits, clients: 4, rounds: 2, seeds: 2, trials' in printed
-    )
-    assert 'FedAvg: --client_learning_rate=0.14 (holdout accuracy 0.' in printed
-    assert printed.endswith('results: out\n')
+def test_every_trial_and_every_seed_has_its_row(whole):
+  frame, printed = whole.frame, whole.printed
+  assert list(frame) == list(reading.COLUMNS)
+  assert list(dict.fromkeys(frame['method'])) == _METHODS
+  assert (frame['status'] == 'finished').all()
+  for method, rows in frame.groupby('method'):
+    # Two trials of seed 0, and the other seeds of the better one.
+    assert rows['seed'].tolist() == [0, 0, 1, 2], method
+    assert rows['trial'].tolist()[:2] == [0, 1]
+    assert rows['chosen'].tolist().count(True) == 3
+    trials, best = rows[:2], rows[rows['chosen']]
+    chosen = trials['holdout_accuracy'].idxmax()
+    assert best['trial'].unique() == [trials['trial'][chosen]], method
+    assert best['learning_rate'].nunique() == 1
+  assert set(frame['learning_rate']) == {0.01, 0.14}
+  line = '2 methods on digits, clients: 4, rounds: 2, seeds: 3, trials of each'
+  assert printed.startswith(f'{line} method: 2; 8 runs, 2 at a time.\n')
+  assert 'FedAvg: --client_learning_rate=0.14 (holdout accuracy 0.' in printed
+  assert printed.endswith('results: out\n')
 
-  def test_only_results_have_scores_on_test_data(self, whole):
-    frame = whole.frame
-    assert frame[_SCORES][frame['chosen']].notna().all(axis=None)
-    others = frame[~frame['chosen']]
-    assert others[[*_SCORES, 'client_accuracy_min']].isna().all(axis=None)
-    assert frame['holdout_accuracy'].between(0, 1).all()
-    results = frame[frame['chosen']].set_index(['method', 'seed'])
-    for seed in (0, 1):
-      alone = json.loads(results.loc['standalone', seed]['client_accuracies'])
-      found = json.loads(results.loc['corefed', seed]['client_accuracies'])
-      row = results.loc['corefed', seed]
-      correlation = np.corrcoef(alone, found)[0, 1]
-      assert row['cf'] == pytest.approx(100 * correlation)
-      assert row['better_off'] == np.greater(found, alone).mean()
-      mean = results.loc['fed_avg', seed]['client_accuracy_mean']
-      assert row['target'] == pytest.approx(0.95 * mean)
-    assert results.loc['standalone']['cf'].isna().all()
-    assert results.loc['standalone']['global_accuracy'].isna().all()
-    assert results.loc['fed_avg']['global_accuracy'].notna().all()
 
-  def test_bytes_are_those_of_the_model_to_all_clients_and_back(self, whole):
-    from tff_fair.launchers.runs import training
+def test_only_results_have_scores_on_test_data(whole):
+  frame = whole.frame
+  assert frame[_SCORES][frame['chosen']].notna().all(axis=None)
+  others = frame[~frame['chosen']]
+  assert others[[*_SCORES, 'client_accuracy_min']].isna().all(axis=None)
+  assert frame['holdout_accuracy'].between(0, 1).all()
+  # Test data take no part in the choice.
+  assert (frame['holdout_accuracy'] != frame['client_accuracy_mean']).all()
 
-    rows = whole.frame.groupby('method')[['bytes_down', 'bytes_up']]
-    assert (rows.nunique() == 1).all(axis=None)  # Of any seed and trial.
-    found = rows.first()
-    planner = plan.Planner(
-      shared={'task': 'digits', 'num_clients': 4},
-      rounds=2,
-      tune=0,
-      output_dir=whole.folder,
-    )
-    settings = planner.run('fed_avg', 0, 0).settings
-    model = training.build_task(settings).model_fn()
-    size = 4 * sum(math.prod(v.shape) for v in model.variables)
-    for name in ('bytes_down', 'bytes_up'):
-      assert 1 <= found[name]['fed_avg'] / (4 * size) < 1.01, name
 
-  def test_facts_and_pages(self, whole):
-    folder, facts = whole.folder, whole.facts
-    expected = {
-      'rounds': 2,
-      'seeds': [0, 1],
-      'tune': 2,
-      'num_clients': 4,
-      'cohort_size': 4,
-      'baseline': 'fed_avg',
-      'options': {'num_clients': 4, 'data_fraction': 0.3},
-      'notes': [],
-      'excluded': {},
-    }
-    assert expected.items() <= facts.items()
-    for seed, sizes in zip([0, 1], facts['test_examples'], strict=True):
-      paths = folder.glob(f'out/runs/standalone/*/seed_{seed}/clients.csv')
-      assert pd.read_csv(next(paths))['num_test'].tolist() == sizes
-    for name in ('compare.md', 'compare.html'):
-      assert 'CoRe-Fed' in (folder / 'out' / name).read_text()
-    assert list((folder / 'out/plots').glob('*.png'))
-    # No digit of a machine's.
-    assert str(folder) not in (folder / 'out/compare.csv').read_text()
+def test_bytes_are_those_of_the_model_to_all_clients_and_back(whole):
+  from tff_fair.launchers.runs import training
 
-  @pytest.mark.parametrize('method', ['corefed', 'fed_rdn'])
-  def test_a_result_is_what_its_command_trains(self, method, whole, tmp_path):
-    """Though another run's compiled rounds have trained it."""
-    frame = whole.frame
-    chosen = (frame['method'] == method) & (frame['seed'] == 1)
-    (row,) = frame[chosen].to_dict('records')
-    python, _, module, *flags = shlex.split(row['command'])
-    assert (python, module) == ('python', 'launchers.train')
-    digits_run.main_with(*flags, f'--output_dir={tmp_path}')
-    final = json.loads((tmp_path / 'summary.json').read_text())['final']
-    assert final['client_accuracy_mean'] == row['client_accuracy_mean']
-    found = digits_run.read(tmp_path, 'clients.csv')['accuracy'].tolist()
-    assert found == json.loads(row['client_accuracies'])
-    (trained,) = {
-      path.parent
-      for path in whole.folder.glob(f'out/runs/{method}/*/seed_1/*.csv')
-    }
-    assert digits_run.tables(tmp_path) == digits_run.tables(trained)
+  rows = whole.frame.groupby('method')[['bytes_down', 'bytes_up']]
+  assert (rows.nunique() == 1).all(axis=None)  # Of any seed and trial.
+  found = rows.first()
+  planner = plan.Planner(
+    shared={'task': 'digits', 'num_clients': 4},
+    rounds=2,
+    tune=0,
+    output_dir=whole.folder,
+  )
+  settings = planner.run('fed_avg', 0, 0).settings
+  model = training.build_task(settings).model_fn()
+  size = 4 * sum(math.prod(v.shape) for v in model.variables)
+  for name in ('bytes_down', 'bytes_up'):
+    assert 1 <= found[name]['fed_avg'] / (4 * size) < 1.01, name
 
-  def test_the_same_command_trains_nothing_again(self, whole):
-    folder, printed = whole.folder, whole.printed
-    before = _ended(folder)
-    assert len(before) == 12
-    names = ('compare.csv', 'compare.json', 'compare.md', 'compare.html')
-    contents = [(folder / 'out' / name).read_bytes() for name in names]
-    again = _compare(folder)
-    assert _ended(folder) == before
-    for name, content in zip(names, contents, strict=True):
-      assert (folder / 'out' / name).read_bytes() == content, name
-    # What was chosen is said again, in the order of the methods.
-    assert sorted(again.splitlines()) == sorted(printed.splitlines())
 
-  def test_more_methods_take_what_is_there(self, whole):
-    folder = whole.folder
-    before = _ended(folder)
-    _compare(folder, '--methods=fed_rdn,corefed,fed_prox', '--seeds=1')
-    after = _ended(folder)
-    assert {path: after[path] for path in before} == before
-    assert len(after) == 12 + 2
-    frame = _frame(folder)
-    assert set(frame['method']) == {*_METHODS, 'fed_prox'}
-    assert set(frame['seed']) == {0}
+def test_facts_and_pages(whole):
+  folder, facts = whole.folder, whole.facts
+  expected = {
+    'rounds': 2,
+    'seeds': [0, 1, 2],
+    'tune': 2,
+    'num_clients': 4,
+    'cohort_size': 4,
+    'baseline': 'fed_avg',
+    'options': {'num_clients': 4, 'data_fraction': 0.3},
+    'notes': [],
+    'excluded': {},
+  }
+  assert expected.items() <= facts.items()
+  for seed, sizes in enumerate(facts['test_examples']):
+    paths = folder.glob(f'out/runs/standalone/*/seed_{seed}/clients.csv')
+    assert pd.read_csv(next(paths))['num_test'].tolist() == sizes
+  for name in ('compare.md', 'compare.html'):
+    assert 'Standalone' in (folder / 'out' / name).read_text()
+  assert list((folder / 'out/plots').glob('*.png'))
+  # No digit of a machine's.
+  assert str(folder) not in (folder / 'out/compare.csv').read_text()
+
+
+def test_a_result_is_what_its_command_trains(whole, tmp_path):
+  """Though the compiled rounds of seed 1 have trained it."""
+  frame = whole.frame
+  chosen = (frame['method'] == 'fed_avg') & (frame['seed'] == 2)
+  (row,) = frame[chosen].to_dict('records')
+  python, _, module, *arguments = shlex.split(row['command'])
+  assert (python, module) == ('python', 'launchers.train')
+  digits_run.main_with(*arguments, f'--output_dir={tmp_path}')
+  final = json.loads((tmp_path / 'summary.json').read_text())['final']
+  assert final['client_accuracy_mean'] == row['client_accuracy_mean']
+  found = digits_run.read(tmp_path, 'clients.csv')['accuracy'].tolist()
+  assert found == json.loads(row['client_accuracies'])
+  (trained,) = {
+    path.parent for path in whole.folder.glob('out/runs/fed_avg/*/seed_2/*.csv')
+  }
+  assert digits_run.tables(tmp_path) == digits_run.tables(trained)
+
+
+def test_the_same_command_trains_nothing_again_and_more_methods_only_these(
+  whole,
+):
+  folder = whole.folder
+  before = _ended(folder)
+  assert len(before) == _NUM_RUNS
+  names = ('compare.csv', 'compare.json', 'compare.md', 'compare.html')
+  contents = [(folder / 'out' / name).read_bytes() for name in names]
+  again = _compare(folder, *_ARGUMENTS)
+  assert _ended(folder) == before
+  for name, content in zip(names, contents, strict=True):
+    assert (folder / 'out' / name).read_bytes() == content, name
+  # What was chosen is said again, in the order of the methods.
+  assert sorted(again.splitlines()) == sorted(whole.printed.splitlines())
+  _compare(folder, *_ARGUMENTS, '--methods=fed_prox', '--seeds=1')
+  after = _ended(folder)
+  assert {path: after[path] for path in before} == before
+  assert len(after) == _NUM_RUNS + 2
+  frame = _frame(folder)
+  assert set(frame['method']) == {*_METHODS, 'fed_prox'}
+  assert set(frame['seed']) == {0}
 
 
 def _interrupt(process, texts, workers):
@@ -281,7 +281,7 @@ class TestStopped:
       workers, _ = _wait(folder, process, 2)
       _interrupt(process, texts, workers)
     assert not (folder / 'out/compare.csv').exists()
-    assert len(_ended(folder)) < 8
+    assert len(_ended(folder)) < _NUM_RUNS - 2
 
   def test_ctrl_c_while_workers_start_is_one_sentence(self, folder):
     with _started(folder, *_ARGUMENTS) as (process, texts):
@@ -294,7 +294,7 @@ class TestStopped:
   def test_no_process_outlives_a_killed_program(self, folder):
     before = _ended(folder)
     with _started(folder, *_ARGUMENTS) as (process, _):
-      workers, _ = _wait(folder, process, len(before) + 2)
+      workers, _ = _wait(folder, process, len(before) + 1)
       process.kill()
       process.wait()
       _assert_gone(workers)
@@ -304,8 +304,12 @@ class TestStopped:
     self, folder, whole
   ):
     before = _ended(folder)
-    assert 2 < len(before) < 12
-    _compare(folder)
+    assert 2 < len(before) < _NUM_RUNS
+    with _started(folder, *_ARGUMENTS) as (process, texts):
+      code = process.wait(500)
+      printed, errors = texts()
+    assert code == 0 and 'Traceback' not in errors, errors
+    assert sorted(printed.splitlines()) == sorted(whole.printed.splitlines())
     after = _ended(folder)
     assert {path: after[path] for path in before} == before
     found, expected = (
@@ -317,7 +321,7 @@ class TestStopped:
 
 
 @pytest.fixture(name='table')
-def _table(tmp_path, monkeypatch, runtime_as_before):
+def _table(tmp_path):
   """Compares in this process, on a table of three hospitals."""
   rows = np.arange(60)
   pd.DataFrame(
@@ -327,37 +331,31 @@ def _table(tmp_path, monkeypatch, runtime_as_before):
       'outcome': np.where((7 * rows) % 30 > 15, 'ill', 'well'),
     }
   ).to_csv(tmp_path / 'own.csv', index=False)
-  monkeypatch.chdir(tmp_path)
-  monkeypatch.setattr(pool, 'Pool', here.Pool)
 
   def compare_with(*arguments):
-    flag_values = flags.FlagValues()
-    compare.define_flags(flag_values)
-    flag_values(
-      [
-        *('compare', '--task=table', '--data_file=own.csv', '--rounds=1'),
-        *('--client_column=hospital', '--label_column=outcome', '--seeds=1'),
-        *('--methods=fed_rdn', '--holdout_fraction=0', '--parallel=1'),
-        *('--output_dir=out', *arguments),
-      ]
+    return _compare(
+      tmp_path,
+      *('--task=table', '--data_file=own.csv', '--rounds=1'),
+      *('--client_column=hospital', '--label_column=outcome', '--seeds=1'),
+      *('--methods=fed_rdn', '--holdout_fraction=0', '--parallel=1'),
+      *('--output_dir=out', *arguments),
     )
-    compare.main(['compare'], flag_values)
 
   return compare_with
 
 
 def test_a_method_that_cannot_run_is_listed_and_the_others_go_on(
-  table, tmp_path, capsys
+  table, tmp_path
 ):
   with pytest.raises(
     SystemExit, match='^Error: not started within 0 s: 3 runs of 3 methods; '
   ):
     table('--tune=0', '--budget=1ms')
   assert not (tmp_path / 'out/runs').exists()
-  table('--tune=0', '--budget=1h')
+  printed = table('--tune=0', '--budget=1h')
   reason = _facts(tmp_path)['excluded']['fed_rdn']
   assert 'images' in reason and '\n' not in reason
-  assert f'FedRDN is left out: {reason}' in capsys.readouterr().out
+  assert f'FedRDN is left out: {reason}' in printed
   frame = _frame(tmp_path)
   assert frame['method'].tolist() == ['fed_avg', 'standalone']
   # Without tuning nothing is held out to choose by, and nothing is chosen.

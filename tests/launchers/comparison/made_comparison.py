@@ -60,16 +60,9 @@ def rows(
 ):
   """The rows of compare.csv, as dictionaries.
 
-  Args:
-    seeds: The seeds.
-    num_clients: The number of clients.
-    tune: The trials of the first seed; the last is chosen.
-    scores: `{method: [[accuracy of each client] of each seed]}`; None for a
-      client without test data. By default those of `accuracies`.
-    methods: The methods, without `scores`.
-
-  Returns:
-    A list.
+  `scores` is `{method: [[accuracy of each client] of each seed]}`, by default
+  those of `accuracies`; None for a client without test data. The last of the
+  `tune` trials of the first seed is chosen.
   """
   if scores is None:
     scores = {
@@ -148,16 +141,7 @@ def result_row(method, seed, trial, values, standalone=None):
 
 
 def write(folder, found=None, about=None):
-  """Writes the files of a comparison.
-
-  Args:
-    folder: Where; it is made.
-    found: The rows; by default those of `rows()`.
-    about: The facts; by default those of `facts()`.
-
-  Returns:
-    The paths of compare.csv and compare.json.
-  """
+  """Writes compare.csv and compare.json; returns their paths."""
   folder.mkdir(parents=True, exist_ok=True)
   paths = folder / 'compare.csv', folder / 'compare.json'
   found = rows() if found is None else found

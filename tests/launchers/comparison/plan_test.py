@@ -1,6 +1,9 @@
-"""The runs of a comparison: which methods, and with which flags."""
+"""The runs of a comparison: which methods, trials and flags."""
 
 import pathlib
+
+import numpy as np
+import pytest
 
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.options import methods
@@ -8,6 +11,7 @@ from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options.methods import entry
 
 _FIRST = ['fed_avg', 'standalone']
+_RATE = 'client_learning_rate'
 
 
 def _planner(tune=0, rounds=60, **shared):
@@ -40,19 +44,13 @@ def test_all_and_groups_are_those_of_the_entries():
   assert 'q_fed_avg' not in plan.choose_methods(['personal'])
 
 
-def test_the_baseline_and_standalone_come_first_always():
+def test_chosen_are_once_each_with_the_baseline_and_standalone_first():
   for names in (['all'], ['fair'], ['personal'], ['ditto'], ['standalone']):
     chosen = plan.choose_methods(names)
     assert chosen[:2] == _FIRST, names
     assert len(set(chosen)) == len(chosen), names
-
-
-def test_names_and_groups_together_are_in_the_order_of_the_registry():
-  assert plan.choose_methods(['scaffold', 'ditto', 'ditto']) == [
-    *_FIRST,
-    'ditto',
-    'scaffold',
-  ]
+  found = plan.choose_methods(['scaffold', 'ditto', 'ditto'])
+  assert found == [*_FIRST, 'ditto', 'scaffold']
   both = plan.choose_methods(['scaffold', 'fair'])
   assert set(both) == {*plan.choose_methods(['fair']), 'scaffold'}
 
@@ -129,7 +127,60 @@ def test_a_trial_has_its_directory_however_many_there_are():
   assert default == pathlib.Path('out/runs/fed_prox/default/seed_2')
 
 
-def test_the_rates_are_those_of_the_optimizer():
-  planner = _planner(tune=2, client_optimizer='adam')
-  rates = [t['client_learning_rate'] for t in planner.trials('fed_avg')]
-  assert rates == [1e-4, 1.4e-3]
+def _of(method, count, optimizer='sgd'):
+  return plan.list_trials(method, optimizer, count)
+
+
+def test_rates_are_in_equal_ratios_with_two_digits():
+  rates = plan.list_rates('sgd', 8)
+  assert (len(rates), rates[0], rates[-1]) == (8, 0.01, 1.0)
+  ratios = np.divide(rates[1:], rates[:-1])
+  np.testing.assert_allclose(ratios, 100 ** (1 / 7), rtol=0.05)
+  assert all(float(f'{rate:.2g}') == rate for rate in rates)
+  # Adam's steps do not grow with the gradient.
+  for optimizer in ('adam', 'adamw'):
+    adaptive = plan.list_rates(optimizer, 8)
+    assert (adaptive[0], adaptive[-1]) == (1e-4, 1e-2)
+
+
+@pytest.mark.parametrize('count', [2, 3, 4, 8, 9, 20])
+def test_all_methods_try_the_same_rates_each_once(count):
+  found = {
+    tuple(tried[_RATE] for tried in _of(method, count))
+    for method in methods.METHODS.values()
+  }
+  (rates,) = found
+  assert len(set(rates)) == count
+  assert set(rates) <= set(plan.list_rates('sgd', count))
+
+
+def test_fewer_trials_are_the_first_of_eight():
+  for method in methods.METHODS.values():
+    eight = _of(method, 8)
+    assert sorted(t[_RATE] for t in eight) == plan.list_rates('sgd', 8)
+    for count in (2, 4, 7):
+      assert _of(method, count) == eight[:count], method.name
+
+
+def test_parameters_vary_apart_from_the_rate_and_from_each_other():
+  method = entry.Method(
+    name='x', title='X', summary='', tuned={'a': (1, 2, 3), 'b': (4, 5)}
+  )
+  # Radical inverses of 0..7 in base 2 for the rate, 3 for a, and 5 for b.
+  found = [(tried['a'], tried['b']) for tried in _of(method, 8)]
+  assert found == [
+    (1, 4), (2, 4), (3, 4), (1, 5), (2, 5), (3, 4), (1, 4), (2, 4),
+  ]  # fmt: skip
+
+
+def test_entries_tune_at_most_two_flags_from_their_defaults():
+  for method in methods.METHODS.values():
+    known = run_flags.of_method(method)
+    assert len(method.tuned) <= 2, method.name
+    eight = _of(method, 8)
+    assert _RATE not in method.tuned, method.name
+    for name, values in method.tuned.items():
+      where = f'{method.name}: {name}'
+      assert values[0] == known[name].default, where
+      assert len(set(values)) == len(values) > 1, where
+      assert {trial[name] for trial in eight} == set(values), where

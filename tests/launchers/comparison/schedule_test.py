@@ -24,7 +24,7 @@ class _Pool:
     self._end, self._most = end, most
     self.queued = []
 
-  def train(self, queue, on_rounds, on_end, measure):
+  def train(self, queue, on_end, measure):
     assert measure
     while queue:
       runs = queue.popleft()
@@ -48,22 +48,6 @@ class _Pool:
     )
 
 
-class _Progress:
-  """Records what is shown."""
-
-  def __init__(self):
-    self.said = []
-
-  def expect(self, rounds):
-    self.total = rounds
-
-  def show_rounds(self, done):
-    pass
-
-  def say(self, text):
-    self.said.append(text)
-
-
 def _key(run):
   return (
     run.settings['algorithm'],
@@ -81,22 +65,20 @@ def _write(run, outcome):
   outcomes.write(outcome, run.output_dir)
 
 
-def _schedule(
-  folder, names=_METHODS, tune=4, seeds=(0, 1, 2), by_method=False, **shared
-):
+def _schedule(folder, names=_METHODS, tune=4, seeds=(0, 1, 2), **shared):
   planner = plan.Planner(
     shared={'task': 'digits', **shared},
     rounds=10,
     tune=tune,
     output_dir=folder,
   )
-  return schedule_lib.Schedule(planner, names, seeds, by_method)
+  return schedule_lib.Schedule(planner, names, seeds)
 
 
 def _train(schedule, end, most=1000):
-  pool, progress = _Pool(end, most), _Progress()
-  schedule.train(pool, progress)
-  return pool, progress
+  pool = _Pool(end, most)
+  schedule.train(pool)
+  return pool
 
 
 def _by_rate(accuracies):
@@ -109,91 +91,88 @@ def _by_rate(accuracies):
   return end
 
 
-# Of four trials, in their order: 0.01, 0.14, 0.037, 0.52.
-_PEAK = {0.01: 0.2, 0.14: 0.8, 0.037: 0.7, 0.52: None}
+# Of four trials, in their order: the first of the two best is chosen.
+_PEAK = {0.01: 0.2, 0.14: 0.8, 0.037: 0.8, 0.52: None}
 
 
-def test_all_trials_then_the_other_seeds_of_the_best(tmp_path):
+def test_all_trials_of_a_method_then_the_other_seeds_of_the_best(
+  tmp_path, capsys
+):
   schedule = _schedule(tmp_path)
-  pool, progress = _train(schedule, _by_rate(_PEAK))
-  # Trial by trial, so that what cannot run shows early.
-  trials = [(method, rate, [0]) for rate in _PEAK for method in _METHODS]
-  assert pool.queued == trials + [(m, 0.14, [1, 2]) for m in _METHODS]
-  assert progress.said == [
+  pool = _train(schedule, _by_rate(_PEAK))
+  assert pool.queued == [
+    (method, *rest)
+    for method in _METHODS
+    for rest in (*((rate, [0]) for rate in _PEAK), (0.14, [1, 2]))
+  ]
+  assert capsys.readouterr().out.splitlines() == [
     f'{title}: --client_learning_rate=0.14 (holdout accuracy 0.800; 1 of 4'
     ' trials diverged)'
     for title in ('FedAvg', 'Standalone')
   ]
   # Two methods, each with four trials and two more seeds, of ten rounds.
-  assert progress.total == 2 * 6 * 10
+  assert pool.total == 2 * 6 * 10
   assert not schedule.excluded and not schedule.left()
   found = [(e.method, e.trial, e.run.seed, e.chosen) for e in schedule.ended()]
   of_one = [(t, 0, t == 1) for t in range(4)] + [(1, 1, True), (1, 2, True)]
   assert found == [(method, *rest) for method in _METHODS for rest in of_one]
 
 
-def test_with_a_deadline_a_method_is_complete_before_the_next_one(tmp_path):
-  schedule = _schedule(tmp_path, by_method=True)
+def test_what_the_deadline_leaves_is_told_and_trained_by_the_next_call(
+  tmp_path,
+):
+  schedule = _schedule(tmp_path)
   # All of the baseline's six runs, and two trials of Standalone.
-  pool, progress = _train(schedule, _by_rate(_PEAK), most=8)
-  trials = [('fed_avg', rate, [0]) for rate in _PEAK]
-  assert pool.queued[:5] == [*trials, ('fed_avg', 0.14, [1, 2])]
-  assert {method for method, *_ in pool.queued[5:]} == {'standalone'}
+  pool = _train(schedule, _by_rate(_PEAK), most=8)
   assert [e.method for e in schedule.ended()] == [
     *['fed_avg'] * 6,
     *['standalone'] * 2,
   ]
   # Two trials, and two seeds of a trial that is not known yet.
   assert schedule.left() == ['standalone'] * 4
-  assert progress.total == 120
+  assert pool.total == 120
   # The same command goes on.
-  again = _schedule(tmp_path, by_method=True)
-  pool, progress = _train(again, _by_rate(_PEAK))
+  again = _schedule(tmp_path)
+  pool = _train(again, _by_rate(_PEAK))
   assert pool.queued == [
     ('standalone', 0.037, [0]),
     ('standalone', 0.52, [0]),
     ('standalone', 0.14, [1, 2]),
   ]
-  assert progress.total == 40 and not again.left()
+  assert pool.total == 40 and not again.left()
 
 
-def test_the_first_of_equally_good_trials_is_chosen(tmp_path):
-  accuracies = {0.01: 0.2, 0.14: None, 0.037: 0.7, 0.52: 0.7}
-  pool, _ = _train(_schedule(tmp_path), _by_rate(accuracies))
-  assert pool.queued[-1] == ('standalone', 0.037, [1, 2])
-
-
-def test_without_tuning_a_group_has_all_seeds_once(tmp_path):
+def test_without_tuning_a_group_has_all_seeds_once(tmp_path, capsys):
   schedule = _schedule(tmp_path, tune=0)
-  pool, progress = _train(schedule, _by_rate({0.01: 0.5}), most=5)
+  pool = _train(schedule, _by_rate({0.01: 0.5}), most=5)
   assert pool.queued == [(m, 0.01, [0, 1, 2]) for m in _METHODS]
-  assert progress.total == 2 * 3 * 10 and not progress.said
+  assert pool.total == 2 * 3 * 10 and not capsys.readouterr().out
   assert all(e.chosen for e in schedule.ended())
   assert schedule.left() == ['standalone']
-  pool, _ = _train(_schedule(tmp_path, tune=0), _by_rate({0.01: 0.5}))
+  pool = _train(_schedule(tmp_path, tune=0), _by_rate({0.01: 0.5}))
   assert pool.queued == [('standalone', 0.01, [2])]
 
 
-def test_a_method_all_of_whose_trials_diverge_is_left_out(tmp_path):
+def test_a_method_all_of_whose_trials_diverge_is_left_out(tmp_path, capsys):
   def end(run):
     return _DIVERGED if _key(run)[0] == 'ditto' else _finished(0.5)
 
   schedule = _schedule(tmp_path, [*_METHODS, 'ditto'], tune=2)
-  pool, progress = _train(schedule, end)
+  pool = _train(schedule, end)
   assert [key for key in pool.queued if key[0] == 'ditto'] == [
     ('ditto', 0.01, [0]),
     ('ditto', 0.14, [0]),
   ]
   reason = 'All of its 2 trials diverged; the first: the run has diverged.'
   assert schedule.excluded == {'ditto': reason}
-  assert f'Ditto is left out: {reason}' in progress.said
+  assert f'Ditto is left out: {reason}\n' in capsys.readouterr().out
   # The rows of its trials are kept.
   rows = [e for e in schedule.ended() if e.method == 'ditto']
   assert [(e.trial, e.chosen, e.is_result) for e in rows] == [
     (0, False, False),
     (1, False, False),
   ]
-  assert not schedule.left() and progress.total == (2 * 4 + 2) * 10
+  assert not schedule.left() and pool.total == (2 * 4 + 2) * 10
 
 
 def test_a_chosen_trial_may_diverge_with_another_seed(tmp_path):
@@ -211,26 +190,28 @@ def test_a_chosen_trial_may_diverge_with_another_seed(tmp_path):
   ]
 
 
-def test_a_method_that_cannot_run_is_left_out_at_its_first_trial(tmp_path):
+def test_a_method_that_cannot_run_is_left_out_at_its_first_trial(
+  tmp_path, capsys
+):
   def end(run):
     if _key(run)[0] == 'fed_avg':
       return _finished(0.5)
     return worker.Report(worker.CANNOT, 'no images.')
 
   schedule = _schedule(tmp_path, ['fed_avg', 'ditto'], tune=8)
-  pool, progress = _train(schedule, end)
+  pool = _train(schedule, end)
   assert [key[0] for key in pool.queued].count('ditto') == 1
   assert schedule.excluded == {'ditto': 'no images.'}
-  assert progress.said[0] == 'Ditto is left out: no images.'
+  assert capsys.readouterr().out.endswith('Ditto is left out: no images.\n')
   assert {e.method for e in schedule.ended()} == {'fed_avg'}
-  assert progress.total == (8 + 2) * 10 and not schedule.left()
+  assert pool.total == (8 + 2) * 10 and not schedule.left()
 
 
 def test_what_is_left_of_a_stopped_comparison_is_queued(tmp_path):
   before = _schedule(tmp_path)
   _train(before, _by_rate(_PEAK))
-  pool, progress = _train(_schedule(tmp_path), _by_rate({}))
-  assert (pool.queued, progress.total) == ([], 0)
+  pool = _train(_schedule(tmp_path), _by_rate({}))
+  assert (pool.queued, pool.total) == ([], 0)
   for e in before.ended():
     path = e.run.output_dir / 'compared.json'
     standalone = e.method == 'standalone'
@@ -238,31 +219,21 @@ def test_what_is_left_of_a_stopped_comparison_is_queued(tmp_path):
       path.unlink()
     elif standalone and e.run.seed == 1:
       path.write_text('{')  # Damaged.
-  pool, progress = _train(_schedule(tmp_path), _by_rate(_PEAK))
+  pool = _train(_schedule(tmp_path), _by_rate(_PEAK))
   assert pool.queued == [
-    ('standalone', 0.52, [0]),
     ('fed_avg', 0.14, [2]),
+    ('standalone', 0.52, [0]),
     ('standalone', 0.14, [1, 2]),
   ]
-  assert progress.total == 4 * 10
+  assert pool.total == 4 * 10
 
 
 def test_flags_that_a_method_cannot_have_leave_it_out_before_training(tmp_path):
   names = ['fed_avg', 'standalone', 'fed_rdn']
   schedule = _schedule(tmp_path, names, split='server')
   assert list(schedule.excluded) == ['fed_rdn']
-  pool, _ = _train(schedule, _by_rate(_PEAK))
+  pool = _train(schedule, _by_rate(_PEAK))
   assert {method for method, _, _ in pool.queued} == {'fed_avg', 'standalone'}
   # Not so for the baseline: its flags are those of all.
   with pytest.raises(settings_lib.SettingsError, match='^--pca_dim must not'):
     _schedule(tmp_path, pca_dim=3)
-
-
-def test_a_directory_of_other_flags_is_refused(tmp_path):
-  run = _schedule(tmp_path).baseline_runs[0]
-  run.output_dir.mkdir(parents=True)
-  (run.output_dir / 'flags.txt').write_text(
-    run.flags_text.replace('--rounds=10', '--rounds=7')
-  )
-  with pytest.raises(settings_lib.SettingsError, match='--rounds is 7 there'):
-    _schedule(tmp_path)

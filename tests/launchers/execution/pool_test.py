@@ -72,7 +72,7 @@ def _train(pool, *groups):
     assert output_dir not in found
     found[output_dir.parts[1], output_dir.name] = report.kind
 
-  pool.train(deque(groups), lambda done: None, end)
+  pool.train(deque(groups), end)
   return found
 
 
@@ -98,7 +98,7 @@ def test_what_is_queued_first_comes_next(start):
 
   pool = start(training_fn)
   pool._size = 1
-  pool.train(queue, lambda done: None, end)
+  pool.train(queue, end)
   assert [name for name, _ in training_fn.begun] == [
     'ditto',
     'cffl',
@@ -217,7 +217,9 @@ def test_each_run_has_its_line_and_is_told(train_all, capsys):
   assert len(training_fn.begun) == 3 and not training_fn.shared
 
 
-def test_a_run_that_diverges_ends_no_other_but_the_program(train_all, capsys):
+def test_one_that_diverges_ends_no_other_and_one_that_cannot_does(
+  train_all, capsys
+):
   training_fn = _Training(ditto=worker.Report(worker.DIVERGED, 'wild.'))
   runs = [_run(name) for name in ('fed_prox', 'ditto', 'fed_avg')]
   with pytest.raises(
@@ -226,9 +228,6 @@ def test_a_run_that_diverges_ends_no_other_but_the_program(train_all, capsys):
     train_all(training_fn, runs)
   assert len(training_fn.begun) == 3
   assert 'out/ditto/seed_0: wild.\n' in capsys.readouterr().out
-
-
-def test_a_run_that_cannot_ends_the_program(train_all):
   training_fn = _Training(ditto=worker.Report(worker.CANNOT, 'no images.'))
   with pytest.raises(pool_lib.PoolError, match='^no images.$'):
     train_all(training_fn, [_run('ditto')])
