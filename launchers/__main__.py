@@ -10,16 +10,7 @@ import tff_fair
 from tff_fair import checks
 from tff_fair.launchers import command_names
 
-_MODULES = (
-  'train',
-  'compare',
-  'reproduce',
-  'claims',
-  'report',
-  'covariate_shift',
-)
-# What the user types -> the launcher's module.
-_COMMANDS = {module.replace('_', '-'): module for module in _MODULES}
+_COMMANDS = ('train', 'compare', 'reproduce', 'claims', 'report')
 _HELP = ('help', '-h', '--help')
 
 
@@ -33,7 +24,7 @@ def main() -> None:
   elif name in _COMMANDS:
     del sys.argv[1]
     # As `python -m` does: a launcher prints the docstring of the main module.
-    module = f'{__spec__.parent}.{_COMMANDS[name]}'
+    module = f'{__spec__.parent}.{name}'
     runpy.run_module(module, run_name='__main__', alter_sys=True)
   else:
     sys.exit(f'Error: {_complaint(name)}\n\n{_usage()}')
@@ -48,9 +39,7 @@ def _complaint(name: str) -> str:
 
 def _usage() -> str:
   """The commands with a line each."""
-  starts = {
-    module: command_names.command(module) for module in _COMMANDS.values()
-  }
+  starts = {name: command_names.command(name) for name in _COMMANDS}
   width = max(map(len, starts.values()))
   lines = [
     f'  {start:{width}}  {_summary(module)}' for module, start in starts.items()

@@ -2,11 +2,11 @@
 
   python -m launchers.reproduce --table=cffl_table1 --seeds=3
 
-Every number is of runs of `launchers.train`; their commands are in table.csv
-and table.md. Several are trained at the same time (`--parallel`). The same
-command, after any interruption, skips finished runs and resumes the interrupted
-ones from their last checkpoints. Tables that share an --output_dir share their
-runs: those with equal settings are trained once.
+Every number is of runs of `launchers.train`; their commands are in table.csv.
+Several are trained at the same time (`--parallel`). The same command, after any
+interruption, skips finished runs and resumes the interrupted ones from their
+last checkpoints. Tables that share an --output_dir share their runs: those with
+equal settings are trained once.
 
 With `--record=results` the numbers of all finished runs are also added to
 `results/TABLE.csv`, from which docs/results.md and docs/claims.md are written:
@@ -20,6 +20,7 @@ import pathlib
 from absl import flags
 
 from tff_fair.launchers import cli
+from tff_fair.launchers import frame
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
 from tff_fair.launchers.execution import train_all
@@ -27,7 +28,6 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.results import recording
 from tff_fair.launchers.results import records
 from tff_fair.launchers.tables import definitions
-from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
 
@@ -70,14 +70,6 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     1.0,
     'Share of the data that every run uses, above 0 and at most 1, except test'
     ' files. For tables whose full size takes too long.',
-    flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-    'figure_round',
-    None,
-    'The round of the models whose embeddings are drawn; the default is the'
-    ' last. Runs keep a checkpoint only every few rounds.',
-    lower_bound=1,
     flag_values=flag_values,
   )
   flags.DEFINE_enum(
@@ -150,7 +142,6 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       dataset=chosen.dataset,
       data_dir=chosen.data_dir,
       output_dir=output_dir,
-      figure_round=chosen.figure_round,
     )
     rows = planner.rows(cells)
     if chosen.only_missing:
@@ -159,7 +150,6 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       print('All numbers are recorded.')
       return
     runs = table_runs.distinct(rows)
-    planner.check_figure_round(cells, runs)
     left = [run for run in runs if not run.is_finished()]
     recorder = None
     if results:
@@ -170,13 +160,12 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
         print(f'not finished: {run.output_dir}')
       return
     settings_lib.make_writable(output_dir)
-  numbers = published.read()
   cli.prepare_for_tensorflow()
   if left:
     parallel = chosen.parallel or options.usual_parallel(left[0].settings)
     _train(left, len(runs) - len(left), parallel, budget, recorder)
   if not chosen.only_missing:
-    _report(name, planner, rows, cells, numbers, output_dir)
+    _report(name, planner, rows, cells, output_dir)
 
 
 def _train(left, num_before, parallel, budget, recorder) -> None:
@@ -205,38 +194,26 @@ def _say(done: records.Merged) -> None:
   )
 
 
-def _report(name, planner, rows, cells, numbers, output_dir) -> None:
+def _report(name, planner, rows, cells, output_dir) -> None:
   """Writes the table and its plots, and prints the table."""
   from tff_fair.launchers.runs import training
   from tff_fair.launchers.tables import table_plots
   from tff_fair.launchers.tables import table_report
 
-  with cli.one_sentence_errors(*training.USER_ERRORS):
+  with cli.one_sentence_errors(*training.USER_ERRORS, frame.FrameError):
     training.set_runtime(rows[0].runs[0][0].settings)  # For embeddings.
-    written = [
-      table_report.build_row(
-        name,
-        row,
-        _seed_values(row, planner.table.percent),
-        paper=numbers.get(
-          published.key(name, row.cell, row.method, row.metric)
-        ),
-        paper_rounds=planner.paper_rounds(row.cell, row.method),
-      )
-      for row in rows
-    ]
+    built = {}
+    for row in sorted(rows, key=lambda row: (row.cell, row.method)):
+      metric = table_metrics.METRICS[row.metric]
+      values = [
+        metric.compute([r.output_dir for r in runs], planner.table.percent)
+        for runs in row.runs
+      ]
+      built[row] = table_report.build_row(name, row, values)
+    written = [built[row] for row in rows]
     print(table_report.write(output_dir, name, written))
     table_plots.write_figures(name, planner, cells, output_dir / 'plots')
     print(f'results: {output_dir}')
-
-
-def _seed_values(row, percent) -> list[float]:
-  """The value of a row for each seed, in the paper's unit."""
-  metric = table_metrics.METRICS[row.metric]
-  return [
-    metric.in_unit(metric.compute(*(r.output_dir for r in compared)), percent)
-    for compared in row.runs
-  ]
 
 
 if __name__ == '__main__':

@@ -87,7 +87,7 @@ def summarize_runs(runs: Sequence[frame.Run], is_ranked: bool) -> Summary:
   for run in runs:
     values = _values(run)
     if is_ranked and len(alone) == 1 and run is not alone[0]:
-      values['cf'] = _cf_coefficient(alone[0], run)
+      values['cf'] = cf_coefficient(alone[0], run)
     for column, measure in measures.MEASURES.items():
       value = values.get(column, math.nan)
       is_known = math.isfinite(value)
@@ -121,8 +121,8 @@ def _values(run) -> dict[str, float]:
   return found
 
 
-def _cf_coefficient(alone, run) -> float:
-  """Compares the clients with training alone, by their ids."""
+def cf_coefficient(alone: frame.Run, run: frame.Run) -> float:
+  """CFFL, equation 4: the honest clients beside those that train alone."""
   pairs = pd.DataFrame(
     {'alone': alone.honest['accuracy'], 'run': run.honest['accuracy']}
   )

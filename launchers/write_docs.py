@@ -79,7 +79,10 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
     page = claims_page.render(page, results)
     page = compare_docs.render(page, comparisons)
     texts[path] = options_docs.render(page)
-  return texts | claims_page.to_files(root, root / 'results', results, recorded)
+  claims = claims_page.to_frame(results).to_csv(index=False)
+  texts[root / 'results' / claims_page.FILE] = claims
+  texts[root / 'docs' / 'claims.md'] = claims_page.to_page(results, recorded)
+  return texts
 
 
 if __name__ == '__main__':

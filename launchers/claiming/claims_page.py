@@ -13,7 +13,6 @@ import pandas as pd
 from tff_fair.launchers.claiming import statements
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.results import titles
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
@@ -27,48 +26,17 @@ Results = Mapping[str, verdicts.Result]
 """Claim -> result, from `verdicts.judge`."""
 
 _TEMPLATE = pathlib.Path(__file__).with_name('claims_page.md')
-_LEGEND = (
-  'f a o m: comparisons for the claim, against it, open (the interval has 0'
-  ' inside, or there is none), missing (not run).'
-)
 _BRINGS_IT_OUT = {
   verdicts.HOLDS: 'yes',
   verdicts.IN_PART: 'in part',
   verdicts.FAILS: 'no',
   verdicts.UNDECIDED: 'undecided',
 }
-_VALUES = ('left', 'right', 'estimate', 'low', 'high')
 _PROTOCOL = 'fedakd_protocols: client_accuracy_mean of {} above {} in {}'
 # Titles, and the methods whose difference each is; the first is the paper's.
 _PROTOCOLS = pathlib.Path(__file__).with_name('protocols.csv')
 
 _number = functools.partial(numbers.format_number, missing='')
-
-
-def to_files(
-  root: pathlib.Path,
-  folder: pathlib.Path,
-  results: Results,
-  recorded: verdicts.Recorded,
-) -> dict[pathlib.Path, str]:
-  """Writes the files that are of the verdicts as a whole: file -> text.
-
-  Args:
-    root: The clone.
-    folder: The folder of the results.
-    results: The results of all claims.
-    recorded: What they were computed from.
-  """
-  return {
-    folder / FILE: to_frame(results).to_csv(index=False),
-    root / 'docs' / 'claims.md': to_page(results, recorded),
-  }
-
-
-def render(page: str, results: Results) -> str:
-  """Replaces the block of a page, such as the README: claims by verdict."""
-  block = to_block(results, 'docs/claims.md')
-  return blocks.replace(page, 'claims', 'end of claims', lambda match: block)
 
 
 def to_frame(results: Results) -> pd.DataFrame:
@@ -80,91 +48,54 @@ def to_frame(results: Results) -> pd.DataFrame:
   return pd.DataFrame([_row(*item) for item in results.items()])
 
 
-def count(results: Results) -> pd.DataFrame:
-  """Counts the claims: a row for each paper, a column for each verdict."""
-  found = pd.DataFrame(
-    {
-      'paper': map(statements.paper_of, results),
-      'verdict': [result.ours.verdict for result in results.values()],
-    }
-  )
-  table = pd.crosstab(found['paper'], found['verdict'])
-  return table.reindex(
-    index=found['paper'].unique(), columns=[*verdicts.SYMBOLS], fill_value=0
-  )
-
-
-def to_text(results: Results) -> str:
-  """Writes a line for each claim, and the counts, for a terminal."""
-  frame = to_frame(results).astype(str)
-  outcomes = frame[[*verdicts.OUTCOMES]].agg(' '.join, axis=1)
-  seeds = frame['seeds'].replace('', '-')
-  columns = frame['id'], frame['verdict'], outcomes, seeds
-  columns = *columns, frame['script_verdict'], frame['claim']
-  header = ('claim', 'verdict', 'f a o m', 'seeds', 'other reading', '')
-  rows = [header, *zip(*columns, strict=True)]
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  lines = ['  '.join(map(str.ljust, row, widths)).rstrip() for row in rows]
-  return '\n'.join([*lines, '', _LEGEND, '', count(results).to_string()])
-
-
 def to_page(results: Results, recorded: verdicts.Recorded) -> str:
-  """Writes docs/claims.md, of all claims."""
-  frame = to_frame(results)
-  glance, details = [], []
-  for paper, rows in frame.groupby('paper', sort=False):
-    title = methods.title(paper)
-    glance += [f'**{_link(paper)}**', _glance(rows)]
-    details += [f'## {title}', _details(rows, results)]
-    readings = filter(None, rows['reading'].unique())
-    details += [f'The other reading is {reading}.' for reading in readings]
+  """Writes docs/claims.md: numbers of claims, and a table for each paper."""
+  header = ['claim', 'where', 'ours', 'seeds', 'data; share; rounds']
+  header += ['paper', 'verdict', 'with another reading?', 'notes']
+  papers = []
+  for paper, rows in to_frame(results).groupby('paper', sort=False):
+    body = [
+      _page_row(row, results[row['id']].other)
+      for row in rows.to_dict('records')
+    ]
+    papers += [f'## {methods.title(paper)}', _table(header, body)]
+    for reading in filter(None, rows['reading'].unique()):
+      papers.append(f'The other reading is {reading}.')
   return _TEMPLATE.read_text().format(
     counts=to_block(results, ''),
-    glance='\n\n'.join(glance),
     protocols=_protocols(recorded),
-    papers='\n\n'.join(details),
+    papers='\n\n'.join(papers),
   )
+
+
+def render(page: str, results: Results) -> str:
+  """Replaces the block of a page, such as the README: claims by verdict."""
+  block = to_block(results, 'docs/claims.md')
+  return blocks.replace(page, 'claims', 'end of claims', lambda match: block)
 
 
 def to_block(results: Results, page: str) -> str:
-  """Writes the numbers of claims by paper and verdict, in all at the end.
-
-  Args:
-    results: The results of all claims.
-    page: The address of docs/claims.md.
-  """
+  """Counts the claims by paper and verdict; `page` is docs/claims.md."""
   *counted, uncounted = verdicts.SYMBOLS
-  shown = [
-    f'{symbol} {verdict}' for verdict, symbol in verdicts.SYMBOLS.items()
-  ]
-  header = ['paper', 'claims', *shown[:-1], 'of these not run', shown[-1]]
-  counts = count(results)
-  counts['not run'] = [
-    sum(
-      _is_missing(r) for k, r in results.items() if statements.paper_of(k) == p
-    )
-    for p in counts.index
-  ]
-  counts['claims'] = counts[counted].sum(axis=1)
-  names = [*(_link(paper, page) for paper in counts.index), 'all']
-  counts.loc['all'] = counts.sum()
-  columns = ['claims', *counted, 'not run', uncounted]
-  rows = counts[columns].astype(str).to_numpy()
-  return markdown.table(
-    header, [[name, *row] for name, row in zip(names, rows, strict=True)]
+  frame = to_frame(results)
+  counts = pd.crosstab(frame['paper'], frame['verdict'])
+  counts = counts.reindex(
+    index=frame['paper'].unique(), columns=[*verdicts.SYMBOLS], fill_value=0
   )
+  counts.insert(0, 'claims', counts[counted].sum(axis=1))
+  not_run = (frame['seeds'] == '') & (frame['verdict'] != uncounted)
+  counts.insert(5, 'of these not run', not_run.groupby(frame['paper']).sum())
+  counts.loc['all'] = counts.sum()
+  titles = {p: methods.title(p) for p in counts.index.drop('all')}
+  links = {p: f'[{t}]({page}#{t.lower()})' for p, t in titles.items()}
+  shown = counts.rename(
+    index=links, columns={v: f'{s} {v}' for v, s in verdicts.SYMBOLS.items()}
+  ).astype(str)
+  return markdown.table(['paper', *shown], shown.itertuples())
 
 
 def published_support(claim: statements.Claim) -> tuple[int, int]:
-  """Counts the comparisons of a claim that the paper's tables support.
-
-  Args:
-    claim: The claim.
-
-  Returns:
-    The number of comparisons that the printed values support, and the number
-    of those that the paper prints.
-  """
+  """Counts the comparisons that the printed values support, and the printed."""
   supported = [
     _supports(comparison, *sides)
     for comparison in claim.comparisons
@@ -183,7 +114,7 @@ def _printed(side) -> float | None:
   """The paper's number; None if it has none."""
   if isinstance(side, float):
     return side
-  found = published.read().get(published.key(*side))
+  found = published.number(*side)
   return None if found is None else found.value
 
 
@@ -191,7 +122,10 @@ def _row(name, result) -> dict[str, object]:
   claim, ours = result.claim, result.ours
   telling, run = ours.telling, ours.run
   support, printed = published_support(claim)
-  missing = 'Not run.' if _is_missing(result) else ''
+  missing = '' if run or claim.uncounted else 'Not run.'
+  values = dict.fromkeys(('left', 'right', 'estimate', 'low', 'high'), '')
+  if telling:
+    values = dict(zip(values, _values(telling), strict=True))
   return {
     'id': name,
     'paper': statements.paper_of(name),
@@ -202,7 +136,7 @@ def _row(name, result) -> dict[str, object]:
     **{outcome: ours.counts[outcome] for outcome in verdicts.OUTCOMES},
     'verdict': ours.verdict,
     'difference': _what(telling.comparison) if telling else '',
-    **(_values(telling) if telling else dict.fromkeys(_VALUES, '')),
+    **values,
     'seeds': _seeds(run),
     'data': _distinct(m.setting.data for m in run),
     'scale': _distinct(f'{m.setting.scale:g}' for m in run),
@@ -213,27 +147,22 @@ def _row(name, result) -> dict[str, object]:
     ),
     'paper_supports': support,
     'paper_prints': printed,
-    'reading': claim.reading.title if claim.reading else '',
+    'reading': claim.reading,
     'script_verdict': _reading(result),
     'note': ' '.join(filter(None, [claim.uncounted, claim.note, missing])),
   }
 
 
-def _is_missing(result) -> bool:
-  """Whether it counts, and nothing was run."""
-  return not result.ours.run and result.ours.verdict != verdicts.UNCOUNTED
-
-
-def _values(measured) -> dict[str, str]:
+def _values(measured) -> list[str]:
   """The means of both sides, and their difference with its interval."""
   found = measured.estimate
   values = *measured.means, found.mean, found.low, found.high
-  return dict(zip(_VALUES, map(_number, values), strict=True))
+  return [_number(value) for value in values]
 
 
 def _reading(result) -> str:
   """Whether a claim holds under its other reading."""
-  if result.claim.reading is None or result.claim.uncounted:
+  if not result.claim.reading or result.claim.uncounted:
     return '-'
   if result.other is None or not result.other.run:
     return 'not run'
@@ -242,7 +171,7 @@ def _reading(result) -> str:
 
 def _what(comparison) -> str:
   """The metric, the cell and the sides of a comparison."""
-  left, right = comparison.left, comparison.right
+  left, right = comparison[:2]
   if isinstance(right, float):
     other = f'{right:g}'
   else:
@@ -251,20 +180,10 @@ def _what(comparison) -> str:
   return f'{left.metric}, {left.cell}: {left.method} less {other}'
 
 
-def _difference(measured) -> str:
-  if measured.outcome == 'missing':
-    return '-'
-  if math.isnan(measured.estimate.mean):
+def _difference(left, right, mean, low, high) -> str:
+  if not mean:
     return 'undefined'
-  left, right, mean, low, high = _values(measured).values()
-  interval = f' [{low}, {high}]' if low else ''
-  return f'{left} less {right}: {mean}{interval}'
-
-
-def _telling(judged) -> str:
-  if judged.telling is None:
-    return '-'
-  return f'`{_what(judged.telling.comparison)}`: {_difference(judged.telling)}'
+  return f'{left} less {right}: {mean}' + (f' [{low}, {high}]' if low else '')
 
 
 def _seeds(run) -> str:
@@ -283,108 +202,61 @@ def _distinct(values: Iterable[object]) -> str:
   return ', '.join(texts[place] for place in order.sort_values().index)
 
 
-def _stand_ins(run) -> list[str]:
-  """Sentences on the data that were replaced."""
-  used = {
-    (verdicts.papers_data(m.comparison.left), m.setting.data) for m in run
-  }
-  return [
-    f'{titles.data(ours)} stands in for {titles.data(papers)}.'
-    for papers, ours in sorted(used)
-    if papers != ours
-  ]
-
-
-def _link(paper, page='') -> str:
-  title = methods.title(paper)
-  return f'[{title}]({page}#{title.lower()})'
-
-
 def _table(header, rows) -> str:
   return markdown.table(header, rows, texts=len(header))
 
 
-def _glance(rows) -> str:
-  """A short table of a paper's claims."""
-  uncounted = rows['verdict'] == verdicts.UNCOUNTED
-  seeds = rows['seeds'].replace('', 'not run').mask(uncounted, '-')
-  columns = rows['verdict'].map(verdicts.SYMBOLS), rows['id'], rows['claim']
-  return _table(
-    ['', 'name', 'claim', 'seeds', 'with another reading?'],
-    zip(*columns, seeds, rows['script_verdict'], strict=True),
-  )
-
-
-def _details(rows, results) -> str:
-  """A table of the claims of a paper."""
-  header = [
-    'claim',
-    'where',
-    'verdict',
-    'for, against, open, missing',
-    'difference',
-    'seeds',
-    'data, share, rounds',
-    "paper's numbers",
-    'with another reading?',
-    'notes',
-  ]
-  return _table(
-    header,
-    [_details_of(row, results[row['id']]) for row in rows.to_dict('records')],
-  )
-
-
-def _details_of(row, result) -> list[str]:
-  transcribed = 'Transcribed.' if 'transcribed' in row['source'] else ''
-  notes = [row['note'], *_stand_ins(result.ours.run), transcribed]
+def _page_row(row, other) -> list[str]:
+  """A row of a paper's table; "-" for what was not run."""
+  values = [row[name] for name in ('left', 'right', 'estimate', 'low', 'high')]
+  reading = row['script_verdict']
+  if other and other.run:
+    telling = other.telling
+    tried = f'{len(other.measured)} of {row["comparisons"]} comparisons'
+    share = '' if len(other.measured) == row['comparisons'] else f' ({tried})'
+    difference = _difference(*_values(telling))
+    reading += f'{share}: `{_what(telling.comparison)}`: {difference}'
+  source = '; transcribed' if 'transcribed' in row['source'] else ''
   return [
     '**{id}** {claim}'.format(**row),
     row['place'],
-    f'{verdicts.SYMBOLS[row["verdict"]]} {row["verdict"]}',
-    '{for}, {against}, {open}, {missing}'.format(**row),
-    _telling(result.ours),
+    f'`{row["difference"]}`: {_difference(*values)}' if row['seeds'] else '-',
     row['seeds'] or '-',
-    '{data}; {scale}; {rounds}'.format(**row) if row['data'] else '-',
+    '{data}; {scale}; {rounds}'.format(**row) + source if row['data'] else '-',
     '{paper_supports} of {paper_prints}'.format(**row)
     if row['paper_prints']
     else '-',
-    _reading_details(result),
-    ' '.join(filter(None, notes)),
+    '{} {verdict}: {for}, {against}, {open}, {missing}'.format(
+      verdicts.SYMBOLS[row['verdict']], **row
+    ),
+    reading,
+    row['note'],
   ]
-
-
-def _reading_details(result) -> str:
-  """The other reading's answer, with its comparisons and difference."""
-  answer, other = _reading(result), result.other
-  if other is None or not other.run:
-    return answer
-  tried, every = len(other.measured), len(result.ours.measured)
-  share = '' if tried == every else f' ({tried} of {every} comparisons)'
-  return f'{answer}{share}: {_telling(other)}'
 
 
 def _protocols(recorded) -> str:
   """How much of FedAKD's lead is a protocol like its authors' scripts'."""
   wanted = pd.read_csv(_PROTOCOLS, dtype=str)
-  columns, run = {}, []
+  columns = {}
   for cell in definitions.TABLES['fedakd_protocols'].cells:
     comparisons = [
       statements.parse(_PROTOCOL.format(row.left, row.right, cell))[0]
       for row in wanted.itertuples()
     ]
     found = [verdicts.measure(c, recorded) for c in comparisons]
-    if any(m.outcome != 'missing' for m in found):
+    run = [m for m in found if m.pairs]
+    if run:
       left, right = map(_printed, comparisons[0][:2])
-      lead = f'{_number(left)} less {_number(right)}: {_number(left - right)}'
-      columns[f'`{cell}`'] = [*map(_difference, found), lead]
-      run += [m for m in found if m.outcome != 'missing']
+      papers = map(_number, (left, right, left - right, math.nan, math.nan))
+      columns[f'`{cell}`'] = [
+        *(_difference(*_values(m)) if m.pairs else '-' for m in found),
+        _difference(*papers),
+        _seeds(run),
+        _distinct(f'{m.setting.data}; {m.setting.scale:g}' for m in run),
+      ]
   if not columns:
     return 'Not run yet.'
-  names = [*wanted['difference'], 'lead in the paper']
-  table = _table(
+  names = [*wanted['difference'], 'lead in the paper', 'seeds', 'data; share']
+  return _table(
     ['difference', *columns], zip(names, *columns.values(), strict=True)
   )
-  scale = _distinct(f'{m.setting.scale:g}' for m in run)
-  behind = [f'Share of the data: {scale}. Seeds: {_seeds(run)}.']
-  return f'{table}\n\n{" ".join(behind + _stand_ins(run))}'

@@ -9,14 +9,14 @@ claim      the claim in a sentence
 statistic  its comparisons, all of which must hold; see `parse`
 any_rounds 'yes' if sides may have different numbers of rounds, each its most
 most       'yes' if it is enough that more than half of the comparisons hold
-reading    'yes' if it is also tried under the paper's reading in readings.csv
+reading    'yes' if it is also tried under the paper's reading in readings.csv:
+           methods that replace others, of another table if it names one
 note       what else a reader must know, such as a number that is ours
 uncounted  why no run of ours can decide it; it is listed without a verdict
 ========== ==================================================================
 """
 
-from collections.abc import Iterable, Mapping
-import dataclasses
+from collections.abc import Iterable
 import itertools
 import pathlib
 import re
@@ -27,9 +27,6 @@ import pandas as pd
 from tff_fair.launchers.tables import definitions
 
 _CLAIMS = pathlib.Path(__file__).with_name('claims.csv')
-# A row for each paper: its title, and the methods that replace others. None is
-# the authors' own script.
-_READINGS = _CLAIMS.with_name('readings.csv')
 _CLAUSE = re.compile(
   r'(?P<table>\w+): (?P<metrics>.+?) of (?P<lefts>.+?)'
   r' (?P<relation>at least|at most|(?:(?:more|less) than \S+ )?(?:above|below))'
@@ -68,8 +65,8 @@ class Comparison(NamedTuple):
   Attributes:
     left: What the claim is about.
     right: What it is compared with, or a number, in the paper's unit.
-    above: Whether the claim says that the left is above the right. Otherwise it
-      says that it is below. A number itself is both, "at least" and "at most".
+    above: Whether the claim says that the left is above the right, or below. A
+      number itself is both, "at least" and "at most".
     margin: By how much, in the metric's unit; if negative, how far it may be on
       the other side.
     any_rounds: Whether the sides may have different numbers of rounds, each the
@@ -82,56 +79,29 @@ class Comparison(NamedTuple):
   margin: float = 0.0
   any_rounds: bool = False
 
-  @property
-  def sides(self) -> tuple[Side, ...]:
-    """What it reads: the left, and the right if that is no number."""
-    return tuple(s for s in (self.left, self.right) if isinstance(s, Side))
 
-
-class Reading(NamedTuple):
-  """Another reading of a paper, under which its claims are tried as well.
+class Claim(NamedTuple):
+  """A statement of a paper; see the columns above.
 
   Attributes:
-    title: What it is, as it stands behind "is".
-    methods: Method -> the method of the same table that replaces it.
-    table: Another table; None for the claim's own.
+    others: The comparisons under the other reading, as far as the tables have
+      them; none if there is none.
+    reading: What the other reading is; empty if there is none.
   """
-
-  title: str
-  methods: Mapping[str, str]
-  table: str | None = None
-
-  def apply(self, comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """The comparisons under this reading, as far as the tables have them."""
-    replaced = (
-      c._replace(left=self._side(c.left), right=self._side(c.right))
-      for c in comparisons
-    )
-    return tuple(c for c in replaced if all(s.exists() for s in c.sides))
-
-  def _side(self, side: Side | float) -> Side | float:
-    if not isinstance(side, Side):
-      return side
-    method = self.methods.get(side.method, side.method)
-    return side._replace(table=self.table or side.table, method=method)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-  """A statement of a paper; see the columns above."""
 
   place: str
   text: str
   statistic: str
   comparisons: tuple[Comparison, ...]
   most: bool = False
-  reading: Reading | None = None
+  others: tuple[Comparison, ...] = ()
+  reading: str = ''
   note: str = ''
   uncounted: str = ''
 
 
 def parse(statistic: str, any_rounds: bool = False) -> tuple[Comparison, ...]:
-  """Parses comparisons.
+  """Parses comparisons: each by cell, method, method on the right and metric.
 
   Args:
     statistic: Clauses such as "cffl_table1: cf of cffl_u1 above fed_avg in
@@ -141,57 +111,47 @@ def parse(statistic: str, any_rounds: bool = False) -> tuple[Comparison, ...]:
       "at least" or "at most", before a number. A method on the right may have a
       table and a metric before it, as the left does, and a cell behind it.
     any_rounds: See `Comparison`.
-
-  Returns:
-    The comparisons, by cell, method, method on the right and metric.
   """
   found = []
   for clause in statistic.split('; '):
     part = _CLAUSE.fullmatch(clause)
-    table, words = part['table'], part['relation'].split()
-    cells, lefts, rights, metrics = (
-      part[name].split(', ') for name in ('cells', 'lefts', 'rights', 'metrics')
-    )
-    is_less = words[0] == 'less'
-    margin = float(words[2]) if len(words) > 2 else 0.0
-    above = words[-1] == 'least' or (words[-1] == 'above') != is_less
-    above = above and words[-1] != 'most'
+    *amount, direction = part['relation'].split()
+    is_level, is_less = amount == ['at'], amount[:1] == ['less']
+    above = direction == 'least' or (direction == 'above') != is_less
+    margin = float(amount[-1]) if len(amount) > 1 else 0.0
     for cell, method, other, metric in itertools.product(
-      cells, lefts, rights, metrics
+      *(part[name].split(', ') for name in ('cells', 'lefts', 'rights')),
+      part['metrics'].split(', '),
     ):
-      left = Side(table, cell, method, metric)
-      right = float(other) if words[0] == 'at' else _right(other, left)
-      found.append(
-        Comparison(
-          left, right, above, -margin if is_less else margin, any_rounds
-        )
-      )
+      left = Side(part['table'], cell, method, metric)
+      named = _RIGHT.fullmatch(other).groupdict()
+      given = {name: text for name, text in named.items() if text}
+      right = float(other) if is_level else left._replace(**given)
+      signed = -margin if is_less else margin
+      found.append(Comparison(left, right, above, signed, any_rounds))
   return tuple(found)
 
 
-def read() -> dict[str, Claim]:
-  """Reads the claims: name -> claim, by paper."""
-  readings = {
-    row.paper: Reading(
-      row.title,
-      dict(pair.split('=') for pair in row.methods.split()),
-      row.table or None,
-    )
-    for row in _read(_READINGS)
-  }
-  return {
-    row.id: Claim(
-      place=row.place,
-      text=row.claim,
-      statistic=_OTHER_METRIC.sub(r'\1', row.statistic),
-      comparisons=parse(row.statistic, row.any_rounds == 'yes'),
-      most=row.most == 'yes',
-      reading=readings[paper_of(row.id)] if row.reading == 'yes' else None,
-      note=row.note,
-      uncounted=row.uncounted,
-    )
-    for row in _read(_CLAIMS)
-  }
+def under_reading(
+  comparisons: Iterable[Comparison], methods: str, table: str
+) -> tuple[Comparison, ...]:
+  """The comparisons under a row of readings.csv, as far as there are runs."""
+  replaced = dict(pair.split('=') for pair in methods.split())
+
+  def read(side):
+    if not isinstance(side, Side):
+      return side
+    method = replaced.get(side.method, side.method)
+    return side._replace(table=table or side.table, method=method)
+
+  found = [
+    c._replace(left=read(c.left), right=read(c.right)) for c in comparisons
+  ]
+  return tuple(
+    c
+    for c in found
+    if all(not isinstance(s, Side) or s.exists() for s in c[:2])
+  )
 
 
 def paper_of(name: str) -> str:
@@ -203,11 +163,29 @@ def _read(path) -> Iterable[NamedTuple]:
   return pd.read_csv(path, dtype=str, keep_default_na=False).itertuples()
 
 
-def _right(text, left) -> Side:
-  given = {k: v for k, v in _RIGHT.fullmatch(text).groupdict().items() if v}
-  return left._replace(**given)
+def _read_claims() -> dict[str, Claim]:
+  """Name -> claim, by paper."""
+  readings = {r.paper: r for r in _read(_CLAIMS.with_name('readings.csv'))}
+  claims = {}
+  for row in _read(_CLAIMS):
+    comparisons = parse(row.statistic, row.any_rounds == 'yes')
+    other = readings[paper_of(row.id)] if row.reading == 'yes' else None
+    claims[row.id] = Claim(
+      place=row.place,
+      text=row.claim,
+      statistic=_OTHER_METRIC.sub(r'\1', row.statistic),
+      comparisons=comparisons,
+      most=row.most == 'yes',
+      others=under_reading(comparisons, other.methods, other.table)
+      if other
+      else (),
+      reading=other.title if other else '',
+      note=row.note,
+      uncounted=row.uncounted,
+    )
+  return claims
 
 
-CLAIMS = read()
+CLAIMS = _read_claims()
 PAPERS = tuple(dict.fromkeys(map(paper_of, CLAIMS)))
 """The papers' methods, in the order of the pages."""

@@ -7,7 +7,6 @@ its table fixes that, as FedAKD's protocols and its equal time do.
 
 import collections
 from collections.abc import Iterable, Mapping, Sequence
-import dataclasses
 import itertools
 import math
 from typing import NamedTuple
@@ -50,18 +49,19 @@ class Number(NamedTuple):
   is_transcribed: bool = False
 
 
+Pairs = Mapping[str, tuple[Number, Number]]
+"""Seed, or seeds of a mean such as '0-1' -> the left and the right number."""
 Recorded = Mapping[statements.Side, Mapping[Setting, Mapping[str, Number]]]
-"""Side -> setting -> seed, or seeds of a mean such as '0-1' -> number."""
+"""Side -> setting -> seed -> number."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Measured:
-  """A comparison, its outcome, and the rows that answer it by seed, if any."""
+class Measured(NamedTuple):
+  """A comparison, its outcome, and the rows that answer it, if any."""
 
   comparison: statements.Comparison
   outcome: str = 'missing'
   setting: Setting | None = None
-  pairs: Mapping[str, tuple[Number, Number]] | None = None
+  pairs: Pairs = {}
   estimate: statistics.Estimate | None = None
 
   @property
@@ -84,8 +84,7 @@ class Measured:
     return lead / (abs(self.means[1]) or 1.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
   """The comparisons of a claim, or of one under another reading."""
 
   measured: Sequence[Measured]
@@ -120,10 +119,13 @@ def group(frame: pd.DataFrame) -> Recorded:
   found = collections.defaultdict(lambda: collections.defaultdict(dict))
   for row in frame.itertuples():
     side = statements.Side(row.table, row.cell, row.method, row.metric)
-    setting = Setting(row.data, row.scale, _length(row))
-    found[side][setting][row.seed] = Number(
-      _value(row), row.rounds, row.source == records.TRANSCRIBED
-    )
+    own = definitions.TABLES[row.table].flags_of(row.cell, row.method)
+    length = _OWN_LENGTH if row.rounds == own.get('rounds') else row.rounds
+    # What never happened happens after the last round.
+    never = table_metrics.METRICS[row.metric].undefined == 'never'
+    value = row.rounds + 1 if never and math.isnan(row.value) else row.value
+    number = Number(value, row.rounds, row.source == records.TRANSCRIBED)
+    found[side][Setting(row.data, row.scale, length)][row.seed] = number
   return found
 
 
@@ -138,21 +140,20 @@ def judge(
     found = verdict([m.outcome for m in measured], claim.most)
     return Judged(measured, UNCOUNTED if claim.uncounted else found)
 
-  results = {}
-  for name, claim in claims.items():
-    others = claim.reading.apply(claim.comparisons) if claim.reading else ()
-    other = judged(claim, others) if others else None
-    results[name] = Result(claim, judged(claim, claim.comparisons), other)
-  return results
+  return {
+    name: Result(
+      claim,
+      judged(claim, claim.comparisons),
+      judged(claim, claim.others) if claim.others else None,
+    )
+    for name, claim in claims.items()
+  }
 
 
 def verdict(outcomes: Iterable[str], most: bool = False) -> str:
   """Computes the verdict on a claim from the outcomes of its comparisons.
 
-  It holds if all are for it; in part if some are for it and some against it;
-  not, if some are against it and none for it; otherwise it is undecided. One of
-  `most` holds if more than half are for it, not if at least half are against
-  it, and is undecided otherwise.
+  claims_page.md has the rules, also those of `most`.
   """
   outcomes = list(outcomes)
   if most:
@@ -180,7 +181,8 @@ def measure(comparison: statements.Comparison, recorded: Recorded) -> Measured:
   ]
   if not found:
     return Measured(comparison)
-  papers = papers_data(comparison.left)
+  table, cell, *_ = comparison.left
+  papers = definitions.TABLES[table].cells[cell].data
 
   def rank(candidate):
     (data, scale, length), pairs = candidate
@@ -192,28 +194,12 @@ def measure(comparison: statements.Comparison, recorded: Recorded) -> Measured:
   return Measured(comparison, outcome, setting, pairs, estimate)
 
 
-def count_seeds(pairs: Mapping[str, tuple[Number, Number]]) -> int:
+def count_seeds(pairs: Pairs) -> int:
   """Counts the seeds that define a difference; a mean over seeds is none."""
   return sum(
     seed.isdigit() and not math.isnan(left.value - right.value)
     for seed, (left, right) in pairs.items()
   )
-
-
-def papers_data(side: statements.Side) -> str:
-  """Returns the data that the paper used for a side."""
-  return definitions.TABLES[side.table].cells[side.cell].data
-
-
-def _length(row) -> float:
-  own = definitions.TABLES[row.table].flags_of(row.cell, row.method)
-  return _OWN_LENGTH if row.rounds == own.get('rounds') else row.rounds
-
-
-def _value(row) -> float:
-  """The value; what never happened happens after the last round."""
-  never = table_metrics.METRICS[row.metric].undefined == 'never'
-  return row.rounds + 1 if never and math.isnan(row.value) else row.value
 
 
 def _values(pairs) -> tuple[list[float], list[float]]:
@@ -233,7 +219,7 @@ def _right(comparison, setting, recorded) -> Mapping[str, Number] | float:
   return settings.get(setting, {})
 
 
-def _pair(left, right) -> dict[str, tuple[Number, Number]]:
+def _pair(left, right) -> Pairs:
   """The seeds that both sides have; a mean over seeds only without any."""
   if isinstance(right, float):
     right = dict.fromkeys(left, Number(right))

@@ -137,6 +137,7 @@ def _train(run, compiled, measure) -> Report:
         run.flags_text,
         task=task,
         like=compiled.pop() if compiled else None,
+        only_last_distances=run.only_last_distances,
       )
     except training.RunError as error:
       return Report(CANNOT, str(error))

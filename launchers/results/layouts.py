@@ -16,7 +16,6 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
 _PATH = pathlib.Path(__file__).with_name('layouts.csv')
-_DIMENSIONS = ('setting', 'method', 'metric')
 _TENTHS = dict.fromkeys(
   ('cf', 'client_accuracy_max', 'client_accuracy_mean', 'global_accuracy'), 1
 )
@@ -46,9 +45,8 @@ class Layout(NamedTuple):
   @property
   def grids(self) -> str:
     """The dimension that gets one grid per entry."""
-    return next(
-      name for name in _DIMENSIONS if name not in (self.rows, self.columns)
-    )
+    (name,) = {'setting', 'method', 'metric'} - {self.rows, self.columns}
+    return name
 
   def digits(self, metric: str) -> int:
     """The digits of a metric after the point, in the paper's unit."""

@@ -1,17 +1,16 @@
 """Records the finished runs of a table as rows of `records`."""
 
 from collections.abc import Sequence
-import dataclasses
 import hashlib
 import json
 import pathlib
 
 import pandas as pd
 
+from tff_fair.launchers import frame
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.results import records
 from tff_fair.launchers.runs import planned_run
-from tff_fair.launchers.tables import commands
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
@@ -27,13 +26,7 @@ class Recorder:
     rows: Sequence[table_runs.Row],
     scale: float,
   ):
-    """Checks the folder, before hours of training.
-
-    Args:
-      folder: The folder of the results.
-      table: The name of the table.
-      rows: Its rows.
-      scale: The share of the data that the runs use.
+    """Checks the folder of the results, before hours of training.
 
     Raises:
       records.RecordsError: If what is there is wrong.
@@ -49,28 +42,20 @@ class Recorder:
   def record(self) -> records.Merged:
     """Records all numbers whose runs have finished since the last call.
 
-    Returns:
-      What `records.add` did.
-
     Raises:
       records.RecordsError: If another value of the same number is there, or a
         file of a run is damaged.
       OSError: If a file cannot be written.
     """
     finished = [
-      (row, compared)
-      for row, compared in self._left
-      if all(run.is_finished() for run in compared)
+      pair for pair in self._left if all(run.is_finished() for run in pair[1])
     ]
     self._left = [pair for pair in self._left if pair not in finished]
-    rows = [
-      build(self._table, row, compared, self._scale)
-      for row, compared in finished
-    ]
+    finished.sort(key=lambda pair: str(pair[1][0].output_dir))
+    rows = [_build(self._table, *pair, self._scale) for pair in finished]
     if not rows:
       return records.Merged(0, 0, 0)
-    frame = pd.DataFrame(rows, columns=list(records.COLUMNS))
-    return records.add(self._folder, frame)
+    return records.add(self._folder, pd.DataFrame(rows)[[*records.COLUMNS]])
 
 
 def missing(
@@ -79,16 +64,7 @@ def missing(
   rows: Sequence[table_runs.Row],
   scale: float,
 ) -> list[table_runs.Row]:
-  """Returns the rows minus the seeds already recorded, on any machine.
-
-  Args:
-    folder: The folder of the results.
-    table: The name of the table.
-    rows: Its rows.
-    scale: The share of the data that the runs use.
-
-  Returns:
-    The rows of which a seed is not recorded, with these seeds alone.
+  """Returns the rows of which a seed is not recorded, with these seeds alone.
 
   Raises:
     records.RecordsError: If what is there is wrong.
@@ -98,62 +74,53 @@ def missing(
   names = [*records.KEY, 'settings']
   recorded = set(there[names].itertuples(index=False, name=None))
 
-  def left(row):
-    return tuple(
-      compared
-      for compared in row.runs
-      if (
-        *_key(table, row, compared, scale).values(),
-        settings_hash(compared),
-      )
-      not in recorded
-    )
+  def is_left(row, compared):
+    key = _key(table, row, compared, scale)
+    return (*key.values(), settings_hash(compared)) not in recorded
 
-  reduced = [dataclasses.replace(row, runs=left(row)) for row in rows]
+  reduced = [
+    row._replace(runs=tuple(c for c in row.runs if is_left(row, c)))
+    for row in rows
+  ]
   return [row for row in reduced if row.runs]
 
 
-def build(
-  table: str,
-  row: table_runs.Row,
-  compared: Sequence[planned_run.PlannedRun],
-  scale: float,
-) -> dict[str, str | int | float]:
-  """A row of `records`.
+def settings_hash(compared: Sequence[planned_run.PlannedRun]) -> str:
+  """Hashes the settings of a run and its references, without the seeds."""
+  relevant = [run.without_seeds() for run in compared]
+  text = json.dumps(relevant, sort_keys=True)
+  return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-  Args:
-    table: The name of the table.
-    row: The row of the table.
-    compared: One of `row.runs`, all finished.
-    scale: The share of the data that the runs use.
 
-  Returns:
-    Column -> value.
+def command(run: planned_run.PlannedRun) -> str:
+  """Returns the command of a run, without the folders of data and results."""
+  arguments = [a for a in run.arguments if not a.startswith('--data_dir=')]
+  return table_runs.train_command(arguments, run.seed)
 
-  Raises:
-    records.RecordsError: If a file of a run is damaged.
-  """
-  own = compared[0]
-  metric = table_metrics.METRICS[row.metric]
+
+def _build(table, row, compared, scale) -> dict[str, str | int | float]:
+  """A row of `records`, of finished runs."""
+  own, metric = compared[0], table_metrics.METRICS[row.metric]
+  directories = [run.output_dir for run in compared]
+  percent = definitions.TABLES[table].percent
   try:
-    value = metric.compute(*(run.output_dir for run in compared))
-    summary = json.loads((own.output_dir / 'summary.json').read_text())
+    value = metric.compute(directories, percent)
+    run = frame.read_run(own.output_dir)
   except (KeyError, TypeError, ValueError) as error:  # As far as it was read.
-    folders = ' and '.join(str(run.output_dir) for run in compared)
     raise records.RecordsError(
-      f'{folders} must hold what {row.metric} is computed from, found:'
-      f' {" ".join(str(error).split())}.'
+      f'{" and ".join(map(str, directories))} must hold what {row.metric} is'
+      f' computed from, found: {" ".join(str(error).split())}.'
     ) from error
+  seconds = run.end['seconds_per_round'] * own.settings['rounds']
   return {
     **_key(table, row, compared, scale),
-    'value': float(metric.in_unit(value, definitions.TABLES[table].percent)),
+    'value': value,
     'sd': float('nan'),
     'source': records.RUN,
-    # Runs of older code say neither version nor seconds.
-    'version': summary.get('version', ''),
+    'version': run.version,
     'settings': settings_hash(compared),
-    'seconds': _seconds(summary, own.settings['rounds']),
-    'command': commands.AND.join(command(run) for run in reversed(compared)),
+    'seconds': round(seconds, 1),
+    'command': table_runs.AND.join(command(run) for run in reversed(compared)),
   }
 
 
@@ -170,36 +137,3 @@ def _key(table, row, compared, scale) -> dict[str, str | int | float]:
     'rounds': own.settings['rounds'],
     'metric': row.metric,
   }
-
-
-def _seconds(summary, rounds) -> float:
-  median = summary.get('median_seconds_per_round')
-  return float('nan') if median is None else round(median * rounds, 1)
-
-
-def settings_hash(compared: Sequence[planned_run.PlannedRun]) -> str:
-  """The hash of all settings that the numbers depend on, without the seeds.
-
-  Args:
-    compared: A run and its references.
-
-  Returns:
-    The first twelve hexadecimal digits of a SHA-256.
-  """
-  relevant = [run.without_seeds() for run in compared]
-  text = json.dumps(relevant, sort_keys=True)
-  return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def command(run: planned_run.PlannedRun) -> str:
-  """Returns the command of a run, without the folders of data and results.
-
-  Args:
-    run: The run.
-  """
-  arguments = [
-    argument
-    for argument in run.arguments
-    if not argument.startswith('--data_dir=')
-  ]
-  return commands.train(arguments, run.seed)

@@ -50,13 +50,7 @@ class RecordsError(ValueError):
 
 
 class Merged(NamedTuple):
-  """The numbers of rows that `add` changed.
-
-  Attributes:
-    added: Number of rows that are new.
-    replaced: Number of transcribed rows that runs have replaced.
-    there: Number of rows that were there already.
-  """
+  """The numbers of rows that are new, replace a transcribed one, were there."""
 
   added: int
   replaced: int
@@ -64,15 +58,10 @@ class Merged(NamedTuple):
 
 
 def read(folder: pathlib.Path) -> pd.DataFrame:
-  """Reads and checks all recorded tables.
+  """Reads and checks all recorded tables; files of other names are not read.
 
-  Args:
-    folder: The folder of the results; files of other names are not read.
-
-  Returns:
-    The rows in the order of `COLUMNS`, sorted as `add` writes them: `scale`,
-    `value`, `sd` and `seconds` are float64 (NaN if empty), `rounds` int64, the
-    others str.
+  `scale`, `value`, `sd` and `seconds` are float64 (NaN if empty), `rounds`
+  int64, the other `COLUMNS` str. Rows are sorted as `add` writes them.
 
   Raises:
     RecordsError: If a file cannot be read or holds a wrong row.
@@ -96,9 +85,6 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
     rows: Rows with the columns and types of `read`; those that are transcribed
       are left out.
 
-  Returns:
-    What was done.
-
   Raises:
     RecordsError: If a file there is wrong, or a number with the same key is
       there with another value or other settings. Nothing is written then.
@@ -120,20 +106,12 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
 
 
 def total(done: Iterable[Merged]) -> Merged:
-  """Sums the results of several calls of `add`.
-
-  Args:
-    done: The result of each call.
-  """
+  """Sums the results of several calls of `add`."""
   return Merged(*map(sum, zip(Merged(0, 0, 0), *done, strict=True)))
 
 
 def seeds_of(seed: str) -> list[int]:
-  """The seeds that a row is of: '3' is [3], '0-2' is [0, 1, 2].
-
-  Args:
-    seed: The column `seed`.
-  """
+  """The seeds that a row is of: '3' is [3], '0-2' is [0, 1, 2]."""
   first, _, last = seed.partition('-')
   return list(range(int(first), int(last or first) + 1))
 

@@ -5,7 +5,6 @@ A table of a page stands between `<!-- results NAME -->` and
 `headlines`.
 """
 
-import functools
 import pathlib
 import re
 
@@ -16,7 +15,6 @@ from tff_fair.launchers.results import layouts
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import seed_means
 from tff_fair.launchers.results import titles
-from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
@@ -58,30 +56,24 @@ def render_page(page: str, frame: pd.DataFrame) -> str:
   def write(match):
     name = match['name']
     if name == _HEADLINES_BLOCK:
-      return render_headlines(frame, published.read())
+      return render_headlines(frame)
     if name not in layouts.LAYOUTS:
       known = [*layouts.LAYOUTS, _HEADLINES_BLOCK]
       raise records.RecordsError(checks.unknown_name('A block', name, known))
-    return render(layouts.LAYOUTS[name], frame, published.read())
+    return render(layouts.LAYOUTS[name], frame)
 
   start, end = r'results (?P<name>\w+)', r'end of results (?P=name)'
   return blocks.replace(page, start, end, write)
 
 
-def render(
-  layout: layouts.Layout, frame: pd.DataFrame, paper: published.Numbers
-) -> str:
-  """Renders a table.
+def render(layout: layouts.Layout, frame: pd.DataFrame) -> str:
+  """Renders a table: a Markdown table for each grid, under what it is.
 
   Args:
     layout: What it shows.
     frame: All recorded rows.
-    paper: The published numbers, from `published.read`.
-
-  Returns:
-    A Markdown table for each grid, each under a line that says what it is.
   """
-  found = to_entries(layout, frame, paper)
+  found = to_entries(layout, frame)
   if found.empty:
     return NOTHING
   table = definitions.TABLES[layout.table]
@@ -99,9 +91,7 @@ def render(
 
 
 def render_headlines(
-  frame: pd.DataFrame,
-  paper: published.Numbers,
-  headlines: pathlib.Path = _HEADLINES,
+  frame: pd.DataFrame, headlines: pathlib.Path = _HEADLINES
 ) -> str:
   """Renders the README's table: some methods of a cell by one metric, a row.
 
@@ -110,25 +100,17 @@ def render_headlines(
 
   Args:
     frame: All recorded rows.
-    paper: The published numbers, from `published.read`.
     headlines: The file of the rows; one without such runs is left out.
   """
   runs = frame[frame['source'] == records.RUN]
   wanted = pd.read_csv(headlines, dtype=str).itertuples(index=False)
-  rows = [_headline(runs, paper, *headline) for headline in wanted]
+  rows = [_headline(runs, *headline) for headline in wanted]
   header = ['experiment', 'what', "ours / the paper's"]
   return markdown.table(header, filter(None, rows), texts=3)
 
 
-def to_entries(
-  layout: layouts.Layout, frame: pd.DataFrame, paper: published.Numbers
-) -> pd.DataFrame:
+def to_entries(layout: layouts.Layout, frame: pd.DataFrame) -> pd.DataFrame:
   """Formats the numbers of a table, those of a cell's fullest setting first.
-
-  Args:
-    layout: What it shows.
-    frame: All recorded rows.
-    paper: The published numbers, from `published.read`.
 
   Returns:
     A row for each: its cell, method, metric, number of seeds, the title of its
@@ -139,7 +121,7 @@ def to_entries(
   if means.empty:
     return means
   means['papers'] = [
-    paper.get(published.key(layout.table, row.cell, row.method, row.metric))
+    published.number(layout.table, row.cell, row.method, row.metric)
     for row in means.itertuples()
   ]
   settings = [_setting(layout, row) for row in means.itertuples()]
@@ -163,10 +145,10 @@ def _grid(layout, title, part) -> str:
   return f'**{title}**{ours}:\n\n{markdown.table(["", *grid], body)}'
 
 
-def _headline(runs, paper, title, name, cell, metric, methods):
+def _headline(runs, title, name, cell, metric, methods):
   """A row of the headlines; None without enough runs."""
   layout, methods = layouts.LAYOUTS[name], methods.split()
-  found = to_entries(layout, runs, paper)
+  found = to_entries(layout, runs)
   if found.empty:
     return None
   found = found[(found['cell'] == cell) & (found['metric'] == metric)]
@@ -182,7 +164,7 @@ def _headline(runs, paper, title, name, cell, metric, methods):
 
 def _setting(layout, row) -> tuple[tuple, str]:
   """The place of a setting, and its title: what differs from the paper."""
-  papers = _paper_rounds(layout.table, row.cell, row.method)
+  papers = published.rounds(layout.table, row.cell, row.method)
   same_data = row.data == definitions.TABLES[layout.table].cells[row.cell].data
   rounds = 0 if row.rounds == papers else row.rounds
   parts = [
@@ -194,14 +176,6 @@ def _setting(layout, row) -> tuple[tuple, str]:
   place = list(layout.cells).index(row.cell), -row.scale, bool(rounds), -rounds
   order = *place, '' if same_data else row.data
   return order, ', '.join(filter(None, parts))
-
-
-@functools.cache
-def _paper_rounds(table, cell, method) -> int:
-  definition = definitions.TABLES[table]
-  setting = definition.cells[cell]
-  flags = {**setting.flags, **definition.flags_of(cell, method)}
-  return planned_run.resolve({'preset': setting.preset, **flags})['rounds']
 
 
 def _format_entry(layout, means, row, usual_seeds) -> str:

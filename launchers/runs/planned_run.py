@@ -17,7 +17,8 @@ class PlannedRun:
   """A command of `launchers.train`.
 
   `arguments` are all flags except the seeds, which are all `seed`, and the
-  output directory, which is a function of the flags.
+  output directory, which is a function of the flags. With `only_last_distances`
+  those of earlier rounds, which no number needs, are not measured.
   """
 
   preset: str | None
@@ -25,6 +26,7 @@ class PlannedRun:
   seed: int
   output_dir: pathlib.Path
   settings: Mapping[str, Any] = dataclasses.field(compare=False)
+  only_last_distances: bool = dataclasses.field(default=False, compare=False)
 
   @property
   def flags_text(self) -> str:
@@ -97,7 +99,10 @@ def group(runs: Iterable[PlannedRun]) -> list[tuple[PlannedRun, ...]]:
 
 
 def plan(
-  flags: Mapping[str, Any], seed: int, output_dir: pathlib.Path
+  flags: Mapping[str, Any],
+  seed: int,
+  output_dir: pathlib.Path,
+  only_last_distances: bool = False,
 ) -> PlannedRun:
   """Plans a run; a flag whose value is None is not given.
 
@@ -111,6 +116,7 @@ def plan(
     seed=seed,
     output_dir=output_dir,
     settings=resolve({**flags, **seeds, 'output_dir': output_dir}),
+    only_last_distances=only_last_distances,
   )
 
 

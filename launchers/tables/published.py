@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
@@ -30,13 +31,13 @@ class Number(NamedTuple):
   sd: float
 
 
-Numbers = Mapping[tuple[str, str, str, str], Number]
-"""(table, cell, method, metric) -> number."""
+Key = tuple[str, str, str, str]
+"""Table, cell, method and metric."""
 
 
 @functools.cache
-def read() -> Numbers:
-  """Reads the numbers."""
+def read() -> Mapping[Key, Number]:
+  """Reads the numbers, by the names of the paper's table."""
   frame = pd.read_csv(_PATH, float_precision='round_trip')
   return {
     tuple(key): Number(value, sd)
@@ -44,24 +45,26 @@ def read() -> Numbers:
   }
 
 
-def key(
-  table: str, cell: str, method: str, metric: str
-) -> tuple[str, str, str, str]:
-  """Returns the key of the paper's number for a row of a table.
-
-  Args:
-    table: The name of our table.
-    cell: A cell of it.
-    method: A method of it.
-    metric: A metric of `table_metrics.METRICS`.
-
-  Returns:
-    A key of what `read` returns, which has it if the paper has the number.
-  """
+def key(table: str, cell: str, method: str, metric: str) -> Key:
+  """Returns the names that the paper has for a row of our table."""
   ours = definitions.TABLES[table]
   return (
     ours.published_as or table,
     ours.cells[cell].published_as or cell,
     ours.printed_as.get(method, method),
-    table_metrics.METRICS[metric].published or metric,
+    table_metrics.METRICS[metric].published,
   )
+
+
+def number(table: str, cell: str, method: str, metric: str) -> Number | None:
+  """Returns the paper's number for a row of our table, if it has one."""
+  return read().get(key(table, cell, method, metric))
+
+
+@functools.cache
+def rounds(table: str, cell: str, method: str) -> int:
+  """Returns the number of rounds in the paper."""
+  ours = definitions.TABLES[table]
+  setting, flags = ours.cells[cell], ours.flags_of(cell, method)
+  command = {'preset': setting.preset, **setting.flags, **flags}
+  return planned_run.resolve(command)['rounds']

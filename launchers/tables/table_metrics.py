@@ -1,41 +1,45 @@
 """The metrics of tables: a number per finished run, or a comparison of runs.
 
-A metric reads the files of a run and of its references. Shares are fractions
-here, even if the paper prints per cent. NaN is undefined.
+table_metrics.csv has a row per metric; its columns are the attributes of
+`Metric`. A metric that `_COMPUTED` does not name is a measure of the run at its
+end. Shares are fractions here, even if the paper prints per cent. NaN is
+undefined.
 """
 
-from collections.abc import Callable
-import dataclasses
-import json
+from collections.abc import Callable, Sequence
+import functools
+import pathlib
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from tff_fair import fairness
-from tff_fair.launchers.runs import distances
+from tff_fair.launchers import frame
+from tff_fair.launchers import summary
+
+_PATH = pathlib.Path(__file__).with_suffix('.csv')
 
 
-@dataclasses.dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
   """A number of a run.
 
   Attributes:
+    name: Its name.
     title: Its title.
-    compute: `(run directory, *directories of references) -> float`.
     references: Names of the table's references that it compares with.
     is_share: Whether it is a share, which some papers print in per cent.
     digits: Digits after the decimal point, for shares in per cent.
     undefined: The text for NaN.
-    published: Its name in published.csv, if different.
+    published: Its name in published.csv.
   """
 
+  name: str
   title: str
-  compute: Callable[..., float]
-  references: tuple[str, ...] = ()
-  is_share: bool = True
-  digits: int = 2
-  undefined: str = 'undefined'
-  published: str | None = None
+  references: tuple[str, ...]
+  is_share: bool
+  digits: int
+  undefined: str
+  published: str
 
   def heading(self, percent: bool) -> str:
     """The title with the unit; `percent`: whether the paper prints per cent."""
@@ -43,228 +47,119 @@ class Metric:
       return self.title
     return f'{self.title} ({"per cent" if percent else "fraction"})'
 
-  def in_unit(self, value: float, percent: bool) -> float:
-    """A computed value in the paper's unit."""
-    return 100 * value if self.is_share and percent else value
-
   def shown_digits(self, percent: bool) -> int:
     """The digits after the decimal point in the paper's unit."""
     return self.digits if percent or not self.is_share else self.digits + 2
 
+  def compute(
+    self, directories: Sequence[pathlib.Path], percent: bool
+  ) -> float:
+    """Computes the value in the paper's unit.
 
-def cf(run, standalone) -> float:
-  """CFFL, equation 4, of the final accuracies, without free riders."""
-  together, alone = _pair(run, standalone)
-  return fairness.cf_coefficient(alone, together)
+    Args:
+      directories: Those of a run and of its references, all finished.
+      percent: Whether the paper prints shares in per cent.
+
+    Raises:
+      ValueError: If a file is not as a training run writes it.
+      KeyError: If the run has no such measure.
+    """
+    runs = [
+      _read(path, (path / 'summary.json').stat().st_mtime_ns)
+      for path in directories
+    ]
+    function = _COMPUTED.get(self.name)
+    value = function(*runs) if function else runs[0].end[self.name]
+    return float(100 * value if self.is_share and percent else value)
 
 
-def _above_standalone(run, standalone) -> float:
-  """The share of clients with a higher accuracy than when training alone."""
-  together, alone = _pair(run, standalone)
-  return float((together > alone).mean())
+@functools.lru_cache(maxsize=64)  # The metrics of a run read the same files.
+def _read(directory, finished) -> frame.Run:
+  del finished  # Another time is another run.
+  return frame.read_run(directory)
 
 
-def _below_standalone(run, standalone) -> float:
-  together, alone = _pair(run, standalone)
-  return float((together < alone).mean())
+def _accuracies(run, alone) -> tuple[pd.Series, pd.Series]:
+  """The accuracies of the clients with data in both runs, by client."""
+  return run.honest['accuracy'].align(alone.honest['accuracy'])
 
 
-def _standalone_of_best(run, standalone) -> float:
+def _standalone_of_best(run, alone) -> float:
   """The accuracy alone of the client that is best in the run, the first one."""
-  together, alone = _pair(run, standalone)
-  return float(alone[together.idxmax()])
-
-
-def _client_loss_mean(run) -> float:
-  """FeDABoost, equation 1, over the clients that have test examples."""
-  return float(_honest(run)['loss'].mean())
+  together, alone = _accuracies(run, alone)
+  return alone[together.idxmax()]
 
 
 def _rounds_ahead(run, other) -> float:
   """By how many rounds a run reaches the lower of both last F1 earlier."""
-  curves = [
-    pd.read_csv(path / 'metrics.csv').set_index('round')['global_f1']
-    for path in (run, other)
-  ]
-  goal = min(curve.iloc[-1] for curve in curves)
-  own, others = ((curve >= goal).idxmax() for curve in curves)
-  return float(others - own) if np.isfinite(goal) else np.nan
+  own, others = (r.curve('global_f1') for r in (run, other))
+  goal = min(own.iloc[-1], others.iloc[-1])
+  return (others >= goal).idxmax() - (own >= goal).idxmax()
+
+
+def _free_riders(run) -> pd.DataFrame:
+  return run.clients[run.clients['num_train'] == 0]
 
 
 def _isolation_round(run) -> float:
   """The first round in which a free rider is no longer reputable."""
-  reports = pd.read_csv(run / 'reports.csv')
+  reports = run.reports
   isolated = reports['client_id'].isin(_free_riders(run).index)
   isolated &= reports['reputable'] == 0
-  return float(reports['round'][isolated].min())
+  return reports['round'][isolated].min()
 
 
-def _free_rider_accuracy(run) -> float:
-  return float(_free_riders(run)['accuracy'].mean())
+def _end(name) -> Callable[[frame.Run], float]:
+  return lambda run: run.end[name]
 
 
-def _final(name) -> Callable[..., float]:
-  """A column of metrics.csv at the last evaluation."""
-  return lambda run: _defined(_summary(run)['final'][name])
+def _change(name) -> Callable[[frame.Run, frame.Run], float]:
+  """The difference from the reference."""
+  return lambda run, reference: run.end[name] - reference.end[name]
 
 
-def _window(name) -> Callable[..., float]:
-  """A mean of the last ten evaluations."""
-  return lambda run: _defined(_summary(run)[f'{name}_window']['mean'])
-
-
-def _change(compute) -> Callable[..., float]:
-  """The difference of a metric from its value in a reference."""
-  return lambda run, reference: compute(run) - compute(reference)
-
-
-def _distances() -> dict[str, Metric]:
-  """CoRe-Fed's distances in all spaces.
-
-  The paper's are between parameters. It does not say in which unit its angle
-  is.
-  """
-  radians = _final('parameters_d_cosine')
-  metrics = {
-    'parameters_d_cosine_degrees': Metric(
-      'D_cosine between parameters (degrees)',
-      lambda run: float(np.degrees(radians(run))),
-      is_share=False,
-      digits=3,
-      published='d_cosine',
-    )
-  }
-  for space, between in distances.SPACES.items():
-    for name, (title, unit) in distances.DISTANCES.items():
-      metrics[f'{space}_{name}'] = Metric(
-        f'{title} between {between} ({unit})',
-        _final(f'{space}_{name}'),
-        is_share=False,
-        digits=4 if name == 'd_cosine' else 2,
-        published=name if space == 'parameters' else None,
-      )
-  return metrics
-
-
-def _spread_of_f1() -> dict[str, Metric]:
-  """FeDABoost's measures of the clients' macro-F1, over two sets of labels."""
-  metrics = {}
-  for name, labels in (
-    ('client_f1', 'labels that occur'),
-    ('client_f1_own_labels', 'own labels'),
-  ):
-    metrics[f'{name}_median'] = Metric(
-      f"Median of the clients' F1, {labels}",
-      _final(f'{name}_median'),
-      published='client_f1_median',
-    )
-    metrics[f'{name}_variance'] = Metric(
-      f"Variance of the clients' F1, {labels} (fraction²)",
-      _window(f'{name}_variance'),
-      is_share=False,
-      digits=4,
-      published='client_f1_variance',
-    )
-  return metrics
-
-
-_ALONE, _WITHOUT, _FED_AVG = ('standalone',), ('without',), ('fed_avg',)
-_mean = _final('client_accuracy_mean')
-
-METRICS: dict[str, Metric] = {
-  'cf': Metric('CF coefficient (per cent)', cf, _ALONE, is_share=False),
-  'global_accuracy': Metric(
-    'Accuracy of the global model', _final('global_accuracy')
+_COMPUTED = {
+  # CFFL, equation 4, without free riders.
+  'cf': lambda run, alone: summary.cf_coefficient(alone, run),
+  'global_f1_lead': _change('global_f1'),
+  # FeDABoost's are means of the last ten evaluations.
+  'client_f1_variance': _end('client_f1_variance_window_mean'),
+  'client_f1_own_labels_variance': _end(
+    'client_f1_own_labels_variance_window_mean'
   ),
-  'global_f1': Metric('Macro-F1 of the global model', _final('global_f1')),
-  'global_f1_lead': Metric(
-    "Macro-F1 of the global model less FedAvg's",
-    _change(_final('global_f1')),
-    _FED_AVG,
+  'client_accuracy_mean_without': lambda _, without: without.end[
+    'client_accuracy_mean'
+  ],
+  'client_accuracy_mean_change': _change('client_accuracy_mean'),
+  'parameters_d_cosine_degrees': lambda run: np.degrees(
+    run.end['parameters_d_cosine']
   ),
-  'global_loss': Metric(
-    'Loss of the global model', _final('global_loss'), is_share=False, digits=3
-  ),
-  **_spread_of_f1(),
-  'client_accuracy_max': Metric(
-    'Maximum accuracy of the clients', _final('client_accuracy_max')
-  ),
-  'client_accuracy_mean': Metric('Mean accuracy of the clients', _mean),
-  'client_accuracy_mean_without': Metric(
-    'Mean accuracy of the clients without the free rider',
-    lambda run, without: _mean(without),
-    _WITHOUT,
-  ),
-  'client_accuracy_mean_change': Metric(
-    'Mean accuracy with the free rider less that without',
-    _change(_mean),
-    _WITHOUT,
-  ),
-  'client_accuracy_variance': Metric(
-    'Variance of the accuracy of the clients (fraction²)',
-    _final('client_accuracy_variance'),
-    is_share=False,
-    digits=5,
-  ),
-  **_distances(),
-  'above_standalone': Metric(
-    'Share of the clients above their standalone accuracy',
-    _above_standalone,
-    _ALONE,
-  ),
-  'below_standalone': Metric(
-    'Share of the clients below their standalone accuracy',
-    _below_standalone,
-    _ALONE,
-  ),
-  'standalone_accuracy_of_best': Metric(
-    'Accuracy alone of the client that is best', _standalone_of_best, _ALONE
-  ),
-  'client_loss_mean': Metric(
-    "Mean of the clients' losses", _client_loss_mean, is_share=False, digits=3
-  ),
-  'rounds_ahead_of_fed_avg': Metric(
-    'Rounds less than FedAvg to the lower of their last F1',
-    _rounds_ahead,
-    _FED_AVG,
-    is_share=False,
-    digits=0,
-  ),
-  'isolation_round': Metric(
-    'Round in which the free rider is isolated',
-    _isolation_round,
-    is_share=False,
-    undefined='never',
-  ),
-  'free_rider_accuracy': Metric(
-    'Accuracy of the free rider', _free_rider_accuracy
-  ),
+  'above_standalone': lambda run, alone: np.greater(
+    *_accuracies(run, alone)
+  ).mean(),
+  'below_standalone': lambda run, alone: np.less(
+    *_accuracies(run, alone)
+  ).mean(),
+  'standalone_accuracy_of_best': _standalone_of_best,
+  # FeDABoost, equation 1, over the clients that have test examples.
+  'client_loss_mean': lambda run: run.honest['loss'].mean(),
+  'rounds_ahead_of_fed_avg': _rounds_ahead,
+  'isolation_round': _isolation_round,
+  'free_rider_accuracy': lambda run: _free_riders(run)['accuracy'].mean(),
 }
 
-
-def _pair(run, standalone) -> tuple[pd.Series, pd.Series]:
-  """The accuracies of the clients with data, in both runs, by client."""
-  together, alone = (_honest(path)['accuracy'] for path in (run, standalone))
-  return together.align(alone)
-
-
-def _honest(run) -> pd.DataFrame:
-  clients = _clients(run)
-  return clients[clients['num_train'] > 0]
-
-
-def _free_riders(run) -> pd.DataFrame:
-  clients = _clients(run)
-  return clients[clients['num_train'] == 0]
-
-
-def _clients(run) -> pd.DataFrame:
-  return pd.read_csv(run / 'clients.csv', index_col='client_id')
-
-
-def _summary(run) -> dict[str, dict[str, float | None]]:
-  return json.loads((run / 'summary.json').read_text())
-
-
-def _defined(value) -> float:
-  return np.nan if value is None else value
+METRICS: dict[str, Metric] = {
+  row.name: row._replace(
+    references=tuple(row.references.split()),
+    is_share=row.is_share == 'yes',
+    digits=int(row.digits),
+    published=row.published or row.name,
+  )
+  for row in map(
+    Metric._make,
+    pd.read_csv(_PATH, dtype=str, keep_default_na=False).itertuples(
+      index=False
+    ),
+  )
+}
+"""Name -> metric, in the order of tables."""

@@ -5,14 +5,12 @@ Plots of single clients are of the runs with the first seed, others of all runs.
 
 from collections.abc import Iterable, Mapping
 import math
-import os
 import pathlib
 
 from matplotlib import figure as mpl_figure
-import numpy as np
-import pandas as pd
 
 from tff_fair.launchers import frame
+from tff_fair.launchers import summary
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import embedding_plots
 from tff_fair.launchers.plots import heat_maps
@@ -21,8 +19,7 @@ from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import embeddings
-from tff_fair.launchers.runs import run_files
-from tff_fair.launchers.tables import table_metrics
+from tff_fair.launchers.show import numbers
 from tff_fair.launchers.tables import table_runs
 
 # Column of `client_plots.describe_clients` -> what it counts.
@@ -63,34 +60,20 @@ def write_figures(
 
 
 def scatter(
-  standalone: str | os.PathLike[str],
-  runs: Mapping[str, str | os.PathLike[str]],
-  path: str | os.PathLike[str],
+  standalone: frame.Run, runs: Mapping[str, frame.Run], path: pathlib.Path
 ) -> mpl_figure.Figure:
   """Draws each client's accuracy against its accuracy when training alone.
 
   The title of a panel has the CF coefficient. Clients without data are not
-  drawn.
-
-  Args:
-    standalone: The directory of the standalone run.
-    runs: The run directory of each title.
-    path: The PNG file to write.
-
-  Returns:
-    The figure that was written.
-
-  Raises:
-    FileNotFoundError: If a run lacks one of its files.
-    ValueError: If a file is not as `launchers.train` writes it.
+  drawn. Writes the PNG file, and returns the figure.
   """
-  alone = _accuracies(standalone)
-  clients = client_plots.describe_clients(frame.read_run(standalone))
+  alone = standalone.clients['accuracy']
+  clients = client_plots.describe_clients(standalone)
   few = len(clients) <= client_plots.MAX_LINES
   draw = _draw_few if few else _draw_many
   figure, panels = _panels(len(runs))
   for (title, run), axes in zip(runs.items(), panels, strict=True):
-    points = draw(axes, clients, alone, _accuracies(run))
+    points = draw(axes, clients, alone, run.clients['accuracy'])
     axes.axline(
       (alone.max(),) * 2,
       slope=1,
@@ -98,10 +81,10 @@ def scatter(
       linestyle=':',
       label='as good as alone',
     )
-    coefficient = table_metrics.cf(pathlib.Path(run), pathlib.Path(standalone))
-    axes.set_title(
-      f'{title}\nCF coefficient {_format_coefficient(coefficient)}'
+    coefficient = numbers.format_number(
+      summary.cf_coefficient(standalone, run), '.2f', 'undefined'
     )
+    axes.set_title(f'{title}\nCF coefficient {coefficient}')
     plot_parts.tidy(axes)
   figure.supxlabel('Accuracy of the client alone')
   figure.supylabel('Accuracy in the end')
@@ -150,29 +133,29 @@ def _draw_many(axes, clients, alone, together):
   )
 
 
+def _read(planner, cell, method, role='run', seed=_SEED) -> frame.Run:
+  return frame.read_run(planner.run(cell, method, seed, role).output_dir)
+
+
 def _draw_accuracy(planner, cell, methods, stem) -> list[pathlib.Path]:
   """The clients over the rounds, training alone and in each method."""
   written = []
   for method in methods:
-    run = planner.run(cell, method, _SEED)
-    alone = planner.run(cell, method, _SEED, 'standalone')
+    runs = {
+      'standalone': _read(planner, cell, method, 'standalone'),
+      method: _read(planner, cell, method),
+    }
     written.append(_file(stem, f'{method}_client_accuracy'))
-    runs = {'standalone': alone, method: run}
-    client_plots.client_accuracy(
-      {title: frame.read_run(r.output_dir) for title, r in runs.items()},
-      written[-1],
-    )
+    client_plots.client_accuracy(runs, written[-1])
   return written
 
 
 def _draw_scatter(planner, cell, methods, stem) -> list[pathlib.Path]:
   """The clients of all methods against the same clients training alone."""
-  alone = planner.run(cell, methods[0], _SEED, 'standalone')
-  runs = {
-    method: planner.run(cell, method, _SEED).output_dir for method in methods
-  }
+  alone = _read(planner, cell, methods[0], 'standalone')
+  runs = {method: _read(planner, cell, method) for method in methods}
   path = _file(stem, 'scatter')
-  scatter(alone.output_dir, runs, path)
+  scatter(alone, runs, path)
   return [path]
 
 
@@ -181,22 +164,20 @@ def _draw_reputation(planner, cell, methods, stem) -> list[pathlib.Path]:
   written = []
   for method in methods:
     written.append(_file(stem, f'{method}_reputation'))
-    run = planner.run(cell, method, _SEED)
-    client_plots.reputation(frame.read_run(run.output_dir), written[-1])
+    client_plots.reputation(_read(planner, cell, method), written[-1])
   return written
 
 
 def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
   """The methods over the rounds, in each space."""
   runs = {
-    method: [
-      frame.read_run(planner.run(cell, method, seed).output_dir)
-      for seed in planner.seeds
-    ]
+    method: [_read(planner, cell, method, seed=s) for s in planner.seeds]
     for method in methods
   }
+  algorithms = [planner.table.methods[name]['algorithm'] for name in methods]
+  found = method_styles.of_runs(algorithms)
+  styles = dict(zip(methods, found, strict=True))
   written = []
-  styles = _styles(planner, methods)
   for space in distances.MODEL_SPACES:
     written.append(_file(stem, f'{space}_distances'))
     run_plots.distance_curves(runs, styles, space, written[-1])
@@ -212,7 +193,7 @@ def _draw_embeddings(planner, cell, methods, stem) -> list[pathlib.Path]:
       method: embeddings.of_run(
         run.settings,
         run.output_dir,
-        planner.figure_round,
+        None,
         max_classes=embedding_plots.MAX_CLASSES,
         max_examples=embedding_plots.MAX_EXAMPLES,
       )
@@ -231,12 +212,6 @@ FIGURES = {
   'reputation': _draw_reputation,
   'distances': _draw_distances,
 }
-
-
-def _styles(planner, methods) -> dict[str, method_styles.Style]:
-  """The style of each method of the table."""
-  algorithms = [planner.table.methods[name]['algorithm'] for name in methods]
-  return dict(zip(methods, method_styles.of_runs(algorithms), strict=True))
 
 
 def _panels(number: int):
@@ -259,14 +234,3 @@ def _panels(number: int):
 def _file(stem: pathlib.Path, ending: str) -> pathlib.Path:
   # Not `with_suffix`: names of methods contain dots.
   return stem.with_name(f'{stem.name}_{ending}.png')
-
-
-def _accuracies(run) -> pd.Series:
-  clients = run_files.read(
-    pathlib.Path(run) / 'clients.csv', ['client_id', 'accuracy']
-  )
-  return clients.set_index('client_id')['accuracy']
-
-
-def _format_coefficient(coefficient: float) -> str:
-  return 'undefined' if np.isnan(coefficient) else f'{coefficient:.2f}'

@@ -5,7 +5,6 @@ only its rows. All values of table.csv are text, in the paper's unit.
 """
 
 from collections.abc import Mapping, Sequence
-import itertools
 import math
 import pathlib
 import shlex
@@ -16,7 +15,6 @@ from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
-from tff_fair.launchers.tables import commands
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import published
 from tff_fair.launchers.tables import table_metrics
@@ -31,9 +29,6 @@ def build_row(
   name: str,
   row: table_runs.Row,
   values: Sequence[float],
-  *,
-  paper: published.Number | None,
-  paper_rounds: int,
 ) -> dict[str, str]:
   """Builds a row of table.csv.
 
@@ -41,14 +36,14 @@ def build_row(
     name: The table.
     row: The row of the table.
     values: Its value for each seed, in the paper's unit; NaN is undefined.
-    paper: The published number, if there is one.
-    paper_rounds: The rounds that the paper trains.
 
   Returns:
     Column -> text, empty if not applicable.
   """
   seeds = pd.Series(values, dtype=float)
-  mean, paper = seeds.mean(), paper or _NOTHING
+  paper = published.number(name, row.cell, row.method, row.metric)
+  paper, mean = paper or _NOTHING, seeds.mean()
+  paper_rounds = published.rounds(name, row.cell, row.method)
   undefined = table_metrics.METRICS[row.metric].undefined
   settings = row.runs[0][0].settings
   return {
@@ -68,7 +63,7 @@ def build_row(
     'paper_rounds': str(paper_rounds),
     'data': data_description.describe(settings),
     'marks': '; '.join(_marks(name, row, settings, paper_rounds)),
-    'commands': commands.AND.join(_commands(row)),
+    'commands': table_runs.AND.join(_commands(row)),
   }
 
 
@@ -93,10 +88,7 @@ def write(
     frame = pd.concat([there[there['table'].isin(others)], frame])
     frame = frame.sort_values('table', kind='stable')
   run_files.write_atomically(path, frame.to_csv(index=False))
-  sections = {
-    n: f'{_grids(n, part)}\n\n{_all_rows(part)}\n'
-    for n, part in frame.groupby('table')
-  }
+  sections = {n: f'{_grids(n, part)}\n' for n, part in frame.groupby('table')}
   text = '\n'.join(sections.values())
   run_files.write_atomically(output_dir / 'table.md', text)
   return sections[name]
@@ -126,7 +118,8 @@ def _commands(row) -> list[str]:
   """Shell commands, one for each run of a row, with all its seeds."""
   seeds = ' '.join(str(compared[0].seed) for compared in row.runs)
   return [
-    f'for seed in {seeds}; do {commands.train(run.arguments, "$seed")}'
+    f'for seed in {seeds}; do'
+    f' {table_runs.train_command(run.arguments, "$seed")}'
     f' --output_dir={shlex.quote(str(run.output_dir.parent))}/seed_$seed; done'
     for run in reversed(row.runs[0])
   ]
@@ -140,7 +133,7 @@ def _grids(name, rows) -> str:
     " seeds / the paper's."
   )
   if rows['marks'].any():
-    head += f'\n{_MARK} Not as in the paper: see the rows below the grids.'
+    head += f'\n{_MARK} Not as in the paper: see the marks in table.csv.'
   parts = [head]
   for metric, part in rows.groupby('metric', sort=False):
     digits = table_metrics.METRICS[metric].shown_digits(table.percent)
@@ -167,20 +160,6 @@ def _grid_entry(row, digits: int) -> str:
   if not row.paper:
     return ours
   return f'{ours} / {_with_sd(row.paper, row.paper_sd, digits)}'
-
-
-def _all_rows(rows) -> str:
-  """All rows; the commands are numbered, and listed below."""
-  of_rows = [text.split(commands.AND) for text in rows['commands']]
-  every = dict.fromkeys(itertools.chain(*of_rows))
-  places = {command: str(place) for place, command in enumerate(every, 1)}
-  shown = rows.drop(columns='table').assign(
-    commands=[', '.join(places[c] for c in of) for of in of_rows]
-  )
-  header = [column.replace('_', ' ') for column in shown]
-  table = markdown.aligned_table(header, shown.itertuples(index=False))
-  listed = '\n'.join(f'{place}. `{c}`' for c, place in places.items())
-  return f'## All rows\n\n{table}\n\n{listed}'
 
 
 def _with_sd(value: str, sd: str, digits: int) -> str:

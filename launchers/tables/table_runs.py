@@ -1,11 +1,13 @@
 """Plans the runs that a table needs."""
 
 from collections.abc import Iterable, Sequence
-import dataclasses
 import pathlib
+import shlex
+from typing import NamedTuple
 
 from tff_fair import checks
 from tff_fair import tasks
+from tff_fair.launchers import command_names
 from tff_fair.launchers.execution import worker
 from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import settings as settings_lib
@@ -14,14 +16,22 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.tasks import ehr_synthetic
 
+AND = ' && '
+"""Stands between the commands of a number that compares runs."""
+
 # The role of the run that a metric is of, next to its references.
 _OWN = 'run'
 # Flags that do not belong to the name of a run.
 _UNNAMED = ('output_dir', 'data_dir', *planned_run.SEED_FLAGS)
+# Methods whose distances a table draws over the rounds. Tables share runs.
+_DRAWN = {
+  method
+  for table in definitions.TABLES.values()
+  for method in table.figures.get('distances', ())
+}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
   """A number of a table, averaged over seeds.
 
   Attributes:
@@ -85,8 +95,6 @@ class Planner:
   Attributes:
     table: The table.
     seeds: The values of all seeds.
-    figure_round: The round of the models in plots of embeddings; None for the
-      last.
   """
 
   def __init__(
@@ -99,24 +107,10 @@ class Planner:
     dataset: str | None,
     data_dir: str | None,
     output_dir: pathlib.Path,
-    figure_round: int | None = None,
   ):
-    """Stores the choices of the call.
-
-    Args:
-      table: The table.
-      num_seeds: The seeds are 0..num_seeds-1.
-      rounds: Rounds of all runs; None for those of the presets.
-      scale: Share of the data that all runs use.
-      dataset: A task that replaces the data of cells that it can stand in for;
-        None for the data of the presets.
-      data_dir: As in `launchers.train`.
-      output_dir: The folder that contains the directories of all runs.
-      figure_round: See above.
-    """
+    """Takes the flags of the call; the seeds are 0..num_seeds-1."""
     self.table = table
     self.seeds = range(num_seeds)
-    self.figure_round = figure_round
     self._dataset = dataset
     self._scale = scale
     given = {'rounds': rounds, 'data_dir': data_dir}
@@ -130,16 +124,7 @@ class Planner:
   def run(
     self, cell: str, method: str, seed: int, role: str = _OWN
   ) -> planned_run.PlannedRun:
-    """The run of a method in a cell, or a reference of this run.
-
-    Args:
-      cell: The cell.
-      method: The method.
-      seed: The value of all seeds.
-      role: The name of a reference of the table; the default is the run itself.
-
-    Returns:
-      The run.
+    """Returns the run of a method in a cell, or of a reference by its name.
 
     Raises:
       launchers.options.settings.SettingsError: If flags do not describe a run.
@@ -156,78 +141,46 @@ class Planner:
       reference = self.table.references[role]
       preset = reference.preset or preset
       flags = flags if reference.flags is None else reference.flags
+    possible = definitions.STAND_INS.get(setting.data)
     command = {
       'preset': preset,
       **setting.flags,
       **flags,
-      'task': self._stand_in(cell),
+      'task': possible if possible == self._dataset else None,
       **self._share(preset),
       **self._overrides,
     }
     folder = self._folder / preset / _folder_name(preset, command)
-    run = planned_run.plan(command, seed, folder / f'seed_{seed}')
+    run = planned_run.plan(
+      command,
+      seed,
+      folder / f'seed_{seed}',
+      only_last_distances=not (
+        method in _DRAWN and 'distances' in self.table.figures
+      ),
+    )
     return self._equal.place(run)
 
   def rows(self, cells: Iterable[str]) -> list[Row]:
-    """The rows of the table, except those that compare a run with itself.
+    """The rows of cells, except those that compare a run with itself.
 
-    Args:
-      cells: The requested cells.
-
-    Returns:
-      Rows, by metric, cell and method in the table's order.
+    They are by metric, cell and method in the table's order.
 
     Raises:
       launchers.options.settings.SettingsError: If flags do not describe a run.
     """
-    rows = [
-      Row(
-        cell=cell,
-        method=method,
-        metric=metric,
-        runs=tuple(self._compared(cell, method, metric, s) for s in self.seeds),
-      )
-      for metric in self.table.metrics
-      for cell in cells
-      for method in self.table.methods_of(cell)
-    ]
-    return [row for row in rows if _differ(row.runs[0])]
-
-  def paper_rounds(self, cell: str, method: str) -> int:
-    """The number of rounds in the paper."""
-    setting, flags = self.table.cells[cell], self.table.flags_of(cell, method)
-    command = {'preset': setting.preset, **setting.flags, **flags}
-    return planned_run.resolve(command)['rounds']
-
-  def check_figure_round(
-    self, cells: Iterable[str], runs: Iterable[planned_run.PlannedRun]
-  ) -> None:
-    """Checks, before hours of training, that the models to draw will exist.
-
-    Args:
-      cells: The requested cells.
-      runs: All runs.
-
-    Raises:
-      launchers.options.settings.SettingsError: If they will not.
-    """
-    wanted = self.figure_round
-    if wanted is None:
-      return
-    drawn = self.table.figures.get('embeddings', ())
-    methods = {m for cell in cells for m in self.table.methods_of(cell)}
-    if methods.isdisjoint(drawn):
-      raise settings_lib.SettingsError(
-        '--figure_round must be given with a table that draws embeddings,'
-        f' found {wanted} with one that does not.'
-      )
-    for run in runs:
-      kept = _checkpoints(run.settings)
-      if wanted not in kept:
-        raise settings_lib.SettingsError(
-          '--figure_round must be a round whose checkpoint is kept'
-          f' ({", ".join(map(str, kept))}), found {wanted}.'
-        )
+    found = []
+    for metric in self.table.metrics:
+      roles = _OWN, *table_metrics.METRICS[metric].references
+      for cell in cells:
+        for method in self.table.methods_of(cell):
+          runs = tuple(
+            tuple(self.run(cell, method, seed, role) for role in roles)
+            for seed in self.seeds
+          )
+          if len({run.output_dir for run in runs[0]}) == len(roles):
+            found.append(Row(cell, method, metric, runs))
+    return found
 
   def _share(self, preset) -> dict[str, float]:
     """The flag that reduces the data of a run."""
@@ -238,13 +191,17 @@ class Planner:
       return {'ehr_scale': ehr_synthetic.DEFAULT_SCALE * self._scale}
     return {'data_fraction': self._scale}
 
-  def _stand_in(self, cell) -> str | None:
-    possible = definitions.STAND_INS.get(self.table.cells[cell].data)
-    return self._dataset if possible == self._dataset else None
 
-  def _compared(self, cell, method, metric, seed):
-    roles = (_OWN, *table_metrics.METRICS[metric].references)
-    return tuple(self.run(cell, method, seed, role) for role in roles)
+def train_command(arguments: Iterable[str], seed: int | str) -> str:
+  """Returns a command of `launchers.train`, without an output directory.
+
+  Args:
+    arguments: Flags of the run, as of `PlannedRun.arguments`.
+    seed: The value of all seeds, or a variable of the shell.
+  """
+  seeds = (f'--{name}={seed}' for name in planned_run.SEED_FLAGS)
+  words = command_names.command('train'), *map(shlex.quote, arguments), *seeds
+  return ' '.join(words)
 
 
 def distinct(rows: Sequence[Row]) -> list[planned_run.PlannedRun]:
@@ -263,9 +220,6 @@ def check_data(
 ) -> worker.Report | None:
   """Builds the task of each preset once, so that missing files show at once.
 
-  Args:
-    runs: The runs.
-
   Returns:
     Why a task cannot be built, with the data that can stand in for it.
   """
@@ -281,17 +235,6 @@ def check_data(
         sentence += f' --dataset={stand_in} uses other data instead.'
       return worker.Report(worker.FAILED, sentence)
   return None
-
-
-def _checkpoints(settings) -> list[int]:
-  """The rounds of the checkpoints that a finished run has."""
-  rounds, every = settings['rounds'], settings['checkpoint_every']
-  written = {*range(every, rounds + 1, every), rounds}
-  return sorted(written)[-settings['checkpoints_to_keep'] :]
-
-
-def _differ(runs) -> bool:
-  return len({run.output_dir for run in runs}) == len(runs)
 
 
 def _folder_name(preset, command) -> str:

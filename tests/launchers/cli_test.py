@@ -21,7 +21,6 @@ _WITHOUT_TENSORFLOW = (
   'benchmarks.run',
   'tff_fair.launchers.claims',
   'tff_fair.launchers.compare',
-  'tff_fair.launchers.covariate_shift',
   'tff_fair.launchers.report',
   'tff_fair.launchers.reproduce',
   'tff_fair.launchers.train',
@@ -215,7 +214,7 @@ def test_help_of_a_method_shows_its_flags_alone():
 
 
 def test_a_mistake_is_one_line_and_exit_code_1(tmp_path):
-  start = ('tff_fair.launchers', 'covariate-shift')
+  start = ('tff_fair.launchers', 'train')
   done = _python('-m', *start, '--shift=nan', f'--output_dir={tmp_path}')
   assert done.returncode == 1
   assert done.stderr == 'Error: --shift must be finite, found nan.\n'
@@ -230,10 +229,9 @@ def test_the_command_lists_the_launchers(monkeypatch, capsys):
   _tff_fair(monkeypatch, '--help')
   listed = capsys.readouterr().out
   for row in (
-    'tff-fair train            Trains one method on one task.',
-    'tff-fair reproduce        Runs the experiments',
-    'tff-fair report           Writes a web page',
-    'tff-fair covariate-shift  Reports how far',
+    'tff-fair train      Trains one method on one task.',
+    'tff-fair reproduce  Runs the experiments',
+    'tff-fair report     Writes a web page',
   ):
     assert f'\n  {row}' in listed
   _tff_fair(monkeypatch, '--version')

@@ -17,7 +17,6 @@ import pytest
 
 from benchmarks import run
 from tff_fair.launchers import cli
-from tff_fair.launchers import covariate_shift
 from tff_fair.launchers import reproduce
 from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
@@ -210,15 +209,6 @@ def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
   if seeds:
     arguments.append(f'--seeds={seeds}')
   _launch(reproduce, arguments, 'tff_fair.launchers.tables.published.read')
-
-
-@_settings(max_examples=60)
-@hypothesis.given(_flags_of(covariate_shift))
-def test_covariate_shift_begins_or_refuses(folder, arguments):
-  arguments = [*arguments, f'--output_dir={folder}']
-  _launch(
-    covariate_shift, arguments, 'tff_fair.launchers.runs.training.set_runtime'
-  )
 
 
 @_settings(max_examples=60)

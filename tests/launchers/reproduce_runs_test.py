@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 import signal
 
 import numpy as np
@@ -160,14 +159,11 @@ class TestTable:
     assert flags_file.stat().st_mtime_ns == before
 
 
-_SMALL = {'model': 'mlp_cffl_mnist', 'num_clients': 3, 'checkpoint_every': 1}
+_SMALL = {'model': 'mlp_cffl_mnist', 'num_clients': 3}
 _PICTURES = definitions.Table(
   title='a table with plots of embeddings',
   cells={
     'digits': definitions.Cell(preset='fedquad_digits', data='digits'),
-    'one': definitions.Cell(
-      preset='fedquad_digits', data='digits', methods=('without_ce',)
-    ),
   },
   methods={
     'fed_avg': {'algorithm': 'fed_avg', **_SMALL},
@@ -186,69 +182,35 @@ _PUBLISHED = {
 }
 
 
-def _draw(*arguments):
+def test_part_of_the_data(tmp_path):
+  """A table at a share of the data, of some methods, with embeddings."""
   with pytest.MonkeyPatch.context() as patch:
     patch.setitem(definitions.TABLES, 'pictures', _PICTURES)
     patch.setattr(published, 'read', lambda: _PUBLISHED)
     patch.setattr(pool, 'Pool', here.Pool)
-    return tiny_table.main('--table=pictures', '--parallel=1', *arguments)
-
-
-class TestPartOfTheData:
-  """A table at a share of the data, of some methods, with embeddings."""
-
-  @pytest.fixture(scope='class', name='scaled')
-  def _scaled(self, tmp_path_factory):
-    path = tmp_path_factory.mktemp('pictures')
-    arguments = [
-      '--scale=0.25', '--rounds=2', '--cells=digits', f'--output_dir={path}',
-    ]  # fmt: skip
-    _draw(*arguments)
-    return path, arguments
-
-  def test_runs_and_rows(self, scaled):
-    path, _ = scaled
-    frame = pd.read_csv(path / 'table.csv', dtype=str).fillna('')
-    assert frame['method'].tolist() == ['fed_avg', 'fedquad', 'without_ce']
-    expected = 'share of the data: 0.25, not 1; rounds: 2, not 10'
-    assert frame['marks'].tolist() == [expected] * 3
-    assert frame['commands'].str.contains('--data_fraction=0.25 ').all()
-    # A method may be printed as another.
-    assert frame['paper'].tolist() == ['', '70', '70']
-    # The accuracy is that of the global model.
-    found = frame.set_index('method')['ours'].astype(float)
-    for run in path.glob('runs/*/*/seed_0'):
-      # A quarter of the 1,438 that are not tests.
-      assert digits_run.read(run, 'clients.csv')['num_train'].sum() == 360
-      method = run.parent.name.split('-')[0]
-      if 'use_ce' in str(run):
-        method = 'without_ce'
-      final = json.loads((run / 'summary.json').read_text())['final']
-      expected = pytest.approx(100 * final['global_accuracy'], rel=1e-5)
-      assert found[method] == expected
-    assert digits_run.plots(path) == {'pictures_digits_embeddings.png'}
-
-  def test_requested_methods_and_rounds(self, scaled, tmp_path):
-    path, arguments = scaled
-    shutil.copytree(path / 'runs', tmp_path / 'runs')
-    arguments = [*arguments[:-1], f'--output_dir={tmp_path}']
-    (gone,) = tmp_path.glob('runs/*/fed_avg-*/seed_0/checkpoints/round_1.*')
-    gone.unlink()
-    with pytest.raises(
-      SystemExit, match=r'^Error: .*seed_0 must hold a checkpoint of round 1, f'
-    ) as error:
-      _draw(*arguments, '--figure_round=1')
-    assert '\n' not in str(error.value)
-    # The numbers are there all the same.
-    assert len(pd.read_csv(tmp_path / 'table.csv')) == 3
-    # Without the method whose checkpoint is missing.
-    methods = '--methods=without_ce,fedquad'
-    printed = _draw(*arguments, methods, '--figure_round=1')
-    assert 'seed_0: ' not in printed  # The runs are there.
-    frame = pd.read_csv(tmp_path / 'table.csv')
-    # In the order of the table.
-    assert frame['method'].tolist() == ['fedquad', 'without_ce']
-    assert digits_run.plots(tmp_path) == {'pictures_digits_embeddings.png'}
+    tiny_table.main(
+      *('--table=pictures', '--parallel=1', '--scale=0.25', '--rounds=1'),
+      *('--methods=without_ce,fedquad', '--cells=digits'),
+      f'--output_dir={tmp_path}',
+    )
+  frame = pd.read_csv(tmp_path / 'table.csv', dtype=str).fillna('')
+  # In the order of the table.
+  assert frame['method'].tolist() == ['fedquad', 'without_ce']
+  expected = 'share of the data: 0.25, not 1; rounds: 1, not 10'
+  assert frame['marks'].tolist() == [expected] * 2
+  assert frame['commands'].str.contains('--data_fraction=0.25 ').all()
+  # A method may be printed as another.
+  assert frame['paper'].tolist() == ['70', '70']
+  # The accuracy is that of the global model.
+  found = frame.set_index('method')['ours'].astype(float)
+  for run in tmp_path.glob('runs/*/*/seed_0'):
+    # A quarter of the 1,438 that are not tests.
+    assert digits_run.read(run, 'clients.csv')['num_train'].sum() == 360
+    method = 'without_ce' if 'use_ce' in str(run) else 'fedquad'
+    final = json.loads((run / 'summary.json').read_text())['final']
+    expected = pytest.approx(100 * final['global_accuracy'], rel=1e-5)
+    assert found[method] == expected
+  assert digits_run.plots(tmp_path) == {'pictures_digits_embeddings.png'}
 
 
 def test_replacement_data(tmp_path, monkeypatch):
@@ -292,11 +254,10 @@ def _recorded(folder):
     return records.read(folder).drop(columns='seconds')
 
 
-def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
-  """Stopped by a signal, then killed with all of its processes."""
+def test_a_killed_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   arguments = (
     *('--table=tiny', '--cells=digits', '--methods=standalone,fed_avg'),
-    *('--output_dir=out', '--record=results'),
+    *('--rounds=8', '--output_dir=out', '--record=results'),
   )
   whole, stopped = tmp_path / 'whole', tmp_path / 'stopped'
   for path in (whole, stopped):
@@ -304,26 +265,18 @@ def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   monkeypatch.chdir(whole)
   assert 'recorded: 3 numbers, ' in _main(*arguments)
   recorded = _recorded(whole / 'results')
-
-  def interrupt(num_lines, number, parallel):
-    return digits_run.interrupt(
-      'tests.launchers.tiny_table',
-      (*arguments, f'--parallel={parallel}'),
-      stopped,
-      stopped / 'out/runs/cffl_digits/fed_avg/seed_0/metrics.csv',
-      num_lines,
-      number,
-    )
-
-  assert interrupt(5, signal.SIGTERM, parallel=1) == (
-    'stopping after the current rounds\n'
-    'Error: interrupted; run the same command again to resume.\n'
+  digits_run.interrupt(
+    'tests.launchers.tiny_table',
+    (*arguments, '--parallel=1'),
+    stopped,
+    stopped / 'out/runs/cffl_digits/fed_avg-rounds=8/seed_0/metrics.csv',
+    4,
+    signal.SIGKILL,
   )
   assert not (stopped / 'out/table.csv').exists()
   # What was done before is not lost.
   before = _recorded(stopped / 'results')
   assert before['method'].tolist() == ['standalone']
-  assert not interrupt(12, signal.SIGKILL, parallel=2)
   monkeypatch.chdir(stopped)
   assert 'recorded: 2 numbers, ' in _main(*arguments)
   pd.testing.assert_frame_equal(_recorded(stopped / 'results'), recorded)
@@ -331,7 +284,6 @@ def test_a_stopped_table_resumes_to_the_same_result(tmp_path, monkeypatch):
   monkeypatch.chdir(whole)
   merged = _main(*arguments, f'--record={stopped}/results')
   assert 'recorded: 0 numbers, 0 in place of transcribed ones; 3 were' in merged
-  monkeypatch.chdir(stopped)
   for name in ('table.csv', 'table.md'):
     found, expected = (
       (path / 'out' / name).read_bytes() for path in (stopped, whole)

@@ -96,19 +96,17 @@ def test_counts_are_of_all_claims_and_their_papers():
       made_rows.rows('fed_avg', [1.0, 1.0]),
     )
   )
-  counts = claims_page.count(results)
-  assert counts.to_numpy().sum() == len(statements.CLAIMS)
-  assert counts.loc['fedquad', 'holds'] == counts['holds'].sum() == 1
+  lines = claims_page.to_block(results, 'x.md').splitlines()
   # Of all other claims nothing was run, and some do not count.
   uncounted = sum(bool(c.uncounted) for c in statements.CLAIMS.values())
   counted = len(statements.CLAIMS) - uncounted
-  *_, last = claims_page.to_block(results, '').splitlines()
-  assert last == f'| all | {counted} | 1 | 0 | 0 | {counted - 1} |' + (
+  assert '| [FedQuad](x.md#fedquad) | 36 | 1 | 0 | 0 | 35 | 35 | 0 |' in lines
+  assert lines[-1] == f'| all | {counted} | 1 | 0 | 0 | {counted - 1} |' + (
     f' {counted - 1} | {uncounted} |'
   )
 
 
-def test_data_that_stand_in_and_protocols_are_on_the_page():
+def test_protocols_are_on_the_page():
   place = {'table': 'fedakd_protocols', 'cell': 'fmnist_pow'}
   protocols = {
     'fed_avg': (20.0, 20),
@@ -142,6 +140,26 @@ def test_data_that_stand_in_and_protocols_are_on_the_page():
     '60.5 less 20.5: 40 [40, 40]',
     '93.5 less 91.16: 2.34',  # Table 1 of the paper.
   ]
-  assert lines[10] == (
-    'Share of the data: 0.15. Seeds: 2. MNIST stands in for Fashion-MNIST.'
+  assert lines[9:11] == ['| seeds | 2 |', '| data; share | mnist; 0.15 |']
+
+
+def test_a_row_of_the_page_has_the_verdict_under_both_readings():
+  place = {'scale': 0.05}
+  recorded = made_rows.group(
+    made_rows.rows('quadruplet_fl', [5.0, 5.0], **place),
+    made_rows.rows('triplet_fl', [9.0, 9.0], **place),
+    made_rows.rows('quadruplet_fl_without_ce', [8.0, 8.0], **place),
+    made_rows.rows('triplet_fl_without_ce', [1.0, 1.0], **place),
   )
+  page = claims_page.to_page(verdicts.judge(recorded), recorded)
+  (line,) = (row for row in page.splitlines() if '**fedquad-28**' in row)
+  what = 'global_accuracy, cifar10_a03_c10: '
+  assert [cell.strip() for cell in line.split('|')[3:9]] == [
+    f'`{what}quadruplet_fl less triplet_fl`: 5 less 9: -4 [-4, -4]',
+    '2',
+    'cifar10; 0.05; 20',
+    '3 of 3',
+    '✗ does not hold: 0, 1, 0, 2',
+    f'undecided: `{what}quadruplet_fl_without_ce less triplet_fl_without_ce`:'
+    ' 8 less 1: 7 [7, 7]',
+  ]

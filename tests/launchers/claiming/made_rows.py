@@ -54,5 +54,6 @@ def claim(*relations, **others):
     text='It is best.',
     statistic='',
     comparisons=tuple(map(parse, relations)),
+    others=tuple(map(parse, others.pop('others', ()))),
     **others,
   )

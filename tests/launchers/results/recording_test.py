@@ -137,14 +137,22 @@ def test_what_others_have_recorded_is_left_out(tmp_path):
   assert not (tmp_path / 'new').exists()
 
 
-def test_a_run_of_older_code_has_no_version_and_no_seconds(tmp_path):
-  run = _planner(tmp_path).run('digits', 'cffl', 0)
-  _finish(run, [0.2, 0.4, 0.5])
-  _change_summary(run, version=..., median_seconds_per_round=...)
+def test_what_is_recorded_under_other_settings_is_left(tmp_path):
+  run = _planner(tmp_path).run('digits', 'standalone', 0)
+  _finish(run, [0.1, 0.2])
   _main(tmp_path)
-  (row,) = records.read(tmp_path / 'results').to_dict('records')
-  assert row['version'] == '' and np.isnan(row['seconds'])
-  assert row['value'] == 50
+  only = ['--only_missing', '--noonly_record', '--methods=standalone']
+  assert _main(tmp_path, *only) == 'All numbers are recorded.\n'
+  path = tmp_path / 'results' / 'tiny.csv'
+  own = recording.settings_hash([run])
+  path.write_text(path.read_text().replace(own, 'another'))
+  rows = tiny_table.planner(
+    tiny_table.TABLE.restricted_to(['standalone']),
+    data_dir=str(tmp_path),
+    output_dir=tmp_path / 'out',
+  ).rows(['digits'])
+  left = recording.missing(tmp_path / 'results', 'tiny', rows, 1.0)
+  assert left == rows != []
 
 
 @pytest.mark.parametrize(

@@ -1,30 +1,9 @@
-import collections
-
 from tff_fair.launchers.tables import published
-
-_COUNTS = {
-  'cffl_table1': 42,
-  'cffl_table2': 36,  # Standalone's six for both columns of CFFL.
-  'corefed_table1': 36,
-  'corefed_table3': 6,
-  'fedaboost_table1': 18,
-  'fedaboost_text': 12,
-  'fedakd_table1': 320,
-  'fedakd_table2': 32,
-  'fedakd_table3': 30,
-  'fedakd_table4': 12,
-  'fedakd_table5': 130,
-  'fedquad_table1': 22,
-  'fedquad_table2': 12,
-  'fedquad_table3': 22,
-  'fedquad_table4': 12,
-  'fedquad_table5': 7,
-}
 
 
 def test_all_numbers_of_all_papers():
   numbers = published.read()
-  assert collections.Counter(key[0] for key in numbers) == _COUNTS
+  assert len(numbers) == 749
   # Only FedAKD prints standard deviations, and prints all of them.
   for (table, *_), number in numbers.items():
     assert number.value == number.value

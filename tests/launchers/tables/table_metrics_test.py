@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -11,6 +12,10 @@ METRICS = table_metrics.METRICS
 _RIDER = [1, 2, 3, 0]
 
 
+def _compute(name, *directories):
+  return METRICS[name].compute(directories, percent=False)
+
+
 def _pair(tmp_path, run, alone, **of_run):
   return (
     fake_run.write(tmp_path / 'run', run, **of_run),
@@ -21,9 +26,9 @@ def _pair(tmp_path, run, alone, **of_run):
 def test_cf_is_of_the_final_accuracies(tmp_path):
   runs = _pair(tmp_path, [0.2, 0.7, 0.6], [0.1, 0.5, 0.3])
   expected = 100 * np.corrcoef([0.2, 0.7, 0.6], [0.1, 0.5, 0.3])[0, 1]
-  assert METRICS['cf'].compute(*runs) == pytest.approx(expected)
+  assert _compute('cf', *runs) == pytest.approx(expected)
   equal = fake_run.write(tmp_path / 'equal', [0.5, 0.5, 0.5])
-  assert math.isnan(METRICS['cf'].compute(equal, runs[1]))
+  assert math.isnan(_compute('cf', equal, runs[1]))
 
 
 def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
@@ -34,13 +39,13 @@ def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
     num_train=[1, 2, 3, 0],
     isolated={0: 1, 3: 1},
   )
-  assert METRICS['cf'].compute(*runs) == pytest.approx(100)
+  assert _compute('cf', *runs) == pytest.approx(100)
 
 
 def test_shares_above_and_below_standalone(tmp_path):
   runs = _pair(tmp_path, [0.2, 0.2, 0.4, 0.1], [0.1, 0.2, 0.3, 0.3])
-  assert METRICS['above_standalone'].compute(*runs) == 0.5  # A tie is not.
-  assert METRICS['below_standalone'].compute(*runs) == 0.25
+  assert _compute('above_standalone', *runs) == 0.5  # A tie is not.
+  assert _compute('below_standalone', *runs) == 0.25
 
 
 def test_the_best_participant_s_accuracy_alone(tmp_path):
@@ -51,7 +56,7 @@ def test_the_best_participant_s_accuracy_alone(tmp_path):
     [0.1, 0.3, 0.4, 0.1],
     num_train=[1, 2, 3, 0],
   )
-  assert METRICS['standalone_accuracy_of_best'].compute(*runs) == 0.3
+  assert _compute('standalone_accuracy_of_best', *runs) == 0.3
 
 
 def test_mean_of_the_clients_losses(tmp_path):
@@ -61,7 +66,7 @@ def test_mean_of_the_clients_losses(tmp_path):
   clients['loss'] = [1.0, 2.0, np.nan, 9.0]
   clients.to_csv(path, index=False)
   # Without the client that has no test examples, and the free rider.
-  assert METRICS['client_loss_mean'].compute(run) == 1.5
+  assert _compute('client_loss_mean', run) == 1.5
 
 
 @pytest.mark.parametrize(
@@ -72,17 +77,17 @@ def test_mean_of_the_clients_losses(tmp_path):
     # .5: in rounds 4 and 2.
     ([0.3, 0.5, 0.7], [0.6, 0.4, 0.5], -2),
     ([0.3, 0.5, 0.7], [0.3, 0.5, 0.7], 0),
-    ([0.3, 0.5, np.nan], [0.3, 0.5, 0.7], np.nan),
   ],
 )
 def test_rounds_ahead_to_the_lower_last_f1(tmp_path, own, others, expected):
   runs = []
   for name, curve in (('own', own), ('others', others)):
     run = fake_run.write(tmp_path / name, [0.1])
-    frame = pd.DataFrame({'round': [2, 4, 6], 'global_f1': curve})
+    f1 = {1: np.nan, **dict(zip([2, 4, 6], curve, strict=True))}
+    frame = pd.DataFrame({'round': f1.keys(), 'global_f1': f1.values()})
     frame.to_csv(run / 'metrics.csv', index=False)
     runs.append(run)
-  found = METRICS['rounds_ahead_of_fed_avg'].compute(*runs)
+  found = _compute('rounds_ahead_of_fed_avg', *runs)
   np.testing.assert_equal(found, expected)
 
 
@@ -94,26 +99,26 @@ def test_free_rider(tmp_path):
     num_train=[10, 20, 0],
     isolated={0: 1, 2: 2},
   )
-  assert METRICS['isolation_round'].compute(run) == 2
-  assert METRICS['free_rider_accuracy'].compute(run) == 0.05
-  assert METRICS['client_accuracy_mean'].compute(run) == pytest.approx(0.3)
+  assert _compute('isolation_round', run) == 2
+  assert _compute('free_rider_accuracy', run) == 0.05
+  assert _compute('client_accuracy_mean', run) == pytest.approx(0.3)
   for name, value in (('without', 0.35), ('change', -0.05)):
-    found = METRICS[f'client_accuracy_mean_{name}'].compute(run, without)
+    found = _compute(f'client_accuracy_mean_{name}', run, without)
     assert found == pytest.approx(value)
   # One that stays has no round of isolation.
   stays = fake_run.write(tmp_path / 'stays', [0.2, 0.1], num_train=[10, 0])
-  assert math.isnan(METRICS['isolation_round'].compute(stays))
+  assert math.isnan(_compute('isolation_round', stays))
 
 
 def test_scores_and_distances_are_those_of_the_last_evaluation(tmp_path):
   run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
-  assert METRICS['client_accuracy_max'].compute(run) == 0.4
-  assert math.isnan(METRICS['global_f1'].compute(run))
+  assert _compute('client_accuracy_max', run) == 0.4
+  assert math.isnan(_compute('global_f1', run))
   final = fake_run.final_distances()
   assert len(final) == 6
   for name, value in final.items():
-    assert METRICS[name].compute(run) == value
-  degrees = METRICS['parameters_d_cosine_degrees'].compute(run)
+    assert _compute(name, run) == value
+  degrees = _compute('parameters_d_cosine_degrees', run)
   assert degrees == pytest.approx(180 / math.pi * final['parameters_d_cosine'])
   cosine = METRICS['embedding_d_cosine']
   assert cosine.heading(percent=True) == (
@@ -121,11 +126,22 @@ def test_scores_and_distances_are_those_of_the_last_evaluation(tmp_path):
   )
 
 
-def test_units_and_digits():
+def test_a_variance_of_f1_is_the_mean_of_the_last_evaluations(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.4])
+  path = run / 'summary.json'
+  content = json.loads(path.read_text())
+  content['client_f1_variance_window'] = {'mean': 0.25}
+  content['final']['client_f1_variance'] = 0.5
+  path.write_text(json.dumps(content))
+  found = METRICS['client_f1_variance'].compute([run], percent=True)
+  assert found == 0.25  # No share, so never in per cent.
+
+
+def test_units_and_digits(tmp_path):
   share, coefficient = METRICS['client_accuracy_max'], METRICS['cf']
-  assert share.in_unit(0.5, percent=True) == 50
-  assert share.in_unit(0.5, percent=False) == 0.5
-  assert coefficient.in_unit(0.5, percent=True) == 0.5
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.5])
+  assert share.compute([run], percent=True) == 50
+  assert share.compute([run], percent=False) == 0.5
   assert share.heading(percent=True).endswith('(per cent)')
   assert share.heading(percent=False).endswith('(fraction)')
   assert coefficient.heading(percent=True) == coefficient.title

@@ -16,10 +16,11 @@ _NAN = math.nan
 def _tables(monkeypatch):
   monkeypatch.setitem(definitions.TABLES, 'tiny', tiny_table.TABLE)
   monkeypatch.setitem(definitions.TABLES, 'other', tiny_table.TABLE)
+  monkeypatch.setattr(published, 'read', lambda: tiny_table.NUMBERS)
 
 
 def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
-  """A row of the tiny table; `of_row` are its name, paper, rounds, scale."""
+  """A row of the tiny table; `of_row` are its name, rounds, scale."""
   planner = tiny_table.planner(
     num_seeds=len(values),
     rounds=of_row.get('rounds'),
@@ -31,17 +32,11 @@ def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
     for row in planner.rows([cell])
     if (row.method, row.metric) == (method, metric)
   )
-  return table_report.build_row(
-    of_row.get('table', 'tiny'),
-    row,
-    values,
-    paper=of_row.get('paper'),
-    paper_rounds=20,
-  )
+  return table_report.build_row(of_row.get('table', 'tiny'), row, values)
 
 
 def test_a_row_by_hand():
-  row = _build([98.0, 99.0], paper=published.Number(99.0, 0.5))
+  row = _build([98.0, 99.0])
   assert row['ours'] == '98.5'
   assert row['sd'] == '0.707107'  # sqrt(.5), ddof 1
   assert row['values'] == '98;99'
@@ -67,7 +62,7 @@ def test_undefined_is_a_word_and_never_0():
   row = _build([_NAN, 98.0, _NAN])
   assert (row['ours'], row['sd'], row['undefined']) == ('98', '', '2')
   assert row['values'] == 'undefined;98;undefined'
-  row = _build([_NAN], paper=published.Number(3.0, _NAN))
+  row = _build([_NAN], method='fed_avg')
   assert (row['ours'], row['difference'], row['undefined']) == (
     'undefined', '', '1',
   )  # fmt: skip
@@ -83,13 +78,12 @@ def test_a_share_of_the_data_is_marked(tmp_path):
   section = table_report.write(tmp_path, 'tiny', [row])
   lines = [' '.join(line.split()) for line in section.splitlines()]
   assert '| stand_in | 98.00 † |' in lines
-  assert any('share of the data: 0.5, not 1;' in line for line in lines)
 
 
 def test_files_hold_the_rows_and_a_grid(tmp_path):
   rows = [
-    _build([_NAN, _NAN], method='fed_avg', paper=published.Number(3.0, _NAN)),
-    _build([98.0, 99.0], paper=published.Number(99.0, 0.5)),
+    _build([_NAN, _NAN], method='fed_avg'),
+    _build([98.0, 99.0]),
     _build([_NAN, 98.0], cell='stand_in'),
     _build([90.0, 91.0], metric='client_accuracy_max'),
   ]
@@ -106,24 +100,6 @@ def test_files_hold_the_rows_and_a_grid(tmp_path):
   assert '## Maximum accuracy of the clients (per cent)' in lines
   assert '| digits | 90.50 ± 0.71 |' in lines
   assert any('†' in line and 'Not as in the paper' in line for line in lines)
-
-
-def test_commands_are_listed_once(tmp_path):
-  rows = [
-    _build([98.0]),
-    _build([98.0], metric='client_accuracy_max'),
-    _build([97.0], metric='client_accuracy_max', method='standalone'),
-  ]
-  table_report.write(tmp_path, 'tiny', rows)
-  text = (tmp_path / 'table.md').read_text()
-  assert text.count('--algorithm=cffl') == 1
-  assert text.count('--algorithm=standalone') == 1
-  numbers = [
-    line.split('|')[-2].strip()
-    for line in text.splitlines()
-    if line.startswith('| digits ') and '| 20 ' in line  # With its rounds.
-  ]
-  assert numbers == ['1, 2', '2', '1']
 
 
 def test_tables_of_one_directory_keep_each_other_s_rows(tmp_path):
@@ -148,9 +124,7 @@ def test_synthetic_records_are_called_that(tmp_path):
     output_dir=tmp_path,
   )
   row = planner.rows([cell])[0]
-  written = table_report.build_row(
-    name, row, [50.0], paper=None, paper_rounds=80
-  )
+  written = table_report.build_row(name, row, [50.0])
   assert written['data'] == 'synthetic records (ehr_scale 0.01)'
   assert written['marks'] == (
     'data: synthetic records (ehr_scale 0.01), not TriNetX; seeds: 1, not 3'

@@ -80,7 +80,6 @@ def test_a_cell_has_flags_and_those_of_a_method():
     for name in methods
   }
   assert found == {'m': (7, 5, 0.2), 'other': (7, 4, 0.5)}
-  assert planner.paper_rounds('cell', 'm') == 7
 
 
 def test_rows_leave_out_what_compares_a_run_with_itself():
@@ -128,16 +127,6 @@ def test_a_share_of_the_data_is_in_the_name_of_a_run():
   assert run.output_dir == folder / name / 'seed_1'
 
 
-def test_all_runs_of_a_table_use_the_same_share_of_the_data():
-  for scale in (1, 0.5):
-    rows = _planner(scale=scale).rows(['digits'])
-    runs = [run for row in rows for compared in row.runs for run in compared]
-    assert {run.settings['data_fraction'] for run in runs} == {scale}
-    # The whole of the data is not in their names.
-    named = ['data_fraction' in str(run.output_dir) for run in runs]
-    assert named == [scale != 1] * len(runs)
-
-
 def test_other_data_have_runs_of_their_own():
   table = definitions.TABLES['corefed_table1']
   usual = _planner(table).run('fmnist', 'fed_avg', 0)
@@ -176,3 +165,16 @@ def test_a_share_of_health_records_is_a_share_of_those_generated():
   np.testing.assert_allclose(run.settings['ehr_scale'], 0.002)
   assert run.settings['data_fraction'] == 1
   assert _planner(table).run('ehr', 'fedakd', 0).settings['ehr_scale'] is None
+
+
+def test_distances_over_the_rounds_are_measured_where_they_are_drawn():
+  def only_last(table, cell, method):
+    run = _planner(definitions.TABLES[table]).run(cell, method, 0)
+    assert run.settings['distances']
+    return run.only_last_distances
+
+  assert not only_last('corefed_table1', 'fmnist', 'corefed')
+  assert only_last('corefed_table1', 'fmnist', 'ditto_1')
+  # Table 1 draws this run of the ablation.
+  assert not only_last('corefed_ablation', 'fmnist', 'fed_avg')
+  assert only_last('corefed_table3', 'tradeoff_a', 'corefed')
