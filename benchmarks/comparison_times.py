@@ -12,8 +12,8 @@ import tqdm
 from benchmarks import programs
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.execution import outcomes
+from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import planned_run
-from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import training
 
 METHODS = (
@@ -93,7 +93,7 @@ def _time_run(run: planned_run.PlannedRun, options) -> float:
   settings = {**run.settings, **options}
   training.set_runtime(settings)
   task = training.build_task(settings)
-  process = processes.build_process(settings, task)
+  process = building.build_process(settings, task)
   cohorts = training.build_cohorts(settings, task)
 
   def next_round(state, number):

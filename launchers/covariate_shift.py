@@ -17,7 +17,6 @@ from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import client_names
-from tff_fair.launchers.runs import flag_sentences
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
@@ -133,6 +132,7 @@ def _arguments(flag_values, is_weighted) -> list[str]:
 
 def _measure(training, settings, pca_dim, is_weighted) -> pd.DataFrame:
   """A row for each client, with its name if clients have names."""
+  from tff_fair.launchers.runs import building
   from tff_fair.tasks import shift_divergences
 
   task = training.build_task(settings)
@@ -151,7 +151,7 @@ def _measure(training, settings, pca_dim, is_weighted) -> pd.DataFrame:
       **options,
     )
   except ValueError as error:
-    raise training.RunError(flag_sentences.of_task(str(error))) from error
+    raise training.RunError(building.with_flags(str(error))) from error
   frame = pd.DataFrame(rows)
   if task.client_names:
     frame.insert(1, client_names.COLUMN, task.client_names)

@@ -8,7 +8,6 @@ from typing import Any
 from tff_fair import checks
 from tff_fair.launchers.comparison import trials
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
@@ -37,7 +36,7 @@ SHARED_FLAGS = (
     if name not in ('data_seed', 'test_leak')  # A leak is for control runs.
   ),
   'model',
-  *(flag.name for flag in run_flags.CLIENTS),
+  *(flag.name for flag in train_flags.GROUPS['Clients']),
   'eval_every',
   *RUNTIME_FLAGS,
 )
@@ -156,4 +155,4 @@ class Planner:
     return max(1, self.rounds // _EVALUATIONS)
 
   def _value(self, flag) -> Any:
-    return self.shared.get(flag, run_flags.FLAGS[flag].default)
+    return self.shared.get(flag, train_flags.FLAGS[flag].default)

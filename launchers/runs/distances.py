@@ -28,15 +28,9 @@ COLUMNS = tuple(f'{space}_{name}' for space in SPACES for name in DISTANCES)
 class Distances(callbacks.Callback):
   """Adds the distances to the rows of evaluated rounds."""
 
-  def __init__(self, *, only_last: bool = False):
-    """Measures after each evaluation, or after the last round alone."""
-    self._only_last = only_last
-
   def after_round(self, run, result):
     """Measures; for this the clients of the round are trained once more."""
     if not run.settings['distances'] or result.scores is None:
-      return
-    if self._only_last and result.number < run.settings['rounds']:
       return
     found = run.process.divergence(
       result.before, result.state, list(result.data)
@@ -50,14 +44,9 @@ class Distances(callbacks.Callback):
 def of_accuracies(
   accuracies: np.ndarray, has_data: Sequence[bool]
 ) -> dict[str, float]:
-  """Measures how far the clients' accuracies are from equal accuracies.
+  """Measures how far accuracies, float[k], are from equal ones, by column.
 
-  Args:
-    accuracies: `float[k]`; NaN for a client without test data.
-    has_data: Which clients have training data; the others are excluded.
-
-  Returns:
-    Column name -> value.
+  Clients without training or test data, whose accuracy is NaN, are excluded.
   """
   # Imported here: the plots import this module, and must not import TensorFlow.
   from tff_fair import metrics

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import dataclasses
 from typing import Any
 
-from tff_fair.launchers.options.presets import fedakd as fedakd_presets
+from tff_fair.launchers.options import presets
 from tff_fair.launchers.runs import distances
 
 
@@ -379,7 +379,7 @@ _FEDAKD_PARTS = _methods("""
 _EQUAL_TIME = {
   name: {
     **flags,
-    'rounds': fedakd_presets.EQUAL_TIME_ROUNDS[flags['algorithm']],
+    **presets.PRESETS['fedakd_ehr_equal_time'].methods[flags['algorithm']],
   }
   for name, flags in _FEDAKD_METHODS.items()
   if name != 'standalone'

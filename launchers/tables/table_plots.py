@@ -262,7 +262,7 @@ def _file(stem: pathlib.Path, ending: str) -> pathlib.Path:
 
 
 def _accuracies(run) -> pd.Series:
-  clients = run_files.read(
+  clients = run_files.read_whole(
     pathlib.Path(run) / 'clients.csv', ['client_id', 'accuracy']
   )
   return clients.set_index('client_id')['accuracy']

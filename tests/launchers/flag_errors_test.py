@@ -1,6 +1,7 @@
 """Mistakes on a command line: one sentence each, with the flag's own name."""
 
 import re
+from unittest import mock
 
 from absl import flags
 import pytest
@@ -9,7 +10,8 @@ from benchmarks import run
 from tff_fair.launchers import cli
 from tff_fair.launchers import reproduce
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.runs import flag_sentences
+from tff_fair.launchers.runs import building
+from tff_fair.launchers.runs import errors
 
 # Launcher, arguments | the whole message.
 _REFUSED = r"""
@@ -66,7 +68,7 @@ def test_errors_of_arguments_are_said_of_their_flags():
     ('The split must be', 'The split must be'),
     ("The file 'num_clients/x.num_clients'", "The file 'num_clients/x.num_cl"),
   ):
-    assert flag_sentences.of_task(sentence).startswith(expected), sentence
+    assert building.with_flags(sentence).startswith(expected), sentence
   for algorithm, sentence, expected in (
     ('fedaboost', 'seed must be', '--client_seed must be'),
     ('fedaboost', 'max_gamma must be', '--max_gamma must be'),
@@ -75,5 +77,5 @@ def test_errors_of_arguments_are_said_of_their_flags():
   ):
     flag_values = train_flags.parse([f'--algorithm={algorithm}'])
     settings = {n: flag_values[n].value for n in train_flags.FLAG_NAMES}
-    found = flag_sentences.of_builder(sentence, settings)
-    assert found.startswith(expected), sentence
+    with pytest.raises(errors.RunError, match=f'^{expected}'):
+      building.build(mock.Mock(side_effect=ValueError(sentence)), settings)

@@ -15,14 +15,12 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from benchmarks import run
 from tff_fair.launchers import cli
 from tff_fair.launchers import covariate_shift
 from tff_fair.launchers import reproduce
 from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.tables import definitions
@@ -82,7 +80,7 @@ def _arguments(defined, names, max_size):
   return st.lists(argument, max_size=max_size)
 
 
-_OF_ALL = {*run_flags.FLAGS} - {'algorithm', 'preset'}
+_OF_ALL = {*train_flags.FLAGS} - {'algorithm', 'preset'}
 
 
 @st.composite
@@ -117,7 +115,7 @@ def _assert_is_a_sentence(error):
   assert 'File "' not in text
 
 
-@_settings(max_examples=80)
+@_settings(max_examples=60)
 @hypothesis.given(
   _commands(_OF_ALL), st.none() | st.sampled_from(sorted(presets.PRESETS))
 )
@@ -141,7 +139,7 @@ _DIGITS = ('--task=digits', '--rounds=1', '--device=cpu')
 _OF_DATA = {*train_flags.DATA_FLAG_NAMES} - {'task'}
 
 
-@_settings(max_examples=60)
+@_settings(max_examples=40)
 @hypothesis.given(_commands(_OF_DATA))
 def test_a_task_is_built_or_refused(arguments):
   from tff_fair.launchers.runs import training
@@ -212,21 +210,13 @@ def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
   _launch(reproduce, arguments, 'tff_fair.launchers.tables.published.read')
 
 
-@_settings(max_examples=60)
+@_settings(max_examples=30)
 @hypothesis.given(_flags_of(covariate_shift))
 def test_covariate_shift_begins_or_refuses(folder, arguments):
   arguments = [*arguments, f'--output_dir={folder}']
   _launch(
     covariate_shift, arguments, 'tff_fair.launchers.runs.training.set_runtime'
   )
-
-
-@_settings(max_examples=60)
-@hypothesis.given(_flags_of(run))
-def test_the_benchmarks_begin_or_refuse(folder, arguments):
-  arguments = ['--workloads=A', *arguments, f'--output_dir={folder}']
-  with mock.patch('benchmarks.startup.time_starts', side_effect=_Resolved):
-    _launch(run, arguments, 'benchmarks.run._time_workloads')
 
 
 # What a search among thousands of commands has found.

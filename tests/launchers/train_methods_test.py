@@ -65,14 +65,6 @@ class TestServerTestData:
     assert digits_run.models(tmp_path).keys() == models
     _assert_resumes(tmp_path, **values)
 
-  def test_isolated_clients_are_counted_and_shown(self, tmp_path):
-    # Only the best client keeps more than half of all reputation.
-    printed = digits_run.main(tmp_path, **_CFFL, threshold_absolute=0.5)
-    reports = digits_run.read(tmp_path, 'reports.csv')
-    isolated = 4 - reports['reputable'][reports['round'] == 2].sum()
-    assert isolated == 3
-    assert f'  Clients that the server isolates: {isolated} in all' in printed
-
   @pytest.mark.parametrize('algorithm', ['standalone', 'dssgd', 'fed_avg'])
   def test_baselines(self, algorithm, tmp_path):
     digits_run.main(tmp_path, **_CFFL, algorithm=algorithm)
@@ -91,15 +83,6 @@ class TestServerTestData:
       assert part['client_id'].tolist() == [0, 1, 2, 3]
       mean = np.average(part['loss'], weights=part['num_examples'])
       assert metrics['train_loss'][number - 1] == pytest.approx(mean)
-
-  def test_the_passes_decay_the_learning_rate(self, tmp_path):
-    # From the second pass on the rate is 0.
-    values = {**_CFFL, 'algorithm': 'dssgd', 'learning_rate_decay': 0}
-    digits_run.main(tmp_path, **values)
-    scores = digits_run.read(tmp_path, 'client_scores.csv')
-    first, second = (scores[scores['round'] == n] for n in (1, 2))
-    # All end with what the last client of the first pass downloaded.
-    assert set(second['loss']) == {first['loss'].iloc[-1]}
 
 
 class TestDistances:
@@ -140,16 +123,6 @@ class TestDistances:
     assert {name for name in first if first[name] != second[name]} == {
       'metrics.csv'
     }
-
-  def test_are_undefined_if_no_model_moves(self, tmp_path):
-    # From the second round on the rate is 0.
-    values = {**_COREFED, 'learning_rate_decay': 0, 'algorithm': 'fed_avg'}
-    digits_run.main(tmp_path, **values)
-    metrics = digits_run.read(tmp_path, 'metrics.csv')
-    assert metrics['parameters_d_cosine'].isna().all()
-    final = _summary(tmp_path)['final']
-    assert final['embedding_d_manhattan'] is None
-    assert final['accuracy_d_manhattan'] > 0
 
 
 def test_fed_rdn_starts_from_the_weights_of_the_others(tmp_path):

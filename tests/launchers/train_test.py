@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from tests.launchers import digits_run
-from tff_fair.launchers.runs import provenance
+from tff_fair.launchers.runs import run_summary
 
 
 @pytest.fixture(scope='module', name='finished')
@@ -52,7 +52,7 @@ def test_writes_what_the_readme_promises(finished):
   summary = json.loads((path / 'summary.json').read_text())
   assert summary['algorithm'] == 'fedaboost'
   assert summary['rounds'] == 3 and 'stopped_early' not in summary
-  assert summary['version'] == provenance.code_version()
+  assert summary['version'] == run_summary.code_version()
   for name, value in summary['final'].items():
     assert value == pytest.approx(metrics[name].iloc[-1]), name
   assert summary['client_f1_variance_window']['mean'] == pytest.approx(
@@ -241,8 +241,8 @@ def test_a_run_whose_files_could_not_be_written_resumes(finished, tmp_path):
 def test_a_second_launcher_on_the_directory_is_refused(tmp_path):
   claimed = f"""
 import pathlib, sys, time
-from tff_fair.launchers.runs import run_claim
-with run_claim.claim(pathlib.Path({str(tmp_path)!r})):
+from tff_fair.launchers.runs import run_files
+with run_files.claim(pathlib.Path({str(tmp_path)!r})):
   print('claimed', flush=True)
   time.sleep(60)
 """

@@ -8,7 +8,7 @@ import pytest
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import trials
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
 _RATE = 'client_learning_rate'
@@ -69,7 +69,7 @@ def test_every_value_of_a_method_is_tried_in_eight_trials():
 
 def test_entries_tune_at_most_two_flags_from_their_defaults():
   for method in methods.METHODS.values():
-    known = run_flags.of_method(method)
+    known = train_flags.of_method(method)
     assert len(method.tuned) <= 2, method.name
     assert _RATE not in method.tuned, method.name
     for name, values in method.tuned.items():

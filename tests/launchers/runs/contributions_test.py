@@ -5,8 +5,8 @@ import tensorflow as tf
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import contributions
-from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import training
 
 _FLAGS = (
@@ -45,7 +45,7 @@ def test_they_are_the_accuracies_of_clients_that_train_alone(
   settings, task = resolved
   found = contributions.of_clients(settings, task, tmp_path)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = processes.build_process(
+  process = building.build_process(
     {**settings, 'algorithm': 'standalone'}, task
   )
   state = process.initialize()

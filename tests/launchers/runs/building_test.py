@@ -1,6 +1,7 @@
 """From the settings of a run to the call of a builder."""
 
 import inspect
+import types
 from unittest import mock
 
 import numpy as np
@@ -10,10 +11,9 @@ import tensorflow_federated as tff
 
 from tff_fair import algorithms
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import training
 
 
@@ -43,7 +43,7 @@ def _built(monkeypatch):
 
   def build(*arguments):
     settings = _resolve(*arguments)
-    processes.build_process(settings, task, 'statistics', 'contributions')
+    building.build_process(settings, task, 'statistics', 'contributions')
     name, found = calls.pop()
     assert name == settings['algorithm']
     return settings, found
@@ -87,7 +87,7 @@ def test_arguments_that_several_flags_set(built):
 
 def test_no_norm_bound_is_zero(built):
   for flag, expected in (
-    ('--batch_size=7', run_flags.FLAGS['max_update_norm'].default),
+    ('--batch_size=7', train_flags.FLAGS['max_update_norm'].default),
     ('--max_update_norm=2.5', 2.5),
     ('--max_update_norm=0', None),
   ):
@@ -111,7 +111,7 @@ def test_arguments_that_come_from_the_task(built):
 
 
 def test_server_optimizers(built):
-  for kind in run_flags.SERVER_OPTIMIZERS:
+  for kind in train_flags.FLAGS['server_optimizer'].choices:
     _, arguments = built(
       '--algorithm=fed_avg',
       f'--server_optimizer={kind}',
@@ -126,16 +126,36 @@ def test_server_optimizers(built):
   assert 'server_optimizer' not in arguments
 
 
+def test_cohorts_follow_the_seed_of_clients_alone():
+  task = types.SimpleNamespace(num_clients=20, num_train=lambda client_id: 5)
+
+  def cohorts(**seeds):
+    settings = {
+      'algorithm': 'fed_avg',
+      'split': 'client',
+      'client_fraction': 0.3,
+      'client_seed': 0,
+      'model_seed': 0,
+      **seeds,
+    }
+    draw = training.build_cohorts(settings, task)
+    return [sorted(draw(number)[0]) for number in (1, 2)]
+
+  assert [len(cohort) for cohort in cohorts()] == [6, 6]
+  assert cohorts(model_seed=1) == cohorts()
+  assert cohorts(client_seed=1) != cohorts()
+
+
 @pytest.mark.usefixtures('default_runtime')
 @pytest.mark.parametrize('algorithm', ['fedquad', 'supcon_fl'])
 def test_centroids_are_of_all_clients_training_data(algorithm):
   settings = _resolve(f'--algorithm={algorithm}')
   task = training.build_task(settings)
-  assert processes.build_class_centroids(settings, task) is None
+  assert building.build_class_centroids(settings, task) is None
   settings = _resolve(f'--algorithm={algorithm}', '--nouse_ce')
   tf.keras.utils.set_random_seed(0)
   model = task.model_fn()
-  centroids = processes.build_class_centroids(settings, task)
+  centroids = building.build_class_centroids(settings, task)
   found = centroids(
     tff.learning.models.ModelWeights(
       [variable.numpy() for variable in model.trainable_variables],
