@@ -114,6 +114,8 @@ def check_entry(method: entry.Method) -> None:
     for name in names:
       if name not in legal:
         kind = 'its flags' if legal is known else ', '.join(legal)
+        if part == 'arguments':
+          kind += ', and come with their flags'
         raise ValueError(
           f'{part} of the method {method.name!r} must be of {kind}, found'
           f' {name!r}.'

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tff_fair import checkpoints
 from tff_fair import runtime
 from tff_fair import tasks
+from tff_fair.launchers import interrupts
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import callbacks as callbacks_lib
@@ -22,7 +23,6 @@ from tff_fair.launchers.runs import early_stopping
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import file_callbacks
-from tff_fair.launchers.runs import graceful_stop
 from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
@@ -166,7 +166,7 @@ class Run:
     """
     with self._ending_if_it_fails():
       try:
-        with graceful_stop.GracefulStop() as interruption:
+        with interrupts.GracefulStop() as interruption:
           for callback in self._callbacks:
             callback.on_start(self)
           while not self.is_over:

@@ -376,10 +376,11 @@ _FEDAKD_PARTS = _methods("""
   fedakd_single_dist  fedakd variant=single_dist
   fedakd_correct_agg  fedakd variant=correct_agg
 """)
+_EQUAL_TIME_FLAGS = presets.PRESETS['fedakd_ehr_equal_time'].methods
 _EQUAL_TIME = {
   name: {
     **flags,
-    **presets.PRESETS['fedakd_ehr_equal_time'].methods[flags['algorithm']],
+    'rounds': _EQUAL_TIME_FLAGS[flags['algorithm']]['rounds'],
   }
   for name, flags in _FEDAKD_METHODS.items()
   if name != 'standalone'

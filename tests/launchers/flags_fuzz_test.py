@@ -8,22 +8,17 @@ import functools
 import math
 import pathlib
 import tempfile
-from unittest import mock
 
 from absl import flags
 import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from tff_fair.launchers import cli
-from tff_fair.launchers import covariate_shift
-from tff_fair.launchers import reproduce
 from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.tables import definitions
 
 pytestmark = pytest.mark.full
 
@@ -152,71 +147,6 @@ def test_a_task_is_built_or_refused(arguments):
     return
   riders = found.get('free_riders', 0)
   assert task.num_clients == (found['num_clients'] or 20) + riders
-
-
-_SMALL = (
-  *_DIGITS,
-  '--num_clients=3',
-  '--data_fraction=0.05',
-  '--dirichlet_alpha=100',
-  '--min_samples=5',
-)
-
-
-class _Resolved(Exception):
-  """The flags of a launcher are good."""
-
-
-def _launch(launcher, arguments, next_step):
-  """Runs a launcher up to what it does with good flags."""
-  flag_values = flags.FlagValues()
-  launcher.define_flags(flag_values)
-  with mock.patch(next_step, side_effect=_Resolved):
-    try:
-      launcher.main(
-        cli.parse_flags(['launcher', *arguments], flag_values), flag_values
-      )
-    except SystemExit as error:
-      assert error.code.startswith('Error: ')
-      _assert_is_a_sentence(error.code)
-    except _Resolved:
-      return True
-  return False
-
-
-def _flags_of(launcher, unwanted=()):
-  flag_values = flags.FlagValues()
-  launcher.define_flags(flag_values)
-  names = {*flag_values} - {'output_dir', *unwanted}
-  return _arguments(flag_values, names, max_size=4)
-
-
-@pytest.fixture(name='folder', scope='module')
-def _folder(tmp_path_factory):
-  return tmp_path_factory.mktemp('output')
-
-
-@_settings(max_examples=25)
-@hypothesis.given(
-  # Each seed has runs of its own to plan.
-  _flags_of(reproduce, unwanted=('table', 'seeds')),
-  st.sampled_from(sorted(definitions.TABLES)),
-  st.sampled_from(['-1', '0', '2', 'x']) | st.none(),
-)
-def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
-  arguments = [*arguments, f'--table={table}', f'--output_dir={folder}']
-  if seeds:
-    arguments.append(f'--seeds={seeds}')
-  _launch(reproduce, arguments, 'tff_fair.launchers.tables.published.read')
-
-
-@_settings(max_examples=30)
-@hypothesis.given(_flags_of(covariate_shift))
-def test_covariate_shift_begins_or_refuses(folder, arguments):
-  arguments = [*arguments, f'--output_dir={folder}']
-  _launch(
-    covariate_shift, arguments, 'tff_fair.launchers.runs.training.set_runtime'
-  )
 
 
 # What a search among thousands of commands has found.

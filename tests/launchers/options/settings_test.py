@@ -212,19 +212,6 @@ def test_text_that_a_flags_file_cannot_hold_is_refused():
       assert found.startswith(f'--{name} must be a line of text'), text
 
 
-def test_every_flag_can_be_given_to_every_method_that_has_it():
-  """With its default, unless that has no effect."""
-  for method in methods.METHODS.values():
-    usual = _resolve(f'--algorithm={method.name}')
-    for flag in method.flags:
-      if flag.default is None or settings._ineffective(usual).get(flag.name):
-        continue
-      found = _resolve(
-        f'--algorithm={method.name}', f'--{flag.name}={flag.default}'
-      )
-      assert found == usual, (method.name, flag.name)
-
-
 def test_text_gives_the_same_settings_as_a_flagfile(tmp_path):
   path = tmp_path / 'flags.txt'
   for line in (
