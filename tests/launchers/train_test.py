@@ -140,12 +140,12 @@ def test_accuracies_of_the_last_rounds_are_averaged(tmp_path):
 @pytest.mark.full
 def test_a_run_that_stops_early(tmp_path):
   # No score changes, and the first of equal ones is the best.
-  values = dict(client_learning_rate=1e-12, rounds=5, checkpoint_every=4)
+  values = dict(client_learning_rate=1e-12, rounds=4, checkpoint_every=4)
   stopping = {**values, 'stop_after': 2, 'stop_metric': 'client_f1_worst10'}
   whole, run = tmp_path / 'whole', tmp_path / 'run'
   digits_run.main(whole, **values)
   printed = digits_run.main(run, **stopping)
-  sentence = 'stopped early after round 3 of 5: client_f1_worst10 was best, '
+  sentence = 'stopped early after round 3 of 4: client_f1_worst10 was best, '
   assert sentence in printed and '\nafter 3 rounds:\n' in printed
   before = digits_run.tables(run)
   summary = json.loads((run / 'summary.json').read_text())
@@ -162,7 +162,7 @@ def test_a_run_that_stops_early(tmp_path):
   assert digits_run.tables(run) == digits_run.tables(whole)
   assert digits_run.models(run) == digits_run.models(whole)
   summary = json.loads((run / 'summary.json').read_text())
-  assert summary['rounds'] == 5 and 'stopped_early' not in summary
+  assert summary['rounds'] == 4 and 'stopped_early' not in summary
 
 
 def test_a_checkpoint_of_other_settings_is_refused(finished, tmp_path):

@@ -7,9 +7,10 @@ import pytest
 from tests import limits
 from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import settings
 from tff_fair.launchers.options import train_flags
+
+_MARGINS = 'fedquad_ablation_b05_m5_m05'
 
 
 def _resolve(*arguments):
@@ -49,10 +50,7 @@ def test_flags_that_depend_on_an_overridden_one_are_reset():
     ('--preset=fedaboost_mnist --algorithm=dssgd', 'client_fraction', 1),
     ('--preset=corefed_fmnist --algorithm=standalone', 'distances', False),
     ('--algorithm=moon --contrastive_weight=0', 'temperature', 0.5),
-    (
-      'margin_1',
-      1.0,
-    ),
+    (f'--preset={_MARGINS} --quadruplet_weight=0', 'margin_1', 1.0),
   ):
     assert _resolve(*line.split())[name] == value, line
 
@@ -78,29 +76,6 @@ def test_values_of_a_preset_without_effect_are_reported():
       f"The preset's --{value} has no effect with {line.split()[-1]}."
       for value in values
     ], line
-
-
-def test_a_given_flag_and_a_preset_win_over_the_default_of_a_method(
-  monkeypatch,
-):
-  preset = presets.Preset(
-    source='a test',
-    shared={'algorithm': 'moon'},
-    methods={
-      'moon': {'temperature': 0.25},
-      'fed_prox': {'proximal_weight': 3.0},
-    },
-  )
-  # A name that the flag knows.
-  monkeypatch.setitem(presets.PRESETS, 'fedquad_digits', preset)
-  found = _resolve('--preset=fedquad_digits')
-  assert (found['temperature'], found['contrastive_weight']) == (0.25, 5.0)
-  found = _resolve('--preset=fedquad_digits', '--algorithm=fed_prox')
-  assert found['proximal_weight'] == 3.0
-  # The default of another method is as good as any value.
-  for arguments in ([], ['--preset=fedquad_digits']):
-    found = _resolve(*arguments, '--algorithm=moon', '--temperature=0.07')
-    assert found['temperature'] == 0.07
 
 
 # Method: flags | the flags with which the last flag must not be given.

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import algorithms
+from tff_fair import runtime
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
@@ -169,3 +170,62 @@ def test_centroids_are_of_all_clients_training_data(algorithm):
   np.testing.assert_allclose(found['sums'], expected, rtol=1e-4, atol=1e-4)
   assert found['counts'].tolist() == np.bincount(y).tolist()
   assert found['num_rejected_clients'] == 0
+
+
+@pytest.fixture(name='chosen')
+def _chosen(monkeypatch):
+  """From flags to the runtime that they set, and its options."""
+  calls = []
+
+  def record(kind, **options):
+    calls.append((kind, options))
+
+  monkeypatch.setattr(runtime, 'set_execution_context', record)
+
+  def choose(*arguments):
+    building.set_runtime(_resolve(*arguments))
+    return calls[-1]
+
+  return choose
+
+
+def test_flags_reach_the_runtime(chosen):
+  assert chosen('--runtime=native') == ('native', {})
+  assert chosen('--device=gpu:0,gpu:1', '--client_threads=3') == (
+    'device',
+    {'device': 'gpu:0,gpu:1', 'client_threads': 3},
+  )
+  given = {
+    'num_workers': 4,
+    'cpus_per_worker': 3,
+    'gpus_per_worker': 2,
+    'address': 'a.example:6379',
+    'timeout': 5.0,
+  }
+  assert chosen(
+    '--runtime=cluster',
+    '--num_workers=4',
+    '--cpus_per_worker=3',
+    '--gpus_per_worker=2',
+    '--cluster_address=a.example:6379',
+    '--worker_timeout=5',
+  ) == ('cluster', given)
+
+
+def test_what_a_runtime_refuses_is_said_with_the_flag(monkeypatch):
+  settings = _resolve('--runtime=cluster')
+  for error, message in (
+    (ValueError('address must be x.'), '--cluster_address must be x.'),
+    (ValueError('num_workers must be x.'), '--num_workers must be x.'),
+    (ValueError('The machine must be x.'), 'The machine must be x.'),
+    (ImportError('Ray must be installed.'), 'Ray must be installed.'),
+  ):
+
+    def refuse(kind, error=error, **options):
+      if kind == 'cluster':
+        raise error
+
+    monkeypatch.setattr(runtime, 'set_execution_context', refuse)
+    with pytest.raises(training.RunError) as caught:
+      building.set_runtime(settings)
+    assert str(caught.value) == message

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import building
@@ -26,16 +25,6 @@ def resolved():
   settings = settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
   training.set_runtime(settings)
   return settings, training.build_task(settings)
-
-
-def test_only_fed_sac_needs_them(tmp_path, resolved):
-  settings, task = resolved
-  for algorithm in methods.METHODS:
-    if algorithm != 'fed_sac':
-      others = {**settings, 'algorithm': algorithm}
-      assert contributions.of_clients(others, task, tmp_path) is None
-  contributions.keep(None, tmp_path)
-  assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.full

@@ -52,23 +52,6 @@ def _content(found, tag):
   return tensor_util.make_ndarray(first.tensor_proto)
 
 
-def test_columns_are_in_groups():
-  for column, expected in (
-    ('client_accuracy_mean', 'client/accuracy_mean'),
-    ('client_f1_own_labels_jain', 'client/f1_own_labels_jain'),
-    ('global_loss', 'global/loss'),
-    ('personal_f1', 'personal/f1'),
-    ('train_up_loss', 'train/up_loss'),
-    ('aggregator_alpha_sum', 'aggregator/alpha_sum'),
-    ('finalizer_update_non_finite', 'finalizer/update_non_finite'),
-    ('num_clients', 'round/num_clients'),
-    ('seconds', 'round/seconds'),
-    ('accuracy_d_cosine', 'distance/accuracy_d_cosine'),
-    ('parameters_d_manhattan', 'distance/parameters_d_manhattan'),
-  ):
-    assert tensorboard_files.tag(column) == expected
-
-
 def test_curves_histogram_and_flags(tmp_path):
   _write(tmp_path, [1, 2], '--rounds=7', '--robust', '--stop_after=3')
   found = _read(tmp_path)
