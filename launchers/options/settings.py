@@ -40,7 +40,7 @@ _IRRELEVANT = (
 )
 # Settings that only affect when a run stops. Changing them changes the number
 # of rounds, not the rounds themselves.
-_OF_THE_END = ('stop_after', 'stop_metric')
+OF_THE_END = ('stop_after', 'stop_metric')
 
 
 class SettingsError(ValueError):
@@ -134,7 +134,7 @@ def parse_text(text: str) -> dict[str, str]:
 def relevant(text: str) -> dict[str, str]:
   """The settings in a flags file that the numbers of rounds depend on."""
   settings = parse_text(text)
-  others = (*_IRRELEVANT, *_OF_THE_END)
+  others = (*_IRRELEVANT, *OF_THE_END)
   return {n: v for n, v in settings.items() if n not in others}
 
 
@@ -168,7 +168,7 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
       f' the same flags, found that {found}.'
     )
   ends = (parse_text(flags_text) for flags_text in (text_there, text))
-  there, here = ([end.get(name) for name in _OF_THE_END] for end in ends)
+  there, here = ([end.get(name) for name in OF_THE_END] for end in ends)
   return there == here
 
 

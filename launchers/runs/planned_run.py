@@ -9,7 +9,6 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
-_END_FLAGS = ('stop_after', 'stop_metric')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,5 +130,5 @@ def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
 def _identity(text) -> tuple[tuple[str, str], ...]:
   """All settings, of a flags file, that the files of a run depend on."""
   settings = settings_lib.parse_text(text)
-  end = {n: v for n, v in settings.items() if n in _END_FLAGS}
+  end = {n: v for n, v in settings.items() if n in settings_lib.OF_THE_END}
   return tuple(sorted({**settings_lib.relevant(text), **end}.items()))

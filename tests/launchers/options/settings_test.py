@@ -123,6 +123,9 @@ def test_flags_without_effect_are_refused():
 # Flags | the beginning of the message.
 _REFUSED = """
 --rounds=0 | --rounds must be at least 1, found 0.
+--eval_every=0 | --eval_every must be at least 1, found 0.
+--checkpoint_every=0 | --checkpoint_every must be at least 1, found 0.
+--data_fraction=0 | --data_fraction must be above 0 and at most 1, found 0.0.
 --algorithm=standalone --stop_after=2 --stop_metric=global_f1 | --stop_metric must be of the clients with --algorithm=standalone, which
 --rounds=2 --score_last=3 | --score_last must be at most --rounds=2, found 3.
 --score_last=2 --stop_after=5 | --score_last must be given without --stop_after, which may end a run before those rounds, found --stop_after=5.

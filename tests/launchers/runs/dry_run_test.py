@@ -146,6 +146,8 @@ def test_messages_are_those_of_the_operators():
     gathered=3 * 4,
     summed=3 * 4,
   )
+  # Rows of the client table count, too.
+  assert (found.down, found.up) == (144, 24)
 
 
 def test_units():

@@ -15,10 +15,18 @@ pytestmark = pytest.mark.usefixtures('runtime_as_before')
 # Their rounds hold data of the clients or of the server.
 _OF_THE_DATA = {'cffl', 'fed_ave', 'fed_rdn', 'fed_sac', 'round_robin_fed_avg'}
 _SHARING = sorted({*methods.METHODS} - _OF_THE_DATA)
-_FAST = ('ditto', 'fed_avg')
+_FAST = ('fed_avg',)
 # Those that share, and whose clients or server remember something, or draw; one
 # of each kind.
-_REMEMBERING = ('cgsv', 'corefed', 'fed_dc', 'fedakd', 'scaffold', 'standalone')
+_REMEMBERING = (
+  'cgsv',
+  'corefed',
+  'ditto',
+  'fed_dc',
+  'fedakd',
+  'scaffold',
+  'standalone',
+)
 _FILES = ('metrics.csv', 'clients.csv', 'client_scores.csv', 'reports.csv')
 
 
