@@ -27,7 +27,7 @@ from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import data_description
-from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.runs import run_files
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -98,7 +98,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.check_own_data(baseline.settings)
     parallel = flag_values['parallel'].value or options.usual_parallel(shared)
     target = flag_values['target'].value
-    with run_claim.claim(planner.output_dir):
+    with run_files.claim(planner.output_dir):
       _compare(planner, schedule, parallel, target, budget)
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from tff_fair import tasks
 from tff_fair.launchers import frame
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import client_names
 
@@ -24,13 +23,13 @@ _DATA = tuple(
   for name in train_flags.DATA_FLAG_NAMES
   if name not in ('data_dir', 'data_seed')  # A place; one of the seeds.
 )
-_SEEDS = tuple(flag.name for flag in run_flags.SEEDS)
+_SEEDS = tuple(flag.name for flag in train_flags.GROUPS['Seeds'])
 _TRAINING = ('local_epochs', 'model', 'score_last')
 # Other conditions of the training, which methods share: they may well be the
 # best of each method, so a comparison across them is one, and says so.
 _CONDITIONS = tuple(
   flag.name
-  for flag in (*run_flags.CLIENTS, *run_flags.SERVER)
+  for flag in (*train_flags.GROUPS['Clients'], *train_flags.GROUPS['Server'])
   if flag.name not in _TRAINING
 )
 # The method and its own flags are the subject of a comparison, and all other
@@ -131,7 +130,7 @@ def _value(run, name) -> str:
   """A flag's value; empty if the run's method does not read it."""
   if name in run.settings:
     return run.settings[name]
-  flag = run_flags.FLAGS.get(name)
+  flag = train_flags.FLAGS.get(name)
   if flag is None or flag.default is not None:
     return ''
   try:
@@ -149,7 +148,7 @@ def _depth(run) -> str:
 
 def _method(run) -> tuple[tuple[str, str], ...]:
   """The method with its own flags."""
-  own = run.settings.keys() - run_flags.FLAGS.keys()
+  own = run.settings.keys() - train_flags.FLAGS.keys()
   return tuple((n, run.settings[n]) for n in sorted({'algorithm', *own}))
 
 

@@ -19,7 +19,7 @@ from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import callbacks
-from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.runs import user_callbacks
 
 # Shown while training: column of metrics.csv -> name and digits.
@@ -132,12 +132,7 @@ class _Plots(callbacks.Callback):
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Runs the training that the flags describe.
-
-  Args:
-    argv: What is left of the command line: the program's name.
-    flag_values: The parsed flags of `train_flags.define_flags`.
-  """
+  """Runs the training that the flags describe."""
   cli.check_only_flags(argv)
   preset = flag_values['preset'].value
   with cli.one_sentence_errors(settings_lib.SettingsError):
@@ -155,7 +150,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       return
     own = user_callbacks.load(settings)
     output_dir = _output_dir(settings, preset)
-    with run_claim.claim(output_dir):
+    with run_files.claim(output_dir):
       text = settings_lib.to_text(settings, preset)
       settings_lib.check_same_run(output_dir, text)
       for note in notes:

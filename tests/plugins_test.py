@@ -81,25 +81,25 @@ def test_a_method_has_flags_help_and_a_builder():
 
 @pytest.mark.usefixtures('default_runtime')
 def test_flags_of_other_names_than_their_arguments_reach_the_builder():
-  from tff_fair.launchers.runs import processes
+  from tff_fair.launchers.runs import building
   from tff_fair.launchers.runs import training
 
   flag = flag_types.Real('strength', 1.0, 'Tilt.', argument='tilt')
   plugins.register_method(_method(flags=[flag]), _build)
   settings = _resolve('--algorithm=tilted', '--strength=3')
   task = training.build_task(settings)
-  assert processes.builder_arguments(settings, task)['tilt'] == 3
+  assert building.builder_arguments(settings, task)['tilt'] == 3
   with pytest.raises(
     training.RunError, match='^--strength must be small, found 3.0.$'
   ):
-    training.build_process(settings, task)
+    building.build(building.build_process, settings, task)
   plugins.register_method(
     _method(name='other', flags=[]), lambda model_fn, **arguments: 'process'
   )
   with pytest.raises(
     training.RunError, match='^The builder of other must .* found str.$'
   ):
-    training.build_process(_resolve('--algorithm=other'), task)
+    building.build(building.build_process, _resolve('--algorithm=other'), task)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import numpy as np
 
 from tff_fair import checks
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
@@ -45,7 +44,7 @@ SHARED_FLAGS = (
     if name not in ('data_seed', 'test_leak')  # A leak is for control runs.
   ),
   'model',
-  *(flag.name for flag in run_flags.CLIENTS),
+  *(flag.name for flag in train_flags.GROUPS['Clients']),
   'eval_every',
   *RUNTIME_FLAGS,
 )
@@ -154,7 +153,7 @@ class Planner:
     }
 
   def _value(self, flag) -> Any:
-    return self.shared.get(flag, run_flags.FLAGS[flag].default)
+    return self.shared.get(flag, train_flags.FLAGS[flag].default)
 
 
 def list_rates(optimizer: str, count: int) -> list[float]:

@@ -11,7 +11,7 @@ from tff_fair import plugins
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import planned_run
-from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.runs import run_files
 
 TRAINED, DIVERGED, CANNOT = 'trained', 'diverged', 'cannot'
 FAILED, INTERRUPTED, NOT_STARTED = 'failed', 'stopped', 'not started'
@@ -125,7 +125,7 @@ def _train(run, compiled, measure) -> Report:
   from tff_fair.launchers.runs import training
 
   tf.keras.backend.clear_session()  # Frees the previous run.
-  with run_claim.claim(run.output_dir):
+  with run_files.claim(run.output_dir):
     if outcomes.read(run.output_dir) if measure else run.is_finished():
       return Report(TRAINED)
     began = time.perf_counter()
@@ -168,7 +168,7 @@ def _measured(run, started, summary, task, began, built) -> outcomes.Outcome:
     _bytes[run.arguments] = started.bytes_per_round()
   down, up = _bytes[run.arguments]
   accuracy = started.holdout_accuracy() if has_holdout(task) else None
-  rounds = started.seconds_of_rounds
+  rounds = sum(started.seconds)
   seconds = {
     'building': built - began,
     'rounds': rounds,

@@ -1,24 +1,35 @@
-"""The builder of each method, and the methods of plug-ins.
+"""The builder of each method, its signature as flags, and plug-ins' methods.
 
 Ours are the functions `build_*` of `tff_fair.algorithms`; plug-ins register
-theirs. Nothing here imports TensorFlow before a builder is needed.
+theirs. An argument whose annotation is `bool`, `int`, `float` (or None) or a
+`Literal` is a flag of its name, unless a shared flag sets it; its help is the
+first sentence of its entry in the docstring. `tff_fair.annotations` has the
+limits. Nothing here imports TensorFlow before a builder is needed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+import inspect
+import re
+import sys
 from typing import Any
 
 from absl import flags
 
+from tff_fair import annotations
 from tff_fair import plugins
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
-from tff_fair.launchers.options import signatures
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
 # Which absl defines later than its other flags.
 _HELP = ('help', 'helpfull', 'helpshort', 'helpxml')
+_KINDS = {
+  bool: flag_types.Switch,
+  int: flag_types.Integer,
+  float: flag_types.Real,
+  str: flag_types.Choice,
+}
 # Those of plug-ins.
 _REGISTERED: dict[str, Callable[..., Any] | str] = {}
 
@@ -52,7 +63,7 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
         f' launchers.options.flag_types, found {flag!r}.'
       )
   if not isinstance(builder, str):
-    method = method.with_signature(signatures.read(builder))
+    method = method.with_signature(read(builder))
   _check_flags(method)
   check_entry(method)
   if not isinstance(builder, str):
@@ -64,12 +75,6 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
 
 def get(name: str) -> Callable[..., Any]:
   """The builder of a method.
-
-  Args:
-    name: The method.
-
-  Returns:
-    The function.
 
   Raises:
     ValueError: If a plug-in has registered it by a name, and there is no such
@@ -86,42 +91,34 @@ def get(name: str) -> Callable[..., Any]:
 
 
 def is_provided(name: str) -> bool:
-  """Returns whether a method is ours, not a plug-in's.
-
-  Args:
-    name: The method.
-  """
+  """Returns whether a method is ours, not a plug-in's."""
   return name not in _REGISTERED
 
 
 def check_entry(method: entry.Method) -> None:
-  """Checks that what an entry says of flags fits them.
-
-  Args:
-    method: The entry.
-
-  Raises:
-    ValueError: If it does not.
-  """
-  known = run_flags.of_method(method)
-  parts = {
-    'defaults': method.defaults,
-    'required': method.required,
-    'tuned': method.tuned,
-    'ignores': method.ignores,
-    **{f'ignores[{n!r}]': others for n, others in method.ignores.items()},
-    **{
-      f'unless of --{flag.name}': others
+  """Raises `ValueError` if what an entry says of flags does not fit them."""
+  known = train_flags.of_method(method)
+  provided = [n for n, flags in entry.PROVIDED.items() if {*flags} <= {*known}]
+  for part, names, legal in (
+    *((n, getattr(method, n), known) for n in ('defaults', 'required')),
+    *((n, getattr(method, n), known) for n in ('tuned', 'ignores')),
+    *((f'ignores[{n!r}]', found, known) for n, found in method.ignores.items()),
+    *(
+      (f'unless of --{flag.name}', others, known)
       for flag in method.flags
       for others in flag.unless
-    },
-  }
-  for part, names in parts.items():
+    ),
+    ('groups', method.groups, entry.GROUPS),
+    ('arguments', method.arguments, provided),
+  ):
     for name in names:
-      if name not in known:
+      if name not in legal:
+        kind = 'its flags' if legal is known else ', '.join(legal)
+        if part == 'arguments':
+          kind += ', and come with their flags'
         raise ValueError(
-          f'{part} of the method {method.name!r} must name flags of the method,'
-          f' found {name!r}.'
+          f'{part} of the method {method.name!r} must be of {kind}, found'
+          f' {name!r}.'
         )
   values = [(flag.name, flag.default) for flag in method.flags]
   values += [*method.defaults.items(), *method.required.items()]
@@ -133,43 +130,121 @@ def check_entry(method: entry.Method) -> None:
         f'--{name} of the method {method.name!r} must be {limits}, found'
         f' {value!r}.'
       )
-  unknown = set(method.groups) - set(entry.GROUPS)
-  if unknown:
-    raise ValueError(
-      f'groups of the method {method.name!r} must be of'
-      f' {", ".join(entry.GROUPS)}, found {min(unknown)!r}.'
-    )
-  for argument in method.arguments:
-    needed = entry.PROVIDED.get(argument)
-    if needed is None or not {*needed} <= {*known}:
-      raise ValueError(
-        f'arguments of the method {method.name!r} must be of'
-        f' {", ".join(entry.PROVIDED)}, and come with their flags, found'
-        f' {argument!r}.'
-      )
 
 
 def flags_of(method: entry.Method, argument: str) -> list[flag_types.Flag]:
-  """The flags that set an argument of a method's builder.
-
-  Args:
-    method: The method's entry.
-    argument: The name of the argument.
-  """
+  """The flags that set an argument of a method's builder."""
   own = {flag.name for flag in method.flags}
   return [
     flag
-    for flag in run_flags.of_method(method).values()
+    for flag in train_flags.of_method(method).values()
     if argument == (flag.argument or (flag.name in own and flag.name))
   ]
 
 
+def read(builder: Callable[..., Any]) -> entry.Signature:
+  """Reads what the launchers need of a builder's signature and docstring."""
+  found = parameters(builder)
+  texts = argument_texts(builder)
+  shared: dict[str, list[flag_types.Flag]] = {}
+  for flag in train_flags.FLAGS.values():
+    if flag.argument:
+      shared.setdefault(flag.argument, []).append(flag)
+  own = [
+    flag_of(parameter, texts)
+    for name, parameter in found.items()
+    if name not in shared and name not in entry.PROVIDED
+  ]
+  # Data have clients whether a builder counts them or not.
+  missing = shared.keys() - {*found, 'num_clients'}
+  return entry.Signature(
+    flags=tuple(flag for flag in own if flag),
+    defaults={
+      flag.name: found[name].default
+      for name, (flag, *others) in shared.items()
+      if name in found and not others and _differs(found[name].default, flag)
+    },
+    ignores=()
+    if _takes_all(builder)
+    else tuple(
+      flag.name
+      for name, flags in shared.items()
+      for flag in flags
+      if name in missing
+    ),
+    arguments=tuple(name for name in entry.PROVIDED if name in found),
+  )
+
+
+def parameters(builder: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+  """The named arguments of a builder after the first, which is the model."""
+  _, *others = inspect.signature(builder, eval_str=True).parameters.values()
+  unnamed = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+  return {p.name: p for p in others if p.kind not in unnamed}
+
+
+def argument_texts(builder: Callable[..., Any]) -> Mapping[str, str]:
+  """The entries of arguments in a builder's docstring, each in one line.
+
+  What it leaves to that of one of ours, as 'See `build_fed_avg` for', is there.
+  """
+  docstring = inspect.getdoc(builder) or ''
+  other = re.search(r'See `(build_\w+)`\s+for', docstring)
+  ours = getattr(sys.modules.get('tff_fair.algorithms'), '__dict__', {})
+  found = {}
+  if other and other[1] in ours:
+    found.update(argument_texts(ours[other[1]]))
+  _, _, section = docstring.partition('\nArgs:\n')
+  section = section.partition('\n\n')[0]
+  for part in re.split(r'^  (?=\w)', section, flags=re.M)[1:]:
+    name, _, text = part.partition(':')
+    found[name] = ' '.join(text.split())
+  return found
+
+
+def first_sentence(text: str) -> str:
+  """The first sentence of a text in one line."""
+  return re.split(r'(?<=\.) ', text, maxsplit=1)[0]
+
+
+def flag_of(
+  parameter: inspect.Parameter, texts: Mapping[str, str]
+) -> flag_types.Flag | None:
+  """The flag of an argument, if it can be one; `texts` of `argument_texts`."""
+  found = annotations.read(parameter.annotation)
+  if found.kind is None or parameter.default is parameter.empty:
+    return None
+  options: dict[str, Any] = {}
+  if found.choices:
+    options['choices'] = found.choices
+  if found.kind in (int, float):
+    options.update(vars(found.limits))
+  return _KINDS[found.kind](
+    parameter.name,
+    parameter.default,
+    first_sentence(texts.get(parameter.name, '')),
+    symbol=found.symbol,
+    unless=found.unless,
+    **options,
+  )
+
+
+def _differs(default, flag) -> bool:
+  return isinstance(default, bool | int | float) and default != flag.default
+
+
+def _takes_all(builder) -> bool:
+  """Returns whether a builder takes arguments of any name."""
+  found = inspect.signature(builder).parameters.values()
+  return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in found)
+
+
 def _check_parameters(method: entry.Method, builder) -> None:
   """Checks that a builder can be called with the arguments of an entry."""
-  given = run_flags.builder_arguments(method)
-  found = signatures.parameters(builder)
+  given = train_flags.builder_arguments(method)
+  found = parameters(builder)
   missing = [name for name in given if name not in found]
-  if missing and not signatures.takes_all(builder):
+  if missing and not _takes_all(builder):
     raise ValueError(
       f'The builder of the method {method.name!r} must have the arguments of'
       f" the method's flags, found no {', '.join(missing)}."

@@ -31,8 +31,8 @@ class Flag:
   kind: ClassVar[str] = ''  # The name of absl's function after `DEFINE_`.
 
   name: str
-  default: Any
-  help: str
+  default: Any = None
+  help: str = ''
   _: dataclasses.KW_ONLY
   symbol: str = ''
   argument: str = ''
@@ -43,11 +43,7 @@ class Flag:
     return self._limits()
 
   def violated(self, value: Any) -> str:
-    """Returns the limits if a value of the flag's type violates them, else ''.
-
-    Args:
-      value: The value.
-    """
+    """Returns the limits if a value of the type violates them, else ''."""
     if isinstance(value, float) and not math.isfinite(value):
       return 'finite'
     return '' if self._allows(value) else self.limits()
@@ -157,12 +153,6 @@ class Texts(Text):
 def merge(variants: Sequence[Flag]) -> Flag:
   """One flag with the choices of several flags of the same name.
 
-  Args:
-    variants: The flags, which may differ in all but name and kind.
-
-  Returns:
-    The first of them, with the choices of all.
-
   Raises:
     TypeError: If the flags are of different kinds.
   """
@@ -179,11 +169,7 @@ def merge(variants: Sequence[Flag]) -> Flag:
 
 
 def to_json(flag: Flag) -> dict[str, Any]:
-  """A flag as values of JSON: its class, and what differs from the defaults.
-
-  Args:
-    flag: The flag.
-  """
+  """A flag as values of JSON: its class, and what is no default."""
   values = {
     field.name: getattr(flag, field.name)
     for field in dataclasses.fields(flag)
@@ -193,11 +179,8 @@ def to_json(flag: Flag) -> dict[str, Any]:
 
 
 def from_json(values: Mapping[str, Any]) -> Flag:
-  """The flag of what `to_json` gives.
-
-  Args:
-    values: What it gives.
-  """
-  kinds = {kind.__name__: kind for kind in (Switch, Choice, Integer, Real)}
+  """The flag of what `to_json` gives."""
+  types = (Switch, Choice, Integer, Real, Text, Texts)
+  kinds = {kind.__name__: kind for kind in types}
   values = dict(values)
   return kinds[values.pop('type')](**values)

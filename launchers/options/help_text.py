@@ -12,7 +12,7 @@ from absl import flags
 from tff_fair import checks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
 
@@ -53,7 +53,7 @@ def _show(text: str) -> NoReturn:
 def help_text() -> str:
   """All flags with their defaults and limits, grouped."""
   lines = ['--help=METHOD shows the flags of one method alone.', '']
-  for title, group in run_flags.GROUPS.items():
+  for title, group in train_flags.GROUPS.items():
     lines += [f'{title}:', *_describe(group), '']
   for method in methods.METHODS.values():
     lines += [*_of_one(method), '']
@@ -72,7 +72,7 @@ def _of_one(method: entry.Method) -> list[str]:
 
 def _of_method(method: entry.Method) -> Iterator[flag_types.Flag]:
   """A method's own flags, and those of which it has another default."""
-  known = run_flags.of_method(method)
+  known = train_flags.of_method(method)
   yield from method.flags
   yield from (known[name] for name in method.defaults)
 

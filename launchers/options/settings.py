@@ -16,8 +16,7 @@ from tff_fair import tasks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
-from tff_fair.launchers.options import run_flags
-from tff_fair.launchers.options import stop_metrics
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
 FLAGS_FILE = 'flags.txt'
@@ -41,7 +40,7 @@ _IRRELEVANT = (
 )
 # Settings that only affect when a run stops. Changing them changes the number
 # of rounds, not the rounds themselves.
-_OF_THE_END = ('stop_after', 'stop_metric')
+OF_THE_END = ('stop_after', 'stop_metric')
 
 
 class SettingsError(ValueError):
@@ -51,6 +50,13 @@ class SettingsError(ValueError):
 def resolve(
   flag_values: flags.FlagValues, names: Collection[str]
 ) -> dict[str, Any]:
+  """The settings of a run; see `resolve_with_notes`."""
+  return resolve_with_notes(flag_values, names)[0]
+
+
+def resolve_with_notes(
+  flag_values: flags.FlagValues, names: Collection[str]
+) -> tuple[dict[str, Any], list[str]]:
   """The settings of a run: single flags over the preset over the defaults.
 
   Args:
@@ -59,44 +65,26 @@ def resolve(
 
   Returns:
     Flag name -> value, without `preset` and without flags that only other
-    methods read.
+    methods read; and a sentence for each value of the preset without effect.
 
   Raises:
     SettingsError: If a flag was given that would have no effect, if a value is
       outside the flag's limits, or if the method requires another value.
-  """
-  return resolve_with_notes(flag_values, names)[0]
-
-
-def resolve_with_notes(
-  flag_values: flags.FlagValues, names: Collection[str]
-) -> tuple[dict[str, Any], list[str]]:
-  """The settings of a run, and the values of its preset without effect.
-
-  Args:
-    flag_values: See `resolve`.
-    names: See `resolve`.
-
-  Returns:
-    The settings, and a sentence for each such value.
-
-  Raises:
-    SettingsError: See `resolve`.
   """
   given = {
     n: flag_values[n].value
     for n in names
     if not flag_values[n].using_default_value
   }
-  preset_name = given.pop('preset', None)
   preset = {}
-  if preset_name is not None:
-    preset = presets.PRESETS[preset_name].flag_values(given.get('algorithm'))
-  preset = {n: v for n, v in preset.items() if n not in given}
+  if 'preset' in given:
+    found = presets.PRESETS[given.pop('preset')]
+    values = found.flag_values(given.get('algorithm'))
+    preset = {n: v for n, v in values.items() if n not in given}
   chosen = {**preset, **given}
-  algorithm = chosen.get('algorithm', run_flags.FLAGS['algorithm'].default)
+  algorithm = chosen.get('algorithm', train_flags.FLAGS['algorithm'].default)
   method = methods.METHODS[algorithm]
-  known = run_flags.of_method(method)
+  known = train_flags.of_method(method)
   for name in sorted(set(given) - set(known)):
     raise SettingsError(
       f'--{name} must not be given with --algorithm={algorithm}, which ignores'
@@ -114,9 +102,7 @@ def resolve_with_notes(
         ' without effect.'
       )
     settings[name] = defaults[name]  # Not the preset's.
-  _check_required(settings, method)
-  _check_stop_metric(settings, method)
-  _check_score_last(settings)
+  _check_together(settings, method)
   notes = [
     f"The preset's --{name}={value} has no effect with"
     f' {_as_flags(ineffective.get(name, {"algorithm": algorithm}))}.'
@@ -140,36 +126,22 @@ def to_text(settings: Mapping[str, Any], preset: str | None) -> str:
 
 
 def parse_text(text: str) -> dict[str, str]:
-  """Flag name -> value, from what `to_text` gives.
-
-  Args:
-    text: The text of a flags file.
-  """
+  """Flag name -> value, from the text of a flags file."""
   lines = [line for line in text.splitlines() if line.startswith('--')]
   return dict(line[2:].partition('=')[::2] for line in lines)
 
 
 def relevant(text: str) -> dict[str, str]:
-  """The settings that the numbers of a run's rounds depend on.
-
-  Args:
-    text: What `to_text` gives.
-  """
+  """The settings in a flags file that the numbers of rounds depend on."""
   settings = parse_text(text)
-  others = (*_IRRELEVANT, *_OF_THE_END)
+  others = (*_IRRELEVANT, *OF_THE_END)
   return {n: v for n, v in settings.items() if n not in others}
 
 
 def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
-  """Returns whether `output_dir` already holds this run.
+  """Returns whether `output_dir` already holds the run of a flags file.
 
-  Args:
-    output_dir: The run's directory.
-    text: What `to_text` gives for the settings.
-
-  Returns:
-    True if it holds this run; False if it holds none, or one that has the same
-    rounds and may end after another one.
+  Not if it holds none, or one of the same rounds that may end after another.
 
   Raises:
     SettingsError: If it holds a run with other settings, or cannot be read.
@@ -196,15 +168,12 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
       f' the same flags, found that {found}.'
     )
   ends = (parse_text(flags_text) for flags_text in (text_there, text))
-  there, here = ([end.get(name) for name in _OF_THE_END] for end in ends)
+  there, here = ([end.get(name) for name in OF_THE_END] for end in ends)
   return there == here
 
 
 def check_data_dir(directory: str | None) -> None:
   """Checks that the data folder exists, before the cache and the net are tried.
-
-  Args:
-    directory: Value of `--data_dir`.
 
   Raises:
     SettingsError: If it is given and there is no such folder.
@@ -220,11 +189,7 @@ def check_data_dir(directory: str | None) -> None:
 
 
 def task_options(settings: Mapping[str, Any]) -> dict[str, Any]:
-  """The arguments of `tasks.build_task` after the name.
-
-  Args:
-    settings: The result of `resolve`.
-  """
+  """The arguments of `tasks.build_task` after the name."""
   names = {field.name for field in dataclasses.fields(tasks.TaskOptions)}
   found = {name: value for name, value in settings.items() if name in names}
   return {**found, 'seed': settings['data_seed']}
@@ -232,9 +197,6 @@ def task_options(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_own_data(settings: Mapping[str, Any]) -> None:
   """Checks the user's own data file, which takes no TensorFlow.
-
-  Args:
-    settings: The result of `resolve`.
 
   Raises:
     SettingsError: If the file or the flags about it are wrong.
@@ -248,11 +210,7 @@ def check_own_data(settings: Mapping[str, Any]) -> None:
 
 
 def make_writable(output_dir: pathlib.Path, flag: str = 'output_dir') -> None:
-  """Creates the directory if it is missing, and tries to write to it.
-
-  Args:
-    output_dir: The directory.
-    flag: The flag whose value it is.
+  """Creates the directory of a flag if it is missing, and tries to write to it.
 
   Raises:
     SettingsError: If it cannot be written.
@@ -282,7 +240,7 @@ def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
   method = methods.METHODS[settings['algorithm']]
   options = tasks.unused_options(settings['task'], settings)
   found = {name: others for name, others in options.items() if name in settings}
-  for flag in run_flags.of_method(method).values():
+  for flag in train_flags.of_method(method).values():
     for others in flag.unless:
       if _agree(settings, others):
         found[flag.name] = others
@@ -292,7 +250,8 @@ def _ineffective(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
   return found
 
 
-def _check_required(settings, method: entry.Method) -> None:
+def _check_together(settings, method: entry.Method) -> None:
+  """Refuses flags that are legal alone and do not fit together."""
   required = tasks.get_data_set(settings['task']).required
   lacking = [name for name in required if settings.get(name) is None]
   if lacking:
@@ -307,26 +266,18 @@ def _check_required(settings, method: entry.Method) -> None:
       f'--algorithm={method.name} must be given with'
       f' {_as_flags(method.required)}, found {_as_flags(found)}.'
     )
-
-
-def _check_stop_metric(settings, method: entry.Method) -> None:
   metric = settings['stop_metric']
-  if method.rule == 'none' and metric in stop_metrics.OF_GLOBAL_MODEL:
+  if method.rule == 'none' and metric in train_flags.GLOBAL_METRICS:
     raise SettingsError(
       f'--stop_metric must be of the clients with --algorithm={method.name},'
       f' which trains no global model, found {metric!r}.'
     )
-
-
-def _check_score_last(settings) -> None:
   number, rounds = settings['score_last'], settings['rounds']
-  if number is None:
-    return
-  if number > rounds:
+  if number is not None and number > rounds:
     raise SettingsError(
       f'--score_last must be at most --rounds={rounds}, found {number}.'
     )
-  if settings['stop_after'] is not None:
+  if number is not None and settings['stop_after'] is not None:
     # A run that stops early does not know which rounds are its last ones.
     raise SettingsError(
       '--score_last must be given without --stop_after, which may end a run'

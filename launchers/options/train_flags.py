@@ -1,32 +1,124 @@
-"""The flags of `launchers.train`, as absl's flags.
+"""The flags of `launchers.train`: those that all methods share, and all.
 
-They are defined on demand, not on import: the launchers share names of flags,
-and `launchers.reproduce` resolves many commands without touching its own flags.
+`flags.json` has the shared ones: of the run, its data, clients and seeds. Those
+of absl are defined on demand, not on import: the launchers share names, and
+`launchers.reproduce` resolves many commands without touching its own flags.
+Nothing here imports TensorFlow.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 import dataclasses
+import json
+import pathlib
+from typing import Any
 
 from absl import flags
 
+from tff_fair import tasks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import presets
 from tff_fair.launchers.options.methods import entry
+from tff_fair.own_data import encoded
+from tff_fair.tasks import covariate_shift
+from tff_fair.tasks import partitions
 
-_FLAGS = dict(run_flags.FLAGS)
+# The columns of metrics.csv by which `--stop_after` can judge a run. Only the
+# last is not of test data.
+GLOBAL_METRICS = ('global_accuracy', 'global_f1', 'global_loss')
+TRAINING_METRICS = ('train_loss',)
+_STATISTICS = ('mean', 'median', 'min', 'worst10', 'max', 'variance', 'jain')
+_STOP_METRICS = (
+  *(
+    f'client_{score}_{statistic}'
+    for score in ('accuracy', 'f1', 'f1_own_labels')
+    for statistic in _STATISTICS
+  ),
+  *GLOBAL_METRICS,
+  *TRAINING_METRICS,
+)
+# Of registries views, which have what plug-ins add.
+_CHOICES: Mapping[str, Collection[str]] = {
+  'preset': sorted(presets.PRESETS),
+  'algorithm': methods.METHODS.keys(),
+  'task': tasks.TASK_NAMES,
+  'model': tasks.MODEL_NAMES,
+  'stop_metric': _STOP_METRICS,
+  'missing_values': encoded.MISSING_VALUES,
+  'partition': tasks.PARTITION_NAMES,
+  'dirichlet_remainder': partitions.REMAINDERS,
+  'shift_sizes': covariate_shift.SIZES,
+  'shift_method': covariate_shift.METHODS,
+  'shift_weights': covariate_shift.WEIGHTS,
+  'shift_pool': covariate_shift.POOLS,
+  'split': tasks.SPLIT_NAMES,
+  'test_leak': tasks.TEST_LEAKS,
+}
 # The flags of one name that methods have.
 _Variants = list[tuple[entry.Method, flag_types.Flag]]
+
+
+def is_lower_better(metric: str) -> bool:
+  """Returns whether a smaller value of a stop metric is better."""
+  return metric.endswith(('_loss', '_variance'))
+
+
+def _flag(values: Mapping[str, Any]) -> flag_types.Flag:
+  """A flag of flags.json; some say only how they differ from the schema."""
+  name = values['name']
+  if name in methods.SHARED:
+    return dataclasses.replace(methods.SHARED[name], **values)
+  choices = {'choices': _CHOICES[name]} if name in _CHOICES else {}
+  return flag_types.from_json({**values, **choices})
+
+
+# In the order in which `--help` shows them.
+GROUPS = {
+  title: tuple(map(_flag, group))
+  for title, group in json.loads(
+    pathlib.Path(__file__).with_name('flags.json').read_text('utf-8')
+  ).items()
+}
+FLAGS = {flag.name: flag for group in GROUPS.values() for flag in group}
+
+_FLAGS = dict(FLAGS)
 _VARIANTS: dict[str, _Variants] = {}
+# A live view, with the flags of plug-ins.
+FLAG_NAMES = _FLAGS.keys()
+# Those that describe a task.
+DATA_FLAG_NAMES = ('task', *(f.name for f in GROUPS['Data']), 'data_seed')
+
+
+def of_method(method: entry.Method) -> dict[str, flag_types.Flag]:
+  """All flags that a method knows, by name, with the method's defaults."""
+  shared = {
+    name: dataclasses.replace(flag, default=method.defaults[name])
+    if name in method.defaults
+    else flag
+    for name, flag in FLAGS.items()
+  }
+  return {**shared, **{flag.name: flag for flag in method.flags}}
+
+
+def builder_arguments(method: entry.Method) -> list[str]:
+  """The names of the arguments with which we call a method's builder.
+
+  None of an argument all of whose flags the method ignores.
+  """
+  own = {flag.name: flag.argument or flag.name for flag in method.flags}
+  shared = {
+    name: flag.argument
+    for name, flag in FLAGS.items()
+    if flag.argument and name not in own and method.ignores.get(name) != {}
+  }
+  arguments = (*shared.values(), *own.values(), *method.arguments)
+  return list(dict.fromkeys(arguments))
 
 
 def merge_method(
   method: entry.Method,
 ) -> dict[str, tuple[_Variants, flag_types.Flag]]:
-  """All flags of the names that a method's flags have.
-
-  Args:
-    method: A method that is not among them yet.
+  """Merges the flags of a new method with others of their names.
 
   Returns:
     Name -> the flags of that name, each with its method, and one flag for all
@@ -40,7 +132,7 @@ def merge_method(
     described = [*_VARIANTS.get(flag.name, []), (method, flag)]
     merged = flag_types.merge([flag for _, flag in described])
     texts = [f'{method.title}: {flag.help}' for method, flag in described]
-    shared = run_flags.FLAGS.get(flag.name)
+    shared = FLAGS.get(flag.name)
     if shared:
       flag_types.merge([shared, flag])
       texts.insert(0, shared.help)
@@ -52,14 +144,7 @@ def merge_method(
 
 
 def add_method(method: entry.Method) -> None:
-  """Adds the flags of a method to all flags.
-
-  Args:
-    method: The method.
-
-  Raises:
-    TypeError: If flags of the same name are of different kinds.
-  """
+  """Adds the flags of a method to all flags; errors as of `merge_method`."""
   for name, (described, merged) in merge_method(method).items():
     _VARIANTS[name] = described
     _FLAGS[name] = merged
@@ -67,11 +152,6 @@ def add_method(method: entry.Method) -> None:
 
 for _method in methods.METHODS.values():
   add_method(_method)
-
-# A live view, with the flags of plug-ins.
-FLAG_NAMES = _FLAGS.keys()
-# Those that describe a task.
-DATA_FLAG_NAMES = ('task', *(flag.name for flag in run_flags.DATA), 'data_seed')
 
 
 def define_flags(
@@ -81,10 +161,6 @@ def define_flags(
 
   Their limits are checked by `launchers.options.settings.resolve`, since they
   depend on the method.
-
-  Args:
-    flag_values: Where to define them.
-    names: The flags to define.
   """
   for name in names:
     flag = _FLAGS[name]
@@ -102,12 +178,6 @@ def define_flags(
 
 def parse(arguments: list[str]) -> flags.FlagValues:
   """Parses a command's arguments without touching this process's flags.
-
-  Args:
-    arguments: The command line after `python -m launchers.train`.
-
-  Returns:
-    The parsed flags.
 
   Raises:
     flags.Error: If there is no such flag, or a value is not of its type.

@@ -12,8 +12,7 @@ from tff_fair import algorithms
 from tff_fair import annotations
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
-from tff_fair.launchers.options import signatures
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
 
@@ -24,7 +23,7 @@ _OPTIONS_HEAD = ('argument', 'flag', 'paper', 'default', 'what it does')
 _OVERVIEW_HEAD = ('method', 'what it does', 'aggregation rule', 'compared with')
 # Those that have a row in the table of shared options, in its order.
 _SHARED = (
-  *dict.fromkeys(f.argument for f in run_flags.FLAGS.values() if f.argument),
+  *dict.fromkeys(f.argument for f in train_flags.FLAGS.values() if f.argument),
   'model_aggregator',
 )
 
@@ -56,17 +55,17 @@ def _defaults(name: str) -> dict[str, str]:
     parameter.name: 'required'
     if parameter.default is parameter.empty
     else f'`{parameter.default!r}`'
-    for parameter in signatures.parameters(builders.get(name)).values()
+    for parameter in builders.parameters(builders.get(name)).values()
   }
 
 
 def _options(name: str, defaults: Mapping[str, str]) -> str:
   """The table of a method's arguments, in the order of `defaults`."""
   method = methods.METHODS[name]
-  texts = dict(signatures.argument_texts(builders.get(name)))
-  shared = signatures.argument_texts(algorithms.build_fed_avg)
+  texts = dict(builders.argument_texts(builders.get(name)))
+  shared = builders.argument_texts(algorithms.build_fed_avg)
   texts.update((argument, shared[argument]) for argument in _SHARED)
-  parameters = signatures.parameters(builders.get(name))
+  parameters = builders.parameters(builders.get(name))
   rows = []
   for argument, default in defaults.items():
     flags = [
@@ -82,7 +81,7 @@ def _options(name: str, defaults: Mapping[str, str]) -> str:
         ', '.join(f'`--{flag.name}`' for flag in flags) or '-',
         ', '.join(filter(None, symbols)),
         default,
-        signatures.first_sentence(texts[argument]),
+        builders.first_sentence(texts[argument]),
       )
     )
   return _table(_OPTIONS_HEAD, rows)

@@ -12,9 +12,9 @@ import sys
 
 from tff_fair import algorithms
 from tff_fair.algorithms import arguments
+from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
-from tff_fair.launchers.options import signatures
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> None:
 def to_text() -> str:
   """The schema as it should be: JSON with a line for each flag."""
   found = [
-    _to_text(name, signatures.read(getattr(algorithms, f'build_{name}')))
+    _to_text(name, builders.read(getattr(algorithms, f'build_{name}')))
     for name in sorted(methods.METHODS)
   ]
   return '{\n' + ',\n'.join([_to_text('shared', _shared()), *found]) + '\n}\n'
@@ -43,11 +43,11 @@ def _shared() -> entry.Signature:
   fields = dataclasses.fields(arguments.SharedArguments)
   types = {field.name: field.type for field in fields}
   builder = algorithms.build_fed_avg
-  texts = signatures.argument_texts(builder)
+  texts = builders.argument_texts(builder)
   found = []
-  for name, parameter in signatures.parameters(builder).items():
-    flag = signatures.flag_of(parameter.replace(annotation=types[name]), texts)
-    if flag and name in run_flags.FLAGS and name != 'num_clients':
+  for name, parameter in builders.parameters(builder).items():
+    flag = builders.flag_of(parameter.replace(annotation=types[name]), texts)
+    if flag and name in train_flags.FLAGS and name != 'num_clients':
       found.append(dataclasses.replace(flag, argument=name))
   return entry.Signature(flags=found)
 

@@ -6,12 +6,9 @@ examples. Nothing here imports TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-  import pandas as pd
-
-  from tff_fair.launchers.runs import training
+import pandas as pd
 
 
 class RoundResult(NamedTuple):
@@ -32,7 +29,7 @@ class RoundResult(NamedTuple):
 
   number: int
   row: dict[str, Any]
-  reports: 'pd.DataFrame'
+  reports: pd.DataFrame
   scores: Mapping[str, Any] | None
   before: Any
   state: Any
@@ -47,16 +44,14 @@ class Callback:
   starts, and must not change the run: its settings, states and files.
   """
 
-  def on_start(self, run: 'training.Run') -> None:
+  def on_start(self, run: Any) -> None:
     """Is called before the first round that this start of the run trains.
 
     Args:
-      run: The run; `run.start` is the round after which it resumes, or 0.
+      run: The `training.Run`; it resumes after its round `start`, or 0.
     """
 
-  def after_round(
-    self, run: 'training.Run', result: RoundResult
-  ) -> bool | None:
+  def after_round(self, run: Any, result: RoundResult) -> bool | None:
     """Is called after each round that is trained, when its rows are written.
 
     A resumed run has the rounds up to its checkpoint behind it, and does not
@@ -64,7 +59,7 @@ class Callback:
     checkpoint are trained, and reported, a second time.
 
     Args:
-      run: The run.
+      run: The `training.Run`.
       result: The round.
 
     Returns:
@@ -72,13 +67,11 @@ class Callback:
       is evaluated, which may be this one.
     """
 
-  def on_end(
-    self, run: 'training.Run', summary: Mapping[str, Any] | None
-  ) -> None:
+  def on_end(self, run: Any, summary: Mapping[str, Any] | None) -> None:
     """Is called once, when the run ends in any way but `kill -9`.
 
     Args:
-      run: The run.
+      run: The `training.Run`.
       summary: The content of summary.json; None if the run was interrupted, or
         has failed.
     """

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 import json
 import pathlib
 from typing import Any
-import warnings
 
 import tensorflow as tf
 
 from tff_fair import metrics
 from tff_fair import tasks
-from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import run_files
 
 FILE = 'contributions.json'
@@ -28,9 +27,12 @@ def of_clients(
   Raises:
     ValueError: If there is no validation set, or an argument is refused.
   """
-  if not processes.needs(settings, 'contributions'):
+  if not building.needs(settings, 'contributions'):
     return None
-  return _read_accuracies(output_dir / FILE, task) or _measure(settings, task)
+  path = output_dir / FILE
+  return (
+    json.loads(path.read_text()) if path.exists() else _measure(settings, task)
+  )
 
 
 def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
@@ -40,29 +42,10 @@ def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
     run_files.write_atomically(output_dir / FILE, text)
 
 
-def _read_accuracies(path, task) -> list[float] | None:
-  """The saved accuracies; None without a file, or with a damaged one."""
-  if not path.exists():
-    return None
-  try:
-    found = json.loads(path.read_text())
-    good = len(found) == task.num_clients and all(0 <= a <= 1 for a in found)
-  except (ValueError, TypeError):
-    good = False
-  if good:
-    return found
-  warnings.warn(
-    f'{path} must hold the accuracy of each of {task.num_clients} clients,'
-    ' found something else; they train alone again.',
-    stacklevel=3,
-  )
-  return None
-
-
 def _measure(settings, task) -> list[float]:
-  validation = processes.validation_examples(settings, task)
+  validation = building.validation_examples(settings, task)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = processes.build_process(
+  process = building.build_process(
     {**settings, 'algorithm': 'standalone'}, task
   )
   data = [task.client_reference(i) for i in range(task.num_clients)]

@@ -50,14 +50,9 @@ class Distances(callbacks.Callback):
 def of_accuracies(
   accuracies: np.ndarray, has_data: Sequence[bool]
 ) -> dict[str, float]:
-  """Measures how far the clients' accuracies are from equal accuracies.
+  """Measures how far accuracies, float[k], are from equal ones, by column.
 
-  Args:
-    accuracies: `float[k]`; NaN for a client without test data.
-    has_data: Which clients have training data; the others are excluded.
-
-  Returns:
-    Column name -> value.
+  Clients without training or test data, whose accuracy is NaN, are excluded.
   """
   # Imported here: the plots import this module, and must not import TensorFlow.
   from tff_fair import metrics

@@ -3,16 +3,13 @@
 import collections
 from collections.abc import Mapping
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
-
-if TYPE_CHECKING:
-  from tff_fair.launchers.runs import training
 
 # So many failed rounds in a row end a run.
 LIMIT = 3
@@ -33,25 +30,21 @@ class Divergence(callbacks.Callback):
     self._last.append(find_failure(result.row))
     if len(self._last) == LIMIT and None not in self._last:
       why = f'{self._last[-1]} for {LIMIT} rounds'
-      raise diverged(f'{why}, up to round {result.number}')
+      raise errors.diverged(f'{why}, up to round {result.number}')
 
 
-def check_scores(
-  run: 'training.Run', scores: evaluation.Scores, number: int
-) -> None:
+def check_scores(run: Any, scores: evaluation.Scores, number: int) -> None:
   """Raises `DivergedError` if the loss of a model is not finite."""
-  try:
-    evaluation.check_finite(
-      scores,
-      run.has_data,
-      run.task.client_names,
-      has_global_loss=run.centroids is None,
-    )
-  except evaluation.NotFiniteError as error:
-    raise diverged(f'{error} after round {number}') from None
+  evaluation.check_finite(
+    scores,
+    run.has_data,
+    run.task.client_names,
+    number,
+    has_global_loss=run.centroids is None,
+  )
 
 
-def check_aggregated(run: 'training.Run') -> None:
+def check_aggregated(run: Any) -> None:
   """Raises `DivergedError` if no round has aggregated any update."""
   rows = run.directory.read_metrics().to_dict('records')
   if not any(map(_num_aggregated, rows)):
@@ -62,7 +55,7 @@ def check_aggregated(run: 'training.Run') -> None:
     )
 
 
-def check_trained(run: 'training.Run') -> None:
+def check_trained(run: Any) -> None:
   """Raises `DivergedError` if a personal model is as it was at the start."""
   if 'personal' not in run.scores:
     return
@@ -70,18 +63,10 @@ def check_trained(run: 'training.Run') -> None:
   untrained = [i for i in rejected if run.has_data[i]]
   if untrained:
     who = evaluation.listed(untrained, run.task.client_names)
-    raise diverged(
+    raise errors.diverged(
       f'no update of {who} was finite in {run.done} rounds, whose model is as'
       ' it was at the start',
     )
-
-
-def diverged(failure: object) -> errors.DivergedError:
-  """Returns the error of a run that has diverged."""
-  return errors.DivergedError(
-    f'the run has diverged: {failure}; a lower learning rate may help, in a'
-    ' new --output_dir.'
-  )
 
 
 def find_failure(row: Mapping[str, Any]) -> str | None:

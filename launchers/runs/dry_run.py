@@ -4,7 +4,7 @@ All of it follows from types, shapes and numbers of examples. The bytes are
 exact, the memory of a client that trains is an estimate.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import math
 from typing import Any
 
@@ -14,7 +14,6 @@ import tensorflow as tf
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import messages
-from tff_fair.launchers.runs import processes
 
 # Examples that pass through the model for each example of a batch.
 _TUPLE_SIZES = {'fedquad': 4, 'quadruplet_fl': 4, 'triplet_fl': 3}
@@ -32,22 +31,17 @@ def to_text(settings: Mapping[str, Any]) -> str:
     RunError, or an error of `tasks`: As of `building.build_task`.
   """
   task = building.build_task(settings)
-  statistics = contributions = None  # Of the right shapes, with other numbers.
-  if processes.needs(settings, 'statistics'):
-    ones = np.ones([task.num_clients, task.data.x.shape[-1]], np.float32)
-    statistics = {'mean': ones, 'std': ones}
-  if processes.needs(settings, 'contributions'):
-    contributions = [0.5] * task.num_clients
-  prepared = settings, task, statistics, contributions
-  process = building.build_process(*prepared)
-  arguments = processes.builder_arguments(*prepared)
+  # Of the right shapes, with other numbers.
+  ones = np.ones([task.num_clients, task.data.x.shape[-1]], np.float32)
+  prepared = task, {'mean': ones, 'std': ones}, [0.5] * task.num_clients
+  process = building.build(building.build_process, settings, *prepared)
+  arguments = building.builder_arguments(settings, *prepared)
   model = task.model_fn()
   calls = building.build_cohorts(settings, task)(1)
   size = max(map(len, calls))
   clients = size * len(calls)
   sent = messages.count_messages(process.next, size)
-  state_type = process.initialize.type_signature.result.member
-  state = messages.count_bytes(state_type)
+  state = messages.count_bytes(process.initialize.type_signature.result.member)
   sums = math.ceil(size / _GROUP_SIZE)
   server = 2 * state + size * sent.gathered + sums * sent.summed
   example = task.data.x[:0].itemsize * math.prod(task.data.x.shape[1:])
@@ -102,21 +96,17 @@ def _training_bytes(model, arguments, batch) -> int:
     optimizer = max(_bytes(map(tf.convert_to_tensor, s)) for s in states)
   # Records are cut to the longest of a batch, at most to the input's length.
   longest = model.inputs[0].shape[1]
-  outputs = [*model.inputs, *2 * [*_layer_outputs(model)]]
-  shapes = [tensor.shape[1:] for tensor in tf.nest.flatten(outputs)]
+  layers = model._flatten_layers(include_self=False)
+  outputs = [
+    layer.get_output_at(call)
+    for layer in layers
+    if not isinstance(layer, (*_VIEWS, tf.keras.Model))
+    for call in range(len(layer.inbound_nodes))
+  ]
+  shapes = [t.shape[1:] for t in tf.nest.flatten([model.inputs, outputs * 2])]
   elements = sum(math.prod(n or longest for n in shape) for shape in shapes)
   weights = 2 * _bytes(model.variables) + _bytes(model.trainable_variables)
   return weights + optimizer + 4 * batch * elements
-
-
-def _layer_outputs(model) -> Iterator[Any]:
-  """The outputs of all layers of a Keras model that are computed."""
-  for layer in model.layers:
-    if isinstance(layer, tf.keras.Model):
-      yield from _layer_outputs(layer)
-    elif not isinstance(layer, _VIEWS):
-      for call in range(len(layer.inbound_nodes)):
-        yield layer.get_output_at(call)
 
 
 def _count(variables) -> int:

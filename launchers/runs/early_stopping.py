@@ -5,18 +5,16 @@ stops where an uninterrupted one does, and with other flags it may go on.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import tensorflow_federated as tff
 
-from tff_fair.launchers.options import stop_metrics
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import errors
-
-if TYPE_CHECKING:
-  from tff_fair.launchers.runs import training
+from tff_fair.launchers.runs import evaluation
 
 
 class Stop(NamedTuple):
@@ -54,17 +52,18 @@ class EarlyStopping(callbacks.Callback):
     return None
 
 
-def check_metric(run: 'training.Run', initial: Any) -> None:
+def check_metric(run: Any, initial: Any) -> None:
   """Refuses a metric that is not defined, before anything is trained."""
   metric = run.settings['stop_metric']
   if run.settings['stop_after'] is None:
     return
-  if metric in stop_metrics.OF_TRAINING:
+  if metric in train_flags.TRAINING_METRICS:
     measured = run.process.next.type_signature.result.metrics.member
     names = tff.structure.name_list(measured['client_work'])
     defined = metric.removeprefix('train_') in names
   else:
-    columns = run.metric_columns(run.evaluate(initial, 0))
+    scores = run.evaluate(initial)
+    columns = evaluation.metric_columns(scores, run.has_data)
     defined = not np.isnan(columns[metric])
   if not defined:
     raise errors.RunError(
@@ -94,7 +93,7 @@ def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
   if not defined.size:
     since, best, best_round = len(values), np.nan, None
   else:
-    sign = -1 if stop_metrics.is_lower_better(metric) else 1
+    sign = -1 if train_flags.is_lower_better(metric) else 1
     index = defined[np.argmax(sign * values[defined])]
     since = len(values) - 1 - index
     best, best_round = float(values[index]), int(evaluated['round'].iloc[index])

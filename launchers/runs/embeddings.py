@@ -37,16 +37,32 @@ def of_run(
   """
   # Imported here: the plots import this module, and must not import TensorFlow.
   from tff_fair import metrics
-  from tff_fair.launchers.runs import training
+  from tff_fair.launchers.runs import building
+  from tff_fair.launchers.runs import errors
 
-  task = training.build_task(settings)
+  task = building.build_task(settings)
   number = round_number or settings['rounds']
   try:
-    weights = training.load_global_model(settings, task, output_dir, number)
+    weights = _load_weights(settings, task, output_dir, number)
   except (FileNotFoundError, ValueError) as error:
-    raise training.RunError(str(error)) from error
+    raise errors.RunError(str(error)) from error
   x, labels = task.global_test
   eligible = np.flatnonzero(labels < max_classes)
   chosen = np.random.default_rng(_SEED).permutation(eligible)[:max_examples]
   vectors = metrics.embeddings(task.model_fn(), weights, x[chosen])
   return Embeddings(vectors, labels[chosen], task.num_classes, number)
+
+
+def _load_weights(settings, task, output_dir, number) -> Any:
+  """The global model of a run after a round, from its checkpoint."""
+  from tff_fair.launchers.runs import building
+  from tff_fair.launchers.runs import contributions
+  from tff_fair.launchers.runs import run_directory
+
+  statistics = building.gather_statistics(settings, task)
+  alone = contributions.of_clients(settings, task, output_dir)
+  process = building.build_process(settings, task, statistics, alone)
+  origin = building.origin(settings, alone)
+  initial = process.initialize()
+  state = run_directory.load_state(output_dir, initial, number, origin)
+  return process.get_model_weights(state)

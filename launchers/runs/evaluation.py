@@ -16,6 +16,7 @@ from tff_fair import algorithms
 from tff_fair import metrics
 from tff_fair import tasks
 from tff_fair.launchers.runs import client_names
+from tff_fair.launchers.runs import errors
 
 # Characters of a client's name in a line; with what is before it, the line has
 # at most 80.
@@ -27,48 +28,33 @@ Evaluator = metrics.Evaluator | metrics.ServerEvaluator
 Scores = Mapping[str, metrics.ClientScores]
 
 
-class NotFiniteError(ArithmeticError):
-  """A model is of no use; the message says which, without a full stop."""
-
-
 def build_evaluator(
-  task: tasks.Task, statistics: Mapping[str, Any] | None
+  task: tasks.Task, statistics: Mapping[str, Any] | None, part: str = 'test'
 ) -> Evaluator:
-  """Builds an evaluator on the server's test set, else on the clients'.
+  """Builds an evaluator on the server's examples, else on the clients'.
 
-  With channel statistics, each client's data are normalised by its own.
-  """
-  if task.has_server_test:
-    return metrics.ServerEvaluator(
-      task.model_fn(), task.global_test, task.num_clients
-    )
-  parts = [task.examples(i).test for i in range(task.num_clients)]
-  return _of_parts(task, parts, statistics)
-
-
-def build_holdout_evaluator(
-  task: tasks.Task, statistics: Mapping[str, Any] | None
-) -> Evaluator:
-  """Builds an evaluator on what is held out for choosing between runs.
-
-  It has the server's validation part if the server has the test set, else the
-  clients' holdout parts.
+  The part is 'test', or 'holdout' for what is held out for choosing between
+  runs. With channel statistics, each client's data are normalised by its own.
 
   Raises:
-    ValueError: If there are no such examples.
+    ValueError: If nothing is held out.
   """
-  flag = 'validation' if task.has_server_test else 'holdout'
-  if not len(task.validation.y):
+  if part == 'holdout' and not len(task.validation.y):
+    flag = 'validation' if task.has_server_test else 'holdout'
     raise ValueError(
       f'{flag}_fraction must be above 0 to choose between runs, found no such'
       ' examples.'
     )
   if task.has_server_test:
-    return metrics.ServerEvaluator(
-      task.model_fn(), task.validation, task.num_clients
-    )
-  parts = [task.examples(i).holdout for i in range(task.num_clients)]
-  return _of_parts(task, parts, statistics)
+    examples = task.global_test if part == 'test' else task.validation
+    return metrics.ServerEvaluator(task.model_fn(), examples, task.num_clients)
+  parts = [getattr(task.examples(i), part) for i in range(task.num_clients)]
+  if statistics is not None:
+    parts = [
+      (algorithms.normalize_for_client(x, statistics, i), y)
+      for i, (x, y) in enumerate(parts)
+    ]
+  return metrics.Evaluator(task.model_fn(), parts)
 
 
 def evaluate(
@@ -83,12 +69,12 @@ def evaluate(
   to the class of the nearest centroid.
 
   Raises:
-    NotFiniteError: If no client has finite embeddings for the centroids.
+    DivergedError: If no client has finite embeddings for the centroids.
   """
   weights = process.get_model_weights(state)
   centroids = class_centroids and class_centroids(weights)
   if centroids and not np.any(centroids['counts']):
-    raise NotFiniteError('the embeddings of no client are finite')
+    raise errors.diverged('the embeddings of no client are finite')
   if centroids and centroids['num_rejected_clients']:
     warnings.warn(
       f'{centroids["num_rejected_clients"]} clients are left out of the class'
@@ -106,17 +92,18 @@ def check_finite(
   scores: Scores,
   has_data: Sequence[bool],
   names: Sequence[str],
+  number: int,
   *,
   has_global_loss: bool = True,
 ) -> None:
-  """Checks that the loss of the models is finite where it is defined.
+  """Checks that the losses after round `number` are finite where defined.
 
   Accuracy does not show such models: the largest of NaN logits is the first.
   Free riders, and clients without test examples, do not count; there is no
   global loss if the nearest centroid classified.
 
   Raises:
-    NotFiniteError: If the loss of a model is NaN or infinite.
+    DivergedError: If the loss of a model is NaN or infinite.
   """
   for model, model_scores in scores.items():
     counts = np.asarray(has_data) & (model_scores.num_examples > 0)
@@ -126,7 +113,9 @@ def check_finite(
     whose = 'the global model'
     if model == 'personal':
       whose = f'the personal model of {listed(bad, names)}'
-    raise NotFiniteError(f'the loss of {whose} is not finite')
+    raise errors.diverged(
+      f'the loss of {whose} is not finite after round {number}'
+    )
 
 
 def averaged_rounds(settings: Mapping[str, Any]) -> range:
@@ -217,13 +206,3 @@ def _titled(client_id, names) -> str:
     return f'client {client_id}'
   name = client_names.one_line(names[client_id], _NAME_WIDTH)
   return f'client {client_id} ({name})'
-
-
-def _of_parts(task, parts, statistics) -> metrics.Evaluator:
-  """An evaluator on one part of each client's examples."""
-  if statistics is not None:
-    parts = [
-      (algorithms.normalize_for_client(x, statistics, i), y)
-      for i, (x, y) in enumerate(parts)
-    ]
-  return metrics.Evaluator(task.model_fn(), parts)

@@ -136,11 +136,17 @@ def _file(model) -> bytes:
 
 
 def _description(task, model, statistics) -> dict[str, Any]:
-  """Describes the inputs and outputs of the models."""
+  """Describes inputs and outputs; of one output, the threshold of class 1."""
+  output = {'output': 'logits'}
+  if model.output_shape[-1] == 1:
+    found = model(tf.zeros([1, *model.input_shape[1:]]))
+    output = {'output': 'probability of class 1', 'threshold': 0.5}
+    if internals.noted_logits(found) is None:
+      output = {'output': 'logit of class 1', 'threshold': 0.0}
   description = {
     'task': task.name,
     'input_shape': model.input_shape,
-    **_description_of_output(model),
+    **output,
     'classes': list(task.class_names) or list(range(task.num_classes)),
   }
   if task.features:
@@ -152,16 +158,6 @@ def _description(task, model, statistics) -> dict[str, Any]:
       for name, values in statistics.items()
     }
   return description
-
-
-def _description_of_output(model) -> dict[str, Any]:
-  """Describes the output; for a single one, with the threshold of class 1."""
-  if model.output_shape[-1] > 1:
-    return {'output': 'logits'}
-  output = model(tf.zeros([1, *model.input_shape[1:]]))
-  if internals.noted_logits(output) is None:
-    return {'output': 'logit of class 1', 'threshold': 0.0}
-  return {'output': 'probability of class 1', 'threshold': 0.5}
 
 
 def _sentences(output_dir, models, others) -> list[str]:

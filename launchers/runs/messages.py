@@ -1,8 +1,8 @@
 """The bytes that a round sends, counted in the types of a computation."""
 
 from collections.abc import Iterator
-import dataclasses
 import math
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow_federated as tff
@@ -10,8 +10,7 @@ import tensorflow_federated as tff
 from tff_fair.runtime import secure_sums
 
 
-@dataclasses.dataclass(frozen=True)
-class Messages:
+class Messages(NamedTuple):
   """The bytes that a round sends to and from one client.
 
   Attributes:
@@ -39,27 +38,23 @@ class Messages:
 
 
 def count_messages(computation: tff.Computation, cohort_size: int) -> Messages:
-  """Counts the broadcasts, selections and aggregations of one call.
+  """Counts the broadcasts, selections and aggregations of a call of `next`.
 
-  Args:
-    computation: `next` of a process.
-    cohort_size: Number of clients; the length of axes of unknown size, which
-      hold a row for each client.
+  The number of clients is the length of axes of unknown size, which hold a row
+  for each client.
   """
   tree, _ = tff.tensorflow.replace_intrinsics_with_bodies(
     secure_sums.replace_secure_sums(computation).to_building_block()
   )
-  counts = dict.fromkeys(('broadcast', 'row', 'gathered', 'summed'), 0)
+  found = []
 
   def add(block):
     if isinstance(block, tff.framework.Intrinsic):
-      found = _message(block.uri, block.type_signature, cohort_size)
-      for name, number in found.items():
-        counts[name] += number
+      found.append(_message(block.uri, block.type_signature, cohort_size))
     return block, False
 
   tff.framework.transform_postorder(tff.framework.to_call_dominant(tree), add)
-  return Messages(**counts)
+  return Messages(*map(sum, zip(Messages(0, 0, 0, 0), *found, strict=True)))
 
 
 def count_bytes(value_type: tff.Type, unknown: int = 1) -> int:
@@ -67,22 +62,23 @@ def count_bytes(value_type: tff.Type, unknown: int = 1) -> int:
   return sum(_tensor_bytes(tensor, unknown) for tensor in _tensors(value_type))
 
 
-def _message(uri, operator_type, cohort_size) -> dict[str, int]:
+def _message(uri, operator_type, cohort_size) -> Messages:
   """Counts the bytes that an operator of TFF sends."""
+  broadcast = row = gathered = summed = 0
   match uri:
     case 'federated_broadcast':
-      return {'broadcast': count_bytes(operator_type.parameter, cohort_size)}
+      broadcast = count_bytes(operator_type.parameter, cohort_size)
     case 'federated_select':
       keys, _, _, select = operator_type.parameter
       number = math.prod(keys.member.shape)
-      return {'row': number * count_bytes(select.result, cohort_size)}
+      row = number * count_bytes(select.result, cohort_size)
     case 'federated_aggregate':
-      accumulator = operator_type.parameter[2].result
-      kept = {True: 0, False: 0}
-      for tensor in _tensors(accumulator):
-        kept[None in tensor.shape] += _tensor_bytes(tensor, 1)
-      return {'gathered': kept[True], 'summed': kept[False]}
-  return {}
+      for tensor in _tensors(operator_type.parameter[2].result):
+        if None in tensor.shape:
+          gathered += _tensor_bytes(tensor, 1)
+        else:
+          summed += _tensor_bytes(tensor, 1)
+  return Messages(broadcast, row, gathered, summed)
 
 
 def _tensor_bytes(tensor_type, unknown) -> int:

@@ -9,7 +9,6 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 
 SEED_FLAGS = ('model_seed', 'client_seed', 'data_seed')
-_END_FLAGS = ('stop_after', 'stop_metric')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,11 +54,7 @@ class EqualRuns:
   """
 
   def __init__(self, folder: pathlib.Path):
-    """Finds what is finished.
-
-    Args:
-      folder: Runs of all directories below it are found.
-    """
+    """Finds what is finished in all directories below a folder."""
     self._places = {}
     for path in sorted(folder.rglob('summary.json')):
       try:
@@ -71,8 +66,7 @@ class EqualRuns:
   def place(self, run: PlannedRun) -> PlannedRun:
     """Returns the run in the directory of its settings.
 
-    Args:
-      run: The run, in a directory of its own, where it stays if it is finished.
+    If it is finished in its own directory, it stays there.
 
     Raises:
       SettingsError: If its own directory holds another run.
@@ -87,11 +81,7 @@ class EqualRuns:
 
 
 def group(runs: Iterable[PlannedRun]) -> list[tuple[PlannedRun, ...]]:
-  """Puts runs together that differ in their seeds alone, in their order.
-
-  Args:
-    runs: The runs.
-  """
+  """Puts runs together that differ in their seeds alone, in their order."""
   found = {}
   for run in runs:
     found.setdefault(tuple(sorted(run.without_seeds().items())), []).append(run)
@@ -144,11 +134,7 @@ def resolve(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _identity(text) -> tuple[tuple[str, str], ...]:
-  """All settings that the files of a run depend on.
-
-  Args:
-    text: The content of its flags file.
-  """
+  """All settings, of a flags file, that the files of a run depend on."""
   settings = settings_lib.parse_text(text)
-  end = {n: v for n, v in settings.items() if n in _END_FLAGS}
+  end = {n: v for n, v in settings.items() if n in settings_lib.OF_THE_END}
   return tuple(sorted({**settings_lib.relevant(text), **end}.items()))

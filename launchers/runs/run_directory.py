@@ -22,7 +22,7 @@ import tensorflow_federated as tff
 
 from tff_fair import checkpoints
 from tff_fair.launchers.runs import client_names
-from tff_fair.launchers.runs import file_errors
+from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import run_files
 
 _CHECKPOINT_PREFIX = 'round_'
@@ -65,11 +65,7 @@ class RunDirectory:
     """Loads the newest readable state, and the rows up to its round.
 
     A damaged checkpoint is renamed, with a warning, and the previous one is
-    tried.
-
-    Returns:
-      The state and its round; `structure`, a state of the process like those
-      that are saved, and 0 without any checkpoint.
+    tried. Without any, `structure`, the initial state, is of round 0.
 
     Raises:
       checkpoints.OtherStateError: If a checkpoint belongs to another run.
@@ -94,7 +90,7 @@ class RunDirectory:
         run_files.write_atomically(self.path / name, content.decode())
       else:
         (self.path / name).unlink(missing_ok=True)
-    with file_errors.as_os_errors():
+    with errors.as_os_errors():
       self._metrics = tff.program.CSVFileReleaseManager(
         self.path / 'metrics.csv', key_fieldname='round'
       )
@@ -115,7 +111,7 @@ class RunDirectory:
   def write_round(self, round_number: int, metrics: Mapping[str, Any]) -> None:
     """Adds a round to metrics.csv."""
     row = self._metrics.release(metrics, round_number)
-    with file_errors.as_os_errors():
+    with errors.as_os_errors():
       self._loop.run_until_complete(row)
 
   def write_reports(self, round_number: int, reports: pd.DataFrame) -> None:

@@ -1,23 +1,18 @@
-"""Reads and writes the text files of a run. Nothing here imports TensorFlow."""
+"""Reads, writes and locks the files of a run, without TensorFlow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
 import io
 import os
 import pathlib
 
+import filelock
 import pandas as pd
 
+from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import client_names
 
-
-def read(path: pathlib.Path, columns: list[str]) -> pd.DataFrame:
-  """Reads some columns of a csv file, as numbers.
-
-  Raises:
-    FileNotFoundError: If there is no such file.
-    ValueError: If it is not as `launchers.train` writes it.
-  """
-  return _numbers(_load(path, columns)[columns], path)
+_LOCK = '.lock'
 
 
 def read_whole(
@@ -34,7 +29,18 @@ def read_whole(
     FileNotFoundError: If there is no such file.
     ValueError: If it is not as `launchers.train` writes it.
   """
-  return _numbers(_load(path, columns, growing=growing), path)
+  frame = _load(path, columns, growing)
+  try:
+    return frame.apply(
+      lambda column: (
+        column if column.name == client_names.COLUMN else pd.to_numeric(column)
+      )
+    )
+  except ValueError as error:
+    raise ValueError(
+      f'{path.name} must hold numbers in {", ".join(map(str, frame))}, found in'
+      f' {path}: {_one_line(error)}.'
+    ) from error
 
 
 def labels(
@@ -62,9 +68,32 @@ def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
   os.replace(temporary, path)
 
 
-def _load(
-  path: pathlib.Path, columns: list[str], *, growing: bool = False
-) -> pd.DataFrame:
+@contextlib.contextmanager
+def claim(output_dir: pathlib.Path) -> Iterator[None]:
+  """A context in which no other launcher can write to the run's directory.
+
+  The directory is made if it is missing. The operating system ends the claim
+  with the process, however that ends.
+
+  Raises:
+    SettingsError: If it cannot be written, or another launcher writes to it.
+  """
+  settings_lib.make_writable(output_dir)
+  lock = filelock.FileLock(output_dir / _LOCK, timeout=0)
+  try:
+    lock.acquire()
+  except filelock.Timeout:
+    raise settings_lib.SettingsError(
+      f'--output_dir={output_dir} must be written by one launcher at a time,'
+      ' found that another one is writing to it.'
+    ) from None
+  try:
+    yield
+  finally:
+    lock.release()
+
+
+def _load(path, columns, growing) -> pd.DataFrame:
   if not path.is_file():
     raise FileNotFoundError(
       f'A run directory must hold {path.name}, found no file {path}.'
@@ -96,20 +125,6 @@ def _whole_rows(text: str) -> str:
   while text.count('"') % 2:  # Within a name of several lines.
     text = text[: text.rfind('\n', 0, -1) + 1]
   return text
-
-
-def _numbers(frame: pd.DataFrame, path: pathlib.Path) -> pd.DataFrame:
-  try:
-    return frame.apply(
-      lambda column: (
-        column if column.name == client_names.COLUMN else pd.to_numeric(column)
-      )
-    )
-  except ValueError as error:
-    raise ValueError(
-      f'{path.name} must hold numbers in {", ".join(map(str, frame))}, found in'
-      f' {path}: {_one_line(error)}.'
-    ) from error
 
 
 def _one_line(error: Exception) -> str:

@@ -1,17 +1,18 @@
-"""The content of summary.json."""
+"""The content of summary.json, with the code and machine that trained a run."""
 
-from typing import TYPE_CHECKING, Any
+import functools
+import pathlib
+import platform
+import subprocess
+from typing import Any
 
 import numpy as np
 
+import tff_fair
 from tff_fair import metrics
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import evaluation
-from tff_fair.launchers.runs import provenance
 from tff_fair.launchers.runs import round_metrics
-
-if TYPE_CHECKING:
-  from tff_fair.launchers.runs import training
 
 # What stays as it is if a later start trains nothing.
 _OF_TRAINING = (
@@ -23,15 +24,17 @@ _OF_TRAINING = (
 # FeDABoost averages the variance of the clients' F1 over about ten rounds.
 _WINDOW = 10
 _WINDOWS = ('client_f1_variance', 'client_f1_own_labels_variance')
+_ROOT = pathlib.Path(tff_fair.__file__).parents[1]
+_CPUINFO = pathlib.Path('/proc/cpuinfo')
 
 
-def summarize(run: 'training.Run') -> dict[str, Any]:
-  """Summarizes a run after its last evaluation."""
+def summarize(run: Any) -> dict[str, Any]:
+  """Summarizes a `training.Run` after its last evaluation."""
   # From the file: the last round may have been before this start.
   rounds = run.directory.read_metrics()
   scores = evaluation.metric_columns(run.scores, run.has_data)
   summary = {
-    'version': provenance.code_version(),
+    'version': code_version(),
     'algorithm': run.settings['algorithm'],
     'task': run.settings['task'],
     'rounds': run.done,
@@ -39,9 +42,11 @@ def summarize(run: 'training.Run') -> dict[str, Any]:
     **{f'{name}_window': _window(rounds[name]) for name in _WINDOWS},
     'dropped': round_metrics.dropped(rounds),
     # Only rounds since the last start.
-    'median_seconds_per_round': _median(run.seconds),
+    'median_seconds_per_round': float(np.median(run.seconds))
+    if run.seconds
+    else None,
     'cpu_seconds': run.cpu_seconds if run.seconds else None,
-    'processor': provenance.processor_name() if run.seconds else None,
+    'processor': processor_name() if run.seconds else None,
   }
   if not run.seconds:
     summary.update(run.directory.read_summary(_OF_TRAINING))
@@ -54,6 +59,31 @@ def summarize(run: 'training.Run') -> dict[str, Any]:
   return summary
 
 
+@functools.cache
+def code_version() -> str:
+  """Returns the version of tff-fair, in a clone with the commit.
+
+  For example '0.1.0' of an installation, '0.1.0+c4737ab' of a clone, and
+  '0.1.0+c4737ab.changed' of a clone whose tracked files differ from the commit,
+  when this was first asked.
+  """
+  commit = _commit()
+  return f'{tff_fair.__version__}+{commit}' if commit else tff_fair.__version__
+
+
+def processor_name() -> str:
+  """Returns the model of the processor, as the operating system calls it."""
+  try:
+    lines = _CPUINFO.read_text().splitlines()
+  except (OSError, ValueError):  # Not Linux.
+    lines = []
+  for line in lines:
+    name, _, value = line.partition(':')
+    if name.strip() == 'model name':
+      return value.strip()
+  return platform.processor() or platform.machine()
+
+
 def _window(column) -> dict[str, float]:
   """The mean of the last evaluations, with its confidence interval."""
   values = column.dropna()[-_WINDOW:]
@@ -61,5 +91,18 @@ def _window(column) -> dict[str, float]:
   return {'evaluations': len(values), **interval._asdict()}
 
 
-def _median(seconds) -> float | None:
-  return float(np.median(seconds)) if seconds else None
+def _commit() -> str:
+  if not (_ROOT / '.git').exists():
+    return ''
+  try:
+    found = subprocess.run(
+      ['git', 'describe', '--always', '--exclude=*', '--dirty=.changed'],
+      cwd=_ROOT,
+      capture_output=True,
+      text=True,
+      timeout=30,
+      check=True,
+    )
+  except (OSError, subprocess.SubprocessError):  # No git, or no commit.
+    return ''
+  return found.stdout.strip()

@@ -5,45 +5,26 @@ its operations loses some memory in TensorFlow 2.14 with Python 3.11
 (tensorflow/tensorflow#62551).
 """
 
-from collections.abc import Mapping
 import os
 import re
 import socket
 import time
-from typing import Any
 
 from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto import summary_pb2
 from tensorboard.plugins.histogram import summary_v2 as histogram_summary
-from tensorboard.plugins.hparams import api as hparams_api
 from tensorboard.plugins.text import summary_v2 as text_summary
 import tensorflow as tf
 
-from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
-from tff_fair.launchers.runs import file_errors
 
 FOLDER = 'tensorboard'
 # Columns that begin with one of these and `_` are in a group of that name.
 _GROUPS = ('client', 'global', 'personal', 'train', 'aggregator', 'finalizer')
 _GROUPED = re.compile(rf'({"|".join(_GROUPS)})_(.+)')
-# TensorBoard's table of hyper-parameters shows five at first.
-_FIRST = (
-  'algorithm',
-  'task',
-  'num_clients',
-  'local_epochs',
-  'client_learning_rate',
-)
-# The results in that table: column of metrics.csv -> heading.
-_RESULTS = {
-  'client_accuracy_mean': 'mean client accuracy',
-  'client_accuracy_worst10': 'accuracy of the worst 10 %',
-  'client_accuracy_min': 'accuracy of the worst client',
-  'global_accuracy': 'global accuracy',
-}
 
 
 def tag(column: str) -> str:
@@ -67,7 +48,7 @@ class TensorBoard(callbacks.Callback):
 
   def after_round(self, run, result):
     """Writes the row, and the clients' accuracies if they were evaluated."""
-    with file_errors.as_os_errors():
+    with errors.as_os_errors():
       if self._file is None:
         self._file = self._open(run, result.number)
       columns = {**result.row, 'seconds': result.seconds}
@@ -97,30 +78,10 @@ class TensorBoard(callbacks.Callback):
     # TensorBoard forgets these rounds of an earlier start.
     start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
     self._write(file, step=round_number, session_log=start)
-    flags = _flags(run.settings, self._flags_text)
+    flags = text_summary.text_pb('flags', f'```\n{self._flags_text}```')
     self._write(file, step=round_number, summary=flags)
     return file
 
   def _write(self, file, **event) -> None:
     message = event_pb2.Event(wall_time=time.time(), **event)
     file.write(message.SerializeToString())
-
-
-def _flags(settings: Mapping[str, Any], text: str) -> summary_pb2.Summary:
-  """The flags as a text and as hyper-parameters."""
-  relevant = settings_lib.relevant(text)
-  names = [name for name in _FIRST if name in relevant]
-  names.extend(name for name in relevant if name not in _FIRST)
-  hyper = {name: settings[name] for name in names}
-  summary = text_summary.text_pb('flags', f'```\n{text}```')
-  summary.MergeFrom(
-    hparams_api.hparams_config_pb(
-      hparams=[hparams_api.HParam(name) for name in hyper],
-      metrics=[
-        hparams_api.Metric(tag(name), display_name=title)
-        for name, title in _RESULTS.items()
-      ],
-    )
-  )
-  summary.MergeFrom(hparams_api.hparams_pb(hyper))
-  return summary

@@ -6,11 +6,14 @@ import pathlib
 import time
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tff_fair import checkpoints
 from tff_fair import runtime
 from tff_fair import tasks
+from tff_fair.launchers import interrupts
+from tff_fair.launchers.options import methods
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import callbacks as callbacks_lib
 from tff_fair.launchers.runs import contributions
@@ -20,10 +23,9 @@ from tff_fair.launchers.runs import early_stopping
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import file_callbacks
-from tff_fair.launchers.runs import graceful_stop
+from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
-from tff_fair.launchers.runs import run_parts
 from tff_fair.launchers.runs import run_summary
 from tff_fair.launchers.runs import tensorboard_files
 from tff_fair.launchers.runs import user_callbacks
@@ -33,9 +35,7 @@ DivergedError = errors.DivergedError
 RunError = errors.RunError
 USER_ERRORS = errors.USER_ERRORS
 build_cohorts = building.build_cohorts
-build_process = building.build_process
 build_task = building.build_task
-load_global_model = building.load_global_model
 set_runtime = building.set_runtime
 
 _STOPPED = (runtime.WorkerError, user_callbacks.CallbackError)
@@ -44,11 +44,21 @@ _STOPPED = (runtime.WorkerError, user_callbacks.CallbackError)
 tf.get_logger().setLevel('ERROR')
 
 
-class Run(run_parts.RunParts):
+class Run:
   """A run: trains its rounds, and calls its callbacks.
 
   Attributes:
+    settings: Flag name -> value.
+    task: The data, and how they are divided.
     notes: What the user should read about the data before training.
+    num_clients: Number of clients.
+    num_train: Number of training examples of each client.
+    has_data: Whether each client has any, bool[k].
+    statistics: The channel statistics of the clients' data, if the method needs
+      them; else None.
+    process: The learning process of the method.
+    centroids: From global weights to class centroids, if the nearest one
+      classifies; else None.
     directory: The files of the run; `directory.path` is its folder.
     start: The round of the checkpoint from which it resumes; 0 for none.
     done: The number of rounds that are trained.
@@ -85,16 +95,31 @@ class Run(run_parts.RunParts):
       One of `USER_ERRORS`: If a setting or a file does not fit.
     """
     set_runtime(settings)
-    super().__init__(settings, task or build_task(settings), output_dir, like)
-    self.notes = self.task.notes
+    self.settings = settings
+    self.task = task = task or build_task(settings)
+    self.notes = task.notes
+    self.num_clients = task.num_clients
+    self.num_train = [task.num_train(i) for i in range(task.num_clients)]
+    self.has_data = np.greater(self.num_train, 0)
+    # Before the seed is set: the seed is that of the initial weights.
+    self.statistics = self._build(building.gather_statistics)
+    alone = self._build(contributions.of_clients, output_dir)
+    tf.keras.utils.set_random_seed(settings['model_seed'])
+    self.process = self._build(building.build_process, self.statistics, alone)
+    self._next = self.process.next
+    if like is not None and building.same_for_all_seeds(settings):
+      self._next = like._next
+    self._cohorts = build_cohorts(settings, task)
+    self._evaluator = evaluation.build_evaluator(task, self.statistics)
+    self.centroids = self._build(building.build_class_centroids)
     initial = self.process.initialize()
     early_stopping.check_metric(self, initial)
-    contributions.keep(self.alone, output_dir)
+    contributions.keep(alone, output_dir)
     self.directory = run_directory.RunDirectory(
       output_dir,
       checkpoints_to_keep=settings['checkpoints_to_keep'],
-      settings=building.origin(settings, self.alone),
-      names=self.task.client_names,
+      settings=building.origin(settings, alone),
+      names=task.client_names,
     )
     try:
       self.state, self.start = self.directory.resume(initial)
@@ -128,11 +153,6 @@ class Run(run_parts.RunParts):
     """Whether there is no round left to train."""
     return self.done == self.settings['rounds'] or self.stop is not None
 
-  @property
-  def seconds_of_rounds(self) -> float:
-    """The sum of `seconds`."""
-    return sum(self.seconds)
-
   def train(
     self, on_round: Callable[[Mapping[str, Any]], None] = lambda row: None
   ) -> None:
@@ -148,7 +168,7 @@ class Run(run_parts.RunParts):
     """
     with self._ending_if_it_fails():
       try:
-        with graceful_stop.GracefulStop() as interruption:
+        with interrupts.GracefulStop() as interruption:
           for callback in self._callbacks:
             callback.on_start(self)
           while not self.is_over:
@@ -176,7 +196,7 @@ class Run(run_parts.RunParts):
       divergence.check_aggregated(self)
       # A run that was complete at the start has not evaluated yet.
       if self.scores is None:
-        self.scores = self.evaluate(self.state, self.done)
+        self.scores = self.evaluate(self.state)
         divergence.check_scores(self, self.scores, self.done)
       divergence.check_trained(self)
       if self.settings['score_last'] is not None and not self.stop:
@@ -189,6 +209,16 @@ class Run(run_parts.RunParts):
     user_callbacks.end(self._callbacks, self, summary)
     return summary
 
+  def evaluate(self, state: Any, evaluator: Any = None) -> evaluation.Scores:
+    """Scores the models of a state on the test examples, or by an evaluator.
+
+    Raises:
+      DivergedError: If the nearest centroid classifies, and there is none.
+    """
+    return evaluation.evaluate(
+      evaluator or self._evaluator, self.process, state, self.centroids
+    )
+
   def holdout_accuracy(self) -> float:
     """Returns the mean accuracy of the clients on what is held out.
 
@@ -198,7 +228,32 @@ class Run(run_parts.RunParts):
     Raises:
       RunError: If there are no such examples.
     """
-    return self._holdout_accuracy(self.state)
+    try:
+      evaluator = evaluation.build_evaluator(
+        self.task, self.statistics, 'holdout'
+      )
+    except ValueError as error:
+      raise RunError(building.with_flags(str(error))) from error
+    scores = self.evaluate(self.state, evaluator)
+    columns = evaluation.metric_columns(scores, self.has_data)
+    return columns['client_accuracy_mean']
+
+  def bytes_per_round(self) -> tuple[int, int]:
+    """Returns the bytes of a round from the server to all clients, and back.
+
+    They include the rows of the client table, although a deployment could keep
+    these on the clients. A method without an aggregation rule has zero.
+    """
+    if methods.METHODS[self.settings['algorithm']].rule == 'none':
+      return 0, 0
+    calls = self._cohorts(1)
+    size = max(map(len, calls))
+    sent = messages.count_messages(self.process.next, size)
+    number = size * len(calls)
+    return number * sent.down, number * sent.up
+
+  def _build(self, build_fn, *arguments):
+    return building.build(build_fn, self.settings, self.task, *arguments)
 
   def _train_round(self, interruption) -> dict[str, Any]:
     """Trains a round, calls the callbacks, and returns the row."""
@@ -223,8 +278,8 @@ class Run(run_parts.RunParts):
     row, reports = round_metrics.merge(calls)
     scores = None
     if self._is_evaluated(number):
-      self.scores = scores = self.evaluate(state, number)
-      row.update(self.metric_columns(scores))
+      self.scores = scores = self.evaluate(state)
+      row.update(evaluation.metric_columns(scores, self.has_data))
     return callbacks_lib.RoundResult(
       number, row, reports, scores, self.state, state, data, self.seconds[-1]
     )

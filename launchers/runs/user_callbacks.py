@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 import importlib
 import os
 import traceback
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tff_fair import plugins
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import callbacks as callbacks_lib
-
-if TYPE_CHECKING:
-  from tff_fair.launchers.runs import training
 
 
 class CallbackError(RuntimeError):
@@ -76,7 +73,7 @@ class UserCallback(callbacks_lib.Callback):
 
 def end(
   callbacks: Sequence[callbacks_lib.Callback],
-  run: 'training.Run',
+  run: Any,
   summary: Mapping[str, Any] | None,
 ) -> None:
   """Ends all callbacks, and then raises the first error.
@@ -97,12 +94,6 @@ def end(
     raise failures[0]
 
 
-def split_names(settings: Mapping[str, Any]) -> list[str]:
-  """Returns the names of the callbacks of `--callbacks`."""
-  texts = settings.get('callbacks') or []
-  return [n.strip() for text in texts for n in text.split(',') if n.strip()]
-
-
 def load(settings: Mapping[str, Any]) -> list[UserCallback]:
   """Imports and builds the callbacks of `--callbacks`.
 
@@ -110,7 +101,7 @@ def load(settings: Mapping[str, Any]) -> list[UserCallback]:
     SettingsError: If one cannot be imported or built, or is no callback.
   """
   plugins.load([])  # So that modules of the current folder are found.
-  return [UserCallback(name, _build(name)) for name in split_names(settings)]
+  return [UserCallback(name, _build(name)) for name in _names(settings)]
 
 
 def find_stop(
@@ -120,32 +111,30 @@ def find_stop(
   stop = summary.get('stopped_early')
   if not isinstance(stop, dict) or stop.get('round') != done:
     return None
-  if stop.get('callback') not in split_names(settings):
+  if stop.get('callback') not in _names(settings):
     return None
   return CallbackStop(done, stop['callback'])
+
+
+def _names(settings) -> list[str]:
+  texts = settings.get('callbacks') or []
+  return [n.strip() for text in texts for n in text.split(',') if n.strip()]
 
 
 def _build(name) -> callbacks_lib.Callback:
   module, _, attribute = name.rpartition('.')
   try:
-    kind = getattr(importlib.import_module(module), attribute)
+    callback = getattr(importlib.import_module(module), attribute)()
+    if not isinstance(callback, callbacks_lib.Callback):
+      raise TypeError(f'{callback!r} is of another class')
   except (Exception, SystemExit) as error:
     raise settings_lib.SettingsError(
-      f'--callbacks={name} must name a class as in an import statement, for'
-      f" example 'my_module.MyCallback', found {_reason(error)}."
+      f'--callbacks={name} must name a class that is built without arguments,'
+      ' a subclass of tff_fair.launchers.runs.callbacks.Callback, as in an'
+      f" import statement, for example 'my_module.MyCallback', found"
+      f' {_reason(error)}.'
     ) from error
-  if not (isinstance(kind, type) and issubclass(kind, callbacks_lib.Callback)):
-    raise settings_lib.SettingsError(
-      f'--callbacks={name} must be a subclass of'
-      f' tff_fair.launchers.runs.callbacks.Callback, found {kind!r}.'
-    )
-  try:
-    return kind()
-  except (Exception, SystemExit) as error:
-    raise settings_lib.SettingsError(
-      f'--callbacks={name} must be a class that is built without arguments,'
-      f' found {_reason(error)}.'
-    ) from error
+  return callback
 
 
 def _reason(error) -> str:

@@ -19,9 +19,9 @@ from tff_fair import losses
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
+from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import signatures
 
 _BUILDERS = {
   name: build
@@ -161,7 +161,7 @@ def test_a_docstring_describes_the_arguments_that_there_are():
     _, _, rest = inspect.getdoc(build).partition('\nArgs:\n')
     own = set(re.findall(r'^  (\w+): ', rest.partition('\n\n')[0], re.M))
     names = set(inspect.signature(build).parameters)
-    assert own <= names <= set(signatures.argument_texts(build)), builder
+    assert own <= names <= set(builders.argument_texts(build)), builder
 
 
 class _Reached(Exception):

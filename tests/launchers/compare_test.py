@@ -10,7 +10,7 @@ from tff_fair.launchers import cli
 from tff_fair.launchers import compare
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.execution import pool as pool_lib
-from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.runs import run_files
 
 # Arguments | the message.
 _REFUSED = r"""
@@ -83,7 +83,7 @@ def test_directories_that_cannot_be_used(tmp_path):
       f'--output_dir={tmp_path / name}',
     )
   held = tmp_path / 'held'
-  with run_claim.claim(held):
+  with run_files.claim(held):
     _assert_fails(
       'must be written by one launcher at a time', f'--output_dir={held}'
     )

@@ -15,13 +15,11 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from benchmarks import run
 from tff_fair.launchers import cli
 from tff_fair.launchers import reproduce
 from tff_fair.launchers import train
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.tables import definitions
@@ -81,7 +79,7 @@ def _arguments(defined, names, max_size):
   return st.lists(argument, max_size=max_size)
 
 
-_OF_ALL = {*run_flags.FLAGS} - {'algorithm', 'preset'}
+_OF_ALL = {*train_flags.FLAGS} - {'algorithm', 'preset'}
 
 
 @st.composite
@@ -116,7 +114,7 @@ def _assert_is_a_sentence(error):
   assert 'File "' not in text
 
 
-@_settings(max_examples=80)
+@_settings(max_examples=60)
 @hypothesis.given(
   _commands(_OF_ALL), st.none() | st.sampled_from(sorted(presets.PRESETS))
 )
@@ -140,7 +138,7 @@ _DIGITS = ('--task=digits', '--rounds=1', '--device=cpu')
 _OF_DATA = {*train_flags.DATA_FLAG_NAMES} - {'task'}
 
 
-@_settings(max_examples=60)
+@_settings(max_examples=40)
 @hypothesis.given(_commands(_OF_DATA))
 def test_a_task_is_built_or_refused(arguments):
   from tff_fair.launchers.runs import training
@@ -153,15 +151,6 @@ def test_a_task_is_built_or_refused(arguments):
     return
   riders = found.get('free_riders', 0)
   assert task.num_clients == (found['num_clients'] or 20) + riders
-
-
-_SMALL = (
-  *_DIGITS,
-  '--num_clients=3',
-  '--data_fraction=0.05',
-  '--dirichlet_alpha=100',
-  '--min_samples=5',
-)
 
 
 class _Resolved(Exception):
@@ -209,14 +198,6 @@ def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
   if seeds:
     arguments.append(f'--seeds={seeds}')
   _launch(reproduce, arguments, 'tff_fair.launchers.tables.published.read')
-
-
-@_settings(max_examples=60)
-@hypothesis.given(_flags_of(run))
-def test_the_benchmarks_begin_or_refuse(folder, arguments):
-  arguments = ['--workloads=A', *arguments, f'--output_dir={folder}']
-  with mock.patch('benchmarks.startup.time_starts', side_effect=_Resolved):
-    _launch(run, arguments, 'benchmarks.run._time_workloads')
 
 
 # What a search among thousands of commands has found.

@@ -44,12 +44,6 @@ def test_a_run_on_a_table_and_its_resumption(flags, tmp_path):
   predict = runpy.run_path(str(_EXAMPLE))['predict']
   found = predict(tmp_path / 'run', flags['data_file'])
   assert len(found) == _ROWS and set(found) <= {'ill', 'well'}
-  digits_run.main(
-    tmp_path / 'cluster', **flags, runtime='cluster', num_workers=1
-  )
-  assert digits_run.tables(tmp_path / 'run') == digits_run.tables(
-    tmp_path / 'cluster'
-  )
   path = flags['data_file']
   path.write_text(path.read_text().replace('Bonn,', 'Jena,'))
   with pytest.raises(SystemExit, match='found that .* content of --data_file'):

@@ -71,11 +71,3 @@ def test_trackers_get_every_row_once(tmp_path, monkeypatch):
   assert mlflow == [['init', 'fedaboost', 2], *rows, ['finish']]
   # Both are recorded among the flags.
   assert f'--callbacks={names}\n' in (run / 'flags.txt').read_text()
-
-
-def test_a_class_that_is_none_is_refused_before_training(tmp_path):
-  with pytest.raises(
-    SystemExit, match='^Error: --callbacks=json.loads must be'
-  ):
-    digits_run.main(tmp_path / 'run', callbacks='json.loads')
-  assert not (tmp_path / 'run').exists()

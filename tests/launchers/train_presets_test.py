@@ -43,15 +43,10 @@ def _data_dir(tmp_path_factory):
       'fedaboost',
       {'fallback': 'fed_avg'},
     ),
-    ('fedaboost_femnist_1', 'fed_avg', {}),
     # AdamW, batch norm, dropout.
     ('fedaboost_femnist_2', 'fedaboost', {'fallback': 'fed_avg'}),
     ('fedaboost_femnist_2', 'ditto', {}),
-    ('fedaboost_cifar_20', 'fedaboost', {'fallback': 'fed_avg'}),
     ('cffl_adult_size_p5', 'dssgd', {'num_examples': 40}),
-    ('cffl_freerider', 'cffl', {'num_examples': 40}),
-    # MNIST replaces Fashion-MNIST.
-    ('corefed_fmnist_full_01', 'q_fed_avg', {'task': 'mnist'}),
     ('corefed_cifar', 'corefed', {}),  # Dropout.
     ('fedquad_cifar10_a05_c10', 'fedquad', {}),  # Batch norm in each role.
   ],

@@ -32,7 +32,7 @@ of the method that it needs for that."""
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-  """What `launchers.options.signatures` reads from a builder.
+  """What `launchers.options.builders` reads from a builder.
 
   Attributes:
     flags: A flag for each argument that can be one.
@@ -67,7 +67,7 @@ class Method:
   """One method.
 
   Its hyper-parameters are the arguments of its builder: `with_signature` adds
-  their flags, and which of the shared flags (`launchers.options.run_flags`) the
+  their flags, and which of the shared flags (launchers/options/flags.json) the
   builder takes. What an entry itself says of a flag goes before.
 
   Attributes:

@@ -7,7 +7,7 @@ import pytest
 
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
 _FIRST = ['fed_avg', 'standalone']
@@ -66,7 +66,7 @@ def test_own_defaults_of_shared_flags_give_way_to_the_shared_values():
       found = planner.run(method.name, 0, 0).settings
       for name in method.defaults:
         assert found[name] == expected[name], (method.name, name)
-        assert found[name] == given.get(name, run_flags.FLAGS[name].default)
+        assert found[name] == given.get(name, train_flags.FLAGS[name].default)
 
 
 def test_shared_flags_reach_every_run_of_a_method_that_has_them():
@@ -175,7 +175,7 @@ def test_parameters_vary_apart_from_the_rate_and_from_each_other():
 
 def test_entries_tune_at_most_two_flags_from_their_defaults():
   for method in methods.METHODS.values():
-    known = run_flags.of_method(method)
+    known = train_flags.of_method(method)
     assert len(method.tuned) <= 2, method.name
     eight = _of(method, 8)
     assert _RATE not in method.tuned, method.name

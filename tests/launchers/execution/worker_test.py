@@ -10,7 +10,7 @@ from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import schedule
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.execution import worker
-from tff_fair.launchers.runs import run_claim
+from tff_fair.launchers.runs import run_files
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures('runtime_as_before')]
 
@@ -108,7 +108,7 @@ def test_what_the_task_does_not_allow(tmp_path):
 
 def test_a_directory_that_another_program_has(tmp_path):
   (run,) = _runs(tmp_path)
-  with run_claim.claim(run.output_dir):
+  with run_files.claim(run.output_dir):
     ((kind, sentence, _),) = _train([run])
   assert kind == worker.FAILED
   assert 'one launcher at a time' in sentence and '\n' not in sentence

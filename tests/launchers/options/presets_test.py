@@ -2,7 +2,6 @@
 
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.tables import definitions
@@ -21,13 +20,13 @@ def _run(function, preset, algorithm):
 
 def test_presets_have_flags_that_exist_and_values_within_their_limits():
   for name, preset in presets.PRESETS.items():
-    shared = run_flags.FLAGS
+    shared = train_flags.FLAGS
     assert preset.shared['algorithm'] in methods.METHODS, name
     assert preset.shared['task'] in shared['task'].choices, name
     for method, own in [(None, preset.shared), *preset.methods.items()]:
       known = shared
       if method:
-        known = run_flags.of_method(methods.METHODS[method])
+        known = train_flags.of_method(methods.METHODS[method])
       for flag, value in own.items():
         if value is not None:
           assert not known[flag].violated(value), (name, method, flag)
@@ -60,19 +59,6 @@ def test_all_methods_of_a_table_run_in_the_setting_of_its_preset():
   for preset, algorithm in sorted(runs):
     _, notes = _run(settings.resolve_with_notes, preset, algorithm)
     assert notes == [], (preset, algorithm)
-
-
-def test_preset_follows_the_method():
-  preset = presets.PRESETS['fedaboost_mnist']
-  assert preset.flag_values(None)['boost_rate'] == 0.01
-  assert 'boost_rate' not in preset.flag_values('fed_avg')
-  assert preset.flag_values('ditto')['proximal_weight'] == 0.1
-  assert preset.flag_values('fed_avg')['num_clients'] == 264
-
-
-def test_health_records_are_learned_with_a_focal_loss_by_all_methods():
-  for algorithm in presets.PRESETS['fedakd_ehr'].methods:
-    assert _resolve('fedakd_ehr', algorithm)['focal_gamma'] == 2.0, algorithm
 
 
 def test_health_records_have_the_papers_rate_and_generated_ones_ours():

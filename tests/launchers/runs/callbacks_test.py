@@ -257,10 +257,10 @@ def test_what_callbacks_are_refused(tmp_path, monkeypatch):
   for name, message in (
     ('no_such_module.A', "found ModuleNotFoundError: No module named 'no_such"),
     (f'{mine}.Missing', "found AttributeError: .*no attribute 'Missing'"),
-    ('Good', 'must name a class as in an import statement, for example'),
-    (f'{mine}.function', 'must be a subclass of tff_fair.launchers.runs.call'),
-    (f'{mine}.pathlib', 'must be a subclass of'),
-    (f'{mine}.Needs', 'must be a class that is built without arg.* TypeError'),
+    ('Good', "as in an import statement, for example 'my_module"),
+    (f'{mine}.function', 'TypeError: None is of another class'),
+    (f'{mine}.pathlib', "TypeError: 'module' object is not callable"),
+    (f'{mine}.Needs', 'class that is built without arguments, .* TypeError'),
   ):
     with pytest.raises(settings_lib.SettingsError) as error:
       user_callbacks.load({'callbacks': [name]})
@@ -296,12 +296,3 @@ def test_all_callbacks_end_whatever_one_of_them_raises():
       found = error
     assert found is raised
     assert [member.ended for member in members] == [[value] for value in seen]
-
-
-def test_callbacks_are_no_setting_of_the_numbers(tmp_path):
-  with_, without = (
-    settings_lib.to_text(_settings(*flags), None)
-    for flags in (['--callbacks=a.B'], [])
-  )
-  assert with_ != without
-  assert settings_lib.relevant(with_) == settings_lib.relevant(without)

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import contributions
-from tff_fair.launchers.runs import processes
 from tff_fair.launchers.runs import training
 
 _FLAGS = (
@@ -28,16 +27,6 @@ def resolved():
   return settings, training.build_task(settings)
 
 
-def test_only_fed_sac_needs_them(tmp_path, resolved):
-  settings, task = resolved
-  for algorithm in methods.METHODS:
-    if algorithm != 'fed_sac':
-      others = {**settings, 'algorithm': algorithm}
-      assert contributions.of_clients(others, task, tmp_path) is None
-  contributions.keep(None, tmp_path)
-  assert not any(tmp_path.iterdir())
-
-
 @pytest.mark.full
 def test_they_are_the_accuracies_of_clients_that_train_alone(
   tmp_path, resolved
@@ -45,7 +34,7 @@ def test_they_are_the_accuracies_of_clients_that_train_alone(
   settings, task = resolved
   found = contributions.of_clients(settings, task, tmp_path)
   tf.keras.utils.set_random_seed(settings['model_seed'])
-  process = processes.build_process(
+  process = building.build_process(
     {**settings, 'algorithm': 'standalone'}, task
   )
   state = process.initialize()

@@ -8,6 +8,7 @@ import tensorflow_federated as tff
 from tff_fair import metrics
 from tff_fair import splits
 from tff_fair import tasks
+from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
 
 
@@ -84,10 +85,12 @@ def _with_losses(losses, num_examples=10):
 )
 def test_a_loss_that_is_not_finite_is_refused(scores, names, message):
   if message is None:
-    return evaluation.check_finite(scores, [True] * 3, names)
-  with pytest.raises(evaluation.NotFiniteError) as error:
-    evaluation.check_finite(scores, [True] * 3, names)
-  assert str(error.value) == f'the loss of {message} is not finite'
+    return evaluation.check_finite(scores, [True] * 3, names, 4)
+  with pytest.raises(errors.DivergedError) as error:
+    evaluation.check_finite(scores, [True] * 3, names, 4)
+  assert f': the loss of {message} is not finite after round 4;' in str(
+    error.value
+  )
   return None
 
 
@@ -96,17 +99,11 @@ def test_free_riders_and_centroids_have_any_loss():
     'global': _with_losses([1.0, 1, 1]),
     'personal': _with_losses([1, 1, np.inf]),
   }
-  evaluation.check_finite(scores, [True, True, False], ())
-  with pytest.raises(evaluation.NotFiniteError, match='of client 2 is'):
-    evaluation.check_finite(scores, [True] * 3, ())
+  evaluation.check_finite(scores, [True, True, False], (), 4)
+  with pytest.raises(errors.DivergedError, match='of client 2 is'):
+    evaluation.check_finite(scores, [True] * 3, (), 4)
   scores = {'global': _with_losses([np.nan] * 3)}
-  evaluation.check_finite(scores, [True] * 3, (), has_global_loss=False)
-
-
-def test_many_clients_are_not_all_named():
-  found = evaluation.listed(range(7), ())
-  assert found.startswith('client 0, client 1, ')
-  assert found.endswith(', client 4 and 2 more')
+  evaluation.check_finite(scores, [True] * 3, (), 4, has_global_loss=False)
 
 
 def _model():
@@ -173,11 +170,10 @@ def _task_with_holdouts(server=None):
 def test_runs_are_chosen_between_by_the_clients_holdout_parts():
   task = _task_with_holdouts()
   found = [
-    build(task, statistics).evaluate_global(_BRIGHTNESS).accuracy.tolist()
-    for build in (
-      evaluation.build_evaluator,
-      evaluation.build_holdout_evaluator,
-    )
+    evaluation.build_evaluator(task, statistics, part)
+    .evaluate_global(_BRIGHTNESS)
+    .accuracy.tolist()
+    for part in ('test', 'holdout')
     for statistics in (
       None,
       {'mean': np.full([3, 1], 5, np.float32), 'std': np.ones([3, 1], 'f4')},
@@ -193,20 +189,9 @@ def test_with_a_test_set_of_the_server_its_validation_part_chooses():
     # Brightness 2 as class 1 and as class 0, and 1 as class 1.
     splits.ServerSplit(nothing, np.array([5, 4, 3]), np.array([0]))
   )
-  found = evaluation.build_holdout_evaluator(task, None)
+  found = evaluation.build_evaluator(task, None, 'holdout')
   accuracy = found.evaluate_global(_BRIGHTNESS).accuracy
   np.testing.assert_allclose(accuracy, [2 / 3] * 3)
-
-
-def test_nothing_to_choose_by_is_said_with_the_flag():
-  nothing = np.empty(0, np.int64)
-  server = splits.ServerSplit(nothing, nothing, np.array([0]))
-  for task, flag in (
-    (_task(3), 'holdout'),
-    (_task_with_holdouts(server), 'validation'),
-  ):
-    with pytest.raises(ValueError, match=f'^{flag}_fraction must be above 0'):
-      evaluation.build_holdout_evaluator(task, None)
 
 
 class _Process:
@@ -258,14 +243,3 @@ def test_the_rounds_of_the_final_accuracies():
   for number, expected in ((None, [5]), (1, [5]), (3, [3, 4, 5])):
     settings = {'rounds': 5, 'score_last': number}
     assert list(evaluation.averaged_rounds(settings)) == expected
-
-
-def test_means_replace_the_accuracies_of_the_clients_models():
-  one, other = _scores([0.2, 0.4]), _scores([0.6, 0.8])
-  mean = np.array([0.5, 0.1])
-  for scores, model in (
-    ({'global': one}, 'global'),
-    ({'global': other, 'personal': one}, 'personal'),
-  ):
-    found = evaluation.with_accuracies(scores, mean)
-    assert found == {**scores, model: one._replace(accuracy=mean)}

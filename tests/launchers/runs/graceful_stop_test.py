@@ -3,13 +3,13 @@ import signal
 
 import pytest
 
-from tff_fair.launchers.runs import graceful_stop
+from tff_fair.launchers import interrupts
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_is_recorded_and_the_second_raises(number, capfd):
   before = signal.getsignal(number)
-  with graceful_stop.GracefulStop() as stop:
+  with interrupts.GracefulStop() as stop:
     assert not stop.is_requested
     os.kill(os.getpid(), number)
     assert stop.is_requested

@@ -119,16 +119,6 @@ class TestStateOfARound:
       _assert_state(found, version)
     assert len(list((tmp_path / 'checkpoints').iterdir())) == 8
 
-  def test_that_is_not_there(self, tmp_path):
-    for number, found in ((0, '.*'), (2, 'those of the rounds 5, 15')):
-      path = tmp_path / str(number)
-      directory = _open(path)
-      for version in (5, 15)[:number]:
-        directory.save_checkpoint(_state(version), version)
-      expected = rf'{path} must hold a checkpoint of round 10, found {found}'
-      with pytest.raises(FileNotFoundError, match=rf'^{expected}\.$'):
-        run_directory.load_state(path, _state(0), 10, {})
-
 
 class TestTables:
   def _write(self, directory, rounds):

@@ -5,7 +5,6 @@ import types
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing import plugin_event_accumulator
-from tensorboard.plugins.hparams import metadata
 from tensorboard.util import tensor_util
 import tensorflow as tf
 
@@ -53,23 +52,6 @@ def _content(found, tag):
   return tensor_util.make_ndarray(first.tensor_proto)
 
 
-def test_columns_are_in_groups():
-  for column, expected in (
-    ('client_accuracy_mean', 'client/accuracy_mean'),
-    ('client_f1_own_labels_jain', 'client/f1_own_labels_jain'),
-    ('global_loss', 'global/loss'),
-    ('personal_f1', 'personal/f1'),
-    ('train_up_loss', 'train/up_loss'),
-    ('aggregator_alpha_sum', 'aggregator/alpha_sum'),
-    ('finalizer_update_non_finite', 'finalizer/update_non_finite'),
-    ('num_clients', 'round/num_clients'),
-    ('seconds', 'round/seconds'),
-    ('accuracy_d_cosine', 'distance/accuracy_d_cosine'),
-    ('parameters_d_manhattan', 'distance/parameters_d_manhattan'),
-  ):
-    assert tensorboard_files.tag(column) == expected
-
-
 def test_curves_histogram_and_flags(tmp_path):
   _write(tmp_path, [1, 2], '--rounds=7', '--robust', '--stop_after=3')
   found = _read(tmp_path)
@@ -83,26 +65,6 @@ def test_curves_histogram_and_flags(tmp_path):
   (text,) = _content(found, 'flags').reshape(-1)
   assert text.startswith(b'```\n# Preset: none.\n--algorithm=fed_avg\n')
   assert b'\n--stop_after=3\n' in text and text.endswith(b'\n```')
-  content = found.PluginTagToContent('hparams')
-  hyper = metadata.parse_session_start_info_plugin_data(
-    content[metadata.SESSION_START_INFO_TAG]
-  ).hparams
-  assert hyper['algorithm'].string_value == 'fed_avg'
-  assert hyper['rounds'].number_value == 7
-  assert hyper['robust'].bool_value
-  # Of the run, not of where it is or when it ends.
-  assert not {'output_dir', 'client_threads', 'stop_after'} & {*hyper}
-  experiment = metadata.parse_experiment_plugin_data(
-    content[metadata.EXPERIMENT_TAG]
-  )
-  names = [info.name for info in experiment.hparam_infos]
-  assert names[:2] == ['algorithm', 'task'] and {*names} == {*hyper}
-  assert [info.name.tag for info in experiment.metric_infos] == [
-    'client/accuracy_mean',
-    'client/accuracy_worst10',
-    'client/accuracy_min',
-    'global/accuracy',
-  ]
 
 
 def test_a_resumed_run_has_each_round_once(tmp_path):

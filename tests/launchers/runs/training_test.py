@@ -8,11 +8,8 @@ import tensorflow as tf
 
 from tests.launchers import digits_run
 from tff_fair import metrics
-from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.plots import method_styles
-from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import embeddings
 from tff_fair.launchers.runs import training
 
@@ -58,7 +55,7 @@ def _loaded(path, round_number):
   """The task of a run, and its global model after a round."""
   settings = _settings(path)
   task = training.build_task(settings)
-  return task, training.load_global_model(settings, task, path, round_number)
+  return task, embeddings._load_weights(settings, task, path, round_number)
 
 
 class TestModelOfARound:
@@ -109,16 +106,6 @@ class TestWithoutCrossEntropy:
       accuracy, abs=1.5 / len(test_labels)
     )
 
-  def test_the_exported_model_classifies_likewise(self, without_ce):
-    task = training.build_task(_settings(without_ce))
-    x, labels = task.global_test
-    model = tf.keras.models.load_model(without_ce / 'model.keras')
-    accuracy = (model.predict(x, verbose=0).argmax(axis=1) == labels).mean()
-    rounds = digits_run.read(without_ce, 'metrics.csv').set_index('round')
-    assert rounds.loc[2, 'global_accuracy'] == pytest.approx(
-      accuracy, abs=1.5 / len(labels)
-    )
-
   def test_the_classifier_stays_as_it_was(self, without_ce):
     settings = _settings(without_ce)
     assert settings['client_weight_decay'] > 0
@@ -130,9 +117,7 @@ class TestWithoutCrossEntropy:
       np.testing.assert_array_equal(found, expected.numpy())
     assert not np.array_equal(weights.trainable[0], initial[0].numpy())
 
-  def test_the_undefined_loss_is_empty_in_all_files(
-    self, without_ce, fed_avg, tmp_path
-  ):
+  def test_the_undefined_loss_is_empty_in_all_files(self, without_ce):
     rounds = digits_run.read(without_ce, 'metrics.csv')
     assert rounds['global_loss'].isna().all()
     defined = [n for n in rounds if n.startswith(('global_', 'client_'))]
@@ -148,23 +133,11 @@ class TestWithoutCrossEntropy:
       assert frame[['accuracy', 'f1']].notna().all(axis=None)
     final = json.loads((without_ce / 'summary.json').read_text())['final']
     assert {n for n, value in final.items() if value is None} == {'global_loss'}
-    # It is drawn next to a run that has a loss.
-    runs = {
-      'without': frame_lib.read_run(without_ce),
-      'with': frame_lib.read_run(fed_avg),
-    }
-    styles = method_styles.of_runs(['fedquad', 'fed_avg'])
-    figure = run_plots.learning_curves(
-      runs, dict(zip(runs, styles, strict=True)), tmp_path / 'x.png'
-    )
-    (axes,) = (a for a in figure.axes if a.get_title().endswith('loss ↓'))
-    drawn = [np.isfinite(line.get_ydata()).sum() for line in axes.lines]
-    assert drawn == [0, 2]
 
   def test_a_diverged_run_ends(self, tmp_path):
     # After one step weights are finite, embeddings are not: no class has a
     # mean.
-    message = 'diverged: the embeddings of no client are finite after round 1;'
+    message = 'diverged: the embeddings of no client are finite;'
     with pytest.raises(SystemExit, match=message):
       _train(
         tmp_path,

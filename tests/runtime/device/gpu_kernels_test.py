@@ -10,7 +10,7 @@ from tff_fair import models
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import training
 
 pytestmark = pytest.mark.full
@@ -62,9 +62,9 @@ def _build(options):
     train_flags.parse(flags), train_flags.FLAG_NAMES
   )
   task = training.build_task(settings)
-  statistics = processes.gather_statistics(settings, task)
+  statistics = building.gather_statistics(settings, task)
   contributions = [0.3, 0.5, 0.9]
-  return task, processes.build_process(
+  return task, building.build_process(
     settings, task, statistics, contributions
   )
 

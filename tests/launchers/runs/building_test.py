@@ -1,6 +1,7 @@
 """From the settings of a run to the call of a builder."""
 
 import inspect
+import types
 from unittest import mock
 
 import numpy as np
@@ -9,11 +10,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import algorithms
+from tff_fair import runtime
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import run_flags
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
-from tff_fair.launchers.runs import processes
+from tff_fair.launchers.runs import building
+from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import training
 
 
@@ -43,7 +45,7 @@ def _built(monkeypatch):
 
   def build(*arguments):
     settings = _resolve(*arguments)
-    processes.build_process(settings, task, 'statistics', 'contributions')
+    building.build_process(settings, task, 'statistics', 'contributions')
     name, found = calls.pop()
     assert name == settings['algorithm']
     return settings, found
@@ -87,7 +89,7 @@ def test_arguments_that_several_flags_set(built):
 
 def test_no_norm_bound_is_zero(built):
   for flag, expected in (
-    ('--batch_size=7', run_flags.FLAGS['max_update_norm'].default),
+    ('--batch_size=7', train_flags.FLAGS['max_update_norm'].default),
     ('--max_update_norm=2.5', 2.5),
     ('--max_update_norm=0', None),
   ):
@@ -111,7 +113,7 @@ def test_arguments_that_come_from_the_task(built):
 
 
 def test_server_optimizers(built):
-  for kind in run_flags.SERVER_OPTIMIZERS:
+  for kind in train_flags.FLAGS['server_optimizer'].choices:
     _, arguments = built(
       '--algorithm=fed_avg',
       f'--server_optimizer={kind}',
@@ -126,16 +128,36 @@ def test_server_optimizers(built):
   assert 'server_optimizer' not in arguments
 
 
+def test_cohorts_follow_the_seed_of_clients_alone():
+  task = types.SimpleNamespace(num_clients=20, num_train=lambda client_id: 5)
+
+  def cohorts(**seeds):
+    settings = {
+      'algorithm': 'fed_avg',
+      'split': 'client',
+      'client_fraction': 0.3,
+      'client_seed': 0,
+      'model_seed': 0,
+      **seeds,
+    }
+    draw = training.build_cohorts(settings, task)
+    return [sorted(draw(number)[0]) for number in (1, 2)]
+
+  assert [len(cohort) for cohort in cohorts()] == [6, 6]
+  assert cohorts(model_seed=1) == cohorts()
+  assert cohorts(client_seed=1) != cohorts()
+
+
 @pytest.mark.usefixtures('default_runtime')
 @pytest.mark.parametrize('algorithm', ['fedquad', 'supcon_fl'])
 def test_centroids_are_of_all_clients_training_data(algorithm):
   settings = _resolve(f'--algorithm={algorithm}')
   task = training.build_task(settings)
-  assert processes.build_class_centroids(settings, task) is None
+  assert building.build_class_centroids(settings, task) is None
   settings = _resolve(f'--algorithm={algorithm}', '--nouse_ce')
   tf.keras.utils.set_random_seed(0)
   model = task.model_fn()
-  centroids = processes.build_class_centroids(settings, task)
+  centroids = building.build_class_centroids(settings, task)
   found = centroids(
     tff.learning.models.ModelWeights(
       [variable.numpy() for variable in model.trainable_variables],
@@ -149,3 +171,86 @@ def test_centroids_are_of_all_clients_training_data(algorithm):
   np.testing.assert_allclose(found['sums'], expected, rtol=1e-4, atol=1e-4)
   assert found['counts'].tolist() == np.bincount(y).tolist()
   assert found['num_rejected_clients'] == 0
+
+
+@pytest.fixture(name='chosen')
+def _chosen(monkeypatch):
+  """From flags to the runtime that they set, and its options."""
+  calls = []
+
+  def record(kind, **options):
+    calls.append((kind, options))
+
+  monkeypatch.setattr(runtime, 'set_execution_context', record)
+
+  def choose(*arguments):
+    building.set_runtime(_resolve(*arguments))
+    return calls[-1]
+
+  return choose
+
+
+def test_flags_reach_the_runtime(chosen):
+  assert chosen('--runtime=native') == ('native', {})
+  assert chosen('--device=gpu:0,gpu:1', '--client_threads=3') == (
+    'device',
+    {'device': 'gpu:0,gpu:1', 'client_threads': 3},
+  )
+  given = {
+    'num_workers': 4,
+    'cpus_per_worker': 3,
+    'gpus_per_worker': 2,
+    'address': 'a.example:6379',
+    'timeout': 5.0,
+  }
+  assert chosen(
+    '--runtime=cluster',
+    '--num_workers=4',
+    '--cpus_per_worker=3',
+    '--gpus_per_worker=2',
+    '--cluster_address=a.example:6379',
+    '--worker_timeout=5',
+  ) == ('cluster', given)
+
+
+def test_what_a_runtime_refuses_is_said_with_the_flag(monkeypatch):
+  settings = _resolve('--runtime=cluster')
+  for error, message in (
+    (ValueError('address must be x.'), '--cluster_address must be x.'),
+    (ValueError('num_workers must be x.'), '--num_workers must be x.'),
+    (ValueError('The machine must be x.'), 'The machine must be x.'),
+    (ImportError('Ray must be installed.'), 'Ray must be installed.'),
+  ):
+
+    def refuse(kind, error=error, **options):
+      if kind == 'cluster':
+        raise error
+
+    monkeypatch.setattr(runtime, 'set_execution_context', refuse)
+    with pytest.raises(training.RunError) as caught:
+      building.set_runtime(settings)
+    assert str(caught.value) == message
+
+
+def test_errors_of_arguments_are_said_of_their_flags():
+  for sentence, expected in (
+    ('seed must be at least 0, found -1.', '--data_seed must be at least 0,'),
+    ('shift must be finite', '--shift must be finite'),
+    (
+      "remainder='drop' must leave num_clients * min_samples = 4 examples",
+      "--dirichlet_remainder='drop' must leave --num_clients * --min_samples",
+    ),
+    ('The split must be', 'The split must be'),
+    ("The file 'num_clients/x.num_clients'", "The file 'num_clients/x.num_cl"),
+  ):
+    assert building.with_flags(sentence).startswith(expected), sentence
+  for algorithm, sentence, expected in (
+    ('fedaboost', 'seed must be', '--client_seed must be'),
+    ('fedaboost', 'max_gamma must be', '--max_gamma must be'),
+    ('fedquad', 'margins must be', 'margins must be'),
+    ('ditto', 'client_weight_decay must', '--client_weight_decay must'),
+  ):
+    flag_values = train_flags.parse([f'--algorithm={algorithm}'])
+    settings = {n: flag_values[n].value for n in train_flags.FLAG_NAMES}
+    with pytest.raises(errors.RunError, match=f'^{expected}'):
+      building.build(mock.Mock(side_effect=ValueError(sentence)), settings)

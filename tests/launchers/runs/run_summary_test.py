@@ -1,17 +1,21 @@
+"""What summary.json says of a run, its code and its machine."""
+
 import subprocess
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import tff_fair
-from tff_fair.launchers.runs import provenance
+from tff_fair.launchers.runs import run_summary
 
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-  monkeypatch.setattr(provenance, '_ROOT', tmp_path)
-  provenance.code_version.cache_clear()
+  monkeypatch.setattr(run_summary, '_ROOT', tmp_path)
+  run_summary.code_version.cache_clear()
   yield tmp_path
-  provenance.code_version.cache_clear()
+  run_summary.code_version.cache_clear()
 
 
 def _git(folder, *arguments):
@@ -26,7 +30,7 @@ def _git(folder, *arguments):
 
 
 def test_an_installation_has_no_commit(clone):
-  assert provenance.code_version() == tff_fair.__version__
+  assert run_summary.code_version() == tff_fair.__version__
 
 
 @pytest.mark.parametrize('text, end', [('1', ''), ('2', '.changed')])
@@ -39,14 +43,22 @@ def test_a_clone_has_one_and_says_whether_files_differ(clone, text, end):
   (clone / 'file').write_text(text)
   commit = _git(clone, 'rev-parse', '--short', 'HEAD')
   expected = f'{tff_fair.__version__}+{commit}{end}'
-  assert provenance.code_version() == expected
+  assert run_summary.code_version() == expected
 
 
 def test_the_processor_is_named(tmp_path, monkeypatch):
-  monkeypatch.setattr(provenance, '_CPUINFO', tmp_path / 'cpuinfo')
-  monkeypatch.setattr(provenance.platform, 'processor', lambda: '')
-  monkeypatch.setattr(provenance.platform, 'machine', lambda: 'arm64')
-  assert provenance.processor_name() == 'arm64'
+  monkeypatch.setattr(run_summary, '_CPUINFO', tmp_path / 'cpuinfo')
+  monkeypatch.setattr(run_summary.platform, 'processor', lambda: '')
+  monkeypatch.setattr(run_summary.platform, 'machine', lambda: 'arm64')
+  assert run_summary.processor_name() == 'arm64'
   text = 'processor\t: 0\nmodel\t\t: 106\nmodel name\t: A CPU: 2\n'
   (tmp_path / 'cpuinfo').write_text(text)
-  assert provenance.processor_name() == 'A CPU: 2'
+  assert run_summary.processor_name() == 'A CPU: 2'
+
+
+def test_the_window_is_of_evaluations_and_not_of_rounds():
+  column = pd.Series([np.nan if i % 2 else float(i) for i in range(40)])
+  found = run_summary._window(column)
+  assert found['evaluations'] == 10
+  # 20, 22, ..., 38.
+  assert found['mean'] == pytest.approx(29)
