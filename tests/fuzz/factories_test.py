@@ -97,7 +97,7 @@ def _check_rewards(before, ids, output):
 
 
 @pytest.mark.usefixtures('default_runtime')
-@pytest.mark.parametrize('variant', cosine_shapley.VARIANTS)
+@pytest.mark.parametrize('variant', ['original', 'fedakd'])
 def test_cosine_shapley(variant):
   process = aggregators.CosineShapleyFactory(_N, variant=variant).create(
     _PAIR, cosine_shapley.WEIGHT_TYPE

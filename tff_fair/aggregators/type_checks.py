@@ -21,12 +21,7 @@ def check_unweighted(name: str, factory: Any, optional: bool = False) -> None:
 
 
 def check_float32(who: Any, value_type: tff.Type) -> None:
-  """Raises TypeError unless values are float32, of known shape, and not empty.
-
-  Args:
-    who: The factory that requires it.
-    value_type: The type of a client's value.
-  """
+  """Raises TypeError unless values are float32 of known shape, not empty."""
   good = has_known_entries(value_type) and all(
     t.dtype == np.float32 for t in _tensor_types(value_type)
   )
@@ -46,14 +41,7 @@ def has_known_entries(value_type: tff.Type) -> bool:
 
 
 def check_weight_type(who: Any, required: Any, found: tff.Type) -> None:
-  """Raises TypeError unless the clients' weights are of a type.
-
-  Args:
-    who: The factory that requires it.
-    required: The type, or a structure of types. A dimension of None stands for
-      any size that is known.
-    found: The unplaced weight type that the factory is given.
-  """
+  """Raises TypeError unless weights are of a type; None is any known size."""
   required = tff.types.to_type(required)
   fits = required.is_assignable_from(found) and has_known_entries(found)
   if not fits or _names(required) != _names(found):
