@@ -111,12 +111,6 @@ class TestFactory:
     np.testing.assert_array_equal(output.state['offset'][0], [0, 0])
     _close(-output.result, [-0.05, 0.15])
 
-  def test_no_client(self):
-    output = _next(_process(), [])
-    np.testing.assert_array_equal(output.result, [0, 0])
-    np.testing.assert_array_equal(output.state['cluster'], [-1] * 3)
-    assert output.measurements['num_clusters'] == 0
-
   def test_statistics_are_averaged_over_all(self):
     value_type = tff.types.to_type(
       ModelWeights([_PAIR], [tff.TensorType(np.float32)])

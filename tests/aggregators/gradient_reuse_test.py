@@ -200,56 +200,9 @@ class TestWhoTakesPart:
       assert measured.pop('num_non_finite') == 1 - finite.all()
       tf.nest.map_structure(np.testing.assert_array_equal, with_it, without)
 
-  def test_no_client(self):
-    process, state = self._first()
-    for present in ([2, 3], []):
-      output = process.next(
-        state,
-        [np.float32([1.0, 1.0]) for _ in present],
-        [_weight(i, accepted=0) for i in present],
-      )
-      np.testing.assert_array_equal(output.result, [0.0, 0.0])
-      assert output.measurements['num_not_taking_part'] == len(present)
-      assert output.measurements['num_stale'] == 0
-      assert output.measurements['clients']['client_id'].shape == (0,)
-      assert output.state['round'] == state['round'] + 1
-      for name in ('updates', 'embeddings', 'last_round', 'learning_rate'):
-        np.testing.assert_array_equal(output.state[name], state[name])
-      # The round has passed: 2 seen and 1 present.
-      after = process.next(output.state, [np.float32(_ZERO)], [_weight(0)])
-      _assert_clients(after, client_id=[0, 1], frequency=[0.5, 0.5])
-
 
 @pytest.mark.usefixtures('default_runtime')
 class TestTypes:
-  def test_any_structure(self):
-    structure = tff.types.to_type(
-      collections.OrderedDict(
-        # Not in the order of their names.
-        kernel=tff.TensorType(np.float32, [2, 1]),
-        bias=[np.float32, tff.TensorType(np.float32, [1])],
-      )
-    )
-    process = _create(5, structure, fairness_exponent=0.0, sharpness=0.0)
-    result = process.next.type_signature.result
-    tff.test.assert_types_identical(result.result.member, structure)
-    state = process.initialize()
-    assert state['updates'].shape == (5, 4)
-    assert state['embeddings'].shape == (5, 2)
-    assert process.is_weighted
-
-    def value(x):
-      return collections.OrderedDict(
-        kernel=np.float32([[x], [10 * x]]),
-        bias=[np.float32(-x), np.float32([3 * x])],
-      )
-
-    state = process.next(state, [value(2)], [_weight(0)]).state
-    output = process.next(state, [value(4)], [_weight(1)])
-    tf.nest.map_structure(
-      np.testing.assert_array_equal, output.result, value(3)
-    )
-
   def test_statistics_are_averaged_over_the_present(self):
     weights = tff.learning.models.ModelWeights
     value_type = tff.types.to_type(

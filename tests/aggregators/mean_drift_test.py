@@ -53,10 +53,3 @@ class TestExecution:
       np.testing.assert_array_equal(
         found.state['drift'], expected.state['drift']
       )
-
-  def test_without_clients_nothing_changes(self):
-    before = self._after_one_round().state
-    for updates in ([], [[5, 5]]):
-      output = _run(self._PROCESS, before, updates, [0] * len(updates))
-      np.testing.assert_array_equal(output.result, [0, 0])
-      np.testing.assert_array_equal(output.state['drift'], before['drift'])

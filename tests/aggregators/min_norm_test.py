@@ -94,10 +94,6 @@ class TestMinNorm:
     if deviation == 1:
       assert np.min(rows @ mix) >= mix @ mix - 1e-9
 
-  def test_zeros_give_the_start(self):
-    weights, _ = _mix(np.zeros([2, 3]), [0.3, 0.7], 1)
-    np.testing.assert_array_equal(weights, [0.3, 0.7])
-
 
 @functools.cache
 def _process(deviation):

@@ -92,11 +92,6 @@ class TestExecution:
     assert together.measurements['num_aggregated'] == 2
     assert together.measurements['weight_sum'] == 35
 
-  def test_no_client_remains(self):
-    for updates in ([], [[1, 1]]):
-      output = _aggregate(1.0, updates, _weights([1], rate=0)[: len(updates)])
-      np.testing.assert_array_equal(output.result, [0, 0])
-
   def test_inner_factory_and_statistics(self):
     inner = tff.aggregators.add_measurements(
       tff.aggregators.MeanFactory(),

@@ -42,10 +42,6 @@ class TestSammeAlpha:
       aggregators.samme_alpha(error, 3), exact, rtol=1e-6
     )
 
-  def test_is_elementwise(self):
-    alpha = aggregators.samme_alpha([0.6, 0.3], tf.constant([10, 1]))
-    np.testing.assert_allclose(alpha, [1.791759, 0.0], rtol=1e-6)
-
 
 def _values(*numbers):
   """A value for each number x: [[x, 10 x], -x]."""

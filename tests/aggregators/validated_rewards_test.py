@@ -51,26 +51,11 @@ def test_loss_divergences():
 
 
 class TestFunctions:
-  def test_closeness_by_hand(self):
-    _close(validated_rewards.closeness(np.array([0.02, 0.04, 0.1])), _CLOSE)
-
   def test_reputations_have_a_history_and_a_floor(self):
     found = validated_rewards.reputations(
       np.array([0.6, 0.4, 0.0]), np.array([0.5, 0.0, 0.0]), _CLOSE, 0.9
     )
     _close(found, [0.9 * 0.6 + 0.1 * 0.5, 0.36, 1e-3])
-
-  def test_a_large_altruism_leaves_the_closeness(self):
-    found = validated_rewards.reward_shares(_REPUTATIONS, _CLOSE, 1e7)
-    np.testing.assert_array_equal(found, _CLOSE)
-
-  def test_download_fractions_by_hand(self):
-    base = tf.constant(0.3, tf.float64)
-    reputation = np.array([0.348624, 0.330275, 0.321101])
-    found = validated_rewards.download_fractions(reputation, base, 1.0)
-    _close(found, [0.534608, 0.523138, 0.517351])
-    full = validated_rewards.download_fractions(reputation, base, 1e7)
-    _close(full, [1, 1, 1], atol=1e-12)
 
 
 # Clients whose trained weights are 1, 2 and 3 have the accuracies and losses of

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tff_fair import losses
 
-_WRONG = (TypeError, ValueError)
 _MASKS = [[1, 1], [1, 0], [0, 0]]
 
 
@@ -107,26 +106,6 @@ def test_are_the_means_of_the_pure_functions(name):
   assert (rebuilt.reduction, rebuilt.name) == ('none', 'mine')
 
 
-def test_train_in_fit():
-  loss, pure, y_true, shape = _KERAS['quadruplet']
-  x = _random(*shape, dtype=np.float32)
-  kernel = tf.constant([[1.0, 0.5], [0.0, 1.0]])
-  layer = tf.keras.layers.Dense(2, use_bias=False)
-  model = tf.keras.Sequential([tf.keras.Input(shape[1:]), layer])
-  model.set_weights([kernel])
-  model.compile(tf.keras.optimizers.SGD(0.1), loss)
-  history = model.fit(x, np.array(y_true), verbose=0)
-  with tf.GradientTape() as tape:
-    tape.watch(kernel)
-    value = tf.reduce_mean(pure(tf.constant(y_true), x @ kernel))
-  gradient = tape.gradient(value, kernel)
-  assert np.any(gradient != 0)
-  np.testing.assert_allclose(history.history['loss'], [value], rtol=1e-5)
-  np.testing.assert_allclose(
-    layer.get_weights()[0], kernel - 0.1 * gradient, rtol=1e-5, atol=1e-6
-  )
-
-
 def test_a_variable_gamma_is_read_at_each_call():
   gamma = tf.Variable(0.0)
   model = tf.keras.Sequential([tf.keras.layers.Dense(2, use_bias=False)])
@@ -212,7 +191,9 @@ def test_tensors_are_not_broadcast_or_cast():
       tf.ones([3, 2], tf.float64),
     ):
       for name in legal:
-        with pytest.raises(_WRONG, match='must (be|have) .* found'):
+        with pytest.raises(
+          (TypeError, ValueError), match='must (be|have) .* found'
+        ):
           loss(**{**legal, name: bad})
   for loss in (
     functools.partial(losses.focal_loss, gamma=1.0),
@@ -227,41 +208,3 @@ def test_no_examples():
   for loss, legal in _SAME_SHAPE.items():
     assert loss(**dict.fromkeys(legal, nothing)).shape == [0]
   assert losses.focal_loss(np.zeros([0], np.int32), nothing, 1.0).shape == [0]
-
-
-def test_parameters_just_outside_their_range():
-  numbers = [np.nan, np.inf, '1', None, True]
-  not_positive, negative = [0, -1e-9, *numbers], [-1e-9, *numbers]
-  no_margins = [1.0, (1.0,), (1, 2, 3), (1, -1e-9), (np.nan, 1), ('1', 1)]
-  fix = functools.partial
-  for call, name, values in (
-    (losses.TripletLoss, 'margin', negative),
-    (fix(losses.triplet_loss, _Z, _Z, _Z), 'margin', negative),
-    (losses.DistillationLoss, 'temperature', not_positive),
-    (losses.SupervisedContrastiveLoss, 'temperature', not_positive),
-    (losses.FocalLoss, 'focal_weight', not_positive),
-    (losses.FocalLoss, 'gamma', [-1e-9, np.float32(-1), np.nan, np.inf]),
-    (fix(losses.distillation_loss, _Z, _Z), 'temperature', not_positive),
-    (
-      fix(losses.contrastive_loss, _Z[0], _Z[0], _Z, [True] * 3),
-      'temperature',
-      not_positive,
-    ),
-    (
-      fix(losses.model_contrastive_loss, _Z, _Z, _Z),
-      'temperature',
-      not_positive,
-    ),
-    (
-      fix(losses.supervised_contrastive_loss, [0, 1, 0], _Z),
-      'temperature',
-      not_positive,
-    ),
-    (losses.QuadrupletLoss, 'margins', no_margins),
-    (losses.ClassicQuadrupletLoss, 'margins', no_margins),
-    (fix(losses.quadruplet_loss, **_QUADRUPLET), 'margins', no_margins),
-    (fix(losses.classic_quadruplet_loss, **_QUADRUPLET), 'margins', no_margins),
-  ):
-    for value in values:
-      with pytest.raises(_WRONG, match=f'^{name} must be .*, found'):
-        call(**{name: value})

@@ -189,39 +189,6 @@ class TestNearestCentroidLogits:
     )
     np.testing.assert_array_equal(nothing, [[math.nan, math.nan]])
 
-  def test_a_tie_goes_to_the_lowest_class(self):
-    centroids = _centroids([[9, 9], [1, 0], [-1, 0]], [1, 2, 2])
-    logits = metrics.nearest_centroid_logits([[0.0, 3.0]], centroids)
-    assert logits.argmax() == 1
-    logits = metrics.nearest_centroid_logits(np.zeros([0, 2]), centroids)
-    assert logits.shape == (0, 3)
-
-
-class TestEmbeddings:
-  def test_each_example_in_its_place(self):
-    model = _embedding_model()
-    for n in (0, 1, 1000, 2500):
-      x = np.random.default_rng(0).normal(size=[n, 2]).astype(np.float32)
-      found = metrics.embeddings(model, _EMBEDDING_WEIGHTS, x)
-      assert found.shape == (n, 3) and found.dtype == np.float32
-      np.testing.assert_allclose(found, x @ _ENCODER, rtol=1e-5, atol=1e-5)
-
-  def test_inference_mode(self):
-    x = tf.keras.Input([2])
-    h = tf.keras.layers.BatchNormalization(epsilon=0.0)(x)
-    embedding = tf.keras.layers.Dropout(0.5)(h)
-    model = tf.keras.Model(
-      x,
-      collections.OrderedDict(
-        logits=tf.keras.layers.Dense(3)(embedding), embedding=embedding
-      ),
-    )
-    weights = tff.learning.models.ModelWeights.from_model(model)
-    weights = tf.nest.map_structure(np.array, weights)
-    weights.non_trainable[:] = [np.float32([1, 2]), np.float32([4, 9])]
-    found = metrics.embeddings(model, weights, np.float32([[3, 5], [1, 2]]))
-    np.testing.assert_allclose(found, [[1, 1], [0, 0]])
-
 
 def _centroid_task():
   """Examples of three clients, one without any, and four centroids.

@@ -7,17 +7,17 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 
-def check_weighted(name: str, factory: Any, optional: bool = False) -> None:
+def check_weighted(name: str, factory: Any) -> None:
   """Raises TypeError unless an argument is a weighted aggregation factory."""
   required = tff.aggregators.WeightedAggregationFactory
   tip = ' (wrap an unweighted factory with tff.aggregators.as_weighted_'
-  _check_factory(name, factory, required, optional, f'{tip}aggregator)')
+  _check_factory(name, factory, required, f'{tip}aggregator)')
 
 
-def check_unweighted(name: str, factory: Any, optional: bool = False) -> None:
+def check_unweighted(name: str, factory: Any) -> None:
   """Raises TypeError unless an argument is an unweighted factory."""
   required = tff.aggregators.UnweightedAggregationFactory
-  _check_factory(name, factory, required, optional)
+  _check_factory(name, factory, required)
 
 
 def check_float32(who: Any, value_type: tff.Type) -> None:
@@ -52,8 +52,8 @@ def check_weight_type(who: Any, required: Any, found: tff.Type) -> None:
     )
 
 
-def _check_factory(name, factory, required, optional, tip='') -> None:
-  if not (optional and factory is None) and not isinstance(factory, required):
+def _check_factory(name, factory, required, tip='') -> None:
+  if not isinstance(factory, required):
     raise TypeError(
       f'{name} must be a tff.aggregators.{required.__name__}, found'
       f' {type(factory).__name__}{tip}.'
