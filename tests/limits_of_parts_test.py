@@ -21,6 +21,7 @@ _Z = tf.ones([3, 2])
 _SGD = tff.learning.optimizers.build_sgdm(0.1)
 _PLAIN = client.classification_objective()
 _partial = functools.partial
+_DRAWN = {'use_ce': True, 'resample': 'epoch'}
 
 # Argument, calls that lack only it, and illegal values.
 _ROWS = [
@@ -49,7 +50,7 @@ _ROWS = [
       _partial(losses.contrastive_loss, _Z[0], _Z[0], _Z, [True] * 3),
       _partial(losses.model_contrastive_loss, _Z, _Z, _Z),
       _partial(losses.supervised_contrastive_loss, [0, 1, 0], _Z),
-      _partial(client.distillation_objective, 1.0),
+      _partial(client.distillation_objective, 1.0, focal_gamma=0.0),
       _partial(client.model_contrastive_objective, weight=1.0),
       _partial(
         client.supervised_contrastive_objective, weight=1.0, use_ce=True
@@ -58,15 +59,17 @@ _ROWS = [
     _POSITIVE,
   ),
   ('focal_weight', [losses.FocalLoss, client.focal_objective], _POSITIVE),
-  ('bound', [_partial(client.FreeRiders, (0,), 'uniform')], _POSITIVE),
+  ('bound', [_partial(client.FreeRiders, client_ids=(0,))], _POSITIVE),
   ('gamma', [losses.FocalLoss], [-1e-9, np.float32(-1), np.nan, np.inf]),
   ('focal_gamma', [client.classification_objective], _NOT_NEGATIVE),
   (
     'weight',
     [
-      _partial(client.distillation_objective, temperature=1.0),
-      _partial(client.triplet_objective, 4, margin=1.0, use_ce=True),
-      _partial(client.quadruplet_objective, 4, margins=(1, 1), use_ce=True),
+      _partial(client.distillation_objective, temperature=1.0, focal_gamma=0.0),
+      _partial(client.triplet_objective, 4, margin=1.0, **_DRAWN),
+      _partial(
+        client.quadruplet_objective, 4, margins=(1, 1), squared=True, **_DRAWN
+      ),
       _partial(client.supervised_contrastive_objective, use_ce=True),
       client.model_contrastive_objective,
     ],
@@ -119,10 +122,12 @@ _ROWS = [
   ),
   (
     'resample',
-    [_partial(client.triplet_objective, 4, margin=1.0, weight=1.0)],
+    [
+      _partial(client.triplet_objective, 4, margin=1.0, weight=1.0, use_ce=True)
+    ],
     ['Epoch'],
   ),
-  ('kind', [_partial(client.FreeRiders, (0,))], ['lazy']),
+  ('kind', [_partial(client.FreeRiders, client_ids=(0,))], ['lazy']),
   ('seed', [local_training.seed_words], [-1, 2**62, *_NUMBERS]),
 ]
 
@@ -142,10 +147,10 @@ def test_just_inside():
   tiny = 2.0**-126
   assert client.with_weight_decay(_SGD, 0.0) is _SGD
   client.proximal_objective(_PLAIN, 0.0)
-  client.distillation_objective(0.0, temperature=tiny)
-  client.triplet_objective(4, margin=0.0, weight=0.0, use_ce=True)
+  client.distillation_objective(0.0, temperature=tiny, focal_gamma=0.0)
+  client.triplet_objective(4, margin=0.0, weight=0.0, **_DRAWN)
   client.build_local_training(None, _PLAIN, _SGD, local_epochs=1, batch_size=1)
-  client.FreeRiders((0,), 'uniform', bound=tiny)
+  client.FreeRiders(client_ids=(0,), bound=tiny)
   losses.FocalLoss(0.0, focal_weight=tiny)
   losses.QuadrupletLoss((0, 0))
   local_training.seed_words(2**62 - 1)
@@ -154,4 +159,4 @@ def test_just_inside():
 def test_ids_of_free_riders():
   for bad in (-1, 0.5, '0', None):
     with pytest.raises((TypeError, ValueError), match='id .*must be'):
-      client.FreeRiders((bad,))
+      client.FreeRiders(client_ids=(bad,))

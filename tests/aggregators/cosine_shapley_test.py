@@ -1,14 +1,11 @@
-import collections
 import functools
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
+from tests.aggregators import rounds
 from tff_fair import aggregators
 from tff_fair.aggregators import cosine_shapley
-
-ModelWeights = tff.learning.models.ModelWeights
 
 # The example of three clients and two rounds, by hand.
 _UPDATES = np.float32([[0.3, 0.1], [0.1, 0.2], [-0.1, 0.05]])
@@ -27,7 +24,6 @@ _ROUNDS = (
     'share': [0.919266, 1, 0.002013],
   },
 )
-_PAIR = tff.TensorType(np.float32, [2])
 
 
 def _close(found, expected):
@@ -42,26 +38,16 @@ class TestFunctions:
     _close(cosine_shapley.contributions(updates, zero), [0, 0])
 
 
-def _factory(**options):
-  options = {'num_clients': 3, **options}
-  return aggregators.CosineShapleyFactory(**options)
-
-
 @functools.cache
 def _process(**options):
-  return _factory(**options).create(_PAIR, cosine_shapley.WEIGHT_TYPE)
-
-
-def _weight(client_id, count):
-  return collections.OrderedDict(
-    client_id=np.int32(client_id), num_examples=np.float32(count)
-  )
+  factory = aggregators.CosineShapleyFactory(3, **options)
+  return rounds.create(factory, _UPDATES[0], rounds.weight(0, num_examples=1))
 
 
 def _next(process, state, ids, updates=_UPDATES, counts=_COUNTS):
   # TFF's sign: an update is old weights minus new.
-  values = [-updates[i] for i in ids]
-  return process.next(state, values, [_weight(i, counts[i]) for i in ids])
+  weights = [rounds.weight(i, num_examples=counts[i]) for i in ids]
+  return rounds.run(process, [-updates[i] for i in ids], weights, state)
 
 
 @pytest.mark.usefixtures('default_runtime')

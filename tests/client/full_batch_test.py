@@ -92,59 +92,36 @@ def test_mapping():
     assert taken == batches
 
 
-def _trained_weights(model, seed=0):
-  """Weights of a linear model other than the first."""
-  rng = np.random.default_rng(seed)
+def test_logits_of_examples():
+  model = models.StatelessModel(linear_task.model_fn)
   weights = model.initial_weights
-  kernel = rng.normal(size=[linear_task.NUM_FEATURES, linear_task.NUM_CLASSES])
-  bias = rng.normal(size=[linear_task.NUM_CLASSES])
-  *others, _, _ = weights.trainable
+  rng = np.random.default_rng(0)
   weights.trainable[:] = [
-    *others,
-    kernel.astype(np.float32),
-    bias.astype(np.float32),
+    rng.normal(size=w.shape).astype(np.float32) for w in weights.trainable
   ]
-  return weights, np.append(kernel, bias)
-
-
-class TestLogitsOfExamples:
-  def test_against_numpy(self):
-    model = models.StatelessModel(linear_task.model_fn)
-    weights, linear = _trained_weights(model)
-    for size in (0, 7, 403):
-      (data,) = linear_task.make_clients([size], holdout=0)
-      found = client.logits_of_examples(model, weights, tf.constant(data.x))
-      assert found.shape == [size, linear_task.NUM_CLASSES]
-      np.testing.assert_allclose(
-        found, reference.LINEAR.logits(linear, data.x), rtol=1e-5, atol=1e-5
-      )
-
-
-class TestBatchLosses:
-  def test_of_minibatches_in_their_order(self):
-    for size in _SIZES:
-      (data,) = linear_task.make_clients([size], holdout=0)
-      found = client.batch_losses(
-        _MODEL, _MODEL.initial_weights, _examples(data), 4, 5
-      ).numpy()
-      expected = np.zeros(5)
-      for i in range(len(_SIZES[size])):
-        rows = slice(4 * i, 4 * i + 4)
-        batch = linear_task.Client(data.x[rows], data.y[rows], None, None)
-        expected[i] = _loss(linear_task.start(), batch)
-      assert found.dtype == np.float32
-      np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_fisher_trace_sums_over_minibatches_in_their_order():
-  for size in _SIZES:
+  for size in (0, 7, 403):
     (data,) = linear_task.make_clients([size], holdout=0)
-    expected = 0.0
-    for i in range(len(_SIZES[size])):
-      rows = slice(4 * i, 4 * i + 4)
-      batch = linear_task.Client(data.x[rows], data.y[rows], None, None)
-      expected += np.sum(_gradient(linear_task.start(), batch) ** 2)
-    found = client.fisher_trace(
-      _MODEL, _MODEL.initial_weights, _examples(data), 4
+    found = client.logits_of_examples(model, weights, tf.constant(data.x))
+    expected = reference.LINEAR.logits(
+      linear_task.vector(weights.trainable), data.x
     )
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_minibatches_in_their_order():
+  for size, batches in _SIZES.items():
+    (data,) = linear_task.make_clients([size], holdout=0)
+    arguments = _MODEL, _MODEL.initial_weights, _examples(data), 4
+    parts = [
+      linear_task.Client(data.x[i : i + 4], data.y[i : i + 4], None, None)
+      for i in range(0, size, 4)
+    ]
+    w = linear_task.start()
+    expected = np.zeros(5)
+    expected[: len(batches)] = [_loss(w, part) for part in parts]
+    found = client.batch_losses(*arguments, 5)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+    trace = sum(np.sum(_gradient(w, part) ** 2) for part in parts)
+    np.testing.assert_allclose(
+      client.fisher_trace(*arguments), trace, rtol=1e-5
+    )

@@ -17,68 +17,63 @@ def _random(*shape, dtype=np.float64):
   return np.random.default_rng(0).normal(size=shape).astype(dtype)
 
 
-def _quadruplets(fn, **options):
+def _roles(fn, **options):
+  """The pure loss of stacked roles, masked by the columns of `y_true`."""
+
   def pure(y_true, y_pred):
-    masks = tf.cast(y_true, tf.bool)
-    roles = tf.unstack(y_pred, axis=1)
-    return fn(*roles, mask_1=masks[:, 0], mask_2=masks[:, 1], **options)
+    masks = tf.unstack(tf.cast(y_true, tf.bool), axis=1)
+    names = ['mask'] if len(masks) == 1 else ['mask_1', 'mask_2']
+    masks = dict(zip(names, masks, strict=True))
+    return fn(*tf.unstack(y_pred, axis=1), **masks, **options)
 
   return pure
 
 
+_FOUR = {'margins': (4.0, 3.0)}
+_CLASSES = [[0], [0], [1]]
 # Keras losses with other than the default parameters, their pure functions of
 # (y_true, y_pred), y_true, and the shape of y_pred.
 _KERAS = {
   'focal': (
     losses.FocalLoss(2.0, focal_weight=0.5),
-    lambda y_true, y_pred: losses.focal_loss(
-      tf.reshape(y_true, [-1]), y_pred, 2.0, focal_weight=0.5
-    ),
-    [[0], [0], [1]],
+    lambda y, z: losses.focal_loss(y[:, 0], z, 2.0, focal_weight=0.5),
+    _CLASSES,
     [3, 2],
   ),
   'distillation': (
     losses.DistillationLoss(2.0),
-    lambda y_true, y_pred: losses.distillation_loss(
-      y_pred, tf.cast(y_true, y_pred.dtype), temperature=2.0
-    ),
+    lambda y, z: losses.distillation_loss(z, y, temperature=2.0),
     [[1.0, 0.0], [0.0, 2.0], [0.5, -1.0]],
     [3, 2],
   ),
   'triplet': (
     losses.TripletLoss(2.0),
-    lambda y_true, y_pred: losses.triplet_loss(
-      *tf.unstack(y_pred, axis=1),
-      margin=2.0,
-      mask=tf.cast(tf.reshape(y_true, [-1]), tf.bool),
-    ),
+    _roles(losses.triplet_loss, margin=2.0),
     [[1], [1], [0]],
     [3, 3, 2],
   ),
   'quadruplet': (
-    losses.QuadrupletLoss((4.0, 3.0)),
-    _quadruplets(losses.quadruplet_loss, margins=(4.0, 3.0)),
+    losses.QuadrupletLoss(**_FOUR),
+    _roles(losses.quadruplet_loss, **_FOUR),
     _MASKS,
     [3, 4, 2],
   ),
   'squared': (
-    losses.QuadrupletLoss((4.0, 3.0), squared=True),
-    _quadruplets(losses.quadruplet_loss, margins=(4.0, 3.0), squared=True),
+    losses.QuadrupletLoss(**_FOUR, squared=True),
+    _roles(losses.quadruplet_loss, **_FOUR, squared=True),
     _MASKS,
     [3, 4, 2],
   ),
   'classic': (
-    losses.ClassicQuadrupletLoss((4.0, 3.0)),
-    _quadruplets(losses.classic_quadruplet_loss, margins=(4.0, 3.0)),
+    losses.ClassicQuadrupletLoss(**_FOUR),
+    _roles(losses.classic_quadruplet_loss, **_FOUR),
     _MASKS,
     [3, 4, 2],
   ),
   'contrastive': (
     losses.SupervisedContrastiveLoss(0.5),
-    lambda y_true, y_pred: losses.supervised_contrastive_loss(
-      y_true, y_pred, temperature=0.5
-    ),
-    [[0], [0], [1]],
+    lambda y, z: losses.supervised_contrastive_loss(y, z, temperature=0.5),
+    _CLASSES,
     [3, 2],
   ),
 }
@@ -201,10 +196,3 @@ def test_tensors_are_not_broadcast_or_cast():
   ):
     with pytest.raises(ValueError, match='labels must have an entry for each'):
       loss([0, 1], _Z)
-
-
-def test_no_examples():
-  nothing = np.zeros([0, 2], np.float32)
-  for loss, legal in _SAME_SHAPE.items():
-    assert loss(**dict.fromkeys(legal, nothing)).shape == [0]
-  assert losses.focal_loss(np.zeros([0], np.int32), nothing, 1.0).shape == [0]
