@@ -324,29 +324,6 @@ def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
   assert not seeds & {tuple(seed) for seed in other[0]}
 
 
-def test_what_epochs_prepare_does_not_depend_on_each_other():
-  """Each starts from the context that came, not from what the last made."""
-  seen = []
-
-  def prepare(context, examples, seed):
-    del examples, seed
-    return context + 1
-
-  def compute(forward, batch, context):
-    seen.append(int(context))
-    return tf.reduce_mean(forward(batch['x'])['logits']), {}
-
-  _train(
-    _scalar_model,
-    _examples(4),
-    objective=client.Objective(compute, (), prepare=prepare),
-    epochs=3,
-    batch_size=2,
-    context=5,
-  )
-  assert seen == [6] * 6
-
-
 def _each(model_fn, batches, *, one_by_one=False):
   """The outputs that `forward.each` gives in a step, and the statistics.
 
