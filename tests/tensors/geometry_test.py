@@ -88,15 +88,6 @@ def test_vectors_that_do_not_fit():
     vectors=one,
     reference=one,
   )
-  refusals.check(
-    shapes.check_same_shape,
-    [
-      ({'b': one[:1]}, ValueError, r'^a, b must .* same shape, found \(3, 2\)'),
-      ({'b': tf.ones([3, 3])}, ValueError, '^b must be vectors of the shape'),
-      ({'b': tf.cast(one, tf.float64)}, TypeError, '^b must be float32, found'),
-    ],
-    a=one,
-  )
   labels = np.zeros(3, np.int32)
   refusals.check(
     shapes.check_labels,
