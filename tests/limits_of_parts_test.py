@@ -70,8 +70,10 @@ _ROWS = [
       _partial(
         client.quadruplet_objective, 4, margins=(1, 1), squared=True, **_DRAWN
       ),
-      _partial(client.supervised_contrastive_objective, use_ce=True),
-      client.model_contrastive_objective,
+      _partial(
+        client.supervised_contrastive_objective, use_ce=True, temperature=1.0
+      ),
+      _partial(client.model_contrastive_objective, temperature=1.0),
     ],
     _NOT_NEGATIVE,
   ),
