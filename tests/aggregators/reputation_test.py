@@ -168,6 +168,7 @@ class TestFactory:
     _close(state['shadow'], _UPLOADS, atol=1e-6)
     _close(state['reputation'], [0.242310, 0.114855, 0.642835], atol=1e-6)
     _equal(state['reputable'], [1, 1, 1])
+    _equal(state['rated'], [1, 1, 1])
     measured = output.measurements
     assert measured['num_isolated'] == 0 and measured['num_reputable'] == 3
     assert measured['threshold'] == pytest.approx(1 / 9)

@@ -121,6 +121,14 @@ def test_norms_are_bounded_under_constant_attack():
   assert np.isfinite(_floats((state, output.result))).all()
 
 
+def test_a_round_without_clients_changes_nothing():
+  process = _process(aggregators.SammeAlphaFactory)
+  before = process.initialize()
+  output = process.next(before, [], [])
+  assert _floats(output.state).tolist() == _floats(before).tolist()
+  assert not _floats(output.result).any()
+
+
 @pytest.mark.full
 def test_ids_and_batch_norm_statistics_pass_unchanged():
   ids = (2, 0)
