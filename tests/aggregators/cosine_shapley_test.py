@@ -138,3 +138,18 @@ class TestFactory:
     scores = np.append(0.95 * r[:2] + 0.05 * phi, r[2])
     _close(output.state['reputation'], scores / scores.sum())
     assert output.state['share'][2] == 0
+
+  def test_statistics_are_averaged_and_have_no_part_in_the_rest(self):
+    values = [
+      rounds.ModelWeights([-u], [np.float32([10 * i])])
+      for i, u in enumerate(_UPDATES)
+    ]
+    weights = [rounds.weight(i, num_examples=n) for i, n in enumerate(_COUNTS)]
+    factory = aggregators.CosineShapleyFactory(3)
+    process = rounds.create(factory, values[0], weights[0])
+    output = rounds.run(process, values, weights)
+    expected = np.negative(_ROUNDS[0]['aggregate'])
+    _close(output.result.trainable[0], expected)
+    np.testing.assert_allclose(
+      output.result.non_trainable[0], [(20 + 20) / 6], rtol=1e-6
+    )
