@@ -1,4 +1,8 @@
-"""Checks of arguments; messages say what was required and what was found."""
+"""Checks of arguments; messages say what was required and what was found.
+
+Each returns the value. A value of the wrong kind is a TypeError, one outside
+its range or choices a ValueError; `name` is what the message calls it.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import difflib
@@ -13,21 +17,7 @@ _MAX_FLOAT32, _MIN_FLOAT32 = (2 - 2**-23) * 2.0**127, 2.0**-126
 def check_integer(
   name: str, value: Any, minimum: int, maximum: int | None = None
 ) -> int:
-  """Returns `value` as an `int` if it is an integer of the legal range.
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check; NumPy integers are integers, booleans are not.
-    minimum: The smallest legal value.
-    maximum: The largest legal value; None for no bound.
-
-  Returns:
-    `value` as a Python `int`.
-
-  Raises:
-    TypeError: If `value` is not an integer.
-    ValueError: If `value` is outside the legal range.
-  """
+  """Returns `value` as an `int` if it is an integer of the legal range."""
   if isinstance(value, bool) or not isinstance(value, numbers.Integral):
     raise TypeError(f'{name} must be an integer, found {value!r}.')
   if maximum is None and value < minimum:
@@ -40,21 +30,7 @@ def check_integer(
 def check_count(
   name: str, value: Any, minimum: int, maximum: int = _MAX_INT32
 ) -> int:
-  """Returns `value` as an `int` if it is a count that fits int32.
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check.
-    minimum: The smallest legal value.
-    maximum: The largest legal value.
-
-  Returns:
-    `value` as a Python `int`.
-
-  Raises:
-    TypeError: If `value` is not an integer.
-    ValueError: If `value` is outside the legal range.
-  """
+  """Returns `value` as an `int` if it is a count that fits int32."""
   value = check_integer(name, value, minimum)
   if value > maximum:
     raise ValueError(f'{name} must be at most {maximum}, found {value}.')
@@ -70,19 +46,6 @@ def check_real(
   """Returns `value` as a `float` if it is a finite number of the legal range.
 
   Numbers that overflow float32 are not finite.
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check.
-    minimum: The smallest legal value; None for no bound.
-    maximum: The largest legal value; None for no bound.
-
-  Returns:
-    `value` as a Python `float`.
-
-  Raises:
-    TypeError: If `value` is not a real number.
-    ValueError: If `value` is infinite, not a number, or out of range.
   """
   if isinstance(value, bool) or not isinstance(value, numbers.Real):
     raise TypeError(f'{name} must be a real number, found {value!r}.')
@@ -101,18 +64,6 @@ def check_positive(
   """Returns `value` as a `float` if it is a finite number above 0.
 
   Numbers that are subnormal or 0 as float32 are too small.
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check.
-    maximum: The largest legal value; None for no bound.
-
-  Returns:
-    `value` as a Python `float`.
-
-  Raises:
-    TypeError: If `value` is not a real number.
-    ValueError: If `value` is infinite, not a number, or out of range.
   """
   value = check_real(name, value, maximum=maximum)
   if value <= 0:
@@ -125,19 +76,7 @@ def check_positive(
 
 
 def check_fraction(name: str, value: Any) -> float:
-  """Returns `value` as a `float` if it lies in [0, 1).
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check.
-
-  Returns:
-    `value` as a Python `float`.
-
-  Raises:
-    TypeError: If `value` is not a real number.
-    ValueError: If `value` is not in [0, 1).
-  """
+  """Returns `value` as a `float` if it lies in [0, 1)."""
   value = check_real(name, value)
   if not 0.0 <= value < 1.0:
     raise ValueError(f'{name} must be in [0, 1), found {value}.')
@@ -145,15 +84,7 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def check_margins(margins: Sequence[float]) -> tuple[float, float]:
-  """Returns `margins` as a pair if they are two numbers, not negative.
-
-  Args:
-    margins: The value.
-
-  Raises:
-    TypeError: If one of them is not a number.
-    ValueError: If there are not two, or one is negative or not finite.
-  """
+  """Returns `margins` as a pair if they are two numbers, not negative."""
   if not isinstance(margins, Sequence) or len(margins) != 2:
     raise ValueError(f'margins must be two numbers, found {margins!r}.')
   first, second = (check_real('margins', margin, 0.0) for margin in margins)
@@ -161,19 +92,7 @@ def check_margins(margins: Sequence[float]) -> tuple[float, float]:
 
 
 def check_function(name: str, value: Any, of: str) -> Any:
-  """Returns `value` if it can be called.
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check.
-    of: What its argument is, for the message.
-
-  Returns:
-    `value` itself.
-
-  Raises:
-    TypeError: If `value` is not callable.
-  """
+  """Returns `value` if it can be called."""
   if not callable(value):
     raise TypeError(
       f'{name} must be a function of {of}, found {type(value).__name__}.'
@@ -182,19 +101,7 @@ def check_function(name: str, value: Any, of: str) -> Any:
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
-  """Returns `value` if it is one of `choices`.
-
-  Args:
-    name: What the message calls the value.
-    value: The value to check.
-    choices: The legal values.
-
-  Returns:
-    `value` itself.
-
-  Raises:
-    ValueError: If `value` is none of `choices`.
-  """
+  """Returns `value` if it is one of `choices`."""
   if value not in choices:
     known = ', '.join(repr(choice) for choice in choices)
     raise ValueError(f'{name} must be one of {known}, found {value!r}.')
@@ -202,32 +109,14 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
 
 
 def did_you_mean(found: str, known: Iterable[str]) -> str:
-  """The end of a message about a name that does not exist.
-
-  Args:
-    found: The name.
-    known: The names that exist.
-
-  Returns:
-    ' Did you mean X?' with the nearest name, whatever its capitals; '' if none
-    is near.
-  """
+  """The end of a message about a name that does not exist."""
   names = {str(name).lower(): name for name in known}
   near = difflib.get_close_matches(found.lower(), names, n=1)
   return f' Did you mean {names[near[0]]}?' if near else ''
 
 
 def unknown_name(what: str, found: str, known: Collection[str]) -> str:
-  """The message about a name that does not exist.
-
-  Args:
-    what: What the message calls the value.
-    found: The name.
-    known: The names that exist.
-
-  Returns:
-    A sentence with the nearest name, or with all names if none is near.
-  """
+  """The message about a name that does not exist."""
   near = did_you_mean(found, known)
   if near:
     return f'{what} must be a known name, found {found!r}.{near}'
@@ -235,15 +124,7 @@ def unknown_name(what: str, found: str, known: Collection[str]) -> str:
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-  """Describes the differences of two collections of settings, for messages.
-
-  Args:
-    there: Name -> value.
-    here: Name -> value.
-
-  Returns:
-    Such as 'seed is 0 there and 1 here; ...', by name; empty if they are equal.
-  """
+  """Describes the differences of two collections of settings, for messages."""
   return '; '.join(
     f'{name} is {there.get(name, "not set")} there and'
     f' {here.get(name, "not set")} here'

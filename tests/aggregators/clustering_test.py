@@ -31,15 +31,6 @@ def _first_members(groups):
   return [list(groups).index(group) for group in groups]
 
 
-class TestDistances:
-  def test_against_scipy(self):
-    vectors = np.random.default_rng(0).normal(size=[6, 4])
-    expected = distance.squareform(distance.pdist(vectors, 'cosine'))
-    np.testing.assert_allclose(
-      clustering.cosine_distances(vectors), expected, atol=1e-12
-    )
-
-
 class TestAverageLinkage:
   def test_by_hand(self):
     first = [0.006116, 1.980581, 1.952926]
@@ -71,18 +62,6 @@ class TestAverageLinkage:
       found = _labels(clustering.cosine_distances(vectors), number)
       assert found == _first_members(groups), seed
       assert len(set(found)) == number
-
-  def test_rows_that_are_not_included_are_as_if_absent(self):
-    for seed in range(5):
-      rng = np.random.default_rng(seed)
-      vectors = rng.normal(size=[9, 3])
-      included = rng.permutation(9) < 6
-      distances = clustering.cosine_distances(vectors).numpy()
-      places = np.flatnonzero(included)
-      alone = _labels(distances[np.ix_(places, places)], 3)
-      expected = np.full(9, -1)
-      expected[places] = places[alone]
-      assert _labels(distances, 3, included) == list(expected)
 
   def test_one_row_and_none(self):
     assert _labels(np.zeros((1, 1)), 1) == [0]

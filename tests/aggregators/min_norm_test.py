@@ -5,16 +5,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tests.aggregators import rounds
 from tff_fair import aggregators
 from tff_fair.aggregators import min_norm
 
-ModelWeights = tff.learning.models.ModelWeights
-
 _THREE = np.array([[1, 0], [0, 1], [-0.6, 0.8]])
-_FLOAT = tff.TensorType(np.float32)
-_PAIR = tff.TensorType(np.float32, [2])
 _solve = tf.function(
   min_norm.min_norm,
   input_signature=[
@@ -94,29 +90,22 @@ class TestMinNorm:
     if deviation == 1:
       assert np.min(rows @ mix) >= mix @ mix - 1e-9
 
-  def test_zeros_give_the_start(self):
-    weights, _ = _mix(np.zeros([2, 3]), [0.3, 0.7], 1)
-    np.testing.assert_array_equal(weights, [0.3, 0.7])
-
 
 @functools.cache
 def _process(deviation):
   """With a rate of 1 in the first round, then 1/2, 1/4, ..."""
-  return aggregators.MinNormFactory(
+  factory = aggregators.MinNormFactory(
     deviation,
     learning_rate_fn=lambda number: 0.5 ** tf.cast(number, tf.float32),
-  ).create(_PAIR, _FLOAT)
+  )
+  return rounds.create(factory, np.float32([0, 0]), np.float32(1))
 
 
-def _aggregate(deviation, values, weights, rounds=1):
-  process = _process(deviation)
-  state = process.initialize()
-  for _ in range(rounds):
-    output = process.next(
-      state,
-      [np.array(v, np.float32) for v in values],
-      [np.float32(w) for w in weights],
-    )
+def _aggregate(deviation, values, weights, num_rounds=1):
+  process, state = _process(deviation), None
+  for _ in range(num_rounds):
+    values, weights = np.float32(values), np.float32(weights)
+    output = rounds.run(process, values, weights, state)
     state = output.state
   return output
 
@@ -137,15 +126,14 @@ class TestExecution:
 
   def test_without_deviation_it_is_the_mean_of_unit_updates(self):
     # Statistics are averaged with the same weights.
-    value_type = tff.types.to_type(ModelWeights([_PAIR], [_FLOAT]))
-    process = aggregators.MinNormFactory(0.0).create(value_type, _FLOAT)
     values = [
-      ModelWeights([np.array([3, 4], np.float32)], [np.float32(8)]),
-      ModelWeights([np.array([0, -2], np.float32)], [np.float32(-4)]),
+      rounds.ModelWeights([np.float32([3, 4])], [np.float32(8)]),
+      rounds.ModelWeights([np.float32([0, -2])], [np.float32(-4)]),
     ]
-    output = process.next(
-      process.initialize(), values, [np.float32(3), np.float32(1)]
-    )
+    weights = np.float32([3, 1])
+    factory = aggregators.MinNormFactory(0.0)
+    process = rounds.create(factory, values[0], weights[0])
+    output = rounds.run(process, values, weights)
     np.testing.assert_allclose(
       output.result.trainable[0], [0.75 * 0.6, 0.75 * 0.8 - 0.25], atol=1e-6
     )
@@ -156,7 +144,7 @@ class TestExecution:
     assert output.measurements['descent_violation'] > 0.3
 
   def test_the_rate_follows_the_round(self):
-    output = _aggregate(0.1, [[3, 4]], [7], rounds=3)
+    output = _aggregate(0.1, [[3, 4]], [7], num_rounds=3)
     assert output.state == 3
     np.testing.assert_allclose(output.result, [0.15, 0.2], rtol=1e-6)
 
@@ -177,11 +165,13 @@ class TestExecution:
     assert alone.measurements['largest_weight'] == pytest.approx(0.433333)
 
   def test_no_client_remains(self):
-    for values in ([], [[1, 1], [0, 0]]):
-      output = _aggregate(1.0, values, [0, 1][: len(values)])
-      np.testing.assert_array_equal(output.result, [0, 0])
-      assert output.measurements['num_aggregated'] == 0
-      assert np.isnan(output.measurements['largest_weight'])
+    output = _aggregate(1.0, [[1, 1], [0, 0]], [0, 1])
+    np.testing.assert_array_equal(output.result, [0, 0])
+    assert output.measurements['num_aggregated'] == 0
+    assert np.isnan(output.measurements['largest_weight'])
+    # Nor is there a direction: the start stays.
+    weights, _ = _mix(np.zeros([2, 3]), [0.3, 0.7], 1)
+    np.testing.assert_array_equal(weights, [0.3, 0.7])
 
 
 def test_products_that_are_not_finite_have_no_minimum():

@@ -1,11 +1,10 @@
-import collections
 import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tests.aggregators import rounds
 from tff_fair import aggregators
 from tff_fair.aggregators import reputation
 
@@ -47,10 +46,8 @@ class TestReputations:
     mixed = 0.5 * np.array([0.2, 0.5, 1 / 3]) + 0.5 * fresh
     _close(found, mixed / mixed.sum(), rtol=1e-12)
 
-  def test_all_accuracies_0_make_all_equal(self):
-    _close(_reputations(np.zeros(3)), np.full(3, 1 / 3))
-
   def test_who_is_not_active_does_not_count(self):
+    _close(_reputations(np.zeros(3)), np.full(3, 1 / 3))
     active = np.array([True, False, True])
     found = _reputations(active=active)
     pair = np.sinh(5 * np.array([0.5, 0.8]) / 1.3)
@@ -66,17 +63,18 @@ class TestIsolate:
     )
     return list(remaining.numpy()), kept.numpy(), float(threshold)
 
-  def test_below_the_threshold(self):
-    remaining, kept, threshold = self._isolate(
-      [0.1, 0.5, 0.4], threshold_share=1 / 3
-    )
-    assert threshold == pytest.approx(1 / 9)
-    assert remaining == [False, True, True]
-    _close(kept, [0, 5 / 9, 4 / 9])
-
-  def test_at_the_threshold_stays(self):
-    remaining, _, _ = self._isolate([0.25, 0.75], threshold_absolute=0.25)
-    assert remaining == [True, True]
+  def test_once(self):
+    for values, options, expected in (
+      # Below the threshold, 1/9.
+      ([0.1, 0.5, 0.4], {'threshold_share': 1 / 3}, [0, 5 / 9, 4 / 9]),
+      # At it; and the best is never removed.
+      ([0.25, 0.75], {'threshold_absolute': 0.25}, [0.25, 0.75]),
+      ([0.4, 0.6], {'threshold_absolute': 0.9}, [0, 1]),
+    ):
+      remaining, kept, threshold = self._isolate(values, **options)
+      assert remaining == [share > 0 for share in expected]
+      _close(kept, expected)
+      assert threshold == options.get('threshold_absolute', 1 / 9)
 
   def test_cascade_goes_on(self):
     values = [0.30, 0.32, 0.38]
@@ -96,11 +94,6 @@ class TestIsolate:
     assert cascade == [False, False, True, True]
     _close(kept, [0, 0, 0.5, 0.5])
     assert threshold == 0.125
-
-  def test_the_best_is_never_removed(self):
-    remaining, kept, _ = self._isolate([0.4, 0.6], threshold_absolute=0.9)
-    assert remaining == [False, True]
-    _close(kept, [0, 1])
 
 
 def test_allocation_counts():
@@ -131,7 +124,6 @@ _UPLOADS = np.float32(
     [0.01, 0.01, 0, 0.005],
   ]
 )
-_VALUE = tff.TensorType(np.float32, [4])
 _AGGREGATE = [0.006667, 0.008333, -0.003333, 0.000833]
 _ALLOCATIONS = [
   [-0.003333, 0, 0, 0.003333],
@@ -146,42 +138,29 @@ def _known_accuracies(weights):
   return tf.gather(np.float32(_ACCURACIES), tf.argmin(distances))
 
 
-def _factory(validation_fn=_known_accuracies, **options):
-  options = {'num_clients': 3, **options}
-  return aggregators.ReputationMaskedFactory(
-    np.zeros(4, np.float32), validation_fn, **options
-  )
-
-
 @functools.cache
 def _process(validation_fn=_known_accuracies, **options):
-  factory = _factory(validation_fn, **options)
-  return factory.create(_VALUE, reputation.WEIGHT_TYPE)
-
-
-def _weight(client_id, amount, accepted=1.0):
-  return collections.OrderedDict(
-    client_id=np.int32(client_id),
-    amount=np.int32(amount),
-    accepted=np.float32(accepted),
+  factory = aggregators.ReputationMaskedFactory(
+    np.zeros(4, np.float32), validation_fn, num_clients=3, **options
   )
+  return rounds.create(factory, _UPLOADS[0], _weight(0, 1))
+
+
+def _weight(client_id, amount, accepted=1):
+  amount = np.int32(amount)
+  return rounds.weight(client_id, amount=amount, accepted=accepted)
 
 
 def _run(process, ids, state=None):
-  state = process.initialize() if state is None else state
   # TFF's sign: an update is old weights minus new.
-  values = [-_UPLOADS[i] for i in ids]
   weights = [_weight(i, i + 1) for i in ids]
-  return process.next(state, values, weights)
+  return rounds.run(process, [-_UPLOADS[i] for i in ids], weights, state)
 
 
 @pytest.mark.usefixtures('default_runtime')
 class TestFactory:
   def test_worked_example(self):
     process = _process()
-    tff.test.assert_types_identical(
-      process.next.type_signature.result.result.member, _VALUE
-    )
     output = _run(process, [2, 0, 1])
     _close(output.result, np.negative(_AGGREGATE), atol=1e-6)
     state = output.state
@@ -189,6 +168,7 @@ class TestFactory:
     _close(state['shadow'], _UPLOADS, atol=1e-6)
     _close(state['reputation'], [0.242310, 0.114855, 0.642835], atol=1e-6)
     _equal(state['reputable'], [1, 1, 1])
+    _equal(state['rated'], [1, 1, 1])
     measured = output.measurements
     assert measured['num_isolated'] == 0 and measured['num_reputable'] == 3
     assert measured['threshold'] == pytest.approx(1 / 9)
@@ -204,23 +184,17 @@ class TestFactory:
     clients = output.measurements['clients']
     _close(clients['validation_accuracy'], _ACCURACIES)
 
-  def test_an_upload_that_does_not_count(self):
+  def test_an_upload_that_is_not_accepted(self):
     process = _process()
-    for value, accepted in (
-      (np.float32([0, np.nan, 0, 0]), 1.0),
-      (-_UPLOADS[2], 0.0),
-    ):
-      values = [-_UPLOADS[0], -_UPLOADS[1], value]
-      weights = [_weight(0, 1), _weight(1, 2), _weight(2, 3, accepted)]
-      output = process.next(process.initialize(), values, weights)
-      assert output.measurements['num_non_finite'] == 1
-      # It counts as zeros: the amounts' sum is still 6.
-      expected = -(_UPLOADS[0] + 2 * _UPLOADS[1]) / 6
-      _close(output.result, expected, rtol=1e-5)
-      clients = output.measurements['clients']
-      assert clients['validation_accuracy'][2] == 0
-      _equal(output.state['reputable'], [1, 1, 0])
-      _equal(output.state['shadow'][2], np.zeros(4))
+    weights = [_weight(0, 1), _weight(1, 2), _weight(2, 3, 0)]
+    output = rounds.run(process, -_UPLOADS, weights)
+    assert output.measurements['num_non_finite'] == 1
+    # It counts as zeros: the amounts' sum is still 6.
+    expected = -(_UPLOADS[0] + 2 * _UPLOADS[1]) / 6
+    _close(output.result, expected, rtol=1e-5)
+    assert output.measurements['clients']['validation_accuracy'][2] == 0
+    _equal(output.state['reputable'], [1, 1, 0])
+    _equal(output.state['shadow'][2], np.zeros(4))
 
   def test_an_accuracy_that_is_no_number_earns_nothing(self):
     def accuracy(weights):
@@ -267,27 +241,18 @@ class TestFactory:
     present = second.state['reputation'][[0, 2]]
     assert present.sum() == pytest.approx(1)
 
-    output = _run(process, [], first)
-    _equal(output.result, np.zeros(4))
-    for name in ('reputation', 'reputable', 'shadow'):
-      _equal(output.state[name], first[name])
-
   def test_statistics_are_averaged_and_not_masked(self):
-    weights = tff.learning.models.ModelWeights
-    zeros = weights([np.zeros(4, np.float32)], [np.zeros(1, np.float32)])
-    seen_type = tff.types.to_type(
-      weights([_VALUE], [tff.TensorType(np.float32, [1])])
-    )
-    process = aggregators.ReputationMaskedFactory(
-      zeros,
+    weights = rounds.ModelWeights
+    factory = aggregators.ReputationMaskedFactory(
+      weights([np.zeros(4, np.float32)], [np.zeros(1, np.float32)]),
       lambda w: _known_accuracies(w.trainable[0]) + 0 * w.non_trainable[0][0],
       num_clients=3,
       scenario='class',
-    ).create(seen_type, reputation.WEIGHT_TYPE)
-    values = [weights([-u], [np.float32([-i])]) for i, u in enumerate(_UPLOADS)]
-    output = process.next(
-      process.initialize(), values, [_weight(i, i + 1) for i in range(3)]
     )
+    values = [weights([-u], [np.float32([-i])]) for i, u in enumerate(_UPLOADS)]
+    process = rounds.create(factory, values[0], _weight(0, 1))
+    sent = [_weight(i, i + 1) for i in range(3)]
+    output = rounds.run(process, values, sent)
     # Classes: uploads by a / max a, statistics still by a / sum a.
     expected = -(_UPLOADS * [[1 / 3], [2 / 3], [1]]).sum(axis=0)
     _close(output.result.trainable[0], expected, rtol=1e-5)

@@ -1,11 +1,10 @@
-import collections
 import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tests.aggregators import rounds
 from tff_fair import aggregators
 from tff_fair.aggregators import validated_rewards
 
@@ -51,31 +50,15 @@ def test_loss_divergences():
 
 
 class TestFunctions:
-  def test_closeness_by_hand(self):
-    _close(validated_rewards.closeness(np.array([0.02, 0.04, 0.1])), _CLOSE)
-
   def test_reputations_have_a_history_and_a_floor(self):
     found = validated_rewards.reputations(
       np.array([0.6, 0.4, 0.0]), np.array([0.5, 0.0, 0.0]), _CLOSE, 0.9
     )
     _close(found, [0.9 * 0.6 + 0.1 * 0.5, 0.36, 1e-3])
 
-  def test_a_large_altruism_leaves_the_closeness(self):
-    found = validated_rewards.reward_shares(_REPUTATIONS, _CLOSE, 1e7)
-    np.testing.assert_array_equal(found, _CLOSE)
-
-  def test_download_fractions_by_hand(self):
-    base = tf.constant(0.3, tf.float64)
-    reputation = np.array([0.348624, 0.330275, 0.321101])
-    found = validated_rewards.download_fractions(reputation, base, 1.0)
-    _close(found, [0.534608, 0.523138, 0.517351])
-    full = validated_rewards.download_fractions(reputation, base, 1e7)
-    _close(full, [1, 1, 1], atol=1e-12)
-
 
 # Clients whose trained weights are 1, 2 and 3 have the accuracies and losses of
 # the example: KL is .02, .04, .1.
-_PAIR = tff.TensorType(np.float32, [2])
 _RECEIVED = np.float32([[0, 1], [1, 2], [4, 3]])
 _UPDATES = np.float32([[1, 0], [0, -2], [-0.3, 0.4]])
 _COUNTS = (3, 2, 1)
@@ -105,38 +88,18 @@ def _uneven(divergence):
 _LOSSES = [_uneven(divergence) for divergence in (0.02, 0.04, 0.1)]
 
 
-def _factory(**options):
-  options = {
-    'validation_fn': _accuracy,
-    'batch_losses_fn': _batch_losses,
-    'num_clients': 3,
-    'altruism': 5.0,
-    **options,
-  }
-  return aggregators.ValidatedRewardFactory(**options)
-
-
-def _weight_type(received=_PAIR):
-  return tff.types.to_type(
-    collections.OrderedDict(
-      client_id=np.int32,
-      num_examples=np.float32,
-      received=received,
-      losses=_PAIR,
-      num_losses=np.int32,
-    )
-  )
-
-
 @functools.cache
-def _process(**options):
-  return _factory(**options).create(_PAIR, _weight_type())
+def _process(altruism=5.0, **options):
+  factory = aggregators.ValidatedRewardFactory(
+    _accuracy, _batch_losses, num_clients=3, altruism=altruism, **options
+  )
+  return rounds.create(factory, _UPDATES[0], _weight(0, 1, 2))
 
 
 def _weight(i, count, num_losses):
-  return collections.OrderedDict(
-    client_id=np.int32(i),
-    num_examples=np.float32(count),
+  return rounds.weight(
+    i,
+    num_examples=count,
     received=_RECEIVED[i],
     losses=_LOSSES[i],
     num_losses=np.int32(num_losses),
@@ -145,10 +108,11 @@ def _weight(i, count, num_losses):
 
 def _next(process, state, ids, counts=_COUNTS, num_losses=(2, 2, 3)):
   # TFF's sign: an update is old weights minus new.
-  return process.next(
-    state,
+  return rounds.run(
+    process,
     [-_UPDATES[i] * (counts[i] > 0) for i in ids],
     [_weight(i, counts[i], num_losses[i]) for i in ids],
+    state,
   )
 
 

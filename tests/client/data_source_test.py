@@ -1,5 +1,4 @@
 import asyncio
-import collections
 import copy
 
 import numpy as np
@@ -78,13 +77,6 @@ def test_a_saved_iterator_goes_on_where_it_was(source, tmp_path):
   assert _drawn(restored.select(4)) == _drawn(source.round_data(13, 4))
 
 
-def test_two_sources_do_not_mix(source):
-  other = client.ClientDataSource(_plain_data, [7])
-  iterator = type(source.iterator()).from_bytes(source.iterator().to_bytes())
-  assert _drawn(iterator.select(1)) == _drawn(source.round_data(1, 1))
-  assert list(other.iterator().select(1)[0].as_numpy_iterator()) == [7]
-
-
 def test_rounds_by_reference_name_the_same_clients(source):
   loaded = []
 
@@ -106,16 +98,6 @@ def test_rounds_by_reference_name_the_same_clients(source):
   assert _drawn(r() for r in references) == expected
   alike = client.ClientDataSource(load, _IDS, by_reference=True)
   assert {r.num_examples for r in alike.round_data(1)} == {1}
-
-
-def test_data_may_be_nested():
-  def nested(client_id):
-    return collections.OrderedDict(
-      b=_plain_data(client_id), a=(_plain_data(0),)
-    )
-
-  source = client.ClientDataSource(nested, [1])
-  assert str(source.federated_type) == '{<b=int32*,a=<int32*>>}@CLIENTS'
 
 
 def test_arguments_just_outside_their_range(source):

@@ -77,16 +77,3 @@ def test_wraps_any_client_update(without_data):
     else:
       np.testing.assert_array_equal(update, [1, 1, 1])
       np.testing.assert_array_equal(statistics, [1])
-
-
-def test_arguments_just_outside_their_range():
-  for name, options in (
-    *(('id', {'client_ids': (bad,)}) for bad in (-1, 0.5, '0', None)),
-    ('kind', {'kind': 'lazy'}),
-    *(
-      ('bound', {'bound': bad})
-      for bad in (0, -1.0, np.nan, np.inf, '1', None, True)
-    ),
-  ):
-    with pytest.raises((TypeError, ValueError), match=f'{name} .*must be'):
-      client.FreeRiders(**{'client_ids': (0,), **options})

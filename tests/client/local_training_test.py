@@ -165,15 +165,6 @@ def test_number_of_steps():
   assert float(result.metrics['loss']) == 0.0
 
 
-def test_batch_norm_statistics_move():
-  # Three epochs over x = 1, 3: mean 2, momentum .5: 2 * (1 - .5^3).
-  examples = collections.OrderedDict(
-    x=tf.constant([[1.0], [3.0]]), y=tf.constant([0, 1])
-  )
-  result = _train(_batch_norm_model, examples, epochs=3)
-  np.testing.assert_allclose(result.weights.non_trainable[0], [1.75], rtol=1e-5)
-
-
 def test_optimizer_state_is_carried_through_the_steps():
   # Momentum: two equal gradients g move by lr g, then lr (1 + .9) g.
   def compute(forward, batch, context):
@@ -333,29 +324,6 @@ def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
   assert not seeds & {tuple(seed) for seed in other[0]}
 
 
-def test_what_epochs_prepare_does_not_depend_on_each_other():
-  """Each starts from the context that came, not from what the last made."""
-  seen = []
-
-  def prepare(context, examples, seed):
-    del examples, seed
-    return context + 1
-
-  def compute(forward, batch, context):
-    seen.append(int(context))
-    return tf.reduce_mean(forward(batch['x'])['logits']), {}
-
-  _train(
-    _scalar_model,
-    _examples(4),
-    objective=client.Objective(compute, (), prepare=prepare),
-    epochs=3,
-    batch_size=2,
-    context=5,
-  )
-  assert seen == [6] * 6
-
-
 def _each(model_fn, batches, *, one_by_one=False):
   """The outputs that `forward.each` gives in a step, and the statistics.
 
@@ -440,18 +408,3 @@ class TestGradientMask:
     )
     for m, w, start in zip(mask, found, self._INITIAL, strict=True):
       np.testing.assert_array_equal(w != start, m > 0)
-
-
-def test_numbers_just_outside_their_range():
-  for name in ('local_epochs', 'batch_size'):
-    for bad in (0, 1.5, np.nan, '1', None, True):
-      with pytest.raises((TypeError, ValueError), match=f'^{name} must be'):
-        client.build_local_training(
-          None,
-          client.classification_objective(),
-          _sgd(0.1),
-          **{'local_epochs': 1, 'batch_size': 1, name: bad},
-        )
-  for bad in (-1, 2**62, 1.5, '1', None, True):
-    with pytest.raises((TypeError, ValueError), match='^seed must be .* found'):
-      local_training.seed_words(bad)

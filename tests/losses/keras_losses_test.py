@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tff_fair import losses
 
-_WRONG = (TypeError, ValueError)
 _MASKS = [[1, 1], [1, 0], [0, 0]]
 
 
@@ -18,68 +17,63 @@ def _random(*shape, dtype=np.float64):
   return np.random.default_rng(0).normal(size=shape).astype(dtype)
 
 
-def _quadruplets(fn, **options):
+def _roles(fn, **options):
+  """The pure loss of stacked roles, masked by the columns of `y_true`."""
+
   def pure(y_true, y_pred):
-    masks = tf.cast(y_true, tf.bool)
-    roles = tf.unstack(y_pred, axis=1)
-    return fn(*roles, mask_1=masks[:, 0], mask_2=masks[:, 1], **options)
+    masks = tf.unstack(tf.cast(y_true, tf.bool), axis=1)
+    names = ['mask'] if len(masks) == 1 else ['mask_1', 'mask_2']
+    masks = dict(zip(names, masks, strict=True))
+    return fn(*tf.unstack(y_pred, axis=1), **masks, **options)
 
   return pure
 
 
+_FOUR = {'margins': (4.0, 3.0)}
+_CLASSES = [[0], [0], [1]]
 # Keras losses with other than the default parameters, their pure functions of
 # (y_true, y_pred), y_true, and the shape of y_pred.
 _KERAS = {
   'focal': (
     losses.FocalLoss(2.0, focal_weight=0.5),
-    lambda y_true, y_pred: losses.focal_loss(
-      tf.reshape(y_true, [-1]), y_pred, 2.0, focal_weight=0.5
-    ),
-    [[0], [0], [1]],
+    lambda y, z: losses.focal_loss(y[:, 0], z, 2.0, focal_weight=0.5),
+    _CLASSES,
     [3, 2],
   ),
   'distillation': (
     losses.DistillationLoss(2.0),
-    lambda y_true, y_pred: losses.distillation_loss(
-      y_pred, tf.cast(y_true, y_pred.dtype), temperature=2.0
-    ),
+    lambda y, z: losses.distillation_loss(z, y, temperature=2.0),
     [[1.0, 0.0], [0.0, 2.0], [0.5, -1.0]],
     [3, 2],
   ),
   'triplet': (
     losses.TripletLoss(2.0),
-    lambda y_true, y_pred: losses.triplet_loss(
-      *tf.unstack(y_pred, axis=1),
-      margin=2.0,
-      mask=tf.cast(tf.reshape(y_true, [-1]), tf.bool),
-    ),
+    _roles(losses.triplet_loss, margin=2.0),
     [[1], [1], [0]],
     [3, 3, 2],
   ),
   'quadruplet': (
-    losses.QuadrupletLoss((4.0, 3.0)),
-    _quadruplets(losses.quadruplet_loss, margins=(4.0, 3.0)),
+    losses.QuadrupletLoss(**_FOUR),
+    _roles(losses.quadruplet_loss, **_FOUR),
     _MASKS,
     [3, 4, 2],
   ),
   'squared': (
-    losses.QuadrupletLoss((4.0, 3.0), squared=True),
-    _quadruplets(losses.quadruplet_loss, margins=(4.0, 3.0), squared=True),
+    losses.QuadrupletLoss(**_FOUR, squared=True),
+    _roles(losses.quadruplet_loss, **_FOUR, squared=True),
     _MASKS,
     [3, 4, 2],
   ),
   'classic': (
-    losses.ClassicQuadrupletLoss((4.0, 3.0)),
-    _quadruplets(losses.classic_quadruplet_loss, margins=(4.0, 3.0)),
+    losses.ClassicQuadrupletLoss(**_FOUR),
+    _roles(losses.classic_quadruplet_loss, **_FOUR),
     _MASKS,
     [3, 4, 2],
   ),
   'contrastive': (
     losses.SupervisedContrastiveLoss(0.5),
-    lambda y_true, y_pred: losses.supervised_contrastive_loss(
-      y_true, y_pred, temperature=0.5
-    ),
-    [[0], [0], [1]],
+    lambda y, z: losses.supervised_contrastive_loss(y, z, temperature=0.5),
+    _CLASSES,
     [3, 2],
   ),
 }
@@ -105,26 +99,6 @@ def test_are_the_means_of_the_pure_functions(name):
   named = type(loss)(reduction='none', name='mine')
   rebuilt = type(loss).from_config(named.get_config())
   assert (rebuilt.reduction, rebuilt.name) == ('none', 'mine')
-
-
-def test_train_in_fit():
-  loss, pure, y_true, shape = _KERAS['quadruplet']
-  x = _random(*shape, dtype=np.float32)
-  kernel = tf.constant([[1.0, 0.5], [0.0, 1.0]])
-  layer = tf.keras.layers.Dense(2, use_bias=False)
-  model = tf.keras.Sequential([tf.keras.Input(shape[1:]), layer])
-  model.set_weights([kernel])
-  model.compile(tf.keras.optimizers.SGD(0.1), loss)
-  history = model.fit(x, np.array(y_true), verbose=0)
-  with tf.GradientTape() as tape:
-    tape.watch(kernel)
-    value = tf.reduce_mean(pure(tf.constant(y_true), x @ kernel))
-  gradient = tape.gradient(value, kernel)
-  assert np.any(gradient != 0)
-  np.testing.assert_allclose(history.history['loss'], [value], rtol=1e-5)
-  np.testing.assert_allclose(
-    layer.get_weights()[0], kernel - 0.1 * gradient, rtol=1e-5, atol=1e-6
-  )
 
 
 def test_a_variable_gamma_is_read_at_each_call():
@@ -212,7 +186,9 @@ def test_tensors_are_not_broadcast_or_cast():
       tf.ones([3, 2], tf.float64),
     ):
       for name in legal:
-        with pytest.raises(_WRONG, match='must (be|have) .* found'):
+        with pytest.raises(
+          (TypeError, ValueError), match='must (be|have) .* found'
+        ):
           loss(**{**legal, name: bad})
   for loss in (
     functools.partial(losses.focal_loss, gamma=1.0),
@@ -220,48 +196,3 @@ def test_tensors_are_not_broadcast_or_cast():
   ):
     with pytest.raises(ValueError, match='labels must have an entry for each'):
       loss([0, 1], _Z)
-
-
-def test_no_examples():
-  nothing = np.zeros([0, 2], np.float32)
-  for loss, legal in _SAME_SHAPE.items():
-    assert loss(**dict.fromkeys(legal, nothing)).shape == [0]
-  assert losses.focal_loss(np.zeros([0], np.int32), nothing, 1.0).shape == [0]
-
-
-def test_parameters_just_outside_their_range():
-  numbers = [np.nan, np.inf, '1', None, True]
-  not_positive, negative = [0, -1e-9, *numbers], [-1e-9, *numbers]
-  no_margins = [1.0, (1.0,), (1, 2, 3), (1, -1e-9), (np.nan, 1), ('1', 1)]
-  fix = functools.partial
-  for call, name, values in (
-    (losses.TripletLoss, 'margin', negative),
-    (fix(losses.triplet_loss, _Z, _Z, _Z), 'margin', negative),
-    (losses.DistillationLoss, 'temperature', not_positive),
-    (losses.SupervisedContrastiveLoss, 'temperature', not_positive),
-    (losses.FocalLoss, 'focal_weight', not_positive),
-    (losses.FocalLoss, 'gamma', [-1e-9, np.float32(-1), np.nan, np.inf]),
-    (fix(losses.distillation_loss, _Z, _Z), 'temperature', not_positive),
-    (
-      fix(losses.contrastive_loss, _Z[0], _Z[0], _Z, [True] * 3),
-      'temperature',
-      not_positive,
-    ),
-    (
-      fix(losses.model_contrastive_loss, _Z, _Z, _Z),
-      'temperature',
-      not_positive,
-    ),
-    (
-      fix(losses.supervised_contrastive_loss, [0, 1, 0], _Z),
-      'temperature',
-      not_positive,
-    ),
-    (losses.QuadrupletLoss, 'margins', no_margins),
-    (losses.ClassicQuadrupletLoss, 'margins', no_margins),
-    (fix(losses.quadruplet_loss, **_QUADRUPLET), 'margins', no_margins),
-    (fix(losses.classic_quadruplet_loss, **_QUADRUPLET), 'margins', no_margins),
-  ):
-    for value in values:
-      with pytest.raises(_WRONG, match=f'^{name} must be .*, found'):
-        call(**{name: value})

@@ -115,26 +115,3 @@ def test_a_round_of_fed_avg():
     found.append(process.get_model_weights(output.state))
   linear_task.assert_close(linear_task.vector(found[0].trainable), expected)
   linear_task.assert_equal(*found)
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures('default_runtime')
-def test_personal_models_and_embeddings():
-  clients = _clients()
-  process = _build(
-    algorithms.build_fedakd,
-    model_fn=functools.partial(_model_fn, embedding=True),
-    num_clients=3,
-  )
-  state = process.initialize()
-  examples = [(data.x, data.y) for data in clients]
-  evaluator = metrics.Evaluator(_model_fn(embedding=True), examples)
-
-  def scores(state):
-    return evaluator.evaluate_clients(process.client_model_table(state))
-
-  before = scores(state)
-  for _ in range(3):
-    output = linear_task.next_round(process, state, dict(enumerate(clients)))
-    state = output.state
-  assert scores(state).pooled['loss'] < 0.8 * before.pooled['loss']

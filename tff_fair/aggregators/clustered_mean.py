@@ -5,15 +5,16 @@ Clients are clustered by the cosine distances of their updates.
 
 import collections
 import dataclasses
+from typing import Annotated
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair.aggregators import clustering
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
+from tff_fair.annotations import Limits
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 
@@ -53,12 +54,8 @@ class ClusteredMeanFactory(factory.Factory):
     num_clusters: At least 1.
   """
 
-  num_clients: int
-  num_clusters: int = 3
-
-  def __post_init__(self) -> None:
-    self._check(checks.check_integer, 'num_clients', 1)
-    self._check(checks.check_integer, 'num_clusters', 1)
+  num_clients: Annotated[int, Limits(minimum=1)]
+  num_clusters: Annotated[int, Limits(minimum=1)] = 3
 
   def _required_weight_type(self, value_type):
     return collections.OrderedDict(

@@ -10,14 +10,7 @@ import tensorflow as tf
 
 
 def cosine_distances(vectors: Any) -> tf.Tensor:
-  """`1 - cos` of each pair of rows.
-
-  Args:
-    vectors: `float[m, d]`.
-
-  Returns:
-    `float64[m, m]`, 1 for pairs with a row of zeros.
-  """
+  """`1 - cos` of each pair of rows, `float64[m, m]`; 1 for a row of zeros."""
   vectors = tf.cast(vectors, tf.float64)
   norms = tf.norm(vectors, axis=1, keepdims=True)
   units = tf.math.divide_no_nan(vectors, norms)
@@ -31,17 +24,9 @@ def average_linkage(
 
   The two clusters with the smallest mean distance between their members are
   merged until `num_clusters` are left. Ties go to the pair with the smallest
-  positions.
-
-  Args:
-    distances: `float64[m, m]`, symmetric; non-finite distances are the largest.
-    num_clusters: Number of clusters, at least 1; if fewer rows are clustered,
-      each of them is a cluster.
-    included: `bool[m]`, which rows are clustered.
-
-  Returns:
-    `int32[m]`: the smallest position in the row's cluster; -1 for rows that are
-    not clustered.
+  positions; distances that are not finite are the largest. The result is
+  `int32[m]`: the smallest position in the row's cluster, -1 for rows that are
+  not `included`.
   """
   number = tf.shape(distances)[0]
   positions = tf.range(number)

@@ -8,20 +8,19 @@ value.
 import collections
 import dataclasses
 import functools
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import sparse_rewards
+from tff_fair.annotations import Limits
 from tff_fair.tensors import geometry
 
 Variant = Literal['original', 'fedakd']
-VARIANTS = get_args(Variant)
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(client_id=np.int32, num_examples=np.float32)
@@ -32,15 +31,7 @@ _FLOOR = 1e-3
 
 
 def contributions(updates: Any, aggregate: Any) -> tf.Tensor:
-  """`phi_i = cos(u_i, u)`, 0 where a vector is 0.
-
-  Args:
-    updates: u_i, `float[m, d]`.
-    aggregate: u, `float[d]`.
-
-  Returns:
-    `float64[m]`.
-  """
+  """`phi_i = cos(u_i, u)`, `float64[m]`, 0 where a vector is 0."""
   updates, aggregate = (tf.cast(t, tf.float64) for t in (updates, aggregate))
   return geometry.cosines(updates, aggregate)
 
@@ -48,30 +39,13 @@ def contributions(updates: Any, aggregate: Any) -> tf.Tensor:
 def reputations(
   history: Any, contribution: Any, history_weight: float
 ) -> tf.Tensor:
-  """`r_i = max(alpha r_i + (1 - alpha) phi_i, 1e-3)`, before normalisation.
-
-  Args:
-    history: r of the previous round, `float64[m]`.
-    contribution: phi, `float64[m]`.
-    history_weight: alpha.
-
-  Returns:
-    `float64[m]`.
-  """
+  """`r_i = max(alpha r_i + (1 - alpha) phi_i, 1e-3)`, before normalisation."""
   mixed = history_weight * history + (1 - history_weight) * contribution
   return tf.maximum(mixed, tf.constant(_FLOOR, tf.float64))
 
 
 def reward_shares(reputation: Any, altruism: float) -> tf.Tensor:
-  """`q_i = tanh(b r_i) / max_j tanh(b r_j)`.
-
-  Args:
-    reputation: r, `float64[m]`, normalised.
-    altruism: b; the larger, the more each client receives.
-
-  Returns:
-    `float64[m]`; the largest share is 1.
-  """
+  """`q_i = tanh(b r_i) / max_j tanh(b r_j)`, `float64[m]`."""
   return gathered.divide_by_max(tf.tanh(altruism * reputation))
 
 
@@ -105,19 +79,15 @@ class CosineShapleyFactory(factory.Factory):
     variant: 'original' or 'fedakd'.
   """
 
-  num_clients: int
+  num_clients: Annotated[int, Limits(minimum=1)]
   _: dataclasses.KW_ONLY
-  update_length: float = 0.5
-  history_weight: float = 0.95
-  altruism: float = 1.0
+  update_length: Annotated[float, Limits(above=0)] = 0.5
+  history_weight: Annotated[float, Limits(minimum=0, maximum=1)] = 0.95
+  altruism: Annotated[float, Limits(above=0)] = 1.0
   variant: Variant = 'original'
 
   def __post_init__(self) -> None:
-    self._check(checks.check_integer, 'num_clients', 1)
-    self._check(checks.check_positive, 'update_length')
-    self._check(checks.check_real, 'history_weight', 0.0, 1.0)
-    self._check(checks.check_positive, 'altruism')
-    self._check(checks.check_choice, 'variant', VARIANTS)
+    super().__post_init__()
     self._original = self.variant == 'original'
 
   def _required_weight_type(self, value_type):

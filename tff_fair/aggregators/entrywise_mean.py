@@ -12,7 +12,6 @@ import tensorflow_federated as tff
 
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
 from tff_fair.tensors import summable
 
 
@@ -39,10 +38,6 @@ class EntrywiseMeanFactory(factory.Factory):
 
   value_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
   weight_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
-
-  def __post_init__(self) -> None:
-    for name in ('value_sum_factory', 'weight_sum_factory'):
-      type_checks.check_unweighted(name, getattr(self, name), optional=True)
 
   def _required_weight_type(self, value_type):
     return value_type

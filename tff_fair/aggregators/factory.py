@@ -3,10 +3,13 @@
 import abc
 from collections.abc import Callable, Mapping
 import dataclasses
+import typing
 from typing import Any
 
 import tensorflow_federated as tff
 
+from tff_fair import annotations
+from tff_fair import checks
 from tff_fair import summary
 from tff_fair.aggregators import type_checks
 
@@ -21,6 +24,19 @@ class Factory(tff.aggregators.WeightedAggregationFactory):
     TypeError: If an argument of the rule is of the wrong kind.
     ValueError: If a number is out of range, or a choice unknown.
   """
+
+  def __post_init__(self) -> None:
+    """Checks each argument by its annotation."""
+    hints = typing.get_type_hints(type(self), include_extras=True)
+    for field in dataclasses.fields(self):
+      hint, value = hints[field.name], getattr(self, field.name)
+      annotation = annotations.read(hint)
+      annotation.check(field.name, value)
+      if value is None and annotation.optional:
+        continue
+      if annotation.kind in (int, float):
+        setattr(self, field.name, annotation.kind(value))
+      _check_part(field.name, value, (hint, *typing.get_args(hint)))
 
   def create(
     self, value_type: tff.Type, weight_type: tff.Type
@@ -57,10 +73,6 @@ class Factory(tff.aggregators.WeightedAggregationFactory):
     ]
     return f'{type(self).__name__}({", ".join(given)})'
 
-  def _check(self, check: Callable[..., Any], name: str, *limits: Any) -> None:
-    """Checks an argument, and keeps what the check makes of it."""
-    setattr(self, name, check(name, getattr(self, name), *limits))
-
   def _check_value_type(self, value_type: tff.Type) -> None:
     type_checks.check_float32(self, value_type)
 
@@ -75,6 +87,16 @@ class Factory(tff.aggregators.WeightedAggregationFactory):
     """The process for two types that are as required."""
 
 
+def _check_part(name: str, value: Any, members: tuple[Any, ...]) -> None:
+  """Checks an argument that is a function or another factory."""
+  if any(typing.get_origin(member) is Callable for member in members):
+    checks.check_function(name, value, 'tensors')
+  if tff.aggregators.WeightedAggregationFactory in members:
+    type_checks.check_weighted(name, value)
+  if tff.aggregators.UnweightedAggregationFactory in members:
+    type_checks.check_unweighted(name, value)
+
+
 def build_process(
   initialize: Callable[[], Any],
   next_fn: Callable[[Any, Any, Any], tuple[Any, Any, Any]],
@@ -83,15 +105,8 @@ def build_process(
 ) -> tff.templates.AggregationProcess:
   """Builds a process of the bodies of its two computations.
 
-  Args:
-    initialize: Returns the initial state at the server, or is the computation.
-    next_fn: `(state, value, weight) -> (state, result, measurements)`, of
-      federated values; tuples and dictionaries of them are zipped.
-    value_type: Unplaced type of a client's value.
-    weight_type: Unplaced type of a client's weight.
-
-  Returns:
-    A weighted `tff.templates.AggregationProcess`.
+  `initialize` may be the computation itself. `next_fn` gives state, result and
+  measurements; tuples and dictionaries of federated values are zipped.
   """
 
   @tff.federated_computation

@@ -28,12 +28,7 @@ def fair_guidance(losses: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
       phi = arccos(<l^, p>),  h ~ <l^, p> l^ - p, of length 1
 
-  Args:
-    losses: `float64[k]`, not negative.
-
-  Returns:
-    phi in radians, and h, `float64[k]`. If the losses are equal, all 0, or
-    there are none, no guidance is needed: h is 0.
+  If the losses are equal, all 0, or there are none, phi and h are 0.
   """
   number = tf.cast(tf.size(losses), tf.float64)
   unit = tf.math.divide_no_nan(losses, tf.norm(losses))
@@ -56,18 +51,8 @@ def fair_direction(
   d is the convex combination of least norm of the rows Q: the gradients, those
   of absent clients, and, if phi exceeds the angle or `forced` is true,
   `h^T gradients`. d' is d rescaled to the length of the mean gradient, or d
-  itself if the rescaled vector increases the loss along a row of Q.
-
-  Args:
-    gradients: `float64[k, d]`, all of the same length.
-    losses: `float64[k]`.
-    absent: `float64[m, d]`.
-    angle: The paper's theta, radians.
-    forced: bool, whether guidance is active at every phi.
-
-  Returns:
-    OrderedDict: `direction`, `d'`, `float64[d]`; `scale`, `|d'| / |d|`, 0 if no
-    direction descends; `phi`; `active`, bool. Without gradients d' is 0.
+  itself if the rescaled vector increases the loss along a row of Q. `scale` is
+  `|d'| / |d|`, 0 if no direction descends.
   """
   phi, guide = fair_guidance(losses)
   active = ((phi > angle) | forced) & tf.reduce_any(tf.not_equal(guide, 0.0))
@@ -99,16 +84,7 @@ def step_ladder(
   """The steps to try, each half of the one before.
 
   They start at `2^s rate`, or at `rate` if a client left since the last round,
-  and end at `rate / (2^s scale)`, or after `2 s + 8` steps.
-
-  Args:
-    rate: The clients' learning rate.
-    scale: As `fair_direction` returns it.
-    client_left: bool.
-    line_search_scale: s.
-
-  Returns:
-    `float64[2 s + 8]`, the steps, then zeros.
+  and end at `rate / (2^s scale)`, or after `2 s + 8` steps; zeros follow.
   """
   halvings = tf.range(2 * line_search_scale + 8, dtype=tf.float64)
   start = tf.where(client_left, rate, rate * 2.0**line_search_scale)
@@ -131,19 +107,9 @@ def choose_step(
   It accepts the first step a with `l_i(a) <= l_i - 1e-4 a slope_i` for all
   clients and, if guidance is active, with losses closer to equal than before.
   If no step is accepted, it chooses the first with `a <= longest` and a lower
-  sum of losses, or else the one with the lowest sum.
-
-  Args:
-    losses: `float64[k]`, l_i.
-    trials: `float64[k, n]`, l_i(a).
-    steps: `float64[n]`, a, descending, then zeros, which are ignored.
-    slopes: `float64[k]`, `<g_i, d'>`.
-    active: bool, whether guidance is active.
-    longest: The clients' learning rate if other clients are present than in the
-      last round, else infinity.
-
-  Returns:
-    The step, 0 if no step has finite losses, and whether it was accepted.
+  sum of losses, or else the one with the lowest sum. `trials` are l_i(a),
+  `float64[k, n]`, and `slopes` `<g_i, d'>`. Steps of 0 are ignored. The result
+  is the step, 0 if none has finite losses, and whether it was accepted.
   """
   totals = tf.reduce_sum(trials, axis=0)
   usable = (steps > 0) & tf.math.is_finite(totals)

@@ -86,35 +86,20 @@ def build_process(
 
 
 def trainable_part(value: Any) -> Any:
-  """The part that rules compare, clip and mask: no batch-norm statistics.
-
-  Args:
-    value: Any structure.
-
-  Returns:
-    The trainable part of `ModelWeights`; any other structure as it is.
-  """
+  """The trainable part of `ModelWeights`; any other structure as it is."""
   if isinstance(value, tff.learning.models.ModelWeights):
     return value.trainable
   return value
 
 
 def trainable_type(value_type: tff.Type) -> tff.Type:
-  """The type of the `trainable_part` of values.
-
-  Args:
-    value_type: Unplaced type of a client's value.
-  """
+  """The type of the `trainable_part` of values."""
   types = tff.types.structure_from_tensor_type_tree(lambda t: t, value_type)
   return tff.types.to_type(trainable_part(types))
 
 
 def is_model_weights(value_type: tff.Type) -> bool:
-  """Returns whether values are `ModelWeights`.
-
-  Args:
-    value_type: Unplaced type of a client's value.
-  """
+  """Returns whether values are `ModelWeights`."""
   types = tff.types.structure_from_tensor_type_tree(lambda t: t, value_type)
   return isinstance(types, tff.learning.models.ModelWeights)
 
@@ -122,13 +107,8 @@ def is_model_weights(value_type: tff.Type) -> bool:
 def summable_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
   """A client's upload for `build_process`, zeros unless it can be summed.
 
-  Args:
-    value: The client's value.
-    weight: Its weight; integers, such as the client id, are kept.
-
-  Returns:
-    `OrderedDict(value, weight, non_finite)`; `non_finite`, int32, is 1 if the
-    upload is not `summable.is_summable`.
+  It is `OrderedDict(value, weight, non_finite)`; `non_finite` is 1 if they are
+  not `summable.is_summable`. Integers, such as the client id, are kept.
   """
   upload = collections.OrderedDict(value=value, weight=weight)
   usable = summable.is_summable(upload)
@@ -138,15 +118,7 @@ def summable_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
 
 
 def zeros_unless(usable: Any, structure: Any) -> Any:
-  """A structure with zeros for all floats unless a client is usable.
-
-  Args:
-    usable: bool scalar.
-    structure: Tensors; integers, such as the client id, are kept.
-
-  Returns:
-    Like `structure`.
-  """
+  """A structure with zeros for all floats unless `usable`; integers stay."""
 
   def number_or_zero(tensor):
     if not tensor.dtype.is_floating:
@@ -159,12 +131,7 @@ def zeros_unless(usable: Any, structure: Any) -> Any:
 def by_client(uploads: Any, num_clients: int) -> Any:
   """The rows sorted by `client_id`, because runtimes gather in any order.
 
-  Args:
-    uploads: `OrderedDict(value, weight)` with an entry `client_id` in `weight`.
-    num_clients: Ids must lie in 0..num_clients-1.
-
-  Returns:
-    The sorted uploads. At run time an id out of range is an error.
+  At run time an id outside 0..num_clients-1 is an error.
   """
   ids = uploads['weight']['client_id']
   with tf.control_dependencies(check_ids(ids, num_clients)):
@@ -173,14 +140,9 @@ def by_client(uploads: Any, num_clients: int) -> Any:
 
 
 def check_ids(ids: Any, num_clients: int) -> list[tf.Operation]:
-  """Checks ids at run time: on a GPU wrong ones read zeros and write nothing.
+  """What `tf.control_dependencies` takes to check ids at run time.
 
-  Args:
-    ids: `int32[m]`.
-    num_clients: Ids must lie in 0..num_clients-1.
-
-  Returns:
-    What `tf.control_dependencies` takes; nothing if TensorFlow runs eagerly.
+  On a GPU wrong ones read zeros and write nothing.
   """
   check = tf.debugging.Assert(
     tf.reduce_all((ids >= 0) & (ids < num_clients)),
@@ -191,15 +153,9 @@ def check_ids(ids: Any, num_clients: int) -> list[tf.Operation]:
 
 
 def weighted_sum(value: Any, weights: Any, statistics_weights: Any) -> Any:
-  """The weighted sum of the rows of a value.
+  """The sum of the rows `[m, ...]` of a value by weights `[m]`.
 
-  Args:
-    value: A structure of tensors `[m, ...]`.
-    weights: `[m]`, of any float type.
-    statistics_weights: `[m]`, for the non-trainable part of `ModelWeights`.
-
-  Returns:
-    The structure without its leading axis.
+  `statistics_weights` are for the non-trainable part of `ModelWeights`.
   """
 
   def sum_rows(rows, factors):

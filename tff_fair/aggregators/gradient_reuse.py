@@ -8,16 +8,16 @@ count from 1. The pure functions take float64.
 import collections
 from collections.abc import Callable
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair import losses
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
+from tff_fair.annotations import Limits
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
@@ -29,15 +29,8 @@ GlobalEmbedding = Literal['mean', 'first']
 def participation_window(num_seen: Any, num_online: Any) -> tf.Tensor:
   """`tau = max(1, floor(M_t / |S_t|))`, rounds (Algorithm 1, line 18).
 
-  The paper has `M_t / |S_t|`; a whole number of rounds is ours.
-
-  Args:
-    num_seen: int32, M_t, number of clients that took part in any round so far,
-      including this one.
-    num_online: int32, |S_t|, number of clients in this round.
-
-  Returns:
-    int32.
+  M_t clients took part in any round so far, |S_t| in this one. The paper has
+  `M_t / |S_t|`; a whole number of rounds is ours.
   """
   return tf.maximum(1, num_seen // tf.maximum(num_online, 1))
 
@@ -49,14 +42,7 @@ def participation_frequencies(
 
   That the count is at least 1 is ours: a client that is reused after exactly
   `window` rounds has 0. The divisor is the window in the first rounds too.
-
-  Args:
-    participation: `bool[rounds, k]`, which clients took part.
-    ages: `int32[rounds]`, how many rounds ago each of them was; 0 is now.
-    window: int32, tau.
-
-  Returns:
-    `float64[k]`.
+  `participation` is `bool[rounds, k]`; `ages` is how many rounds ago each was.
   """
   counted = participation & (ages < window)[:, tf.newaxis]
   counts = tf.math.count_nonzero(counted, axis=0, dtype=tf.float64)
@@ -66,30 +52,13 @@ def participation_frequencies(
 def alignment_scores(
   embeddings: Any, global_embedding: Any, distillation_rate: float
 ) -> tf.Tensor:
-  """`rho_i = cos(r_i, z_g)` of the refined embeddings (Algorithm 1, line 21).
-
-  Args:
-    embeddings: `float64[k, p]`, z_i.
-    global_embedding: `float64[p]`, z_g.
-    distillation_rate: beta, see `geometry.refined`.
-
-  Returns:
-    `float64[k]`.
-  """
+  """`rho_i = cos(r_i, z_g)` of refined embeddings (Algorithm 1, line 21)."""
   refined = geometry.refined(embeddings, global_embedding, distillation_rate)
   return geometry.cosines(refined, global_embedding)
 
 
 def global_embedding(online: Any, kind: GlobalEmbedding) -> tf.Tensor:
-  """`z_g`, what the embeddings of a round are compared with.
-
-  Args:
-    online: Floats [k, p], the embeddings of S_t by ascending client id.
-    kind: 'mean', over S_t; or 'first', that of its lowest id.
-
-  Returns:
-    The embedding [p]; zeros without clients.
-  """
+  """`z_g`: the mean of the embeddings `[k, p]`, or the 'first' of them."""
   if kind == 'first':
     online = online[:1]
   number = tf.cast(tf.shape(online)[0], online.dtype)
@@ -108,16 +77,6 @@ def contributions(
       u_i = (1 / f_i)^gamma sigma(k rho_i),  w~_i = u_i / sum u
 
   The sum is over the given clients; the paper's is over those of the round.
-
-  Args:
-    frequencies: `float64[k]`, positive.
-    alignments: `float64[k]`, rho_i.
-    fairness_exponent: The paper's gamma, how strongly rare participation is
-      favoured.
-    sharpness: The paper's k, how strongly agreement is favoured.
-
-  Returns:
-    `float64[k]`, which sum to 1.
   """
   scores = frequencies**-fairness_exponent * tf.sigmoid(sharpness * alignments)
   return tf.math.divide_no_nan(scores, tf.reduce_sum(scores))
@@ -184,28 +143,16 @@ class GradientReuseFactory(factory.Factory):
       reused gradient is scaled by the current one. None means constant.
   """
 
-  num_clients: int
+  num_clients: Annotated[int, Limits(minimum=1)]
   _: dataclasses.KW_ONLY
-  fairness_exponent: float = 0.5
-  sharpness: float = 2.0
-  distillation_rate: float = 0.5
-  temperature: float = 0.07
+  fairness_exponent: Annotated[float, Limits(minimum=0)] = 0.5
+  sharpness: Annotated[float, Limits(minimum=0)] = 2.0
+  distillation_rate: Annotated[float, Limits(minimum=0, maximum=1)] = 0.5
+  temperature: Annotated[float, Limits(above=0)] = 0.07
   gradient_reuse: bool = True
   include_positive: bool = False
   global_embedding: GlobalEmbedding = 'mean'
   learning_rate_fn: Callable[[Any], Any] | None = None
-
-  def __post_init__(self) -> None:
-    self._check(checks.check_real, 'fairness_exponent', 0.0)
-    self._check(checks.check_real, 'sharpness', 0.0)
-    self._check(checks.check_real, 'distillation_rate', 0.0, 1.0)
-    self._check(checks.check_positive, 'temperature')
-    self._check(
-      checks.check_choice, 'global_embedding', get_args(GlobalEmbedding)
-    )
-    if self.learning_rate_fn is not None:
-      self._check(checks.check_function, 'learning_rate_fn', 'the round')
-    self._check(checks.check_integer, 'num_clients', 1)
 
   def _required_weight_type(self, value_type):
     return collections.OrderedDict(

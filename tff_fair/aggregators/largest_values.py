@@ -6,7 +6,7 @@ Learning" (CCS 2015), which CFFL uses for uploads and for allocations.
 
 import collections
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,7 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
+from tff_fair.annotations import Limits
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
 
@@ -80,19 +80,7 @@ def keep_largest(
 def keep_largest_of_each(
   vector: Any, counts: Any, *, ties: Ties = 'index'
 ) -> tf.Tensor:
-  """`keep_largest` of one vector for several counts, with a single sort.
-
-  Args:
-    vector: `float[d]`, as in `keep_largest`.
-    counts: `int32[m]`.
-    ties: As in `keep_largest`.
-
-  Returns:
-    `float[m, d]`.
-
-  Raises:
-    ValueError: If `ties` is unknown.
-  """
+  """`keep_largest` for counts `[m]`, with a single sort: `[m, d]`."""
   checks.check_choice('ties', ties, TIES)
   magnitudes = _magnitudes(vector)
   order = tf.argsort(magnitudes, direction='DESCENDING', stable=True)
@@ -138,19 +126,11 @@ class LargestValuesFactory(factory.Factory):
     ties: As in `keep_largest`.
   """
 
-  fraction: float
+  fraction: Annotated[float, Limits(above=0, maximum=1)]
   inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None
   _: dataclasses.KW_ONLY
-  minimum: int = 1
+  minimum: Annotated[int, Limits(minimum=0)] = 1
   ties: Ties = 'index'
-
-  def __post_init__(self) -> None:
-    type_checks.check_weighted(
-      'inner_agg_factory', self.inner_agg_factory, optional=True
-    )
-    self._check(checks.check_positive, 'fraction', 1.0)
-    self._check(checks.check_integer, 'minimum', 0)
-    self._check(checks.check_choice, 'ties', TIES)
 
   def _create(self, value_type, weight_type):
     inner_factory = self.inner_agg_factory or tff.aggregators.MeanFactory(
@@ -201,13 +181,6 @@ def _nth_smallest(values: tf.Tensor, n: Any) -> tf.Tensor:
   So their digits are found one after the other, from the highest: each digit
   takes a histogram of the entries that have the same digits before it.
   `tf.raw_ops.NthElement` would do the same, but has no kernel for GPUs.
-
-  Args:
-    values: `float32[d]`, neither negative nor NaN.
-    n: int32, 0..d-1.
-
-  Returns:
-    float32.
   """
   rest = tf.bitcast(values, tf.int32)
   found, shift = tf.constant(0), sum(_DIGIT_WIDTHS)

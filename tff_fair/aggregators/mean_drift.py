@@ -6,15 +6,15 @@ Decoupling and Correction" (CVPR 2022, https://arxiv.org/abs/2203.11751).
 
 import collections
 import dataclasses
+from typing import Annotated
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
+from tff_fair.annotations import Limits
 from tff_fair.tensors import client_table
 from tff_fair.tensors import summable
 
@@ -49,14 +49,9 @@ class MeanDriftFactory(factory.Factory):
       `tff.aggregators.SumFactory()` if None.
   """
 
-  num_clients: int
+  num_clients: Annotated[int, Limits(minimum=1)]
   value_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
   count_sum_factory: tff.aggregators.UnweightedAggregationFactory | None = None
-
-  def __post_init__(self) -> None:
-    self._check(checks.check_integer, 'num_clients', 1)
-    for name in ('value_sum_factory', 'count_sum_factory'):
-      type_checks.check_unweighted(name, getattr(self, name), optional=True)
 
   def _required_weight_type(self, value_type):
     return np.float32

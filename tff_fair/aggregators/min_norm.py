@@ -10,14 +10,14 @@ norm: it is a direction of descent for all clients.
 import collections
 from collections.abc import Callable
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
 
-from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
+from tff_fair.annotations import Limits
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
 
@@ -34,14 +34,6 @@ def project(vector: Any, lower: Any, upper: Any) -> tf.Tensor:
   """The nearest point of `{x: lower <= x <= upper, sum x = 1}`.
 
   It is `clip(vector - tau, lower, upper)`; 60 bisections find tau.
-
-  Args:
-    vector: `float64[k]`, k > 0.
-    lower: `float64[k]`, with a sum of at most 1.
-    upper: `float64[k]`, not below `lower`, with a sum of at least 1.
-
-  Returns:
-    `float64[k]`.
   """
 
   def moved_by(tau):
@@ -60,16 +52,7 @@ def min_norm(gram: Any, lower: Any, upper: Any, start: Any) -> tf.Tensor:
 
   Subject to `lower <= lambda <= upper` and `sum lambda = 1`. Computed by
   accelerated projected gradient descent whose momentum restarts where it points
-  uphill.
-
-  Args:
-    gram: `float64[k, k]`, the products `<q_i, q_j>`.
-    lower: `float64[k]`, with a sum of at most 1.
-    upper: `float64[k]`, not below `lower`, with a sum of at least 1.
-    start: `float64[k]`, initial weights; the result if all q_i are 0.
-
-  Returns:
-    `float64[k]`; empty for k = 0, and NaN if a product is not finite.
+  uphill. It is `start` if all q_i are 0, and NaN if a product is not finite.
   """
   # Many small sequential steps, which are slow on a GPU.
   with tf.device('/device:CPU:0'):
@@ -121,13 +104,8 @@ class MinNormFactory(factory.Factory):
     learning_rate_fn: `round (int32, from 0) -> rate`; None is 1.
   """
 
-  deviation: float = 1.0
+  deviation: Annotated[float, Limits(minimum=0, maximum=1)] = 1.0
   learning_rate_fn: Callable[[Any], Any] | None = None
-
-  def __post_init__(self) -> None:
-    self._check(checks.check_real, 'deviation', 0.0, 1.0)
-    if self.learning_rate_fn is not None:
-      self._check(checks.check_function, 'learning_rate_fn', 'the round')
 
   def _required_weight_type(self, value_type):
     return np.float32

@@ -11,7 +11,6 @@ import dataclasses
 import tensorflow_federated as tff
 
 from tff_fair.aggregators import factory
-from tff_fair.aggregators import type_checks
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -33,10 +32,6 @@ class ModelWeightsFactory(factory.Factory):
 
   trainable: tff.aggregators.WeightedAggregationFactory
   non_trainable: tff.aggregators.WeightedAggregationFactory
-
-  def __post_init__(self) -> None:
-    for part in (self.trainable, self.non_trainable):
-      type_checks.check_weighted('model_aggregator', part)
 
   def _check_value_type(self, value_type) -> None:
     _check_model_weights(value_type)

@@ -6,16 +6,15 @@ Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning"
 
 import collections
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import type_checks
+from tff_fair.annotations import Limits
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
 
@@ -39,19 +38,8 @@ def q_fair_weight(
 
       s_i = 1 + q |u|^2 / (eta F),  h_i = s_i F^q / eta
 
-  Computed in float64, since 1 / F may be 1e10.
-
-  Args:
-    squared_norm: `|u|^2`, a scalar or a tensor.
-    loss: The client's loss before training; F is this plus 1e-10. Of the same
-      shape as `squared_norm`. A negative loss gives the weight 0.
-    learning_rate: eta of the training that produced u, of the same shape; if it
-      is not positive, the weight is 0.
-    q: How strongly high losses are favoured, not negative; at 0 all clients
-      have equal weights.
-
-  Returns:
-    `1 / s_i` and `h_i`, float32.
+  Computed in float64, since 1 / F may be 1e10; F is the loss plus 1e-10. A
+  negative loss, or a rate that is not positive, gives the weight 0.
   """
   squared_norm = tf.cast(squared_norm, tf.float64)
   loss = tf.cast(loss, tf.float64)
@@ -94,14 +82,8 @@ class QFairFactory(factory.Factory):
       `tff.aggregators.MeanFactory(no_nan_division=True)`.
   """
 
-  q: float
+  q: Annotated[float, Limits(minimum=0)]
   inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None
-
-  def __post_init__(self) -> None:
-    type_checks.check_weighted(
-      'inner_agg_factory', self.inner_agg_factory, optional=True
-    )
-    self._check(checks.check_real, 'q', 0.0)
 
   def _required_weight_type(self, value_type):
     return WEIGHT_TYPE

@@ -8,16 +8,16 @@ entry for each participant of a round; `active` marks those that are counted.
 import collections
 from collections.abc import Callable
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
+from tff_fair.annotations import Limits
 from tff_fair.tensors import client_table
 from tff_fair.tensors import flat
 from tff_fair.tensors import summable
@@ -57,19 +57,8 @@ def reputations(
 
   The history is normalised and c^ is not, as printed in the paper;
   `normalize_before_mixing` divides c^ by its sum first. A participant that
-  joins later than others starts with an equal share as its history.
-
-  Args:
-    accuracies: `float64[m]`, vacc.
-    history: `float64[m]`, c of the previous round.
-    rated: `bool[m]`, which participants have a history.
-    active: `bool[m]`; all sums run over these participants.
-    punishment_factor: a_p, positive and at most 700.
-    history_weight: h, in [0, 1].
-    normalize_before_mixing: See above.
-
-  Returns:
-    `float64[m]`, 0 for participants that are not active.
+  joins later than others starts with an equal share as its history. All sums
+  run over the active; the others have 0.
   """
   mask = tf.cast(active, tf.float64)
   accuracies = accuracies * mask
@@ -100,18 +89,8 @@ def isolate(
 
   `j` is removed if `c_j < c_th` with `c_th = threshold_share / |R|`, or the
   absolute threshold. The participant of highest reputation is never removed.
-
-  Args:
-    reputation: `float64[m]`, normalised.
-    active: `bool[m]`, R before removal.
-    threshold_share: CFFL's: 1/3 for sizes, 1/6 for classes.
-    threshold_absolute: Replaces `threshold_share`.
-    cascade: Normalises and removes again, with the new |R|, until no
-      participant is removed.
-
-  Returns:
-    `(remaining, reputation, threshold)`: `bool[m]`; `float64[m]`, normalised
-    over the remaining; the threshold of the first pass.
+  `cascade` normalises and removes again until no participant is removed. The
+  result is who remains, their normalised reputation, and the first threshold.
   """
 
   def threshold(active):
@@ -148,15 +127,6 @@ def allocation_counts(
 
   `num_j = floor((c_j / max c) * (a_j / max a) * size + 1e-9)`, within
   [0, size]; the maxima are over `active`.
-
-  Args:
-    reputation: `float64[m]`.
-    amounts: `float64[m]`, a.
-    active: `bool[m]`; the others get 0.
-    size: d.
-
-  Returns:
-    `int32[m]`.
   """
   share = _relative(reputation, active) * _relative(amounts, active)
   return tf.clip_by_value(
@@ -165,16 +135,7 @@ def allocation_counts(
 
 
 def aggregation_weights(amounts: Any, active: Any, norm: _Norm) -> tf.Tensor:
-  """`a_j / sum a` (norm 'sum') or `a_j / max a` ('max') over `active`.
-
-  Args:
-    amounts: `float64[m]`, a.
-    active: `bool[m]`; the others get 0.
-    norm: 'sum' or 'max'.
-
-  Returns:
-    `float64[m]`.
-  """
+  """`a_j / sum a` (norm 'sum') or `a_j / max a` ('max') over `active`."""
   if norm == 'max':
     return _relative(amounts, active)
   return gathered.divide_by_sum(tf.where(active, amounts, 0.0))
@@ -249,33 +210,19 @@ class ReputationMaskedFactory(factory.Factory):
   initial_weights: Any
   validation_fn: Callable[[Any], Any]
   _: dataclasses.KW_ONLY
-  num_clients: int
+  num_clients: Annotated[int, Limits(minimum=1)]
   scenario: Scenario = 'size'
   shadows: bool = True
-  punishment_factor: float = 5.0
-  history_weight: float = 0.5
-  threshold_absolute: float | None = None
+  punishment_factor: Annotated[float, Limits(above=0, maximum=700)] = 5.0
+  history_weight: Annotated[float, Limits(minimum=0, maximum=1)] = 0.5
+  threshold_absolute: Annotated[float | None, Limits(minimum=0, maximum=1)] = (
+    None
+  )
   agg_norm: AggNorm = 'paper'
   own_share: OwnShare = 'paper'
   normalize_before_mixing: bool = False
   isolation: Isolation = 'once'
   ties: largest_values.Ties = 'index'
-
-  def __post_init__(self) -> None:
-    self._check(checks.check_function, 'validation_fn', 'model weights')
-    for name, choices in (
-      ('scenario', Scenario),
-      ('agg_norm', AggNorm),
-      ('own_share', OwnShare),
-      ('isolation', Isolation),
-      ('ties', largest_values.Ties),
-    ):
-      checks.check_choice(name, getattr(self, name), get_args(choices))
-    self._check(checks.check_real, 'history_weight', 0.0, 1.0)
-    self._check(checks.check_positive, 'punishment_factor', 700.0)
-    if self.threshold_absolute is not None:
-      self._check(checks.check_real, 'threshold_absolute', 0.0, 1.0)
-    self._check(checks.check_integer, 'num_clients', 1)
 
   def _check_value_type(self, value_type) -> None:
     super()._check_value_type(value_type)

@@ -7,7 +7,7 @@ Zou, Rosset and Hastie, "Multi-class AdaBoost" (Statistics and Its Interface,
 
 import collections
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +19,6 @@ from tff_fair.aggregators import type_checks
 from tff_fair.tensors import summable
 
 Fallback = Literal['keep', 'fed_avg']
-FALLBACKS = get_args(Fallback)
 
 
 def samme_alpha(
@@ -94,12 +93,6 @@ class SammeAlphaFactory(factory.Factory):
   inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None = None
   _: dataclasses.KW_ONLY
   fallback: Fallback = 'keep'
-
-  def __post_init__(self) -> None:
-    type_checks.check_weighted(
-      'inner_agg_factory', self.inner_agg_factory, optional=True
-    )
-    self._check(checks.check_choice, 'fallback', FALLBACKS)
 
   def _check_value_type(self, value_type) -> None:
     floats = tff.types.is_structure_of_floats(value_type)

@@ -50,28 +50,20 @@ def build_process(
 ) -> tff.templates.AggregationProcess:
   """Builds the process of a rule.
 
-  Args:
-    value_type: Structure of float32 tensors of known shape, updates with TFF's
-      sign. If values are `ModelWeights`, the rule applies to the trainable
-      part, and the other part is averaged with the numbers of examples.
-    weight_type: A type with the entries `client_id`, int32, and `num_examples`,
-      float32. The update of a client with 0 examples counts as 0. A client
-      that sends a non-finite number, or one too large (`summable.LARGEST`), is
-      treated as one with 0 examples.
-    num_clients: N.
-    initial_reputation: The initial reputation of every client.
-    rate: `(updates, uploads, reputation) -> RatedRound`: `updates` is
-      `float32[m, d]`, what clients would add to their weights; `uploads` are
-      the gathered values and weights; `reputation` is `float64[m]`, of the
-      previous round. All are sorted by client id.
+  Values are updates with TFF's sign. The rule applies to the trainable part;
+  statistics are averaged with the numbers of examples. A client that sends a
+  non-finite number, or one too large (`summable.LARGEST`), counts as one with 0
+  examples, whose update is 0.
 
-  Returns:
-    A process with the state `OrderedDict(reputation=float64[N], share=
-    float64[N], aggregate=<trainable part>)`, where reputations sum to 1 over
-    all N once there are any, and absent clients have the share 0. The result is
-    minus the aggregate. Measurements: `num_non_finite` (clients with non-finite
-    or too large numbers), and `clients`, with `client_id`, `reputation`,
-    `share` and the rule's measurements.
+  The state is `OrderedDict(reputation=float64[N], share=float64[N],
+  aggregate=<trainable part>)`: reputations sum to 1 over all N once there are
+  any, and absent clients have the share 0. The result is minus the aggregate.
+  Measurements: `num_non_finite` (clients with non-finite or too large numbers),
+  and `clients`, with `client_id`, `reputation`, `share` and those of the rule.
+
+  `rate` maps the updates that clients would add to their weights, `float32[m,
+  d]`, the uploads and the reputations of the last round, all sorted by client
+  id, to a `RatedRound`.
   """
 
   def initial_state():
@@ -139,14 +131,9 @@ def build_process(
 def rewards(state: Any, *, per_layer: bool) -> Any:
   """Each client's part of the aggregate: its largest entries, 0 elsewhere.
 
-  Args:
-    state: The state of `build_process`.
-    per_layer: Whether to keep `ceil(share * size)` entries of each variable, or
-      `floor(share * d)` of all variables together. Of equal magnitudes, those
-      of lowest index are kept. A share of 0 keeps nothing, 1 everything.
-
-  Returns:
-    A structure like the aggregate, with a leading axis of clients.
+  It has `ceil(share * size)` entries of each variable with `per_layer`, else
+  `floor(share * d)` of all variables together; of equal magnitudes those of
+  lowest index.
   """
   aggregate, share = state['aggregate'], state['share']
 
@@ -170,15 +157,7 @@ def rewards(state: Any, *, per_layer: bool) -> Any:
 
 
 def unit_updates(updates: Any, length: float) -> tf.Tensor:
-  """`length * D / (||D|| + 1e-7)` of each row.
-
-  Args:
-    updates: `float32[m, d]`.
-    length: Gamma.
-
-  Returns:
-    `float32[m, d]`, 0 for an update of 0.
-  """
+  """`length * D / (||D|| + 1e-7)` of each row, 0 for an update of 0."""
   updates, scale = geometry.scale_down_large(updates)
   norms = tf.norm(updates, axis=1, keepdims=True) + 1e-7 / scale
   return length * updates / norms

@@ -7,26 +7,21 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 
-def check_weighted(name: str, factory: Any, optional: bool = False) -> None:
+def check_weighted(name: str, factory: Any) -> None:
   """Raises TypeError unless an argument is a weighted aggregation factory."""
   required = tff.aggregators.WeightedAggregationFactory
   tip = ' (wrap an unweighted factory with tff.aggregators.as_weighted_'
-  _check_factory(name, factory, required, optional, f'{tip}aggregator)')
+  _check_factory(name, factory, required, f'{tip}aggregator)')
 
 
-def check_unweighted(name: str, factory: Any, optional: bool = False) -> None:
+def check_unweighted(name: str, factory: Any) -> None:
   """Raises TypeError unless an argument is an unweighted factory."""
   required = tff.aggregators.UnweightedAggregationFactory
-  _check_factory(name, factory, required, optional)
+  _check_factory(name, factory, required)
 
 
 def check_float32(who: Any, value_type: tff.Type) -> None:
-  """Raises TypeError unless values are float32, of known shape, and not empty.
-
-  Args:
-    who: The factory that requires it.
-    value_type: The type of a client's value.
-  """
+  """Raises TypeError unless values are float32 of known shape, not empty."""
   good = has_known_entries(value_type) and all(
     t.dtype == np.float32 for t in _tensor_types(value_type)
   )
@@ -46,14 +41,7 @@ def has_known_entries(value_type: tff.Type) -> bool:
 
 
 def check_weight_type(who: Any, required: Any, found: tff.Type) -> None:
-  """Raises TypeError unless the clients' weights are of a type.
-
-  Args:
-    who: The factory that requires it.
-    required: The type, or a structure of types. A dimension of None stands for
-      any size that is known.
-    found: The unplaced weight type that the factory is given.
-  """
+  """Raises TypeError unless weights are of a type; None is any known size."""
   required = tff.types.to_type(required)
   fits = required.is_assignable_from(found) and has_known_entries(found)
   if not fits or _names(required) != _names(found):
@@ -64,8 +52,8 @@ def check_weight_type(who: Any, required: Any, found: tff.Type) -> None:
     )
 
 
-def _check_factory(name, factory, required, optional, tip='') -> None:
-  if not (optional and factory is None) and not isinstance(factory, required):
+def _check_factory(name, factory, required, tip='') -> None:
+  if not isinstance(factory, required):
     raise TypeError(
       f'{name} must be a tff.aggregators.{required.__name__}, found'
       f' {type(factory).__name__}{tip}.'

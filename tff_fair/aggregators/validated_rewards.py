@@ -9,20 +9,19 @@ import collections
 from collections.abc import Callable
 import dataclasses
 import functools
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair import checks
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
+from tff_fair.annotations import Limits
 
 Variant = Literal['original', 'fedakd']
-VARIANTS = get_args(Variant)
 
 # The lowest reputation of a client.
 _FLOOR = 1e-3
@@ -33,16 +32,8 @@ def loss_divergences(losses: Any, reference: Any, numbers: Any) -> tf.Tensor:
   """`KL(A_i || B_i)` of distributions over minibatches.
 
   Both vectors of mean losses are cut to the length of the shorter one and
-  divided by their sum. A client with fewer than two entries gets the largest
-  divergence of the others, or 1 if there are none.
-
-  Args:
-    losses: `float[m, b]`, mean losses of the clients' minibatches.
-    reference: `float[m, b]`, mean losses of the validation set's minibatches.
-    numbers: `int32[m]`, the length of the shorter vector.
-
-  Returns:
-    `float64[m]`, at least 1e-12.
+  divided by their sum; `numbers` are these lengths. A client with fewer than
+  two entries gets the largest divergence of the others, or 1 if there are none.
   """
   count = tf.shape(losses)[1]
   cut = tf.sequence_mask(numbers, count, tf.float64)
@@ -70,15 +61,7 @@ def reputations(
 ) -> tf.Tensor:
   """`r_i = alpha r_i + (1 - alpha) acc_i k_i^2`, at least 1e-3.
 
-  Args:
-    history: r of the previous round, `float64[m]`; 0 means no history, and then
-      `r_i = acc_i k_i^2`.
-    accuracies: acc, `float64[m]`.
-    close: k, `float64[m]`.
-    history_weight: alpha.
-
-  Returns:
-    `float64[m]`, before normalisation.
+  A history of 0 is none; then `r_i = acc_i k_i^2`.
   """
   fresh = accuracies * close**2
   mixed = history_weight * history + (1 - history_weight) * fresh
@@ -141,24 +124,16 @@ class ValidatedRewardFactory(factory.Factory):
   validation_fn: Callable[[Any], Any]
   batch_losses_fn: Callable[[Any], Any]
   _: dataclasses.KW_ONLY
-  num_clients: int
-  update_length: float = 0.5
-  history_weight: float = 0.9
-  altruism: float = 1.0
-  upload_fraction: float = 0.5
-  download_base: float = 0.3
+  num_clients: Annotated[int, Limits(minimum=1)]
+  update_length: Annotated[float, Limits(above=0)] = 0.5
+  history_weight: Annotated[float, Limits(minimum=0, maximum=1)] = 0.9
+  altruism: Annotated[float, Limits(above=0)] = 1.0
+  upload_fraction: Annotated[float, Limits(above=0, maximum=1)] = 0.5
+  download_base: Annotated[float, Limits(minimum=0, maximum=1)] = 0.3
   variant: Variant = 'original'
 
   def __post_init__(self) -> None:
-    for name in ('validation_fn', 'batch_losses_fn'):
-      checks.check_function(name, getattr(self, name), 'model weights')
-    self._check(checks.check_integer, 'num_clients', 1)
-    self._check(checks.check_positive, 'update_length')
-    self._check(checks.check_real, 'history_weight', 0.0, 1.0)
-    self._check(checks.check_positive, 'altruism')
-    self._check(checks.check_positive, 'upload_fraction', 1.0)
-    self._check(checks.check_real, 'download_base', 0.0, 1.0)
-    self._check(checks.check_choice, 'variant', VARIANTS)
+    super().__post_init__()
     self._original = self.variant == 'original'
 
   def _required_weight_type(self, value_type):

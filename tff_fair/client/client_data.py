@@ -140,17 +140,9 @@ def build_gather_client(
 ) -> tff.Computation:
   """The part of a client's round that reads the data set.
 
-  Args:
-    data_type: A type made by `client_data_type`.
-    num_classes: Labels must lie in 0..num_classes-1.
-    num_clients: As given to `client_data_type`; ids must lie in
-      0..num_clients-1.
-
-  Returns:
-    A `tff.Computation`, `data_type -> <key=int32, train=<x,y>[, holdout=
-    <x,y>]>`. `key` distinguishes clients in random draws: the client id, or a
-    checksum for plain data. A label or an id out of range is an error at run
-    time.
+  `data_type -> <key=int32, train=<x,y>[, holdout=<x,y>]>`: `key` distinguishes
+  clients in random draws, by the id or a checksum of plain data. A label or an
+  id out of range is an error at run time.
   """
 
   @tff.tensorflow.computation(data_type)
@@ -171,16 +163,7 @@ def build_gather_client(
 
 
 def check_labels(what: str, y: Any) -> np.ndarray:
-  """Returns labels as `int32[n]` if they are classes.
-
-  Args:
-    what: What the message calls the examples, such as 'client 3'.
-    y: Whole numbers, of any type.
-
-  Raises:
-    TypeError: If they are not whole numbers.
-    ValueError: If they are outside int32.
-  """
+  """Returns labels as `int32[n]` if they are classes."""
   y = np.asarray(y)
   if not y.size:
     return y.astype(np.int32)

@@ -184,17 +184,7 @@ def mean_over_batches(
   examples: Any,
   batch_size: int = _BATCH,
 ) -> Any:
-  """The mean over examples of a function that is computed batch by batch.
-
-  Args:
-    sums_of: Maps a batch to sums over its examples, float32 tensors.
-    zeros: The result of `sums_of` for no examples.
-    examples: OrderedDict of tensors `[n, ...]`.
-    batch_size: Examples in a batch, at least 1.
-
-  Returns:
-    The structure of `zeros`, 0 without examples.
-  """
+  """The mean over examples of sums by batch; `zeros` without examples."""
   size = tf.shape(next(iter(examples.values())))[0]
 
   def add(start, totals):
@@ -220,17 +210,7 @@ def map_over_batches(
   output_shape: Any,
   batch_size: int = _BATCH,
 ) -> tf.Tensor:
-  """A function of each example, computed batch by batch.
-
-  Args:
-    fn: Maps a batch `[b, ...]` to `float32[b, *output_shape]`.
-    x: `[n, ...]`.
-    output_shape: Shape of one example's output.
-    batch_size: Examples in a batch, at least 1.
-
-  Returns:
-    `float32[n, *output_shape]`.
-  """
+  """A function of each example, batch by batch: `[n, *output_shape]`."""
   size = tf.shape(x)[0]
   outputs = tf.TensorArray(
     tf.float32,

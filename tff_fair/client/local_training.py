@@ -166,29 +166,13 @@ def initial_optimizer_state(
 
 
 def seed_words(seed: int) -> tf.Tensor:
-  """A builder's seed as a tensor.
-
-  Args:
-    seed: Below 2**62, so that it fits two int32.
-
-  Returns:
-    `int32[2]`.
-  """
+  """A builder's seed, below 2^62, as `int32[2]`."""
   checks.check_integer('seed', seed, 0, 2**62 - 1)
   return tf.constant([seed & 0x7FFFFFFF, seed >> 31], tf.int32)
 
 
 def client_seed(words: tf.Tensor, round_number: Any, key: Any) -> tf.Tensor:
-  """The stateless seed of one client in one round.
-
-  Args:
-    words: `int32[2]`, the result of `seed_words`.
-    round_number: int32, from 0.
-    key: int32, the client id (or a checksum of the client's data).
-
-  Returns:
-    `int32[2]`, a function of all three.
-  """
+  """The seed of a round, from 0, and a client: `int32[2]`, from all three."""
   fold_in = tf.random.experimental.stateless_fold_in
   return fold_in(fold_in(words, round_number), key)
 

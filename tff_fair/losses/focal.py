@@ -49,13 +49,7 @@ def focal_loss(
 
 
 def check_parameters(gamma: Any, focal_weight: float) -> None:
-  """Checks the parameters of `focal_loss`; a `gamma` may also be a tensor.
-
-  Raises:
-    TypeError: If `focal_weight` is not a number.
-    ValueError: If `gamma` is a negative number or `focal_weight` is not
-      positive.
-  """
+  """Checks the parameters of `focal_loss`; a `gamma` may also be a tensor."""
   if isinstance(gamma, numbers.Real):
     checks.check_real('gamma', gamma, 0.0)
   checks.check_positive('focal_weight', focal_weight)

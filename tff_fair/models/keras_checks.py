@@ -29,15 +29,7 @@ _WITH_TABLES = (
 
 
 def check_model(model: Any) -> None:
-  """Checks inputs, outputs and layers.
-
-  Args:
-    model: What `model_fn` returned.
-
-  Raises:
-    TypeError: If it is not a Keras model that can be trained; the message says
-      what to do.
-  """
+  """Raises TypeError unless `model_fn` returned a model to be trained."""
   if not isinstance(model, tf.keras.Model):
     raise TypeError(f'{_REQUIREMENT}, found {type(model).__name__}.')
   _check_input(model)
@@ -55,18 +47,10 @@ def check_model(model: Any) -> None:
 
 @contextlib.contextmanager
 def checked_call(model: tf.keras.Model) -> Iterator[None]:
-  """Checks what a call of the model adds to the graph.
+  """Raises ValueError if a call inside adds to the graph what must not be.
 
-  Args:
-    model: The model that is called inside.
-
-  Yields:
-    Nothing.
-
-  Raises:
-    ValueError: If the model adds a loss, draws random numbers other than by the
-      generators of its layers, reads eager tensors or variables that are not
-      its own, which TFF's graphs cannot, or makes Python decide by a tensor.
+  That is a loss, random numbers other than of its layers' generators, eager
+  tensors or variables of others, or a Python condition on a tensor.
   """
   if tf.executing_eagerly():
     yield

@@ -17,14 +17,7 @@ _Preprocessing = tf.keras.layers.experimental.preprocessing.PreprocessingLayer
 
 
 def variables(model: tf.keras.Model) -> ModelWeights:
-  """The variables that are weights.
-
-  Args:
-    model: A Keras model.
-
-  Returns:
-    `ModelWeights` of variables, in Keras's order.
-  """
+  """The variables that are weights."""
   statistics = {
     id(variable)
     for layer in internals.layers_of(model)
@@ -48,12 +41,7 @@ def assign(weights: ModelWeights, model: tf.keras.Model) -> None:
 
 
 def write(weights: ModelWeights, found: ModelWeights) -> None:
-  """Writes weights into variables, for a caller that looks them up once.
-
-  Args:
-    weights: `ModelWeights` of arrays.
-    found: The result of `variables`.
-  """
+  """Writes weights into variables, for a caller that looks them up once."""
   for part, values in zip(found, weights, strict=True):
     for variable, value in zip(part, values, strict=True):
       variable.assign(value, read_value=False)

@@ -13,15 +13,7 @@ from tff_fair import internals
 
 
 def named(output: Any) -> collections.OrderedDict:
-  """The outputs of a Keras model by name.
-
-  Args:
-    output: Logits, or a mapping with `logits` and perhaps `embedding`, which
-      may be symbolic.
-
-  Returns:
-    `OrderedDict(logits[, embedding])`; other outputs are left out.
-  """
+  """A model's `OrderedDict(logits[, embedding])`, without other outputs."""
   if not isinstance(output, dict):
     return collections.OrderedDict(logits=output)
   return collections.OrderedDict(

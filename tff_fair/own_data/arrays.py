@@ -23,15 +23,6 @@ def encode(
   Inputs stay as they are, but for bytes, which are pixels and are divided by
   255. Labels and clients may be whole numbers or texts; both are numbered in
   the order of their values.
-
-  Args:
-    x: Numbers [n, ...].
-    y: The labels [n] or [n, 1].
-    client_ids: The client of each example [n]; None if the data do not say.
-    client: Name of that array in messages.
-
-  Returns:
-    The examples.
   """
   x, y = np.asarray(x), np.asarray(y)
   if x.dtype.kind not in 'biuf':

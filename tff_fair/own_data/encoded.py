@@ -59,14 +59,6 @@ class Encoded:
 
     Numbers of a table are standardised, and a missing one becomes the mean of
     those that `training` has; 0 if it has none.
-
-    Args:
-      training: int64 [m], positions of the examples outside test sets, whose
-        mean and deviation are used.
-
-    Returns:
-      float32 [n, ...], finite, and a `Feature` for each of the d features of a
-      table; none for other data.
     """
     x = _as_float32(self.x)
     if self.is_number is None:
@@ -85,11 +77,7 @@ class Encoded:
     return x, tuple(Feature(*row) for row in rows)
 
   def of_first_clients(self, count: int) -> 'Encoded':
-    """Returns the examples of the first clients, in the order of their names.
-
-    Args:
-      count: Their number.
-    """
+    """Returns the examples of the first clients by name."""
     total = len(self.client_names)
     if count == total:
       return self
@@ -106,26 +94,12 @@ class Encoded:
 
 
 def standardise(numbers: np.ndarray, training: np.ndarray) -> np.ndarray:
-  """Shifts and scales columns to mean 0 and deviation 1; constants become 0.
-
-  Args:
-    numbers: float64 [n, d].
-    training: int64 [m], positions of the rows whose mean and deviation are
-      used.
-
-  Returns:
-    float32 [n, d].
-  """
+  """Gives columns mean 0 and deviation 1 in training rows; constants are 0."""
   return _scaled(numbers, *_scaling(numbers[training]))
 
 
 def positions_by_owner(owners: np.ndarray, count: int) -> list[np.ndarray]:
-  """Returns for each client the positions of its examples, sorted.
-
-  Args:
-    owners: int64 [n], 0..count-1.
-    count: Number of clients.
-  """
+  """Returns for each client the positions of its examples, sorted."""
   order = np.argsort(owners, kind='stable')
   sizes = np.bincount(owners, minlength=count)
   return np.split(order, np.cumsum(sizes)[:-1])

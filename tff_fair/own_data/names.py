@@ -31,15 +31,7 @@ _SMALL_NUMBER = re.compile(
 
 
 def kind_of(what: str, column: pd.Series) -> str:
-  """Returns what the values of a column are.
-
-  Args:
-    what: What a message calls the column.
-    column: The values; missing ones do not count.
-
-  Returns:
-    'flag', 'whole', 'number', 'text', 'date' or 'duration'.
-  """
+  """Returns 'flag', 'whole', 'number', 'text', 'date' or 'duration'."""
   if isinstance(column.dtype, pd.CategoricalDtype):
     column = column.cat.categories
   found = pd.api.types.infer_dtype(column, skipna=True)
@@ -55,15 +47,7 @@ def kind_of(what: str, column: pd.Series) -> str:
 def enumerate_clients(
   what: str, column: pd.Series
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-  """Numbers the clients of a column by their names.
-
-  Args:
-    what: What a message calls the column.
-    column: A name or whole number for each example, none of them missing.
-
-  Returns:
-    int64 [n], the client of each example, and the sorted names of the clients.
-  """
+  """Numbers the clients of a column by their names, which are sorted."""
   codes, names = _enumerate(
     what, column, 'names or whole numbers of clients', 'is it a feature?'
   )
@@ -84,15 +68,7 @@ def enumerate_clients(
 def enumerate_classes(
   what: str, column: pd.Series
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-  """Numbers the classes of a column by their names.
-
-  Args:
-    what: What a message calls the column.
-    column: A name or whole number for each example, none of them missing.
-
-  Returns:
-    int32 [n], the class of each example, and the sorted names of the classes.
-  """
+  """Numbers the classes of a column by their names, which are sorted."""
   codes, names = _enumerate(
     what,
     column,
@@ -118,10 +94,6 @@ def near_duplicates(what: str, names: Sequence[str]) -> list[str]:
   """Returns sentences about names that are almost the same.
 
   They differ in capitals or blanks only, or are the same number.
-
-  Args:
-    what: What a sentence calls the column.
-    names: The distinct names.
   """
   return [
     f'{what} has the names {first!r} and {name!r}, which {how} and count as'
@@ -135,11 +107,7 @@ def near_duplicates(what: str, names: Sequence[str]) -> list[str]:
 
 
 def listed(values: Sequence[object]) -> str:
-  """Values in a sentence; only the first ones if there are many.
-
-  Args:
-    values: The values.
-  """
+  """Values in a sentence; only the first ones if there are many."""
   shown = ', '.join(repr(value) for value in values[:_MAX_SHOWN])
   more = len(values) - _MAX_SHOWN
   return f'{shown} and {more} more' if more > 0 else shown

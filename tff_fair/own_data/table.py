@@ -54,19 +54,6 @@ def encode(
   each of its values; numbers stay as they are, for `Encoded.to_inputs` to
   standardise; booleans become 0 and 1, and count as numbers where some are
   missing.
-
-  Args:
-    table: The table.
-    client: The column that says which client's an example is; None if none
-      does.
-    label: The column of the classes.
-    features: The columns of the features; None for all others.
-    missing: 'refuse'; 'drop' to leave out rows with missing values; 'fill' for
-      a category, or a feature, of its own in columns of features.
-    called: Names of the arguments in messages.
-
-  Returns:
-    The examples in the order of the table.
   """
   called = called or Arguments()
   if not isinstance(table, pd.DataFrame):

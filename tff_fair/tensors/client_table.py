@@ -17,15 +17,7 @@ import tensorflow_federated as tff
 
 
 def build_table(row: Any, num_clients: int) -> Any:
-  """A table with `num_clients` equal rows.
-
-  Args:
-    row: A structure of tensors or arrays.
-    num_clients: Number of rows.
-
-  Returns:
-    The structure with a leading axis `num_clients`.
-  """
+  """A table with `num_clients` equal rows."""
 
   def repeat(value):
     value = tf.convert_to_tensor(value)
@@ -39,40 +31,19 @@ def zeros(shape: Any, dtype: tf.DType = tf.float32) -> tf.Tensor:
 
   TensorFlow folds `tf.zeros` into a constant of the graph, which would be a
   second table that is never freed.
-
-  Args:
-    shape: Known sizes.
-    dtype: A numeric type.
-
-  Returns:
-    A tensor.
   """
   return tf.raw_ops.Empty(shape=shape, dtype=dtype, init=True)
 
 
 def read_row(table: Any, client_id: Any) -> Any:
-  """The row of one client.
-
-  Args:
-    table: A structure of tensors `[num_clients, ...]`.
-    client_id: An integer tensor, 0..num_clients-1.
-
-  Returns:
-    The structure without its leading axis.
-  """
+  """The row of one client, or the rows of `client_id`s `[m]`."""
   return tf.nest.map_structure(lambda t: tf.gather(t, client_id), table)
 
 
 def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
-  """The table with the rows of some clients replaced.
+  """The table with the rows of the clients `[m]` replaced by `rows` `[m, ...]`.
 
-  Args:
-    table: A structure of tensors `[num_clients, ...]`.
-    client_ids: `int32[m]`, distinct.
-    rows: The structure of tensors `[m, ...]`, in the order of `client_ids`.
-
-  Returns:
-    The new table. At run time an id that occurs twice is an error.
+  At run time an id that occurs twice is an error.
   """
   with tf.control_dependencies(check_distinct(client_ids)):
     indices = tf.identity(client_ids)[:, tf.newaxis]
@@ -82,14 +53,7 @@ def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
 
 
 def check_distinct(client_ids: Any) -> list[tf.Operation]:
-  """Checks at run time that no client takes part twice.
-
-  Args:
-    client_ids: `int32[m]`.
-
-  Returns:
-    What `tf.control_dependencies` takes; nothing if TensorFlow runs eagerly.
-  """
+  """What `tf.control_dependencies` takes to refuse a client that is twice."""
   distinct = tf.size(tf.unique(client_ids)[0])
   check = tf.debugging.Assert(
     tf.equal(distinct, tf.size(client_ids)),
@@ -100,16 +64,7 @@ def check_distinct(client_ids: Any) -> list[tf.Operation]:
 
 
 def choose_rows(mask: Any, rows: Any, others: Any) -> tf.Tensor:
-  """Some rows of one tensor, the remaining rows of another.
-
-  Args:
-    mask: `bool[m]`, which rows to take from `rows`.
-    rows: `[m, ...]`, or a single row, `[...]`, for all.
-    others: `[m, ...]`, the rows where `mask` is False.
-
-  Returns:
-    Like `others`.
-  """
+  """`rows`, or a single row, where `mask` `[m]` is true, else `others`."""
   others = tf.convert_to_tensor(others)
   mask = tf.reshape(mask, [-1] + [1] * (others.shape.rank - 1))
   return tf.where(mask, rows, others)
@@ -128,15 +83,8 @@ def build_select(table_type: tff.Type) -> Callable[[Any, Any], Any]:
   """A federated selection: each client gets its own row of a table.
 
   Only the rows of the round's clients leave the server, unlike in a broadcast.
-
-  Args:
-    table_type: Unplaced type of the table: tensors `[num_clients, ...]` of
-      known shape; `<>` for no table.
-
-  Returns:
-    A function `<table@SERVER, {int32}@CLIENTS> -> {row}@CLIENTS`, to be called
-    within a `tff.federated_computation`. The numbers are the clients' ids,
-    0..num_clients-1.
+  The result is `<table@SERVER, {id}@CLIENTS> -> {row}@CLIENTS`, to be called in
+  a `tff.federated_computation`; `<>` is no table.
   """
   sizes = tf.nest.flatten(
     tff.types.structure_from_tensor_type_tree(lambda t: t.shape[0], table_type)
@@ -183,14 +131,8 @@ def build_gather(value_type: tff.Type) -> Callable[[Any], Any]:
 
   `tff.federated_collect` was removed; an aggregation with a growing accumulator
   does the same on every runtime. The order of the rows depends on the runtime,
-  so gather the ids in the same call.
-
-  Args:
-    value_type: Unplaced type of one client's value, tensors of known shape.
-
-  Returns:
-    A function `{value_type}@CLIENTS -> value_type[None, ...]@SERVER`, to be
-    called within a `tff.federated_computation`.
+  so gather the ids in the same call. The result is `{value_type}@CLIENTS ->
+  value_type[None, ...]@SERVER`, to be called in a `tff.federated_computation`.
   """
   rows_type = gathered_type(value_type)
 

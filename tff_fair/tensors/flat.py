@@ -26,16 +26,7 @@ def flatten_rows(structure: Any) -> tf.Tensor:
 
 
 def unflatten(flat: Any, like: Any) -> Any:
-  """The structure of a flat vector, or of each row of a matrix.
-
-  Args:
-    flat: `[d]` or `[m, d]`.
-    like: A structure of tensors, or of tensor specs, with `d` entries in all;
-      if `flat` is a matrix, its shapes are those of one row.
-
-  Returns:
-    The structure, with the leading axis of `flat` if it has one.
-  """
+  """The structure of a vector `[d]`, or of the rows of a matrix `[m, d]`."""
   specs = tf.nest.flatten(like)
   sizes = [spec.shape.num_elements() for spec in specs]
   parts = tf.split(flat, sizes, axis=-1)

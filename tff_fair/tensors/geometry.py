@@ -17,15 +17,7 @@ _LARGE = 1e15
 
 
 def normalized(vectors: Any) -> tf.Tensor:
-  """Vectors scaled to length 1.
-
-  Args:
-    vectors: `[..., p]`, float32 or float64.
-
-  Returns:
-    `[..., p]`; vectors shorter than 1e-12 are unchanged and have a finite
-    gradient.
-  """
+  """Vectors `[..., p]` scaled to length 1; below 1e-12 they stay."""
   vectors, _ = scale_down_large(shapes.check_vectors('vectors', vectors))
   squares = tf.reduce_sum(vectors**2, axis=-1, keepdims=True)
   long = squares > tf.constant(_TINY**2, squares.dtype)
@@ -35,13 +27,8 @@ def normalized(vectors: Any) -> tf.Tensor:
 def scale_down_large(vectors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Divides vectors whose squares overflow by their largest entry.
 
-  Args:
-    vectors: `[..., p]`, float32 or float64.
-
-  Returns:
-    The vectors, `[..., p]`, and their divisors, `[..., 1]`, which are 1 for
-    smaller vectors. The divisors have no gradient, so the caller's result must
-    not depend on the lengths.
+  The second result are the divisors, 1 for smaller vectors. They have no
+  gradient, so the caller's result must not depend on the lengths.
   """
   largest = tf.reduce_max(tf.abs(vectors), axis=-1, keepdims=True)
   scale = tf.where(largest > _LARGE, largest, tf.ones_like(largest))
@@ -50,15 +37,9 @@ def scale_down_large(vectors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def cosines(vectors: Any, reference: Any) -> tf.Tensor:
-  """Cosines of vectors with one vector, or each with another.
+  """Cosines of vectors `[..., p]` with one vector, or each with another.
 
-  Args:
-    vectors: `[..., p]`.
-    reference: `[p]` or `[..., p]`.
-
-  Returns:
-    `[...]`, 0 where either vector is shorter than 1e-12. Above this length
-    cosines do not depend on lengths.
+  They are 0 where either is shorter than 1e-12.
   """
   vectors = shapes.check_vectors('vectors', vectors)
   reference = shapes.check_vectors('reference', reference, vectors)
@@ -73,14 +54,6 @@ def refined(embeddings: Any, global_embedding: Any, rate: float) -> tf.Tensor:
   Equations 9 and 8 of "CoRe-Fed: Bridging Collaborative and Representation
   Fairness via Federated Embedding Distillation" (AAAI 2026); the rate is its
   beta.
-
-  Args:
-    embeddings: z, `[..., p]`.
-    global_embedding: z_g, `[p]`.
-    rate: In [0, 1]; 0 leaves the embeddings unchanged.
-
-  Returns:
-    r, `[..., p]`.
   """
   checks.check_real('rate', rate, 0.0, 1.0)
   agreement = cosines(embeddings, global_embedding)[..., tf.newaxis]

@@ -12,16 +12,7 @@ import tensorflow as tf
 def check_vectors(
   name: str, value: Any, like: tf.Tensor | None = None
 ) -> tf.Tensor:
-  """`value` as a tensor of vectors.
-
-  Args:
-    name: What the message calls the value.
-    value: `[..., p]`, of a float type.
-    like: Vectors that must have the same length and type; or None.
-
-  Returns:
-    The tensor.
-  """
+  """`value` as a tensor `[..., p]`, of the length and type of `like`."""
   hint = None if like is None else like.dtype
   tensor = tf.convert_to_tensor(value, dtype_hint=hint)
   if not tensor.dtype.is_floating or hint not in (None, tensor.dtype):
@@ -38,14 +29,7 @@ def check_vectors(
 
 
 def check_same_shape(**values: Any) -> list[tf.Tensor]:
-  """The values as tensors of vectors, all of one shape and type.
-
-  Args:
-    **values: `[..., p]`, by the names that the message uses.
-
-  Returns:
-    The tensors.
-  """
+  """The values as tensors `[..., p]`, all of one shape and type."""
   tensors: list[tf.Tensor] = []
   for name, value in values.items():
     tensors.append(check_vectors(name, value, *tensors[:1]))
@@ -59,15 +43,7 @@ def check_same_shape(**values: Any) -> list[tf.Tensor]:
 
 
 def check_labels(labels: Any, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
-  """A label for each row of a matrix, both as tensors.
-
-  Args:
-    labels: `int[?]`.
-    outputs: `float[?, p]`, logits or embeddings.
-
-  Returns:
-    The tensors.
-  """
+  """Labels `[n]`, one for each row of a matrix, and the matrix, as tensors."""
   labels = tf.convert_to_tensor(labels)
   outputs = check_vectors('logits or embeddings', outputs)
   if not labels.dtype.is_integer:

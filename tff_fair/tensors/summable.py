@@ -19,14 +19,8 @@ LARGEST = 2.0**104
 def is_summable(value: Any, weight: Any = ()) -> tf.Tensor:
   """Returns whether sums of values, weights and their products are finite.
 
-  Args:
-    value: Structure of tensors; integers are not looked at.
-    weight: Structure of the factors that `value` may be multiplied by, as
-      `value`.
-
-  Returns:
-    bool scalar: whether no entry, and no product of an entry of `value` and one
-    of `weight`, is NaN or of a magnitude above `LARGEST`.
+  No entry, and no product of a value and a weight, may be NaN or of a magnitude
+  above `LARGEST`. Integers are not looked at.
   """
   factor = _largest_magnitude(weight)
   product = _largest_magnitude(value) * tf.maximum(factor, 1.0)
@@ -34,11 +28,7 @@ def is_summable(value: Any, weight: Any = ()) -> tf.Tensor:
 
 
 def are_rows_summable(structure: Any) -> tf.Tensor:
-  """`bool[m]`: `is_summable` of each row.
-
-  Args:
-    structure: Float tensors `[m, ...]` of known shape.
-  """
+  """`bool[m]`: `is_summable` of each row."""
   magnitudes = tf.abs(flat.flatten_rows(structure))
   return tf.reduce_all(magnitudes <= LARGEST, axis=1)
 

@@ -15,7 +15,7 @@ def _divergence(before, after, data):
   return {'parameters_d_cosine': np.float64(10 * after - before + len(data))}
 
 
-def _measure(number, scored=True, wanted=True):
+def _measure(number, scored=True, only_last=False, wanted=True):
   """What is added to the row of a round of three."""
   run = types.SimpleNamespace(
     process=types.SimpleNamespace(divergence=_divergence),
@@ -28,7 +28,7 @@ def _measure(number, scored=True, wanted=True):
   both = {'global': worse, 'personal': scores} if scored else None
   row = {}
   result = callbacks.RoundResult(number, row, None, both, 1, 4, ('a', 'b'), 0.0)
-  distances.Distances().after_round(run, result)
+  distances.Distances(only_last=only_last).after_round(run, result)
   return row
 
 
@@ -48,6 +48,8 @@ def test_distances_by_hand():
 def test_which_rounds_are_measured():
   assert not _measure(number=1, wanted=False)
   assert not _measure(number=1, scored=False)
+  found = [bool(_measure(number, only_last=True)) for number in (1, 2, 3)]
+  assert found == [False, False, True]
 
 
 def test_last_is_of_the_last_row_as_far_as_there_are_columns():
