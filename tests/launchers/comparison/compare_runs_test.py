@@ -206,7 +206,7 @@ class TestWhole:
     for seed, sizes in zip([0, 1], facts['test_examples'], strict=True):
       paths = folder.glob(f'out/runs/standalone/*/seed_{seed}/clients.csv')
       assert pd.read_csv(next(paths))['num_test'].tolist() == sizes
-    for name in ('compare.md', 'compare.html'):
+    for name in ('compare.html',):
       assert 'CoRe-Fed' in (folder / 'out' / name).read_text()
     assert list((folder / 'out/plots').glob('*.png'))
     # No digit of a machine's.
@@ -235,7 +235,7 @@ class TestWhole:
     folder, printed = whole.folder, whole.printed
     before = _ended(folder)
     assert len(before) == 12
-    names = ('compare.csv', 'compare.json', 'compare.md', 'compare.html')
+    names = ('compare.csv', 'compare.json', 'compare.html')
     contents = [(folder / 'out' / name).read_bytes() for name in names]
     again = _compare(folder)
     assert _ended(folder) == before
@@ -369,7 +369,7 @@ def test_a_method_that_cannot_run_is_listed_and_the_others_go_on(
   table('--tune=0', '--seeds=2', '--budget=1ms')
   note = 'not started within 0 s: 4 runs of 3 methods; run the same command'
   assert _facts(tmp_path)['notes'][0].startswith(note)
-  assert note in (tmp_path / 'out/compare.md').read_text()
+  assert note in (tmp_path / 'out/compare.html').read_text()
   assert len(_frame(tmp_path)) == 2
 
 

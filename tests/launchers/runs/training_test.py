@@ -155,7 +155,7 @@ class TestWithoutCrossEntropy:
     }
     styles = method_styles.of_runs(['fedquad', 'fed_avg'])
     figure = run_plots.learning_curves(
-      runs, dict(zip(runs, styles, strict=True)), tmp_path / 'x.png'
+      runs, dict(zip(runs, styles, strict=True))
     )
     (axes,) = (a for a in figure.axes if a.get_title().endswith('loss ↓'))
     drawn = [np.isfinite(line.get_ydata()).sum() for line in axes.lines]
