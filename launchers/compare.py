@@ -5,7 +5,7 @@
 Every method gets the same data, rounds, trials and seeds. The trials choose a
 learning rate and the method's one or two parameters by the accuracy on the
 clients' holdout parts, never on test data. Writes compare.csv (a row a run),
-compare.md and compare.html, which begin with the answer in words: the method
+compare.html, which begins with the answer in words: the method
 for the mean, for the worst clients and for collaborative fairness, and what
 cannot be told apart. The same command, after any interruption, goes on.
 """

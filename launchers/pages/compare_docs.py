@@ -8,7 +8,6 @@ replaced. Pictures go to docs/images.
 
 from collections.abc import Mapping
 import pathlib
-import tempfile
 from typing import NamedTuple
 
 import pandas as pd
@@ -18,14 +17,15 @@ from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.pages import compare_page
 from tff_fair.launchers.pages import tables
+from tff_fair.launchers.pages import text
 from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
 _PREFIX = 'compare_'
-_PICTURES = ('pareto',)
 _WORST10 = 'client_accuracy_worst10'
 _OVERVIEW = {
   'client_accuracy_mean': 'mean accuracy',
@@ -42,16 +42,9 @@ class Result(NamedTuple):
 
 
 def read_results(folder: pathlib.Path) -> dict[str, Result]:
-  """Reads and analyses the committed comparisons.
+  """Reads and analyses the comparisons of the folder `results`, by name.
 
-  Args:
-    folder: The folder `results`.
-
-  Returns:
-    Name -> comparison, by name.
-
-  Raises:
-    ComparisonError: If a file is damaged.
+  Raises `ComparisonError` if a file is damaged.
   """
   found = {}
   for path in sorted(folder.glob(f'{_PREFIX}*.csv')):
@@ -62,17 +55,9 @@ def read_results(folder: pathlib.Path) -> dict[str, Result]:
 
 
 def render(page: str, results: Mapping[str, Result]) -> str:
-  """A page with its blocks as the comparisons say.
+  """Renders a page with its blocks as the comparisons say.
 
-  Args:
-    page: The page's text.
-    results: Name -> comparison.
-
-  Returns:
-    The text with all blocks replaced.
-
-  Raises:
-    ComparisonError: If a block is of a comparison that is not there.
+  Raises `ComparisonError` if a block is of a comparison that is not there.
   """
 
   def write(match):
@@ -137,22 +122,16 @@ def _cost(result) -> str:
 
 
 def write_pictures(results: Mapping[str, Result], folder: pathlib.Path) -> None:
-  """Draws the pictures of the pages.
-
-  Args:
-    results: Name -> comparison.
-    folder: The folder of the images.
-  """
+  """Draws the pictures of the pages into the folder of images."""
   for name, result in results.items():
-    with tempfile.TemporaryDirectory() as scratch:
-      for path in compare_plots.write(result.analysis, pathlib.Path(scratch)):
-        if path.stem in _PICTURES:
-          picture = folder / f'{_PREFIX}{name}_{path.name}'
-          picture.write_bytes(path.read_bytes())
+    figure = compare_plots.draw_fronts(result.analysis)
+    plot_parts.save(figure, folder / f'{_PREFIX}{name}_pareto.png')
 
 
 _BLOCKS = {
-  'answer': lambda result: compare_page.render_answer(result.analysis),
+  'answer': lambda result: markdown.bullets(
+    text.describe_methods(result.analysis)
+  ),
   'table': lambda result: compare_page.render_headline(result.analysis),
   'cost': _cost,
 }

@@ -1,4 +1,4 @@
-"""The web page and the Markdown page about a comparison of methods.
+"""The web page about a comparison of methods, and its table for the docs.
 
 Nothing here imports TensorFlow.
 """
@@ -21,12 +21,12 @@ from tff_fair.launchers.pages import page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.pages import text
 from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import run_files
-from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
+from tff_fair.launchers.show import words
 
-HTML_MARK = '<!doctype html>\n<!-- Written by launchers.compare. -->\n'
-MARKDOWN_MARK = '<!-- Written by launchers.compare. -->\n'
+MARK = '<!doctype html>\n<!-- Written by launchers.compare. -->\n'
 """The start of a page."""
 
 _SCORES = tuple(m for m in measures.OF_METHODS if m.group != 'Cost')
@@ -39,13 +39,16 @@ _MAIN = (
   'cf',
   'better_off',
 )
-_OTHERS = ('client_accuracy_min', 'client_f1_mean', 'rounds_to_target')
 _COST = 'seconds_ratio'
 _CF = (
   'The CF coefficient is high where those clients get the best models that'
   ' would also do best alone: 100 × the correlation of the clients’ accuracies'
   ' with those of Standalone (CFFL, equation 4).'
 )
+_PICTURES = {
+  'pareto': 'Mean accuracy against the worst clients and the CF coefficient',
+  'curves': 'Mean accuracy of the clients over the rounds',
+}
 _IN_TURN = 'Clients take turns'
 _TUNED = (
   'Method',
@@ -60,107 +63,68 @@ _TUNED = (
 def write(
   frame: pd.DataFrame, facts: Mapping[str, Any], output_dir: pathlib.Path
 ) -> list[str]:
-  """Writes a comparison."""
+  """Writes a comparison; returns its answer."""
   csv_file, json_file = output_dir / 'compare.csv', output_dir / 'compare.json'
   run_files.write_atomically(csv_file, frame.to_csv(index=False))
   run_files.write_atomically(json_file, json.dumps(facts, indent=2) + '\n')
   # From the files, so that pages of committed results are the same.
   analysis = analysis_lib.analyse(*reading.read(csv_file, json_file))
-  for name, content in (
-    ('compare.md', render_markdown(analysis)),
-    ('compare.html', render(analysis)),
-  ):
-    run_files.write_atomically(output_dir / name, content)
-  compare_plots.write(analysis, output_dir / 'plots')
+  run_files.write_atomically(output_dir / 'compare.html', render(analysis))
+  plots = output_dir / 'plots'
+  plots.mkdir(exist_ok=True)
+  for name, figure in compare_plots.draw(analysis).items():
+    plot_parts.save(figure, plots / f'{name}.png')
   return text.describe_methods(analysis)
 
 
 def render(analysis: analysis_lib.Analysis) -> str:
   """Renders the web page, the same for the same comparison."""
-  facts, title = analysis.facts, analysis.title(analysis.baseline)
-  worst, cf = (
-    page.Gallery([front.to_svg()] if front.points else [], single=True)
-    for front in (
-      compare_plots.Front(analysis, c) for c in compare_plots.FRONTS
-    )
-  )
-  markers = page.Details(
-    'The markers of all methods',
-    [page.Gallery([], compare_plots.find_keys(analysis, analysis.methods))],
-    is_open=True,
-  )
-  curves = page.Gallery(
-    compare_plots.draw_curves_svg(analysis),
-    compare_plots.find_keys(analysis, compare_plots.curve_methods(analysis)),
-    'Methods with a curve',
-    single=True,
-  )
-  lacks = [*text.list_left_out(analysis), *facts['notes']]
-  if not cf.figures:
-    cf = page.Text(
-      'No method has a CF coefficient: it needs Standalone with the same seeds,'
-      ' and clients whose accuracies differ.'
-    )
-  if not curves.figures:
-    curves = page.Text('No method has a learning curve.')
-  sections = {
-    'Fair to contributions': [page.Text(_CF), cf],
-    'Curves': [curves],
-    'All measures': [
-      page.Text(_legend(analysis)),
-      *_tables(analysis, _SCORES),
-    ],
-    'What each method was tuned to': [_tuned_table(analysis)],
-    'Cost': [
-      page.Text(
-        'Bytes are of all clients together in one round, seconds a multiple of'
-        f' those of {title}.'
-      ),
-      *_tables(analysis, _COSTS),
-    ],
-    'What was left out': [
-      page.Items(lacks or ['Nothing: every method has all results.'])
-    ],
-    'How it was done': [
-      *map(page.Text, _explain(analysis)),
-      _settings_table(analysis),
-      page.Text('This command repeats the comparison in a new directory:'),
-      page.Code(_command(analysis)),
-    ],
+  number = words.format_count(len(analysis.methods), 'method')
+  left_out = [*text.list_left_out(analysis), *analysis.facts['notes']]
+  pictures = {
+    name: page.Picture(figure, _PICTURES[name])
+    for name, figure in compare_plots.draw(analysis).items()
   }
-  return page.render(
-    page.Page(
-      mark=HTML_MARK,
-      title=_title(analysis),
-      answer=text.describe_methods(analysis),
-      pictures=[worst, markers] if worst.figures else [],
-      source='compare.csv and compare.json',
-      baseline=title,
-      sections=sections,
-    )
-  )
-
-
-def render_markdown(analysis: analysis_lib.Analysis) -> str:
-  """Renders the Markdown page, the same for the same comparison."""
-  lacks = [*text.list_left_out(analysis), *analysis.facts['notes']]
-  shown = [measures.MEASURES[c] for c in (*_MAIN, *_OTHERS, _COST)]
-  settings = [f'{name}: {value}' for name, value in _settings(analysis)]
-  parts = [
-    f'# {markdown.escape(_title(analysis))}',
-    render_answer(analysis),
-    '## Measures',
-    markdown.escape(_legend(analysis)),
-    *map(tables.to_markdown, _tables(analysis, shown)),
-    '## What each method was tuned to',
-    tables.to_markdown(_tuned_table(analysis)),
-    '## What was left out',
-    markdown.bullets(lacks) if lacks else 'Nothing.',
-    '## How it was done',
-    '\n\n'.join(map(markdown.escape, _explain(analysis))),
-    markdown.bullets(settings),
+  settings = [
+    tables.Row(name, tables.texts(value)) for name, value in _settings(analysis)
   ]
-  return MARKDOWN_MARK + '\n' + '\n\n'.join(parts) + '\n'
+  return page.render(
+    mark=MARK,
+    title=f'{number} on {analysis.facts["data"]}',
+    answer=text.describe_methods(analysis),
+    picture=pictures.pop('pareto', None),
+    source='compare.csv and compare.json',
+    baseline=analysis.title(analysis.baseline),
+    sections={
+      'Pictures': [
+        *pictures.values(),
+        page.Text(_CF if pictures else 'No method has a result.'),
+      ],
+      'All measures': [
+        page.Text(_legend(analysis)),
+        *_tables(analysis, _SCORES),
+      ],
+      'What each method was tuned to': [_tuned_table(analysis)],
+      'Cost': [
+        page.Text('Bytes are of all clients together in one round.'),
+        *_tables(analysis, _COSTS),
+      ],
+      'What was left out': [
+        page.Items(left_out or ['Nothing: every method has all results.'])
+      ],
+      'How it was done': [
+        *map(page.Text, _explain(analysis)),
+        tables.Table(
+          'Settings that all methods share',
+          ['Setting', 'Value'],
+          {'': settings},
+          'flags',
+        ),
+        page.Text('This command repeats the comparison in a new directory:'),
+        page.Code(_command(analysis)),
+      ],
+    },
+  )
 
 
 def render_headline(analysis: analysis_lib.Analysis) -> str:
@@ -177,17 +141,6 @@ def render_headline(analysis: analysis_lib.Analysis) -> str:
   return '\n\n'.join(tables.to_markdown(t, with_details=False) for t in found)
 
 
-def render_answer(analysis: analysis_lib.Analysis) -> str:
-  """Renders the answer as a Markdown list."""
-  return markdown.bullets(text.describe_methods(analysis))
-
-
-def _title(analysis) -> str:
-  number = len(analysis.methods)
-  methods = f'{number} method{"" if number == 1 else "s"}'
-  return f'{methods} on {analysis.facts["data"]}'
-
-
 def _legend(analysis) -> str:
   if not analysis.has_intervals:
     return (
@@ -197,7 +150,8 @@ def _legend(analysis) -> str:
     )
   better, worse = tables.MARKS[1], tables.MARKS[-1]
   return (
-    'Means over the seeds at the end of the training with 95 % intervals. ↑'
+    'Means over the seeds at the end of the training with Student’s 95 %'
+    ' intervals. ↑'
     ' higher is better, ↓ lower is better; the best of a column is marked.'
     f' {better} better than {analysis.title(analysis.baseline)} by a paired t'
     ' test over the seeds, corrected for the number of methods (Holm),'
@@ -215,42 +169,23 @@ def _explain(analysis) -> list[str]:
       ' with the highest mean accuracy of the clients on their holdout data'
       ' gave the values for all seeds; test data took no part in the choice.'
     )
-  intervals = 'There is one seed, so the numbers have no intervals.'
-  if analysis.has_intervals:
-    intervals = (
-      'An interval is Student’s 95 % interval of the mean over the seeds, which'
-      ' supposes normal values.'
-    )
-  leaders = (
+  return [
+    tuning,
     f'A method is called a leader with {text.FEWEST_SEEDS} seeds or more, if it'
     f' is separably better than {title}, and if neither its mean accuracy nor'
     f' {title}’s (nor Standalone’s, for the CF coefficient) gains more than'
-    f' {analysis_lib.LARGEST_GAIN:g} in the last quarter of the rounds.'
-  )
-  clients = (
+    f' {analysis_lib.LARGEST_GAIN:g} in the last quarter of the rounds.',
     'A client with fewer than'
     f' {client_scores.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
-    ' not what tells how clients differ: the worst clients, the variance,'
-    ' Jain’s index, the CF coefficient and the share of better-off clients.'
-    ' “The same by chance” is the expected worst 10 % if all clients had one'
-    ' true accuracy, the mean: the lowest of binomial variables with the sizes'
-    f' of their test parts. A worst 10 % within {analysis_lib.NEAR_CHANCE:g} of'
-    ' it is no sign that some clients are treated worse.'
-  )
-  turns = (
+    ' not what tells how clients differ. “The same by chance” is the expected'
+    ' worst 10 % if all clients had one true accuracy, the mean. A worst 10 %'
+    f' within {analysis_lib.NEAR_CHANCE:g} of it is no sign that some clients'
+    ' are treated worse.',
     'Where clients take turns, a round is as many updates, one after the other,'
     ' as there are clients. Such methods are not ranked and have no marks.'
     f' Their mean accuracy at {title}’s depth, after as many updates in a row,'
-    ' is read off the learning curve, on a straight line between two'
-    ' evaluations; the place is that among the ranked methods at the end of'
-    ' their rounds.'
-  )
-  return [
-    tuning,
-    intervals,
-    leaders,
-    *([clients] if analysis.knows_chance else []),
-    *([turns] if analysis.in_turn else []),
+    ' is read off the learning curve; the place is that among the ranked'
+    ' methods at the end of their rounds.',
   ]
 
 
@@ -339,12 +274,6 @@ def _settings(analysis) -> list[tuple[str, str]]:
     ('Target', facts['target_rule']),
     ('Version of tff-fair', facts['version']),
   ]
-
-
-def _settings_table(analysis) -> tables.Table:
-  rows = [tables.Row(n, tables.texts(v)) for n, v in _settings(analysis)]
-  name = 'Settings that all methods share'
-  return tables.Table(name, ['Setting', 'Value'], {'': rows}, 'flags')
 
 
 def _command(analysis) -> str:

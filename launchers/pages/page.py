@@ -4,97 +4,82 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
-import dataclasses
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
 from tff_fair.launchers.pages import tables
-from tff_fair.launchers.plots import svg
+from tff_fair.launchers.plots import plot_parts
 
 
-@dataclasses.dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
   """A paragraph; `style` is a class of the page's style."""
 
   text: str
   style: str = ''
 
 
-@dataclasses.dataclass(frozen=True)
-class Items:
+class Items(NamedTuple):
   """A list of sentences."""
 
   items: Sequence[str]
 
 
-@dataclasses.dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
   """A command."""
 
   code: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Gallery:
-  """Figures, below them if `single`, and the legend of their lines, if any."""
+class Picture(NamedTuple):
+  """A figure of Matplotlib, and what it shows."""
 
-  figures: Sequence[svg.Figure]
-  keys: Sequence[svg.Key] = ()
-  what: str = 'Legend'
-  single: bool = False
+  figure: Any
+  shows: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Details:
-  """What a reader may open, or close."""
+class Details(NamedTuple):
+  """What a reader may open."""
 
   summary: str
   blocks: Sequence[Any]
-  is_open: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Card:
-  """What a run is: its key, its name, and pairs of a word and its value."""
+class Card(NamedTuple):
+  """What a run is: its name, and pairs of a word and its value."""
 
-  key: svg.Key
+  label: str
   pairs: Sequence[tuple[str, str]]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Page:
-  """A page.
-
-  Attributes:
-    mark: Its start, which says what wrote it.
-    title: Its title.
-    answer: The first sentences.
-    pictures: What stands beside them.
-    sections: Heading -> blocks.
-    warnings: What a reader has to know before the answer.
-    cards: What its runs are.
-    source: What it is written from.
-    baseline: What marks compare with.
-  """
-
-  mark: str
-  title: str
-  answer: Sequence[str]
-  pictures: Sequence[Any]
-  sections: Mapping[str, Sequence[Any]]
-  warnings: Sequence[str] = ()
-  cards: Sequence[Card] = ()
-  source: str
-  baseline: str = ''
-
-
-def render(page: Page) -> str:
+def render(
+  *,
+  mark: str,
+  title: str,
+  answer: Sequence[str],
+  sections: Mapping[str, Sequence[Any]],
+  source: str,
+  picture: Picture | None = None,
+  warnings: Sequence[str] = (),
+  cards: Sequence[Card] = (),
+  baseline: str = '',
+) -> str:
   """Renders a page, always with the same text for the same values.
 
   Its texts are shown as they are: nothing in them is markup. The HTML file
   needs no other file.
+
+  Args:
+    mark: The page's start, which says what wrote it.
+    title: Its title.
+    answer: The first sentences.
+    sections: Heading -> blocks.
+    source: What it is written from.
+    picture: The figure after them.
+    warnings: What a reader has to know before the answer.
+    cards: What its runs are.
+    baseline: What marks compare with.
   """
   environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent),
@@ -105,7 +90,16 @@ def render(page: Page) -> str:
     lstrip_blocks=True,
   )
   environment.tests['block'] = lambda x, name: type(x).__name__ == name
+  environment.filters['embed'] = plot_parts.embed
   body = environment.get_template('page.html').render(
-    page=page, marks=tables.MARKS
+    title=title,
+    answer=answer,
+    sections=sections,
+    source=source,
+    picture=[picture] if picture else [],
+    warnings=warnings,
+    cards=cards,
+    baseline=baseline,
+    marks=tables.MARKS,
   )
-  return f'{page.mark}{body}\n'
+  return f'{mark}{body}\n'

@@ -15,8 +15,9 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.pages import page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.pages import text
-from tff_fair.launchers.plots import report_plots
-from tff_fair.launchers.plots import svg
+from tff_fair.launchers.plots import all_plots
+from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import run_plots
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.show import numbers
@@ -36,39 +37,54 @@ def render(runs: Sequence[frame.Run]) -> str:
   """Renders the page, the same for the same runs."""
   found = differences.compare(runs)
   summary = summary_lib.summarize_runs(runs, found.ranked)
-  labels = [run.label for run in runs]
-  shown = ', '.join(labels) if len(runs) < 4 else f'{len(runs)} runs'
-  data = ', '.join(dict.fromkeys(run.data for run in runs))
-  keys = [
-    svg.make_key(*item) for item in report_plots.find_styles(runs).items()
-  ]
-  no_score = page.Text('No client has a score.')
-  curves = _gallery(report_plots.draw_curves(runs), keys, _NO_EVALUATION)
-  clients = _gallery(report_plots.draw_distributions(runs), keys, no_score)
-  reports = [page.Text('What the method reports of single clients each round.')]
-  for number, run in enumerate(runs, 1):
-    figures, lines = report_plots.draw_reports(run, f'run-{number}')
-    reports.append(page.Text(run.label, 'run'))
-    reports.append(page.Gallery(figures, lines, f'Clients of {run.label}'))
-  sections = {
-    'Fairness': _fairness(runs, summary),
-    'Curves': [curves],
-    'Clients': [clients, *map(_clients, runs)],
-    'Inside the method': reports,
-    'Settings': _settings(runs),
+  by_label = {run.label: run for run in runs}
+  shown = ', '.join(by_label) if len(runs) < 4 else f'{len(runs)} runs'
+  styles = run_plots.find_styles(by_label)
+  figures = all_plots.draw(runs)
+  scores = figures.pop('client_f1', None)
+  accuracy = run_plots.client_scores(by_label, styles, 'accuracy')
+  of_clients = {
+    'Macro-F1 of the clients': scores,
+    'Accuracy of the clients by amount of data': run_plots.accuracy_by_amount(
+      by_label, styles
+    ),
   }
   return page.render(
-    page.Page(
-      mark=MARK,
-      title=f'{shown} on {data}',
-      warnings=found.warnings,
-      answer=text.describe_runs(runs, found, summary),
-      pictures=[page.Gallery(report_plots.draw_overview(runs), single=True)],
-      cards=[_card(*pair) for pair in zip(runs, keys, strict=True)],
-      source='the files of the runs',
-      sections=sections,
-    )
+    mark=MARK,
+    title=f'{shown} on {", ".join(dict.fromkeys(run.data for run in runs))}',
+    warnings=found.warnings,
+    answer=text.describe_runs(runs, found, summary),
+    picture=accuracy and page.Picture(accuracy, 'Accuracy of the clients'),
+    cards=[_card(run) for run in runs],
+    source='the files of the runs',
+    sections={
+      'Fairness': _fairness(runs, summary),
+      'Curves': [
+        page.Picture(figure, n.capitalize().replace('_', ' '))
+        for n, figure in figures.items()
+      ],
+      'Clients': [
+        *(
+          page.Picture(figure, shows)
+          for shows, figure in of_clients.items()
+          if figure
+        ),
+        *map(_clients, runs),
+      ],
+      'Inside the method': _reports(runs),
+      'Settings': _settings(runs),
+    },
   )
+
+
+def _reports(runs) -> list:
+  blocks = [page.Text('What the method reports of single clients each round.')]
+  for run in runs:
+    figure = client_plots.reports(run)
+    blocks.append(page.Text(run.label, 'run'))
+    if figure:
+      blocks.append(page.Picture(figure, f'Clients of {run.label}'))
+  return blocks
 
 
 def make_fairness_table(
@@ -154,7 +170,7 @@ def make_command(run: frame.Run) -> str:
   )
 
 
-def _card(run, key) -> page.Card:
+def _card(run) -> page.Card:
   if run.finished:
     rounds = f'{run.last_round}{", stopped early" * run.stopped_early}'
     last = run.settings.get('score_last')
@@ -170,7 +186,7 @@ def _card(run, key) -> page.Card:
     )
   so_far = '' if run.finished else ' so far'
   return page.Card(
-    key,
+    run.label,
     [
       ('Data', f'{run.data}, {len(run.clients)} clients{so_far}'),
       ('Rounds', rounds),
@@ -179,10 +195,6 @@ def _card(run, key) -> page.Card:
       ('Files', str(run.directory)),
     ],
   )
-
-
-def _gallery(figures, keys, otherwise):
-  return page.Gallery(figures, keys, 'Runs') if figures else otherwise
 
 
 def _fairness(runs, summary) -> list:

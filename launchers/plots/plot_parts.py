@@ -1,5 +1,6 @@
-"""Parts shared by the pictures: colours, line styles, axes."""
+"""Parts shared by the pictures: lines, legends, axes, files."""
 
+import base64
 from collections.abc import Sequence
 import io
 import math
@@ -19,20 +20,17 @@ from PIL import Image
 from tff_fair.launchers.plots import method_styles
 
 _DPI = 120
-
-# Distinguishable with every common kind of colour blindness.
-COLORS = matplotlib.color_sequences['petroff10']
 # Of texts of the usual size, in a legend.
 _CHARACTERS_PER_INCH, _LINE_HEIGHT = 10, 0.22
 # Markers of a curve, of which longer ones have few.
 _MARKERS = 8
 # Points by which a line is wider than the next, and the first than the last.
 _GROWTH, _MAX_GROWTH = 0.9, 1.8
+# Text as text; the same figure has the same bytes.
+_SVG = {'svg.fonttype': 'none', 'svg.hashsalt': 'tff-fair'}
 # Those fonts with many scripts that this machine has.
-_INSTALLED = set(font_manager.get_font_names())
-_FALLBACKS = [
-  name
-  for name in (
+_FALLBACKS = sorted(
+  {
     'Noto Sans CJK JP',
     'Noto Sans CJK SC',
     'WenQuanYi Zen Hei',
@@ -40,9 +38,37 @@ _FALLBACKS = [
     'Arial Unicode MS',
     'Microsoft YaHei',
     'Unifont',
+  }
+  & set(font_manager.get_font_names())
+)
+
+
+def plain_text() -> Any:
+  """Context manager or decorator for labels with client or directory names.
+
+  It disables mathtext, so dollar signs are drawn as they are. Logarithmic axes,
+  whose labels are mathtext by default, need their own formatter. Scripts that
+  the usual font lacks are drawn with another font, if the machine has one.
+  """
+  return matplotlib.rc_context(
+    {'text.parse_math': False, 'font.family': ['sans-serif', *_FALLBACKS]}
   )
-  if name in _INSTALLED
-]
+
+
+def make_panels(
+  number: int, max_columns: int
+) -> tuple[mpl_figure.Figure, list[mpl_axes.Axes]]:
+  """Makes a figure with so many axes, at least one."""
+  rows = math.ceil(number / max_columns)
+  columns = math.ceil(number / rows)
+  figure = mpl_figure.Figure(
+    figsize=(4.2 * columns, 3.2 * rows + 0.6), layout='constrained'
+  )
+  figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+  panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+  for axes in panels[number:]:
+    axes.remove()
+  return figure, panels[:number]
 
 
 def draw_legend(
@@ -74,19 +100,10 @@ def draw_curve(
   rank: int,
   num_runs: int,
 ) -> None:
-  """Draws the curve of a run so that it shows under curves that coincide.
+  """Draws a curve, the `rank`th of `num_runs`, so that it shows under others.
 
-  The first run has the widest line and the largest markers, below all others,
-  and each run has its markers at other rounds.
-
-  Args:
-    axes: Where to draw.
-    rounds: The rounds of the values.
-    values: The values.
-    label: The label of the run.
-    style: The style of the run.
-    rank: The index of the run among those of the panel.
-    num_runs: The number of these runs.
+  The first one has the widest line and the largest markers, below all others,
+  and each has its markers at other rounds.
   """
   # Points by which the line and the markers are larger than the last ones.
   growth = min(_GROWTH * (num_runs - 1), _MAX_GROWTH)
@@ -103,7 +120,7 @@ def draw_curve(
     linewidth=1.4 + growth,
     marker=style.marker,
     markersize=(5.5 + growth) * style.scale,
-    markerfacecolor='white' if style.hollow else style.color,
+    markerfacecolor=style.face,
     markeredgecolor=style.color if style.hollow else 'white',
     markeredgewidth=1.2 if style.hollow else 0.5,
     markevery=(rank * step // num_runs, step),
@@ -127,32 +144,36 @@ def set_log_ticks(axis: mpl_axis.Axis, text: str) -> None:
   axis.set_major_formatter(text)
 
 
-def plain_text() -> Any:
-  """Context manager or decorator for labels with client or directory names.
-
-  It disables mathtext, so dollar signs are drawn as they are. Logarithmic axes,
-  whose labels are mathtext by default, need their own formatter. Scripts that
-  the usual font lacks are drawn with another font, if the machine has one.
-  """
-  return matplotlib.rc_context(
-    {'text.parse_math': False, 'font.family': ['sans-serif', *_FALLBACKS]}
+def mark_rounds(axes: mpl_axes.Axes) -> None:
+  """Puts ticks at round numbers; a single one if there is a single round."""
+  axes.set_xlabel('Round')
+  axes.xaxis.set_major_locator(
+    ticker.MaxNLocator(
+      nbins=6, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1
+    )
   )
 
 
-def round_locator() -> ticker.Locator:
-  """Ticks at round numbers; a single tick if there is a single round."""
-  return ticker.MaxNLocator(
-    nbins=6, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1
-  )
-
-
-def save(figure: mpl_figure.Figure, path: str | os.PathLike[str]) -> None:
+def save(
+  figure: mpl_figure.Figure, path: str | os.PathLike[str] | None
+) -> None:
   """Writes a figure as a PNG file with a palette, a third of the usual size."""
+  if path is None:
+    return
   drawn = io.BytesIO()
   figure.savefig(drawn, dpi=_DPI, format='png')
   with Image.open(drawn) as image:
     small = image.convert('RGB').quantize()
   small.save(path, format='png', optimize=True)
+
+
+def embed(figure: mpl_figure.Figure) -> str:
+  """Draws a figure as SVG, as an address that a page may contain."""
+  file = io.BytesIO()
+  with matplotlib.rc_context(_SVG), plain_text():
+    figure.savefig(file, format='svg', metadata={'Date': None})
+  data = base64.b64encode(file.getvalue()).decode()
+  return f'data:image/svg+xml;base64,{data}'
 
 
 def tidy(axes: mpl_axes.Axes) -> None:

@@ -13,7 +13,6 @@ from tff_fair.launchers import frame
 from tff_fair.launchers import summary
 from tff_fair.launchers.plots import client_plots
 from tff_fair.launchers.plots import embedding_plots
-from tff_fair.launchers.plots import heat_maps
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.plots import run_plots
@@ -103,7 +102,7 @@ def scatter(
 def _draw_few(axes, clients, alone, together):
   """A point per client, each with its colour and its marker."""
   for client in clients.itertuples():
-    style = method_styles.Style(**client.style)
+    style = client.style
     points = axes.scatter(
       alone[client.client_id],
       together[client.client_id],
@@ -126,7 +125,7 @@ def _draw_many(axes, clients, alone, together):
     together[honest['client_id']],
     s=40,
     c=honest[client_plots.amount_column(clients)],
-    cmap=heat_maps.COLOR_MAP,
+    cmap=client_plots.COLOR_MAP,
     edgecolors='black',
     linewidths=0.5,
     zorder=3,

@@ -16,7 +16,8 @@ from tff_fair.launchers import frame
 from tff_fair.launchers import report
 from tff_fair.launchers import summary
 from tff_fair.launchers.pages import report_page
-from tff_fair.launchers.plots import report_plots
+from tff_fair.launchers.plots import client_plots
+from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import client_names
 
 
@@ -63,11 +64,7 @@ def _two_runs(runs):
 @pytest.fixture(name='no_figures')
 def _no_figures(monkeypatch):
   """For tests of the rest of the page: figures take most of the time."""
-  for name in ('draw_curves', 'draw_distributions', 'draw_overview'):
-    monkeypatch.setattr(report_plots, name, lambda runs: [])
-  monkeypatch.setattr(
-    report_plots, 'draw_reports', lambda run, prefix: ([], [])
-  )
+  monkeypatch.setattr(plot_parts, 'embed', lambda figure: '')
 
 
 def test_the_page_is_as_it_was_read(runs, page):
@@ -145,7 +142,6 @@ def test_an_unfinished_run_says_so(tmp_path):
   for expected in (
     'unfinished after round 1 of 3; no scores yet',
     'There is no evaluation yet.',
-    'No client has a score.',
   ):
     assert expected in page.text
 
@@ -160,10 +156,6 @@ def test_texts_of_files_are_shown_and_not_run(tmp_path):
   page.check_is_safe()
   assert page.text.count(bad) > 1
   assert f'FedAvg ({name})' in page.text
-  figures = [
-    a['aria-label'] for _, a in page.elements if a.get('role') == 'img'
-  ]
-  assert any(name in label for label in figures)
 
 
 @pytest.mark.parametrize('finished', [True, False])
@@ -186,8 +178,6 @@ def test_clients_are_called_by_their_names(tmp_path, finished):
   )
   assert worst.endswith('client\xa00 North, "Main" Hospital ward 2')
   assert best.endswith(f'client\xa06 {shown[-1]}')
-  # In the legend of the method's reports.
-  assert '0 North, "Main" Hospital …: 1' in page.text
 
 
 def test_commands_repeat_or_resume_a_run(tmp_path):
@@ -207,36 +197,29 @@ def test_commands_repeat_or_resume_a_run(tmp_path):
 
 class TestFiguresOfClients:
   def test_few_clients_have_a_line_each(self, runs):
-    (alpha,), keys = report_plots.draw_reports(frame.read_run(runs[0]), 'x')
-    assert alpha.title == 'Alpha, the weight of the upload'
-    # In the order of their data, and in different colours.
-    labels = [f'{i}: {n} examples' for i, n in enumerate((10, 20, 200))]
-    assert [key.label for key in keys] == labels
-    assert all(f'stroke: {key.color}' in alpha.svg for key in keys)
+    figure = client_plots.reports(frame.read_run(runs[0]))
+    (axes,) = figure.axes
+    assert axes.get_title() == 'Alpha, the weight of the upload'
+    # In the order of their data; alpha is the accuracy by the round.
+    found = {x.get_label(): x.get_ydata().tolist() for x in axes.lines}
+    assert list(found) == [
+      f'{i}: {n} examples' for i, n in enumerate((10, 20, 200))
+    ]
+    assert found['1: 20 examples'] == pytest.approx([0.7, 1.4, 2.1])
 
-  def test_many_clients_have_bands(self, tmp_path):
+  def test_many_clients_are_rows_of_a_heat_map(self, tmp_path):
     number = 11
     folder = report_run.write(
       tmp_path / 'x', np.arange(number) / 10, num_train=[5] * number
     )
-    (alpha,), keys = report_plots.draw_reports(frame.read_run(folder), 'x')
-    assert not keys
-    assert 'Bands: the middle half, and all.' in alpha.note
-    # Alpha is the accuracy by the round.
-    assert 'of 11 clients over the rounds; the median is 1.5 at' in alpha.svg
+    axes, _ = client_plots.reports(frame.read_run(folder)).axes
+    (cells,) = axes.collections
+    expected = np.outer(np.arange(number) / 10, (1, 2, 3))
+    np.testing.assert_allclose(cells.get_array(), expected)
 
   def test_a_column_without_a_number_is_not_drawn(self, tmp_path):
     folder = report_run.write(tmp_path / 'x', reports={'alpha': np.nan})
-    assert report_plots.draw_reports(frame.read_run(folder), 'x') == ([], [])
-
-  def test_isolated_clients_are_marked(self, tmp_path):
-    reports = {'reputation': (0.4, 0.6, 0), 'reputable': (1, 1, 0)}
-    folder = report_run.write(tmp_path / 'x', reports=reports)
-    metrics = pd.read_csv(folder / 'metrics.csv')
-    metrics['aggregator_threshold'] = 0.1
-    metrics.to_csv(folder / 'metrics.csv', index=False)
-    (figure,), _ = report_plots.draw_reports(frame.read_run(folder), 'x')
-    assert 'a cross: the server isolates the client' in figure.note
+    assert client_plots.reports(frame.read_run(folder)) is None
 
 
 def _message(*arguments):

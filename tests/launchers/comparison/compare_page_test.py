@@ -53,28 +53,22 @@ def _small(tmp_path_factory):
     ),
   )
   text = compare_page.render(analysis)
-  return analysis, web_page.Page(text), compare_page.render_markdown(analysis)
+  return analysis, web_page.Page(text)
 
 
 def test_the_web_page_is_as_it_was_read(small):
-  _, page, _ = small
-  assert page.source.startswith(compare_page.HTML_MARK)
+  _, page = small
+  assert page.source.startswith(compare_page.MARK)
   golden.check('compare.txt', '\n'.join(page.lines) + '\n')
-
-
-def test_the_markdown_page_is_as_it_was_read(small):
-  assert small[2].startswith(compare_page.MARKDOWN_MARK)
-  golden.check('compare.md', small[2])
 
 
 def test_the_page_of_all_methods_is_small_and_safe(large):
   assert len(large.source.encode()) < _MAX_BYTES
   large.check_is_safe()
-  assert '19 of 27 methods are not drawn' in large.text
 
 
 def test_marks_are_on_their_numbers(small):
-  analysis, page, markdown = small
+  analysis, page = small
   names = [cell[0] for cell in page.tables[0][0][1:]]
   for method in analysis.ranked:
     (row,) = page.row(analysis.title(method))[:1]
@@ -90,13 +84,6 @@ def test_marks_are_on_their_numbers(small):
       is_best = analysis.leaders(column) == (method,)
       assert ('(best)' in text) == (style == 'best') == is_best
       assert text.startswith(analysis.show(method, column))
-  rows = {row[0]: row[1:] for row in _tables(markdown)[0]}
-  estimate = analysis.estimates['ditto', 'client_accuracy_mean']
-  low, high = (f'{end:.3f}' for end in (estimate.low, estimate.high))
-  assert rows['Ditto'][0] == f'**{estimate.mean:.3f}** ▲ ({low} to {high})'
-  assert '▼' in rows['Standalone'][0]
-  assert rows['Standalone'][3] == '–'
-  assert '**FedAvg**' in rows
 
 
 def test_a_headline_has_the_baseline_the_papers_methods_and_the_best(
@@ -120,7 +107,7 @@ def test_a_headline_has_the_baseline_the_papers_methods_and_the_best(
 
 def test_the_depth_of_a_method_in_turn(small):
   # Six rounds are 1.5 rounds of four clients, where a curve has a quarter.
-  analysis, page, _ = small
+  analysis, page = small
   accuracy = analysis.estimates['dssgd', 'client_accuracy_mean'].mean / 4
   (row,) = page.row('DSSGD', table=1)
   assert row[-1][0] == f'{accuracy:.3f}, place 6 of 6'
@@ -130,7 +117,7 @@ def test_one_seed_has_no_intervals_and_says_so(tmp_path):
   page = _page(tmp_path, made_comparison.rows([0]), made_comparison.facts([0]))
   assert 'there are no intervals' in page.text
   assert 'separably better' not in ' '.join(page.lines[:20])
-  assert '▲' not in page.text and 'Thin crosses' not in page.text
+  assert '▲' not in page.text
 
 
 def test_without_a_result(tmp_path):
@@ -140,8 +127,7 @@ def test_without_a_result(tmp_path):
   )
   page = _page(tmp_path, found, about)
   for expected in (
-    'No method has a learning curve.',
-    'No method has a CF coefficient',
+    'No method has a result.',
     'FedAvg diverged in its only run.',
     'FedRDN: No images.',
     '--budget=1m left one trial.',
@@ -174,6 +160,3 @@ def test_texts_of_files_are_shown_and_not_run(tmp_path):
   assert page.source.count('<!--') == 1
   assert page.text.count(bad) > 6
   assert 'Zürich [31m 東京 | 😀' in page.text
-  text = compare_page.render_markdown(analysis)
-  assert '<script>' not in text and '&lt;script&gt;' in text
-  assert r'東京 \| 😀' in text

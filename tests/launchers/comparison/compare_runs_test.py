@@ -208,8 +208,7 @@ def test_facts_and_pages(whole):
   for seed, sizes in enumerate(facts['test_examples']):
     paths = folder.glob(f'out/runs/standalone/*/seed_{seed}/clients.csv')
     assert pd.read_csv(next(paths))['num_test'].tolist() == sizes
-  for name in ('compare.md', 'compare.html'):
-    assert 'Standalone' in (folder / 'out' / name).read_text()
+  assert 'Standalone' in (folder / 'out/compare.html').read_text()
   assert list((folder / 'out/plots').glob('*.png'))
   # No digit of a machine's.
   assert str(folder) not in (folder / 'out/compare.csv').read_text()
@@ -239,7 +238,7 @@ def test_the_same_command_trains_nothing_again_and_more_methods_only_these(
   folder = whole.folder
   before = _ended(folder)
   assert len(before) == _NUM_RUNS
-  names = ('compare.csv', 'compare.json', 'compare.md', 'compare.html')
+  names = ('compare.csv', 'compare.json', 'compare.html')
   contents = [(folder / 'out' / name).read_bytes() for name in names]
   again = _compare(folder, *_ARGUMENTS)
   assert _ended(folder) == before
@@ -367,7 +366,7 @@ def test_a_method_that_cannot_run_is_listed_and_the_others_go_on(
   table('--tune=0', '--seeds=2', '--budget=1ms')
   note = 'not started within 0 s: 4 runs of 3 methods; run the same command'
   assert _facts(tmp_path)['notes'][0].startswith(note)
-  assert note in (tmp_path / 'out/compare.md').read_text()
+  assert note in (tmp_path / 'out/compare.html').read_text()
   assert len(_frame(tmp_path)) == 2
 
 

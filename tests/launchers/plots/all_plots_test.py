@@ -44,32 +44,18 @@ def test_all_plots_that_a_run_has_numbers_for_are_written(tmp_path):
   assert _names(all_plots.write(run, [])) == ['learning_curves.png']
 
 
-def test_runs_are_labelled_by_method_and_if_need_be_by_directory(
-  tmp_path, monkeypatch
-):
-  drawn = []
-  for name in ('learning_curves', 'client_f1_distribution'):
-    monkeypatch.setattr(
-      run_plots, name, lambda *arguments: drawn.append(arguments)
-    )
-  monkeypatch.setattr(run_plots, 'DISTANCES', {})
-  monkeypatch.setattr(
-    client_plots, 'client_accuracy', lambda runs, path: drawn.append(runs)
-  )
-  monkeypatch.setattr(client_plots, 'reputation', lambda run, path: None)
-  a, b, c = (
+def test_runs_are_labelled_by_method_and_if_need_be_by_directory(tmp_path):
+  folders = [
     fake_run.write(tmp_path / name, [0.5], algorithm=algorithm)
     for name, algorithm in (('a', 'fed_avg'), ('b', 'cffl'), ('c', 'fed_avg'))
-  )
-  all_plots.write(a, [str(b), str(c)])
-  expected = {'FedAvg (a)': a, 'CFFL': b, 'FedAvg (c)': c}
+  ]
+  figure = all_plots.draw(frame.read_runs(folders))['learning_curves']
+  (legend,) = figure.legends
+  labels = [text.get_text() for text in legend.get_texts()]
+  assert labels == ['FedAvg (a)', 'CFFL', 'FedAvg (c)']
   looks = method_styles.of_runs(['fed_avg', 'cffl', 'fed_avg'])
-  for runs, styles, _ in drawn[:2]:
-    assert {label: run.directory for label, run in runs.items()} == expected
-    assert styles == dict(zip(expected, looks, strict=True))
-  # Clients are only those of the run itself.
-  (own,) = drawn[2].values()
-  assert own.directory == a
+  found = [line.get_color() for line in figure.axes[0].lines]
+  assert found == [look.color for look in looks]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +98,8 @@ def test_names_are_drawn_as_they_are(tmp_path):
   }
   styles = dict(zip(runs, method_styles.of_runs(_NAMES), strict=True))
   path = tmp_path / 'x.png'
-  curves = run_plots.learning_curves(runs, styles, path)
-  scores = run_plots.client_f1_distribution(runs, styles, path)
+  curves = run_plots.learning_curves(runs, styles)
+  scores = run_plots.client_scores(runs, styles, 'f1')
   distances = run_plots.distance_curves(
     {name: [run] for name, run in runs.items()}, styles, 'parameters', path
   )

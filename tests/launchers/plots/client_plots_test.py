@@ -1,7 +1,5 @@
 """Tests of the clients' plots: the data drawn is the data in the files."""
 
-from matplotlib import colors as mpl_colors
-from matplotlib import figure as mpl_figure
 from matplotlib import image
 import numpy as np
 import pandas as pd
@@ -11,7 +9,6 @@ from tests.launchers import fake_run
 from tests.launchers import nasty_names
 from tff_fair.launchers import frame
 from tff_fair.launchers.plots import client_plots
-from tff_fair.launchers.plots import heat_maps
 
 
 def _write(folder, accuracy, **options):
@@ -142,20 +139,6 @@ def test_more_clients_are_rows_of_a_heat_map(tmp_path):
   assert _legend(figure) == ['no value']
 
 
-def test_a_cell_is_around_its_round(tmp_path):
-  scale = mpl_colors.Normalize(0, 1)
-  clients = client_plots.describe_clients(_write(tmp_path / 'x', [0.5] * 9))
-  for rounds, edges in (
-    ([7], [6.5, 7.5]),
-    ([1, 2, 3], [0.5, 1.5, 2.5, 3.5]),
-    ([10, 20, 25], [5, 15, 22.5, 27.5]),
-  ):
-    values = pd.DataFrame({'round': rounds, 'client_id': 0, 'share': 0.5})
-    axes = mpl_figure.Figure().subplots()
-    cells = heat_maps.draw(axes, clients, values, 'share', scale)
-    np.testing.assert_allclose(cells.get_coordinates()[0, :, 0], edges)
-
-
 def test_hundreds_of_clients_are_readable(tmp_path):
   run = _write(tmp_path / 'x', [0.5] * 299 + [0.9])
   path = tmp_path / 'x.png'
@@ -181,7 +164,6 @@ def test_reputation_ends_where_a_client_is_isolated(tmp_path):
     line for line in figure.axes[0].lines if line.get_label() == 'isolated'
   )
   assert (mark.get_xdata().item(), mark.get_ydata().item()) == (2, 0)
-  assert mark.get_color() == '#000000'
   assert 'isolated' in _legend(figure)
   # Without isolation there is no mark.
   run = _write(tmp_path / 'y', [0.5, 0.6])
@@ -199,7 +181,7 @@ def test_isolations_are_marked_in_a_heat_map(tmp_path):
     isolated={11: 2, 3: 4},
   )
   figure = client_plots.reputation(run, tmp_path / 'x.png')
-  axes, bar = figure.axes
+  axes, _ = figure.axes
   (marks,) = (line for line in axes.lines if line.get_label() == 'isolated')
   assert sorted(marks.get_xydata().tolist()) == [[2, 11], [4, 3]]
   values = axes.collections[0].get_array()
@@ -207,5 +189,3 @@ def test_isolations_are_marked_in_a_heat_map(tmp_path):
   assert values.mask[3].tolist() == [False] * 4 + [True]
   assert not values.mask[0].any()
   assert _legend(figure) == ['no value', 'isolated']
-  assert 'threshold of isolation' in bar.get_ylabel()
-  assert 0.05 in {float(line.get_ydata()[0]) for line in bar.lines}

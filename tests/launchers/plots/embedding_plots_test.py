@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tff_fair.launchers.plots import embedding_plots
-from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import embeddings
 
 
@@ -49,7 +48,9 @@ def _points(axes):
 def _classes(axes):
   """The class of each point, by its colour."""
   (points,) = axes.collections
-  known = {mpl_colors.to_rgb(c): i for i, c in enumerate(plot_parts.COLORS)}
+  known = {
+    mpl_colors.to_rgb(c): i for i, c in enumerate(embedding_plots.COLORS)
+  }
   return [known[tuple(color[:3])] for color in points.get_facecolors()]
 
 
@@ -151,9 +152,7 @@ def test_a_run_that_diverged_does_not_prevent_the_others(draw):
     broken[7, 1] = value
     figure = draw({'broken': broken, 'whole': vectors}, labels)
     first, second = figure.axes
-    assert first.get_title() == 'broken, round 20\nsilhouette undefined'
-    texts = [text.get_text() for text in first.texts]
-    assert texts == ['embeddings that\nare not finite']
+    assert first.get_title().endswith('are all the same, or not finite')
     assert not first.collections
     assert len(_points(second)) == 60
     assert _legend(figure) == ('Class', ['0', '1', '2'])
@@ -163,9 +162,7 @@ def test_embeddings_that_are_all_the_same(draw):
   _, labels = _clusters(2, 10)
   for size in (1, 20):
     (axes,) = draw({'run': np.full([size, 3], 0.7)}, labels[:size]).axes
-    assert axes.get_title() == 'run, round 20\nsilhouette undefined'
-    texts = [text.get_text() for text in axes.texts]
-    assert texts == ['all embeddings\nare the same']
+    assert axes.get_title().endswith('are all the same, or not finite')
 
 
 def test_the_scale_of_the_embeddings_does_not_matter(draw):

@@ -12,7 +12,12 @@ from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.plots import run_plots
 
-_COLUMNS = tuple(panel.column for panel in run_plots.PANELS)
+# Of few clients the worst 10 % are the worst client.
+_COLUMNS = tuple(
+  panel.column
+  for panel in run_plots.PANELS
+  if panel.column != 'client_accuracy_worst10'
+)
 
 
 def _metrics(rounds, offset=0.0):
@@ -66,11 +71,16 @@ def _styles(runs):
 
 
 def _curves(runs, path):
-  return run_plots.learning_curves(runs, _styles(runs), path)
+  figure = run_plots.learning_curves(runs, _styles(runs))
+  plot_parts.save(figure, path)
+  return figure
 
 
 def _distribution(runs, path):
-  return run_plots.client_f1_distribution(runs, _styles(runs), path)
+  figure = run_plots.client_scores(runs, _styles(runs), 'f1')
+  if figure:
+    plot_parts.save(figure, path)
+  return figure
 
 
 def _curve(axes, label):
@@ -98,7 +108,7 @@ def _pixels(path):
 
 def test_curves_equal_the_csv(runs, curves):
   figure, path = curves
-  assert _pixels(path)[0] == 1440
+  assert _pixels(path)[0] == 1512
   assert path.stat().st_size < 250_000
   for column, axes in zip(_COLUMNS, figure.axes, strict=True):
     for label, run in runs.items():
@@ -184,12 +194,16 @@ def test_rounds_without_evaluation_are_not_drawn(tmp_path):
   metrics['global_f1'] = np.nan
   runs = {'x': _run(tmp_path / 'x', metrics), 'y': _run(tmp_path / 'y')}
   figure = _curves({'x': runs['x']}, tmp_path / 'x.png')
-  assert list(_curve(figure.axes[0], 'x').get_xdata()) == [2, 4]
-  assert list(_curve(figure.axes[2], 'x').get_xdata()) == [4]
-  # A column without any number says so; beside another run a line is missing.
-  texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-  assert texts == [[], ['not measured'], *[[]] * 7]
-  axes = _curves(runs, tmp_path / 'x.png').axes[1]
+  drawn = {axes.get_title(): axes for axes in figure.axes}
+  shown = _curve(drawn['Clients: mean accuracy ↑'], 'x')
+  assert list(shown.get_xdata()) == [2, 4]
+  loss = _curve(drawn['Global model: loss ↓'], 'x')
+  assert list(loss.get_xdata()) == [4]
+  # A column without any number has no panel; beside another run no line.
+  title = 'Global model: macro-F1 ↑'
+  assert title not in drawn
+  figure = _curves(runs, tmp_path / 'x.png')
+  (axes,) = (a for a in figure.axes if a.get_title() == title)
   assert len(_curve(axes, 'x').get_xdata()) == 0
   assert len(_curve(axes, 'y').get_xdata()) == 4
 

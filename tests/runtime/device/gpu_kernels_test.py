@@ -64,9 +64,7 @@ def _build(options):
   task = training.build_task(settings)
   statistics = building.gather_statistics(settings, task)
   contributions = [0.3, 0.5, 0.9]
-  return task, building.build_process(
-    settings, task, statistics, contributions
-  )
+  return task, building.build_process(settings, task, statistics, contributions)
 
 
 def _check(operations):
