@@ -1,4 +1,5 @@
 import collections
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +24,11 @@ _loss = reference.LINEAR.loss
 
 def _gradient(w, data, gamma=0.0):
   return reference.gradient(lambda v: _loss(v, data, gamma), w)
+
+
+def _scaled(data):
+  """As batch normalisation of variance 1 gives it."""
+  return dataclasses.replace(data, x=data.x / np.sqrt(1.001))
 
 
 def test_against_numpy():
@@ -53,6 +59,15 @@ def test_the_gradient_of_an_embedding_by_hand():
   # Logits are 0, so each of three examples has (p - y) / 3 = -+ 1 / 6.
   expected = [[1 / 6, -1 / 6], [-2 / 6, 2 / 6], [0, 0]]
   np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+def test_no_examples():
+  (data,) = linear_task.make_clients([0])
+  gradient, metrics = client.mean_gradient(
+    _MODEL, _MODEL.initial_weights, _examples(data)
+  )
+  assert all(np.all(g == 0) for g in gradient)
+  assert metrics == {'loss': 0, 'accuracy': 0}
 
 
 def test_inference_mode():
@@ -92,36 +107,70 @@ def test_mapping():
     assert taken == batches
 
 
-def test_logits_of_examples():
-  model = models.StatelessModel(linear_task.model_fn)
+def _trained_weights(model, seed=0):
+  """Weights of a linear model other than the first."""
+  rng = np.random.default_rng(seed)
   weights = model.initial_weights
-  rng = np.random.default_rng(0)
+  kernel = rng.normal(size=[linear_task.NUM_FEATURES, linear_task.NUM_CLASSES])
+  bias = rng.normal(size=[linear_task.NUM_CLASSES])
+  *others, _, _ = weights.trainable
   weights.trainable[:] = [
-    rng.normal(size=w.shape).astype(np.float32) for w in weights.trainable
+    *others,
+    kernel.astype(np.float32),
+    bias.astype(np.float32),
   ]
-  for size in (0, 7, 403):
-    (data,) = linear_task.make_clients([size], holdout=0)
-    found = client.logits_of_examples(model, weights, tf.constant(data.x))
-    expected = reference.LINEAR.logits(
-      linear_task.vector(weights.trainable), data.x
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+  return weights, np.append(kernel, bias)
 
 
-def test_minibatches_in_their_order():
-  for size, batches in _SIZES.items():
-    (data,) = linear_task.make_clients([size], holdout=0)
-    arguments = _MODEL, _MODEL.initial_weights, _examples(data), 4
-    parts = [
-      linear_task.Client(data.x[i : i + 4], data.y[i : i + 4], None, None)
-      for i in range(0, size, 4)
-    ]
-    w = linear_task.start()
-    expected = np.zeros(5)
-    expected[: len(batches)] = [_loss(w, part) for part in parts]
-    found = client.batch_losses(*arguments, 5)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    trace = sum(np.sum(_gradient(w, part) ** 2) for part in parts)
+class TestLogitsOfExamples:
+  def test_against_numpy(self):
+    model = models.StatelessModel(linear_task.model_fn)
+    weights, linear = _trained_weights(model)
+    for size in (0, 7, 403):
+      (data,) = linear_task.make_clients([size], holdout=0)
+      found = client.logits_of_examples(model, weights, tf.constant(data.x))
+      assert found.shape == [size, linear_task.NUM_CLASSES]
+      np.testing.assert_allclose(
+        found, reference.LINEAR.logits(linear, data.x), rtol=1e-5, atol=1e-5
+      )
+
+  def test_inference_mode(self):
+    model = models.StatelessModel(linear_task.batch_norm_model_fn)
+    (data,) = linear_task.make_clients([7])
+    weights, linear = _trained_weights(model)
     np.testing.assert_allclose(
-      client.fisher_trace(*arguments), trace, rtol=1e-5
+      client.logits_of_examples(model, weights, tf.constant(data.x)),
+      reference.LINEAR.logits(linear, _scaled(data).x),
+      rtol=1e-5,
+      atol=1e-5,
     )
+
+
+class TestBatchLosses:
+  def test_of_minibatches_in_their_order(self):
+    for size in _SIZES:
+      (data,) = linear_task.make_clients([size], holdout=0)
+      found = client.batch_losses(
+        _MODEL, _MODEL.initial_weights, _examples(data), 4, 5
+      ).numpy()
+      expected = np.zeros(5)
+      for i in range(len(_SIZES[size])):
+        rows = slice(4 * i, 4 * i + 4)
+        batch = linear_task.Client(data.x[rows], data.y[rows], None, None)
+        expected[i] = _loss(linear_task.start(), batch)
+      assert found.dtype == np.float32
+      np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_fisher_trace_sums_over_minibatches_in_their_order():
+  for size in _SIZES:
+    (data,) = linear_task.make_clients([size], holdout=0)
+    expected = 0.0
+    for i in range(len(_SIZES[size])):
+      rows = slice(4 * i, 4 * i + 4)
+      batch = linear_task.Client(data.x[rows], data.y[rows], None, None)
+      expected += np.sum(_gradient(linear_task.start(), batch) ** 2)
+    found = client.fisher_trace(
+      _MODEL, _MODEL.initial_weights, _examples(data), 4
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

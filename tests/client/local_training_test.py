@@ -165,6 +165,15 @@ def test_number_of_steps():
   assert float(result.metrics['loss']) == 0.0
 
 
+def test_batch_norm_statistics_move():
+  # Three epochs over x = 1, 3: mean 2, momentum .5: 2 * (1 - .5^3).
+  examples = collections.OrderedDict(
+    x=tf.constant([[1.0], [3.0]]), y=tf.constant([0, 1])
+  )
+  result = _train(_batch_norm_model, examples, epochs=3)
+  np.testing.assert_allclose(result.weights.non_trainable[0], [1.75], rtol=1e-5)
+
+
 def test_optimizer_state_is_carried_through_the_steps():
   # Momentum: two equal gradients g move by lr g, then lr (1 + .9) g.
   def compute(forward, batch, context):
@@ -322,6 +331,29 @@ def test_an_objective_prepares_once_an_epoch_or_a_round(prepare_each, times):
   # They are functions of the training's, all of them.
   np.testing.assert_array_equal(again[0], prepared)
   assert not seeds & {tuple(seed) for seed in other[0]}
+
+
+def test_what_epochs_prepare_does_not_depend_on_each_other():
+  """Each starts from the context that came, not from what the last made."""
+  seen = []
+
+  def prepare(context, examples, seed):
+    del examples, seed
+    return context + 1
+
+  def compute(forward, batch, context):
+    seen.append(int(context))
+    return tf.reduce_mean(forward(batch['x'])['logits']), {}
+
+  _train(
+    _scalar_model,
+    _examples(4),
+    objective=client.Objective(compute, (), prepare=prepare),
+    epochs=3,
+    batch_size=2,
+    context=5,
+  )
+  assert seen == [6] * 6
 
 
 def _each(model_fn, batches, *, one_by_one=False):

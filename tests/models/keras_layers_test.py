@@ -1,6 +1,7 @@
 """Keras layers that people use work, with random numbers from our seeds."""
 
 import collections
+import functools
 
 import numpy as np
 import pytest
@@ -53,7 +54,12 @@ class _Subclassed(tf.keras.Model):
 _RANDOM = {
   'flip': (_IMAGES, lambda: [_layers.RandomFlip()]),
   'rotation': (_IMAGES, lambda: [_layers.RandomRotation(0.2)]),
+  'contrast': (_IMAGES, lambda: [_layers.RandomContrast(0.2)]),
+  'brightness': (_IMAGES, lambda: [_layers.RandomBrightness(0.2, (0, 1))]),
+  'crop': (_IMAGES, lambda: [_layers.RandomCrop(6, 6)]),
+  'width': (_IMAGES, lambda: [_layers.RandomWidth(0.4)]),
   'gaussian_noise': (_NUMBERS, lambda: [_layers.GaussianNoise(0.2)]),
+  'alpha_dropout': (_NUMBERS, lambda: [_layers.AlphaDropout(0.4)]),
   'own_seed': (_NUMBERS, lambda: [_layers.Dropout(0.5, seed=1)]),
   'noise_shape': (
     _SERIES,
@@ -75,7 +81,17 @@ _RANDOM = {
 }
 # What is the same in training and evaluation.
 _STEADY = {
+  'normalization': (
+    _NUMBERS,
+    lambda: [_layers.Normalization(mean=[1.0, 2, 3, 4], variance=2.0)],
+  ),
   'adapted': (_NUMBERS, lambda: [_adapted()]),
+  'discretization': (
+    (1,),
+    lambda: [_layers.Discretization([0.2, 0.5], output_mode='one_hot')],
+  ),
+  'category_encoding': ((1,), lambda: [_layers.CategoryEncoding(3, 'one_hot')]),
+  'rescaling': (_IMAGES, lambda: [_layers.Rescaling(tf.constant([1.0, 2, 3]))]),
   'constants': (
     _NUMBERS,
     lambda: [lambda x: 1 - tf.math.log(x + 1.0) * np.ones(4, np.float32)],
@@ -88,6 +104,7 @@ _STEADY = {
       )
     ],
   ),
+  'embedding': (_NUMBERS, lambda: [_layers.Embedding(3, 5)]),
   'masked': (
     _NUMBERS,
     lambda: [_layers.Embedding(3, 5, mask_zero=True), _layers.SimpleRNN(4)],
@@ -96,6 +113,7 @@ _STEADY = {
     _SERIES,
     lambda: [_layers.Bidirectional(_layers.SimpleRNN(5))],
   ),
+  'conv_lstm': ((3, 6, 6, 1), lambda: [_layers.ConvLSTM2D(2, 3)]),
   'time_distributed': (
     _SERIES,
     lambda: [_layers.TimeDistributed(_layers.Dense(2))],
@@ -104,6 +122,7 @@ _STEADY = {
     _NUMBERS,
     lambda: [_layers.BatchNormalization(trainable=False)],
   ),
+  'prelu': (_NUMBERS, lambda: [_layers.PReLU()]),
 }
 
 
@@ -181,7 +200,7 @@ def test_each_image_is_flipped_by_its_own_draw():
 def test_augmentations_are_the_same_on_all_runtimes():
   def model_fn():
     tf.keras.utils.set_random_seed(0)
-    layers = [build()[0] for _, build in list(_RANDOM.values())[:2]]
+    layers = [build()[0] for _, build in list(_RANDOM.values())[:4]]
     return _model(_IMAGES, *layers, _layers.Conv2D(2, 3))
 
   process = algorithms.build_fed_avg(
@@ -212,3 +231,45 @@ def test_augmentations_are_the_same_on_all_runtimes():
   linear_task.assert_close(*found, atol=1e-6)
   initial = process.get_model_weights(process.initialize())
   assert np.any(initial.trainable[0] != found[0].trainable[0])
+
+
+@pytest.mark.full
+def test_applications():
+  """A model with hundreds of layers is traced."""
+  build = functools.partial(
+    tf.keras.applications.MobileNetV2,
+    (32, 32, 3),
+    alpha=0.35,
+    weights=None,
+    classes=10,
+    classifier_activation=None,
+  )
+  model = models.StatelessModel(build)
+  logits, statistics = _computation(model, training=True).type_signature.result
+  assert logits.shape == (None, 10)
+  assert model.has_batch_norm and len(statistics) == 104
+
+
+@pytest.mark.full
+def test_a_frozen_base_does_not_change():
+  def model_fn():
+    base = tf.keras.Sequential(
+      [
+        tf.keras.Input(_NUMBERS),
+        _layers.Dense(5),
+        _layers.BatchNormalization(),
+      ]
+    )
+    base.trainable = False
+    x = tf.keras.Input(_NUMBERS)
+    return tf.keras.Model(x, _layers.Dense(3)(base(x)))
+
+  model = models.StatelessModel(model_fn)
+  assert len(model.initial_weights.trainable) == 2
+  _, statistics = model(
+    model.initial_weights, np.ones([5, 4], 'f'), training=True, seed=[1, 2]
+  )
+  for found, before in zip(
+    statistics, model.initial_weights.non_trainable, strict=True
+  ):
+    np.testing.assert_array_equal(found, before)

@@ -114,6 +114,22 @@ def test_default_sizes():
   assert model.count_params() == embeddings + grus + attention + 536 * 2 + 2
 
 
+def test_logits_do_not_depend_on_how_far_a_record_is_padded():
+  model = _model_fn()
+  weights = _random_weights(model)
+  wide = record_models.gru_ehr((1 + 30, 4), 2, **_model_fn.keywords)
+  wide.set_weights(weights)
+  x = _records(5, 8)
+  padded = np.zeros((2, 31, 4), np.float32)
+  padded[:, :9] = x
+  expected = _outputs(model, x)
+  for found, theirs in zip(_outputs(wide, padded), expected, strict=True):
+    np.testing.assert_allclose(found, theirs, rtol=1e-4, atol=1e-5)
+  # Alone in its batch a record is cut to its own length.
+  for alone, theirs in zip(_outputs(model, x[:1]), expected, strict=True):
+    np.testing.assert_allclose(alone, theirs[:1], rtol=1e-4, atol=1e-5)
+
+
 def test_padding_is_ignored_and_the_order_of_events_matters():
   model = _model_fn()
   _random_weights(model)

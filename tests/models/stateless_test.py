@@ -91,6 +91,18 @@ def test_training_call_gives_outputs_and_statistics(kind):
     np.testing.assert_allclose(found, variable, atol=1e-6)
 
 
+def test_batch_norm_statistics_by_hand():
+  stateless = models.StatelessModel(
+    lambda: _dense_model(tf.keras.layers.BatchNormalization(momentum=0.9))
+  )
+  x = tf.constant([[0.0, 2.0], [2.0, 6.0]])
+  _, (mean, variance) = stateless(
+    stateless.initial_weights, x, training=True, seed=[0, 0]
+  )
+  np.testing.assert_allclose(mean, [0.1, 0.4], rtol=1e-5)  # .1 * (1, 4)
+  np.testing.assert_allclose(variance, [1.0, 1.3], rtol=1e-5)  # .9 + .1*(1,4)
+
+
 def test_calls_leave_the_model_as_it_was():
   stateless = models.StatelessModel(_MODELS['cnn_femnist'])
   x = _inputs(stateless)
