@@ -14,9 +14,9 @@ pytestmark = pytest.mark.full
 
 _ROOT = pathlib.Path(__file__).parents[2]
 # TensorFlow 2.14 loses a little with every eager tensor on Python 3.11, which
-# makes some of the 2 MiB measured here. With the threads of `asyncio.run` in
-# every checkpoint it was 32.
-_MOST_MIB = 8
+# makes some of the 4 MiB measured here. With the threads of `asyncio.run` in
+# every checkpoint it was 64.
+_MOST_MIB = 10
 
 
 @contextlib.contextmanager
@@ -45,18 +45,18 @@ def _resident_mib(process, metrics, round_number):
   return psutil.Process(process.pid).memory_info().rss / 2**20
 
 
-def test_100_rounds_with_all_their_files(tmp_path):
+def test_200_rounds_with_all_their_files(tmp_path):
   # Evaluations in every round and checkpoints in every tenth, as by default.
   flags = [
     '--algorithm=fedakd',
     '--task=digits',
     '--num_clients=3',
     '--data_fraction=0.2',
-    '--rounds=300',
+    '--rounds=400',
     f'--output_dir={tmp_path}',
   ]
   with _training(*flags) as process:
     metrics = tmp_path / 'metrics.csv'
-    before = _resident_mib(process, metrics, 60)
-    after = _resident_mib(process, metrics, 160)
+    before = _resident_mib(process, metrics, 100)
+    after = _resident_mib(process, metrics, 300)
   assert after - before < _MOST_MIB

@@ -65,13 +65,23 @@ class TestServerTestData:
     assert digits_run.models(tmp_path).keys() == models
     _assert_resumes(tmp_path, **values)
 
-  @pytest.mark.parametrize('algorithm', ['standalone', 'dssgd'])
+  def test_isolated_clients_are_counted_and_shown(self, tmp_path):
+    # Only the best client keeps more than half of all reputation.
+    printed = digits_run.main(tmp_path, **_CFFL, threshold_absolute=0.5)
+    reports = digits_run.read(tmp_path, 'reports.csv')
+    isolated = 4 - reports['reputable'][reports['round'] == 2].sum()
+    assert isolated == 3
+    assert f'  Clients that the server isolates: {isolated} in all' in printed
+
+  @pytest.mark.parametrize('algorithm', ['standalone', 'dssgd', 'fed_avg'])
   def test_baselines(self, algorithm, tmp_path):
     digits_run.main(tmp_path, **_CFFL, algorithm=algorithm)
     clients = digits_run.read(tmp_path, 'clients.csv')
     assert clients['num_test'].tolist() == [359] * 4
     assert bool(digits_run.models(tmp_path)) == (algorithm != 'standalone')
-    assert clients['loss'].nunique() == 4  # Models of their own.
+    # The clients of FedAvg end up with one model, the others with their own.
+    distinct = 1 if algorithm == 'fed_avg' else 4
+    assert clients['loss'].nunique() == distinct
     metrics = digits_run.read(tmp_path, 'metrics.csv')
     assert metrics['num_clients'].tolist() == [4, 4]
     assert metrics['num_examples'].tolist() == [200, 200]
@@ -82,12 +92,22 @@ class TestServerTestData:
       mean = np.average(part['loss'], weights=part['num_examples'])
       assert metrics['train_loss'][number - 1] == pytest.approx(mean)
 
+  def test_the_passes_decay_the_learning_rate(self, tmp_path):
+    # From the second pass on the rate is 0.
+    values = {**_CFFL, 'algorithm': 'dssgd', 'learning_rate_decay': 0}
+    digits_run.main(tmp_path, **values)
+    scores = digits_run.read(tmp_path, 'client_scores.csv')
+    first, second = (scores[scores['round'] == n] for n in (1, 2))
+    # All end with what the last client of the first pass downloaded.
+    assert set(second['loss']) == {first['loss'].iloc[-1]}
+
 
 class TestDistances:
   """CoRe-Fed's experiments: how far the clients are apart."""
 
-  def test_are_in_the_rows_of_evaluations(self, tmp_path):
-    values = {**_COREFED, 'checkpoint_every': 1}
+  @pytest.mark.parametrize('algorithm', ['corefed', 'ditto'])
+  def test_are_in_the_rows_of_evaluations(self, algorithm, tmp_path):
+    values = {**_COREFED, 'algorithm': algorithm, 'checkpoint_every': 1}
     digits_run.main(tmp_path, **values)
     metrics = digits_run.read(tmp_path, 'metrics.csv')
     for name in distances.COLUMNS:
@@ -100,13 +120,16 @@ class TestDistances:
     found = metrics['accuracy_d_manhattan'].iloc[-1]
     assert found == pytest.approx(away)
     plots = {'parameters_distances.png', 'embedding_distances.png'}
+    if algorithm == 'ditto':
+      assert {'personal_f1', 'train_personal_loss'} <= set(metrics)
+      plots.add('client_accuracy.png')
     assert plots <= digits_run.plots(tmp_path)
-    # Old gradients of absent clients.
+    # Old gradients of absent clients, and personal models.
     _assert_resumes(tmp_path, **values)
 
   def test_change_nothing_else(self, tmp_path):
     for name, values in (('with', {}), ('without', {'distances': False})):
-      digits_run.main(tmp_path / name, **_COREFED, **values, algorithm='ditto')
+      digits_run.main(tmp_path / name, **_COREFED, **values)
     plain = digits_run.read(tmp_path / 'without', 'metrics.csv')
     measured = digits_run.read(tmp_path / 'with', 'metrics.csv')
     assert not set(distances.COLUMNS) & set(plain)
@@ -117,6 +140,16 @@ class TestDistances:
     assert {name for name in first if first[name] != second[name]} == {
       'metrics.csv'
     }
+
+  def test_are_undefined_if_no_model_moves(self, tmp_path):
+    # From the second round on the rate is 0.
+    values = {**_COREFED, 'learning_rate_decay': 0, 'algorithm': 'fed_avg'}
+    digits_run.main(tmp_path, **values)
+    metrics = digits_run.read(tmp_path, 'metrics.csv')
+    assert metrics['parameters_d_cosine'].isna().all()
+    final = _summary(tmp_path)['final']
+    assert final['embedding_d_manhattan'] is None
+    assert final['accuracy_d_manhattan'] > 0
 
 
 def test_fed_rdn_starts_from_the_weights_of_the_others(tmp_path):

@@ -106,6 +106,32 @@ def test_a_run_resumes_from_its_flags_file_to_the_same_files(
   assert f'drawn: {run}/plots/client_f1.png' in printed
 
 
+def test_a_finished_run_is_shown_again_whatever_happened_to_its_files(
+  finished, tmp_path
+):
+  whole, printed = finished
+  run = tmp_path / 'run'
+  shutil.copytree(whole, run)
+  for name in ('metrics.csv', 'reports.csv', 'model.keras', 'flags.txt'):
+    (run / name).unlink()
+  (run / 'client_scores.csv').write_bytes(b'\xff\0garbage')
+  (run / 'clients.csv').write_text('')
+  again = digits_run.main(run, rounds=3, eval_every=2, checkpoint_every=1)
+  assert 'resuming after round 3' in again
+  assert digits_run.tables(run) == digits_run.tables(whole)
+  assert digits_run.models(run) == digits_run.models(whole)
+  results = [
+    text.partition('after 3 rounds')[2].partition('results:')[0]
+    for text in (printed, again)
+  ]
+  assert results[0] == results[1]
+  # What was timed, and the code that was used, stay.
+  summaries = [(r / 'summary.json').read_text() for r in (whole, run)]
+  assert summaries[0] == summaries[1]
+  assert json.loads(summaries[0])['median_seconds_per_round'] > 0
+  assert (run / 'flags.txt').exists()
+
+
 @pytest.mark.full
 def test_accuracies_of_the_last_rounds_are_averaged(tmp_path):
   values = dict(rounds=4, eval_every=3, checkpoint_every=1, score_last=2)
