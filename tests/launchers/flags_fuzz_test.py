@@ -197,7 +197,7 @@ def test_reproduce_plans_or_refuses(folder, arguments, table, seeds):
   arguments = [*arguments, f'--table={table}', f'--output_dir={folder}']
   if seeds:
     arguments.append(f'--seeds={seeds}')
-  _launch(reproduce, arguments, 'tff_fair.launchers.tables.published.read')
+  _launch(reproduce, arguments, 'tff_fair.launchers.reproduce._train')
 
 
 # What a search among thousands of commands has found.
