@@ -381,8 +381,9 @@ class TestRuns:
     assert ' worst client 0.5000, Jain’s index 0.9484 to 0.9818.' in said
 
   def test_unlike_and_unfinished_runs_have_no_first(self, tmp_path):
+    # Of three rounds, the second is evaluated.
     going = report_run.write(
-      tmp_path / 'x', algorithm='ditto', finished=False, rounds=2
+      tmp_path / 'x', algorithm='ditto', finished=False, eval_every=2
     )
     early = report_run.write(
       tmp_path / 'y', algorithm='moon', finished=False, rounds=1, eval_every=2
