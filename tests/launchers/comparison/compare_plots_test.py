@@ -121,6 +121,17 @@ def test_at_most_eight_curves_the_baseline_first(large):
   assert large.best('cf') in found
 
 
+def test_bands_are_intervals(large):
+  (axes,) = compare_plots.draw_curves(large).axes
+  bands = axes.collections
+  for method, band in zip(
+    compare_plots.curve_methods(large), bands, strict=True
+  ):
+    curve = large.curves[method]
+    ends = band.get_datalim(axes.transData).get_points()[:, 1]
+    assert list(ends) == pytest.approx([min(curve.low), max(curve.high)])
+
+
 def test_nothing_is_drawn_without_results(tmp_path):
   row = made_comparison.trial_row('fed_avg', 0, 0, 'diverged')
   empty = made_comparison.analyse(tmp_path, [row])

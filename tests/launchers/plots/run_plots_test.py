@@ -123,6 +123,29 @@ def test_curves_equal_the_csv(runs, curves):
   assert [text.get_text() for text in legend.texts] == list(runs)
 
 
+def test_a_band_holds_the_middle_half_of_the_clients(tmp_path):
+  runs = {'x': _run(tmp_path / 'x', f1=(0.1, 0.2, 0.4, 0.45))}
+  (band,) = run_plots.learning_curves(runs, _styles(runs)).axes[0].collections
+  low, high = band.get_datalim(band.axes.transData).get_points()[:, 1]
+  # Accuracies of the third round, and of the first, a third of these.
+  assert high == pytest.approx(np.quantile([0.2, 0.4, 0.8, 0.9], 0.75))
+  assert low == pytest.approx(np.quantile([0.2, 0.4, 0.8, 0.9], 0.25) / 3)
+
+
+def test_the_bar_is_the_median(tmp_path):
+  runs = {'x': _run(tmp_path / 'x', f1=(0.1, 0.2, 0.45))}
+  figure = run_plots.client_scores(runs, _styles(runs), 'f1')
+  (bar,) = figure.axes[0].lines
+  assert list(bar.get_xdata()) == pytest.approx([0.2, 0.2])
+
+
+def test_amounts_are_those_of_honest_clients(tmp_path):
+  run = _run(tmp_path / 'x', f1=(0.1, 0.2, 0.3), num_train=[0, 5, 7])
+  figure = run_plots.accuracy_by_amount({'x': run}, _styles(['x']))
+  (dots,) = figure.axes[0].collections
+  assert dots.get_offsets().tolist() == [[5, 0.4], [7, 0.6]]
+
+
 def test_distribution_draws_the_f1_of_each_client(distribution):
   figure, path = distribution
   assert _pixels(path) == (960, 516)
