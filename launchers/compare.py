@@ -10,6 +10,7 @@ for the mean, for the worst clients and for collaborative fairness, and what
 cannot be told apart. The same command, after any interruption, goes on.
 """
 
+import math
 import pathlib
 import sys
 from typing import Any
@@ -88,6 +89,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(settings_lib.SettingsError):
     planner.check_tuning()
     budget = options.budget(flag_values)
+    target = flag_values['target'].value
+    if target is not None and math.isnan(target):  # absl takes it.
+      raise settings_lib.SettingsError(
+        '--target must be a number in the range [0.0, 1.0], found nan.'
+      )
     schedule = schedule_lib.Schedule(
       planner,
       plan.choose_methods(flag_values['methods'].value),
@@ -97,7 +103,6 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     settings_lib.check_data_dir(baseline.settings['data_dir'])
     settings_lib.check_own_data(baseline.settings)
     parallel = flag_values['parallel'].value or options.usual_parallel(shared)
-    target = flag_values['target'].value
     with run_files.claim(planner.output_dir):
       _compare(planner, schedule, parallel, target, budget)
 

@@ -22,6 +22,7 @@ ditto | every argument must be a flag, found 'ditto'.
 --tune=1 | --tune must be 0 or at least 2, found 1, which chooses nothing.
 --parallel=0 | flag --parallel=0: 0 is not a positive integer.
 --budget= | --budget must be a positive time with its unit, such as 2h or 90min, found ''.
+--target=nan | --target must be a number in the range \[0.0, 1.0\], found nan.
 --target=2 | flag --target=2: 2.0 is not a number in the range \[0.0, 1.0\].
 --client_learning_rate=0.1 | --client_learning_rate must be given with --tune=0, found --tune=8, which tries learning rates of its own.
 --data_dir=/no/such | --data_dir=/no/such must be a folder that can be read, found: no such folder.
