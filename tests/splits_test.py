@@ -1,10 +1,10 @@
 import functools
 
-import hypothesis
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 
+from tests import properties
 from tests import refusals
 from tff_fair import splits
 from tff_fair.tasks import partitions
@@ -41,9 +41,7 @@ def test_split_sizes_by_hand():
     assert found == expected
 
 
-@hypothesis.settings(
-  max_examples=150, deadline=None, database=None, derandomize=True
-)
+@properties.SETTINGS
 @given(
   st.lists(st.integers(0, 40), max_size=60),
   st.floats(0, 0.99),

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import properties
 from tff_fair import client
 from tff_fair import models
 from tff_fair.client import quadruplets
@@ -142,9 +143,7 @@ def _moon_context(size, has_previous):
   )
 
 
-_settings = hypothesis.settings(
-  max_examples=8, deadline=None, database=None, derandomize=True
-)
+_settings = hypothesis.settings(properties.SETTINGS, max_examples=8)
 
 
 @_settings

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 import tensorflow as tf
 
+from tests import properties
 from tff_fair import client
 
 _NUM_CLASSES = 8
@@ -36,9 +37,7 @@ def _sample(labels, seed=(0, 0), num_classes=_NUM_CLASSES):
   return [values.numpy() for values in drawn]
 
 
-@hypothesis.settings(
-  max_examples=150, deadline=None, database=None, derandomize=True
-)
+@properties.SETTINGS
 @hypothesis.given(
   labels=st.lists(st.integers(0, _NUM_CLASSES - 1), max_size=24),
   seed=st.tuples(_WORD, _WORD),

@@ -3,12 +3,12 @@
 `tests/fuzz/tasks_test.py` has what holds for `dirichlet` and `classes`.
 """
 
-import hypothesis
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from tests import properties
 from tests import refusals
 from tff_fair.tasks import partitions
 
@@ -59,9 +59,7 @@ def test_sizes(name, arguments, expected):
   )
 
 
-@hypothesis.settings(
-  max_examples=150, deadline=None, database=None, derandomize=True
-)
+@properties.SETTINGS
 @given(
   st.sampled_from(['equal', 'power_law', 'zipf']),
   st.integers(1, 60),

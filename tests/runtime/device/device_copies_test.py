@@ -3,11 +3,9 @@
 A second logical CPU stands in for a GPU.
 """
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.runtime import own_process
 
 pytestmark = pytest.mark.full
 
@@ -110,11 +108,4 @@ for name, builder in METHODS.items():
 
 
 def test_state_and_table_stay_on_the_device():
-  done = subprocess.run(
-    [sys.executable, '-c', _SCRIPT],
-    capture_output=True,
-    check=False,
-    text=True,
-    env=os.environ,
-  )
-  assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+  own_process.run(_SCRIPT)

@@ -4,16 +4,14 @@ Logical CPUs stand in for GPUs.
 """
 
 import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.runtime import own_process
+
 pytestmark = pytest.mark.full
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _SCRIPT = """
 import os
 import numpy as np
@@ -134,16 +132,9 @@ assert state[0, 0] == 100
 
 
 def test_threads_and_devices():
-  done = subprocess.run(
-    [sys.executable, '-c', _SCRIPT],
-    capture_output=True,
-    check=False,
-    text=True,
-    cwd=_ROOT,
-    # conftest sets a number of threads.
-    env={k: v for k, v in os.environ.items() if 'INTRAOP' not in k},
-  )
-  assert done.returncode == 0, done.stderr[-2000:]
+  # conftest sets a number of threads.
+  environment = {k: v for k, v in os.environ.items() if 'INTRAOP' not in k}
+  done = own_process.run(_SCRIPT, environment)
   # A line such as "MatMul: (MatMul): /job:localhost/.../device:CPU:1".
   pairs = re.findall(
     r'\((\w+)\): \S*device:(CPU:\d)', done.stdout + done.stderr
