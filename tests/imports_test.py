@@ -25,6 +25,7 @@ launchers.cli
 launchers.options
 launchers.command_names launchers.interrupts
 launchers.statistics
+launchers.scripts
 tasks
 plugins
 algorithms

@@ -76,7 +76,8 @@ def choose_methods(names: Sequence[str]) -> list[str]:
     chosen.update(
       m.name
       for m in methods.METHODS.values()
-      if name in (ALL, m.name, *m.groups)
+      if name in (m.name, *m.groups)
+      or (name == ALL and m.name not in methods.SCRIPTS)
     )
   others = [name for name in methods.METHODS if name in chosen]
   return sorted(others, key=lambda name: name not in (BASELINE, ALONE))

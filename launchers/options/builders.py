@@ -8,6 +8,7 @@ limits. Nothing here imports TensorFlow before a builder is needed.
 """
 
 from collections.abc import Callable, Mapping
+import importlib
 import inspect
 import re
 import sys
@@ -82,9 +83,9 @@ def get(name: str) -> Callable[..., Any]:
   """
   if name not in _REGISTERED:
     # Takes seconds to import.
-    from tff_fair import algorithms
-
-    return getattr(algorithms, f'build_{name}')
+    module, _, function = methods.METHODS[name].builder.partition(':')
+    found = importlib.import_module(module or 'tff_fair.algorithms')
+    return getattr(found, function or f'build_{name}')
   builder = plugins.find_function(f'The method {name!r}', _REGISTERED[name])
   _check_parameters(methods.METHODS[name], builder)
   return builder

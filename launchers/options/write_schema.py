@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> None:
 def to_text() -> str:
   """The schema as it should be: JSON with a line for each flag."""
   found = [
-    _to_text(name, builders.read(getattr(algorithms, f'build_{name}')))
+    _to_text(name, builders.read(builders.get(name)))
     for name in sorted(methods.METHODS)
   ]
   return '{\n' + ',\n'.join([_to_text('shared', _shared()), *found]) + '\n}\n'

@@ -12,6 +12,7 @@ import pathlib
 from tff_fair.launchers.options.methods import baselines
 from tff_fair.launchers.options.methods import entry
 from tff_fair.launchers.options.methods import papers
+from tff_fair.launchers.options.methods import scripts
 
 SCHEMA = pathlib.Path(__file__).with_name('schema.json')
 """The file with the signatures of our builders."""
@@ -36,7 +37,8 @@ SHARED = {
 """Flags of arguments that most builders have."""
 PAPERS = _with_signatures(papers.METHODS)
 BASELINES = _with_signatures(baselines.METHODS)
-METHODS = {**PAPERS, **BASELINES}
+SCRIPTS = _with_signatures(scripts.METHODS)
+METHODS = {**PAPERS, **BASELINES, **SCRIPTS}
 
 
 def title(name: str) -> str:

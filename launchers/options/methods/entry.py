@@ -71,8 +71,7 @@ class Method:
   builder takes. What an entry itself says of a flag goes before.
 
   Attributes:
-    name: The value of `--algorithm`, and what follows `build_` in the name of
-      the builder.
+    name: The value of `--algorithm`.
     title: Its name in papers.
     summary: What it does, in a few words.
     rule: The aggregation rule, for the overview in docs/.
@@ -88,6 +87,8 @@ class Method:
     required: Values of shared flags without which it does not work.
     ignores: Shared flags without effect on it, each with the values of its own
       flags under which this is so; with no values it is always so.
+    builder: Where its builder is, as 'module:name'; empty if it is `build_NAME`
+      of `tff_fair.algorithms`.
     takes_turns: Whether clients take turns: a round calls `next` once for each
       client. `launchers.compare` does not rank such a method with others.
     groups: Which questions it answers, of `GROUPS`.
@@ -108,6 +109,7 @@ class Method:
   ignores: Mapping[str, Mapping[str, Any]] = dataclasses.field(
     default_factory=dict
   )
+  builder: str = ''
   takes_turns: bool = False
   groups: Sequence[str] = ()
   tuned: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)

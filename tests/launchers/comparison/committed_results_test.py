@@ -77,7 +77,10 @@ def test_results_are_of_all_methods_trials_and_seeds(
   results, name, seeds, tune
 ):
   frame, analysis = results[name]
-  assert {*analysis.methods, *analysis.incomplete} == {*methods.METHODS}
+  assert {*analysis.methods, *analysis.incomplete} == {
+    *methods.PAPERS,
+    *methods.BASELINES,
+  }
   assert (len(analysis.facts['seeds']), analysis.facts['tune']) == (seeds, tune)
   for method, rows in frame.groupby('method'):
     if method in analysis.methods:
