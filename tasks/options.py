@@ -44,6 +44,9 @@ class TaskOptions:
       of all examples, or more, gets none of the classes dealt after that
       (CoRe-Fed).
     min_samples: Minimum number of examples of a client under 'dirichlet'.
+    small_clients: Whether, under 'dirichlet', clients with fewer get examples
+      of others ('top_up') or are left out, so that there are fewer than
+      `num_clients` ('leave_out'); None for 'top_up'.
     random_classes: Whether, under 'class', the classes of a client are drawn at
       random; otherwise they are the lowest ones.
     shift_sizes: 'equal' (FedAKD's BCS) or 'zipf' (its ICS); None for 'equal'.
@@ -101,6 +104,7 @@ class TaskOptions:
   dirichlet_remainder: str | None = None
   balance_cap: bool = False
   min_samples: int = 2
+  small_clients: str | None = None
   random_classes: bool = False
   shift_sizes: str | None = None
   shift_method: str | None = None
@@ -139,6 +143,10 @@ class TaskOptions:
     self._check_shift()
     checks.check_choice('balance_cap', self.balance_cap, (False, True))
     checks.check_integer('min_samples', self.min_samples, 0)
+    if self.small_clients is not None:
+      checks.check_choice(
+        'small_clients', self.small_clients, partitions.SMALL_CLIENTS
+      )
     checks.check_choice('random_classes', self.random_classes, (False, True))
     if self.validation_fraction is not None:
       checks.check_fraction('validation_fraction', self.validation_fraction)

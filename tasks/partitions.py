@@ -26,6 +26,7 @@ _MAX_ALPHA = 1e6
 _POWER = 1.65911332899
 
 REMAINDERS = ('use', 'drop')
+SMALL_CLIENTS = ('top_up', 'leave_out')
 
 
 def equal(
@@ -124,6 +125,7 @@ def dirichlet(
   remainder: str = 'use',
   balance_cap: bool = False,
   min_samples: int = 2,
+  small_clients: str = 'top_up',
 ) -> list[np.ndarray]:
   """Deals each class in shares drawn from a symmetric Dirichlet distribution.
 
@@ -134,8 +136,9 @@ def dirichlet(
 
   where `P_k = p_c1 + ... + p_ck`. If a client holds fewer than `min_samples`
   examples the shares of all classes are drawn again, at most 100 times; then
-  random examples move from the largest clients to those that have too few.
-  Clients may lack some of the classes.
+  random examples move from the largest clients to those that have too few. With
+  `small_clients='leave_out'` these clients and their examples are left out of
+  the first draw instead. Clients may lack some of the classes.
 
   Args:
     labels: Integer [N], the class of each example.
@@ -150,11 +153,18 @@ def dirichlet(
       already hold `N / K` examples or more are set to zero and the others
       renormalised (CoRe-Fed); if that leaves no share the draw is kept.
     min_samples: Minimum number of examples of a client, at least 0.
+    small_clients: 'top_up' as above, 'leave_out' for fewer than `K` clients, a
+      number that depends on the draw (the public preprocessing of FeDABoost's
+      authors).
 
   Returns:
-    `K` sorted int64 index arrays.
+    `K` sorted int64 index arrays; with 'leave_out' those of the clients that
+    are left, in their order.
   """
-  _check_enough_examples(len(labels), num_clients, min_samples)
+  leaves_out = small_clients == 'leave_out'
+  _check_enough_examples(
+    len(labels), num_clients, 0 if leaves_out else min_samples
+  )
   # With min_samples=0 clients may be empty, but not more than the examples.
   checks.check_integer('num_clients', num_clients, 1, len(labels))
   rng = np.random.default_rng(seed)
@@ -162,9 +172,11 @@ def dirichlet(
   for _ in range(1 + _MAX_REDRAWS):
     shares = rng.dirichlet(np.full(num_clients, alpha), size=len(class_sizes))
     counts = _class_counts(shares, class_sizes, remainder, balance_cap)
-    if counts.sum(axis=0).min() >= min_samples:
+    if leaves_out or counts.sum(axis=0).min() >= min_samples:
       break
   owners = _deal(labels, counts, rng)
+  if leaves_out:
+    return _large_ones(_indices_by_owner(owners, num_clients), min_samples)
   owners = _top_up(owners, num_clients, min_samples, rng)
   return _indices_by_owner(owners, num_clients)
 
@@ -343,6 +355,17 @@ def _top_up(
     np.arange(num_clients), np.maximum(change, 0)
   )
   return owners
+
+
+def _large_ones(parts: list[np.ndarray], min_samples: int) -> list[np.ndarray]:
+  """Returns the parts of at least `min_samples` examples."""
+  large = [part for part in parts if len(part) >= min_samples]
+  if not large:
+    raise ValueError(
+      "small_clients='leave_out' must leave at least one client of min_samples"
+      f' = {min_samples} examples, found {max(map(len, parts))} at most.'
+    )
+  return large
 
 
 def _indices_by_owner(owners: np.ndarray, num_clients: int) -> list[np.ndarray]:

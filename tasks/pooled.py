@@ -154,6 +154,7 @@ def _partition(
       remainder=options.dirichlet_remainder,
       balance_cap=options.balance_cap,
       min_samples=options.min_samples,
+      small_clients=options.small_clients,
     )
   total = options.num_examples
   if options.partition == 'class':

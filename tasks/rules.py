@@ -55,6 +55,7 @@ MODEL_NAMES = MODELS.keys()
 # default here or in its `DataSet` stays None.
 DEFAULTS = {
   'dirichlet_remainder': 'use',
+  'small_clients': 'top_up',
   'shift_sizes': 'equal',
   'shift_method': 'importance',
   'shift': 5.0,
@@ -74,6 +75,7 @@ USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
   'dirichlet_remainder': _DIRICHLET,
   'balance_cap': _DIRICHLET,
   'min_samples': _DIRICHLET,
+  'small_clients': _DIRICHLET,
   'random_classes': {'partition': ('class',)},
   'shift_sizes': _SHIFT,
   'shift_method': _SHIFT,

@@ -27,6 +27,9 @@ _LEAK_NOTES = {
   'train_tests': 'LEAK, a control run (test_leak=train_tests): every client is'
   ' tested on the very examples that it trains on, so no score is of unseen'
   ' examples.',
+  'test_validates': 'LEAK, a control run (test_leak=test_validates): every'
+  ' client validates on its own test examples, so methods that validate have seen'
+  ' them.',
 }
 
 
@@ -151,7 +154,7 @@ class Task:
     )
 
   def with_test_leak(self, leak: str) -> 'Task':
-    """Returns this task with test examples that clients train on.
+    """Returns this task with test examples that clients train or validate on.
 
     For control runs only; a note says so.
 

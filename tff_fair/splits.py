@@ -16,8 +16,8 @@ import numpy as np
 from tff_fair import checks
 from tff_fair import streams
 
-TEST_LEAKS = ('test_trains', 'train_tests')
-"""Leaks between a client's training and test data: `with_leak`."""
+TEST_LEAKS = ('test_trains', 'train_tests', 'test_validates')
+"""Leaks of a client's test data: `with_leak`."""
 
 
 class Split(NamedTuple):
@@ -197,7 +197,7 @@ def split_pool(
 
 
 def with_leak(split: Split, leak: str) -> Split:
-  """Returns a client's parts with its test examples among the training ones.
+  """Returns a client's parts with its test examples among the other ones.
 
   For control runs only, which tell what published numbers owe to such a leak:
   the scores are not those of unseen examples.
@@ -207,11 +207,15 @@ def with_leak(split: Split, leak: str) -> Split:
     leak: 'test_trains': the test part is as drawn, and trains, too.
       'train_tests': moreover the client is tested on all that it trains on.
       With both, examples that are held out neither train nor test.
+      'test_validates': the test part is the validation part, too, in place of
+      what is held out.
 
   Raises:
     ValueError: If there is no such leak.
   """
   checks.check_choice('leak', leak, TEST_LEAKS)
+  if leak == 'test_validates':
+    return split._replace(holdout=split.test)
   train = np.sort(np.concatenate([split.train, split.test]))
   test = train if leak == 'train_tests' else split.test
   return split._replace(train=train, test=test)

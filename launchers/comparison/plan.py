@@ -41,7 +41,8 @@ SHARED_FLAGS = (
   *(
     name
     for name in train_flags.DATA_FLAG_NAMES
-    if name not in ('data_seed', 'test_leak')  # A leak is for control runs.
+    # A leak is for control runs; clients that are left out differ by the seed.
+    if name not in ('data_seed', 'small_clients', 'test_leak')
   ),
   'model',
   *(flag.name for flag in train_flags.GROUPS['Clients']),

@@ -47,6 +47,7 @@ _CHOICES: Mapping[str, Collection[str]] = {
   'missing_values': encoded.MISSING_VALUES,
   'partition': tasks.PARTITION_NAMES,
   'dirichlet_remainder': partitions.REMAINDERS,
+  'small_clients': partitions.SMALL_CLIENTS,
   'shift_sizes': covariate_shift.SIZES,
   'shift_method': covariate_shift.METHODS,
   'shift_weights': covariate_shift.WEIGHTS,

@@ -305,10 +305,15 @@ def _optimizer(owner: str) -> Callable[[_Run], Any]:
       return tff.learning.optimizers.build_adamw(
         learning_rate, weight_decay=weight_decay
       )
+    momentum = run.settings.get(f'{owner}_momentum') or 0.0
     try:
-      return client.with_weight_decay(
-        _OPTIMIZERS[kind](learning_rate), weight_decay
-      )
+      if run.settings.get(f'{owner}_nesterov'):
+        optimizer = client.build_nesterov_sgd(learning_rate, momentum)
+      elif momentum:
+        optimizer = _OPTIMIZERS[kind](learning_rate, momentum)
+      else:
+        optimizer = _OPTIMIZERS[kind](learning_rate)
+      return client.with_weight_decay(optimizer, weight_decay)
     except ValueError as error:
       # Begins with the name of an argument.
       raise ValueError(f'{owner}_{error}') from error

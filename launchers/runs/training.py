@@ -87,7 +87,7 @@ class Run:
       flags_text: The content of the flags file.
       task: What `build_task` gives for the settings, if it is built already.
       like: A run that differs in its seeds alone, whose compiled rounds are
-        used again.
+        used again if it has as many clients.
       callbacks: They are called after those that write the run's files.
       only_last_distances: Whether `--distances` measures the last round alone.
 
@@ -107,7 +107,12 @@ class Run:
     tf.keras.utils.set_random_seed(settings['model_seed'])
     self.process = self._build(building.build_process, self.statistics, alone)
     self._next = self.process.next
-    if like is not None and building.same_for_all_seeds(settings):
+    if (
+      like is not None
+      and building.same_for_all_seeds(settings)
+      # The draw decides how many are left of clients that may be left out.
+      and like.num_clients == self.num_clients
+    ):
       self._next = like._next
     self._cohorts = build_cohorts(settings, task)
     self._evaluator = evaluation.build_evaluator(task, self.statistics)

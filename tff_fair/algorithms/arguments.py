@@ -70,14 +70,16 @@ class SharedArguments:
     client_optimizer: tff.learning.optimizers.Optimizer | None = None,
     local_epochs: int | None = None,
     batch_size: int | None = None,
+    **options: Any,
   ) -> Callable[..., client.LocalResult]:
-    """Builds the clients' local training; options replace shared arguments."""
+    """Builds the clients' local training; arguments replace shared ones."""
     return client.build_local_training(
       model,
       objective,
       client_optimizer or self.client_optimizer,
       local_epochs=local_epochs or self.local_epochs,
       batch_size=batch_size or self.batch_size,
+      **options,
     )
 
   def learning_rate_fn(self) -> Callable[[Any], tf.Tensor]:

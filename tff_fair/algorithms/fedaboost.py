@@ -10,7 +10,6 @@ named in `build_fedaboost` and an option gives the other reading.
 
 import collections
 from collections.abc import Callable
-import functools
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -48,6 +47,7 @@ def build_fedaboost(
     float, Limits(minimum=0, maximum=1), Unless(boosting=False)
   ] = 0.3,
   error_clip: Annotated[float, Limits(above=0, below=0.5), Symbol('ε')] = 1e-6,
+  alpha_clip: Annotated[float | None, Limits(above=0)] = None,
   initial_gamma: Annotated[
     float, Limits(minimum=0), Symbol('γ₀'), Unless(boosting=False)
   ] = 0.0,
@@ -57,7 +57,13 @@ def build_fedaboost(
     Literal['local', 'global', 'cohort'], Symbol('C')
   ] = 'local',
   single_class: Literal['exclude', 'floor2'] = 'exclude',
-  fallback: Literal['keep', 'fed_avg'] = 'keep',
+  weighting: Literal['softmax'] | None = None,
+  fallback: Annotated[
+    Literal['keep', 'fed_avg'], Unless(weighting='softmax')
+  ] = 'keep',
+  initial_weight: Annotated[
+    float | None, Limits(above=0), Unless(boosting=False)
+  ] = None,
   weight_sign: Annotated[Literal[-1, 1], Unless(boosting=False)] = -1,
   weight_init: Annotated[
     Literal['m0', 'k'], Symbol('m₀'), Unless(boosting=False)
@@ -95,6 +101,9 @@ def build_fedaboost(
     error_threshold: Clients with a larger error are boosted; at 1 none is.
     error_clip: Errors are clipped to this distance from 0 and 1. Equation 6;
       the paper has 1e-6 as an example.
+    alpha_clip: Alphas are clipped to this distance from 0, in both equations;
+      None leaves them as they are. The authors' public code has bounds of 3 and
+      5.
     initial_gamma: Initial focusing parameter of every client. At most
       `max_gamma`.
     max_gamma: Largest focusing parameter.
@@ -109,8 +118,12 @@ def build_fedaboost(
       as having two (floor2). It has ln(0) in equation 6. Excluded, it has alpha
       0 and keeps `w_j`; otherwise it would have the largest alpha of all, for a
       model of one class.
+    weighting: Models are weighed by the softmax of the alphas of the round,
+      which leaves nobody out, as in the authors' public code; None weighs them
+      by the positive alphas. Equation 7 has the latter.
     fallback: If no alpha is positive, the model stays (keep) or is the mean of
       all (fed_avg). That mean is by numbers of examples.
+    initial_weight: Initial boost weight, in place of that of `weight_init`.
     weight_sign: Sign in equation 8; 1 is the form of SAMME. The background text
       has 1, too.
     weight_init: Initial boost weight: 1 / size of the first cohort (m0) or 1 /
@@ -119,24 +132,30 @@ def build_fedaboost(
       or it stays as it is (constant). 'gated' is step 3; 'always' adds `w_j` at
       every participation; 'constant' leaves step 3 out.
     model_aggregator: Replaces `SammeAlphaFactory` for the trainable weights. It
-      receives the raw alpha as weight, even if it is negative, and with
-      `fallback='fed_avg'` `<alpha=float32,num_examples=float32>`.
+      receives the raw alpha as weight, even if it is negative, or with
+      `weighting='softmax'` its exponential, and with `fallback='fed_avg'`
+      `<alpha=float32,num_examples=float32>`.
 
   Returns:
     A `FairLearningProcess`. The client table, in `state.client_work['table']`,
     is `OrderedDict(weight=float32[K], gamma=float32[K])`, with
     `class_count='cohort'` also `cohort_size=int32[K]`. Metrics under
     `client_work['clients']`, a vector each:
-    `alpha`, `aggregated` (1 where alpha is positive), `weight`, `gamma`,
+    `alpha`, `aggregated` (1 where the weight is positive), `weight`, `gamma`,
     `error_before` (E_pre, if boosting), `error_after` (E_post), `num_classes`,
     `loss`.
   """
   shared = arguments.check_arguments(build_fedaboost, locals())
   checks.check_real('initial_gamma', initial_gamma, 0.0, max_gamma)
-  alpha_fn = functools.partial(aggregators.samme_alpha, error_clip=error_clip)
   model = models.StatelessModel(model_fn)
   rule = aggregators.SammeAlphaFactory(fallback=fallback)
   train = shared.local_training(model, client.focal_objective(focal_weight))
+
+  def alpha_fn(error, num_classes):
+    alpha = aggregators.samme_alpha(error, num_classes, error_clip=error_clip)
+    if alpha_clip is None:
+      return alpha
+    return tf.clip_by_value(alpha, -alpha_clip, alpha_clip)
 
   def boost(row, error, num_classes):
     return boosted_row(
@@ -172,14 +191,15 @@ def build_fedaboost(
     report['error_after'] = _error(model, result.weights, validation)
     alpha = alpha_fn(report['error_after'], num_classes)
     report['alpha'] = alpha
-    report['aggregated'] = tf.cast(alpha > 0, tf.int32)
+    # Of a client that is dropped later, it becomes 0.
+    update_weight = tf.exp(alpha) if weighting == 'softmax' else alpha
+    report['aggregated'] = tf.cast(update_weight > 0, tf.int32)
     report.update(
       weight=row['weight'], gamma=row['gamma'], loss=result.metrics['loss']
     )
-    update_weight = alpha
     if fallback == 'fed_avg':
       update_weight = collections.OrderedDict(
-        alpha=alpha,
+        alpha=update_weight,
         num_examples=client_updates.example_weight(examples),
       )
     return client.ClientOutput(
@@ -190,13 +210,15 @@ def build_fedaboost(
       report=report,
     )
 
+  weight_of_cohort = weight_init == 'm0' and initial_weight is None
+
   def start_round(table, round_number, cohort_size):
     """Sets what follows from the size of the cohort.
 
     That is, the weights 1/m_0 in the round in which m_0 becomes known.
     """
     table = collections.OrderedDict(table)
-    if weight_init == 'm0':
+    if weight_of_cohort:
       first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
       table['weight'] = tf.where(
         tf.equal(round_number, 0), first, table['weight']
@@ -206,12 +228,13 @@ def build_fedaboost(
     return table
 
   initial_row: dict[str, Any] = collections.OrderedDict(
-    weight=np.float32(1 / num_clients), gamma=np.float32(initial_gamma)
+    weight=np.float32(initial_weight or 1 / num_clients),
+    gamma=np.float32(initial_gamma),
   )
   if class_count == 'cohort':
     # A client learns from its row how many take part.
     initial_row['cohort_size'] = np.int32(0)
-  needs_size = weight_init == 'm0' or class_count == 'cohort'
+  needs_size = weight_of_cohort or class_count == 'cohort'
 
   client_work = shared.client_work(
     model,

@@ -24,6 +24,8 @@ from tff_fair.client.full_batch import fisher_trace
 from tff_fair.client.full_batch import logits_of_examples
 from tff_fair.client.full_batch import mean_gradient
 from tff_fair.client.full_batch import mean_loss
+from tff_fair.client.gradient_clipping import with_gradient_clipping
+from tff_fair.client.local_training import EarlyStopping
 from tff_fair.client.local_training import LocalResult
 from tff_fair.client.local_training import build_local_training
 from tff_fair.client.local_training import initial_optimizer_state
@@ -34,6 +36,7 @@ from tff_fair.client.metric_objectives import model_contrastive_objective
 from tff_fair.client.metric_objectives import quadruplet_objective
 from tff_fair.client.metric_objectives import supervised_contrastive_objective
 from tff_fair.client.metric_objectives import triplet_objective
+from tff_fair.client.nesterov import build_nesterov_sgd
 from tff_fair.client.objectives import Objective
 from tff_fair.client.objectives import classification
 from tff_fair.client.objectives import classification_objective
@@ -53,6 +56,7 @@ __all__ = [
   'ClientOutput',
   'ClientUpdate',
   'Clients',
+  'EarlyStopping',
   'FreeRiders',
   'LocalResult',
   'Objective',
@@ -62,6 +66,7 @@ __all__ = [
   'build_client_data',
   'build_client_work',
   'build_local_training',
+  'build_nesterov_sgd',
   'check_embedding',
   'class_sums',
   'classic_quadruplet_objective',
@@ -93,5 +98,6 @@ __all__ = [
   'supervised_contrastive_objective',
   'triplet_objective',
   'with_free_riders',
+  'with_gradient_clipping',
   'with_weight_decay',
 ]

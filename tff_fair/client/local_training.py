@@ -9,8 +9,10 @@ threads.
 
 import collections
 from collections.abc import Callable
+import dataclasses
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -28,15 +30,40 @@ class LocalResult(NamedTuple):
   Attributes:
     weights: `ModelWeights` after the last step.
     metrics: OrderedDict of float32 scalars: `loss` and the metrics of the
-      objective, each a mean over all examples of all epochs.
+      objective, each a mean over all examples of all epochs; with early
+      stopping also `local_epochs`, as `num_epochs`.
     num_steps: int32, the number of minibatches.
     optimizer_state: State of the optimiser after the last step.
+    num_epochs: int32, the number of epochs.
   """
 
   weights: ModelWeights
   metrics: collections.OrderedDict
   num_steps: tf.Tensor
   optimizer_state: Any
+  num_epochs: tf.Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlyStopping:
+  """Ends a client's training when its loss hardly falls any more.
+
+  Training ends after `patience` epochs in a row whose loss, the mean over the
+  epoch's examples, is not lower than that of the epoch before by `threshold` or
+  more. The first epoch counts as a fall, so at least `patience + 1` epochs are
+  trained, and a patience of `local_epochs` or more never ends the training.
+
+  Attributes:
+    threshold: The least fall of the loss that counts, at least 0.
+    patience: Number of epochs, at least 1.
+  """
+
+  threshold: float
+  patience: int
+
+  def __post_init__(self):
+    checks.check_real('threshold', self.threshold, 0.0)
+    checks.check_integer('patience', self.patience, 1)
 
 
 def build_local_training(
@@ -46,6 +73,8 @@ def build_local_training(
   *,
   local_epochs: int,
   batch_size: int,
+  drop_last: bool = False,
+  early_stopping: EarlyStopping | None = None,
 ) -> Callable[..., LocalResult]:
   """Builds the training of one client.
 
@@ -57,6 +86,10 @@ def build_local_training(
     batch_size: Examples in a minibatch. A last, shorter minibatch is kept,
       except one of a single example if the model has batch normalisation and
       the client has other minibatches.
+    drop_last: Leaves out the last minibatch of an epoch if it is shorter, and
+      not the client's only one.
+    early_stopping: May end the training before the last epoch; None trains all
+      of them.
 
   Returns:
     A function `(weights, examples, seed, context=(), learning_rate=None,
@@ -87,7 +120,10 @@ def build_local_training(
     gradient_mask=None,
   ):
     num_examples = tf.size(examples['y'])
-    num_batches = _num_batches(num_examples, batch_size, model.has_batch_norm)
+    shortest = 2 if model.has_batch_norm else 1
+    num_batches = _num_batches(
+      num_examples, batch_size, batch_size if drop_last else shortest
+    )
     if objective.prepare_each == 'round':
       context = _prepare(objective, context, examples, seed)
 
@@ -130,17 +166,28 @@ def build_local_training(
     loop = _start(objective, optimizer_state, weights)
     if learning_rate is not None:
       loop = _with_learning_rate(optimizer, loop, learning_rate)
-    _, loop = tf.while_loop(
-      lambda number, _: number < local_epochs,
-      lambda number, loop: (number + 1, epoch(number, loop)),
-      (0, loop),
+    num_epochs, loop, _ = tf.while_loop(
+      lambda number, _, progress: (
+        (number < local_epochs) & _goes_on(early_stopping, progress)
+      ),
+      lambda number, loop, progress: _with_progress(
+        early_stopping, progress, number, loop, epoch(number, loop)
+      ),
+      (0, loop, _Progress(tf.constant(np.inf, tf.float32), tf.constant(0))),
     )
     metrics = collections.OrderedDict(
       (name, tf.math.divide_no_nan(total, loop.num_examples))
       for name, total in loop.totals.items()
     )
-    num_steps = local_epochs * num_batches
-    return LocalResult(loop.weights, metrics, num_steps, loop.optimizer_state)
+    if early_stopping is not None:
+      metrics['local_epochs'] = tf.cast(num_epochs, tf.float32)
+    return LocalResult(
+      loop.weights,
+      metrics,
+      num_epochs * num_batches,
+      loop.optimizer_state,
+      num_epochs,
+    )
 
   return train
 
@@ -184,6 +231,13 @@ class _Loop(NamedTuple):
   optimizer_state: Any
   totals: collections.OrderedDict  # Loss and metrics summed over examples.
   num_examples: tf.Tensor  # float32, examples of all epochs so far.
+
+
+class _Progress(NamedTuple):
+  """What early stopping knows of the epochs so far."""
+
+  loss: tf.Tensor  # Of the last epoch; infinite before the first.
+  num_stalled: tf.Tensor  # Epochs in a row whose loss hardly fell.
 
 
 class _Forward:
@@ -295,9 +349,27 @@ def _with_learning_rate(optimizer, loop, learning_rate) -> _Loop:
   return loop._replace(optimizer_state=optimizer.set_hparams(state, hparams))
 
 
-def _num_batches(num_examples, batch_size, has_batch_norm) -> tf.Tensor:
+def _goes_on(early_stopping, progress) -> Any:
+  if early_stopping is None:
+    return True
+  return progress.num_stalled < early_stopping.patience
+
+
+def _with_progress(early_stopping, progress, number, before, after):
+  """The state of the loop over epochs after one more."""
+  if early_stopping is not None:
+    loss = tf.math.divide_no_nan(
+      after.totals['loss'] - before.totals['loss'],
+      after.num_examples - before.num_examples,
+    )
+    stalled = progress.loss - loss < early_stopping.threshold
+    progress = _Progress(loss, tf.where(stalled, progress.num_stalled + 1, 0))
+  return number + 1, after, progress
+
+
+def _num_batches(num_examples, batch_size, shortest) -> tf.Tensor:
+  """The number of minibatches; a rest below `shortest` is none."""
   whole, rest = num_examples // batch_size, num_examples % batch_size
-  shortest = 2 if has_batch_norm else 1
   keep_rest = (rest >= shortest) | ((rest > 0) & (whole == 0))
   return whole + tf.cast(keep_rest, tf.int32)
 
