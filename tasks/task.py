@@ -28,8 +28,8 @@ _LEAK_NOTES = {
   ' tested on the very examples that it trains on, so no score is of unseen'
   ' examples.',
   'test_validates': 'LEAK, a control run (test_leak=test_validates): every'
-  ' client validates on its own test examples, so methods that validate have seen'
-  ' them.',
+  ' client validates on its own test examples, so that its scores are not of'
+  ' unseen examples where a method validates.',
 }
 
 
