@@ -82,7 +82,8 @@ def test_a_signature_has_the_flags_of_its_arguments():
   # Not `num_clients`: data always have clients.
   assert {*found.ignores} == {
     *('local_epochs', 'client_optimizer', 'client_learning_rate'),
-    *('client_weight_decay', 'max_update_norm', 'focal_gamma', 'robust'),
+    *('client_weight_decay', 'client_momentum', 'client_nesterov'),
+    *('max_update_norm', 'focal_gamma', 'robust'),
     *('server_optimizer', 'server_learning_rate', 'client_seed'),
   }
   assert builders.argument_texts(_build)['rate'] == (
