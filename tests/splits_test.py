@@ -174,6 +174,8 @@ def test_a_leak_by_hand():
   for leak, test in (('test_trains', [0, 3]), ('train_tests', [0, 1, 3, 4, 4])):
     found = splits.with_leak(split, leak)
     assert [part.tolist() for part in found] == [[0, 1, 3, 4, 4], [2], test]
+  found = splits.with_leak(split, 'test_validates')
+  assert [part.tolist() for part in found] == [[1, 4, 4], [0, 3], [0, 3]]
   refusals.check_values(
     functools.partial(splits.with_leak, split), {'leak': ['none', None]}
   )

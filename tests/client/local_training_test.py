@@ -40,7 +40,13 @@ def _examples(n, features=1):
 
 
 def _build(
-  model_fn, objective=None, optimizer=None, *, epochs=1, batch_size=32
+  model_fn,
+  objective=None,
+  optimizer=None,
+  *,
+  epochs=1,
+  batch_size=32,
+  **options,
 ):
   """A training, and the weights with which its model begins."""
   model = models.StatelessModel(model_fn)
@@ -50,12 +56,16 @@ def _build(
     optimizer or _sgd(0.1),
     local_epochs=epochs,
     batch_size=batch_size,
+    **options,
   )
   return train, tf.nest.map_structure(tf.constant, model.initial_weights)
 
 
 def _train(model_fn, examples, *, seed=(0, 0), graph=False, **options):
-  names = ('objective', 'optimizer', 'epochs', 'batch_size')
+  names = (
+    *('objective', 'optimizer', 'epochs', 'batch_size'),
+    *('drop_last', 'early_stopping'),
+  )
   built = {name: options.pop(name) for name in names if name in options}
   train, weights = _build(model_fn, **built)
   train = tf.function(train) if graph else train
@@ -163,6 +173,58 @@ def test_number_of_steps():
   # Without examples nothing changes.
   np.testing.assert_array_equal(result.weights.non_trainable[0], [0])
   assert float(result.metrics['loss']) == 0.0
+
+
+def test_the_last_minibatch_is_dropped_if_it_is_shorter():
+  for num_examples, num_steps in ((8, 2), (9, 2), (11, 2), (3, 1), (0, 0)):
+    result = _train(
+      _scalar_model, _examples(num_examples), batch_size=4, drop_last=True
+    )
+    assert int(result.num_steps) == num_steps
+
+
+def _falling(losses):
+  """An objective whose loss at step k is the k-th."""
+
+  def compute(forward, batch, context):
+    del batch, context
+    (w,) = forward.trainable  # Falls by the rate in each step.
+    value = tf.gather(losses, tf.cast(-w[0, 0], tf.int32))
+    return value + w[0, 0] - tf.stop_gradient(w[0, 0]), {}
+
+  return client.Objective(compute, ())
+
+
+@pytest.mark.parametrize(
+  ('losses', 'patience', 'epochs'),
+  [
+    # Falls of less than 1/8 are the third and the fourth.
+    ([1.0, 0.75, 0.6875, 0.625, 0.0, 0.0], 2, 4),
+    # The third epoch falls; 1/8 is enough for that.
+    ([1.0, 1.0, 0.875, 0.875, 1.5, 0.0], 2, 5),
+    ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 1, 2),
+    ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 5, 6),
+    ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 6, 6),
+  ],
+)
+def test_training_ends_when_the_loss_hardly_falls(losses, patience, epochs):
+  options = {
+    'objective': _falling(losses),
+    'optimizer': _sgd(1.0),
+    'epochs': 6,
+  }
+  result = _train(
+    *(_scalar_model, _one(1.0, 0)),
+    early_stopping=client.EarlyStopping(0.125, patience),
+    **options,
+  )
+  assert int(result.num_epochs) == epochs == result.metrics['local_epochs']
+  assert int(result.num_steps) == epochs
+  assert _weight(result) == -epochs
+  expected = np.mean(losses[:epochs])
+  assert float(result.metrics['loss']) == pytest.approx(expected)
+  result = _train(_scalar_model, _one(1.0, 0), **options)
+  assert int(result.num_epochs) == 6 and 'local_epochs' not in result.metrics
 
 
 def test_batch_norm_statistics_move():

@@ -30,7 +30,7 @@ _REMEMBERING = (
 _FILES = ('metrics.csv', 'clients.csv', 'client_scores.csv', 'reports.csv')
 
 
-def _settings(method, seed):
+def _settings(method, seed, *flags):
   arguments = [
     f'--algorithm={method}',
     '--task=digits',
@@ -42,6 +42,7 @@ def _settings(method, seed):
     '--export=none',
     '--device=cpu',
     *(f'--{name}_seed={seed}' for name in ('model', 'client', 'data')),
+    *flags,
   ]
   if 'local_epochs' in methods.METHODS[method].ignores:
     arguments.remove('--local_epochs=1')
@@ -49,10 +50,10 @@ def _settings(method, seed):
   return settings_lib.resolve(flag_values, train_flags.FLAG_NAMES)
 
 
-def _run(folder, method, seed, like=None):
+def _run(folder, method, seed, like=None, flags=()):
   """A run after its last round, and the content of its files."""
   folder.mkdir()
-  settings = _settings(method, seed)
+  settings = _settings(method, seed, *flags)
   text = settings_lib.to_text(settings, None)
   run = training.Run(settings, folder, text, like=like)
   run.train(lambda row: None)
@@ -122,3 +123,21 @@ def test_an_equal_runtime_is_kept_with_what_it_has_compiled():
   tff.backends.native.set_sync_local_cpp_execution_context()
   foreign = contexts.current
   assert current(runtime='native') is not foreign
+
+
+def test_runs_with_other_numbers_of_clients_share_nothing(tmp_path):
+  flags = (
+    '--num_clients=9',
+    '--small_clients=leave_out',
+    '--min_samples=40',
+    '--rounds=1',
+  )
+  first, _ = _run(tmp_path / 'first', 'ditto', 0, flags=flags)
+  counts = {0: first.num_clients}
+  for seed in range(1, 9):
+    settings = _settings('ditto', seed, *flags)
+    counts[seed] = training.build_task(settings).num_clients
+  other = next(s for s, n in counts.items() if n != counts[0])
+  second, _ = _run(tmp_path / 'second', 'ditto', other, first, flags)
+  assert second.num_clients == counts[other]
+  assert second._next is not first._next
