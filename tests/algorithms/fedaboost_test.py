@@ -185,6 +185,51 @@ def test_the_script_s_reading():
   )
 
 
+def _weights_after(process, clients):
+  return linear_task.weights(process, _first_round(process, clients).state)
+
+
+def test_the_softmax_of_clipped_alphas():
+  clients = _clients((5, 9, 12))
+  # So narrow a bound makes the alphas equal, whatever the errors.
+  process = _build(weighting='softmax', alpha_clip=1e-6, boosting=False)
+  linear_task.assert_close(
+    _weights_after(process, clients),
+    reference.fed_avg(
+      _START, clients.values(), rate=0.1, epochs=2, uniform=True
+    ),
+  )
+  process = _build(
+    weighting='softmax', alpha_clip=1.0, boosting=False, class_count='global'
+  )
+  models = [
+    reference.LINEAR.train(_START, data, rate=0.1, epochs=2)
+    for data in clients.values()
+  ]
+  alphas = [
+    np.clip(_alpha(_error(model, data), 3), -1, 1)
+    for model, data in zip(models, clients.values(), strict=True)
+  ]
+  assert len({*alphas}) > 1
+  linear_task.assert_close(
+    _weights_after(process, clients), reference.mean(models, np.exp(alphas))
+  )
+
+
+def test_bounds_of_alpha_and_the_initial_weight():
+  clients = _clients((5, 9, 12))
+  process = _build(
+    initial_weight=0.25, alpha_clip=0.5, boost_rate=2.0, class_count='global'
+  )
+  reports = linear_task.reports(_first_round(process, clients))
+  before = [_error(_START, data) for data in clients.values()]
+  boosted = np.greater(before, 0.2)
+  alphas = np.clip([_alpha(e, 3) for e in before], -0.5, 0.5)
+  expected = np.where(boosted, 0.25 * np.exp(-2 * alphas), 0.25)
+  np.testing.assert_allclose(reports['weight'], expected, rtol=1e-5)
+  assert boosted.any() and np.abs(reports['alpha']).max() <= 0.5
+
+
 @pytest.mark.full
 def test_without_a_positive_alpha_it_is_fed_avg():
   """Every label is wrong for the model, which moves little."""

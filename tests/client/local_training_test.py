@@ -175,6 +175,17 @@ def test_number_of_steps():
   assert float(result.metrics['loss']) == 0.0
 
 
+def test_a_single_example_trains_batch_norm_where_tff_traces():
+  train, weights = _build(_batch_norm_model)
+
+  @tff.tensorflow.computation
+  @tf.function(autograph=False)
+  def num_steps():
+    return train(weights, _examples(1), [0, 0]).num_steps
+
+  assert num_steps() == 1
+
+
 def test_the_last_minibatch_is_dropped_if_it_is_shorter():
   for num_examples, num_steps in ((8, 2), (9, 2), (11, 2), (3, 1), (0, 0)):
     result = _train(

@@ -202,6 +202,22 @@ class TestDirichlet:
       )
       assert sorted(_sizes(partition)) == expected
 
+  def test_small_clients_are_left_out_of_the_first_draw(self):
+    labels = np.repeat(np.arange(3), 50)
+    whole = partitions.dirichlet(labels, 9, 0.3, seed=4, min_samples=0)
+    for least in (1, 20):
+      partition = partitions.dirichlet(
+        labels, 9, 0.3, seed=4, min_samples=least, small_clients='leave_out'
+      )
+      large = [part for part in whole if len(part) >= least]
+      assert 1 < len(large) < 9
+      for part, expected in zip(partition, large, strict=True):
+        np.testing.assert_array_equal(part, expected)
+    with pytest.raises(ValueError, match='small_clients=.* must leave .* 151'):
+      partitions.dirichlet(
+        labels, 9, 0.3, seed=4, min_samples=151, small_clients='leave_out'
+      )
+
   def test_drop_gives_the_integer_part_of_each_share(self):
     used, dropped = (
       partitions.dirichlet(

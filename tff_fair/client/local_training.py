@@ -370,7 +370,9 @@ def _with_progress(early_stopping, progress, number, before, after):
 def _num_batches(num_examples, batch_size, shortest) -> tf.Tensor:
   """The number of minibatches; a rest below `shortest` is none."""
   whole, rest = num_examples // batch_size, num_examples % batch_size
-  keep_rest = (rest >= shortest) | ((rest > 0) & (whole == 0))
+  # Not `==`, which compares identities where TFF traces.
+  only_one = (rest > 0) & tf.equal(whole, 0)
+  keep_rest = (rest >= shortest) | only_one
   return whole + tf.cast(keep_rest, tf.int32)
 
 

@@ -28,10 +28,11 @@ _process = functools.partial(
 
 def _train(w, number, i, data, *, threshold, patience, gamma=0.0):
   """The model, and the number of epochs."""
-  stalled, before = 0, np.inf
+  stalled, before, num_epochs = 0, np.inf, 0
   orders = reference.orders(0, number, i, _EPOCHS, len(data.y))
-  for num_epochs, order in enumerate(orders, start=1):
+  for order in orders:
     losses = []
+    num_epochs += 1
     for first in range(0, len(order) - _BATCH + 1, _BATCH):
       rows = order[first : first + _BATCH]
       part = linear_task.Client(data.x[rows], data.y[rows], None, None)
