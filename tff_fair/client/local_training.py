@@ -46,6 +46,7 @@ def build_local_training(
   *,
   local_epochs: int,
   batch_size: int,
+  reshuffle: bool = True,
 ) -> Callable[..., LocalResult]:
   """Builds the training of one client.
 
@@ -57,6 +58,8 @@ def build_local_training(
     batch_size: Examples in a minibatch. A last, shorter minibatch is kept,
       except one of a single example if the model has batch normalisation and
       the client has other minibatches.
+    reshuffle: Each epoch has a new permutation; otherwise minibatches are
+      always the same, in the order of the examples.
 
   Returns:
     A function `(weights, examples, seed, context=(), learning_rate=None,
@@ -66,9 +69,8 @@ def build_local_training(
     `context` is passed to the objective, `learning_rate` replaces the
     optimiser's, `optimizer_state` is the optimiser's initial state, and the
     gradients are multiplied by `gradient_mask`, tensors like the trainable
-    weights. Each epoch has a new permutation. Weights on which the objective
-    does not depend are unchanged. Without examples, all weights are unchanged
-    and the metrics are 0.
+    weights. Weights on which the objective does not depend are unchanged.
+    Without examples, all weights are unchanged and the metrics are 0.
 
   Raises:
     TypeError: If a number is not an integer.
@@ -111,7 +113,9 @@ def build_local_training(
 
     def epoch(number, loop):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, number)
-      order = _permutation(num_examples, epoch_seed)
+      order = tf.range(num_examples)
+      if reshuffle:
+        order = _permutation(num_examples, epoch_seed)
       epoch_context = context
       if objective.prepare_each == 'epoch':
         epoch_context = _prepare(objective, context, examples, epoch_seed)

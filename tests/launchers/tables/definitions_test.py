@@ -27,6 +27,7 @@ _ROWS_OF_THE_PAPERS = {
   'corefed_table1': 104,
   'corefed_table3': 8,
   'corefed_ablation': 0,
+  'corefed_why': 0,
   'fedquad_table1': 31,
   'fedquad_table2': 18,
   'fedquad_table3': 31,
