@@ -27,9 +27,15 @@ What is ours in them, since the papers leave it open:
 - CoRe-Fed: the paper does not say which values of its table 2 are those of
   table 1; the presets have the first of each, `ditto_1` and so on the others.
   FedAvg is neither in its table 1 nor in the figure of its ablation. The paper
-  names neither the data nor the setting of table 3 and the ablation.
-  `first_embedding` has what options can have of the authors' public code, and
-  is not that code.
+  names neither the data nor the setting of table 3 and the ablation. `_script`
+  are the authors' public code and the Ditto of the platform on which it builds,
+  see `launchers.scripts`; that the paper's Ditto is that one is a guess.
+- `corefed_why` and `fedquad_why` are in no paper. Their cells are one setting,
+  a row of table 1, and a cell has the runs that decide one question: whether
+  CoRe-Fed's lead is the other Ditto (d1), more than uniform weights (d2), the
+  baselines' values (d3), or reuse (d7); whether FedRDN's is the scale of its
+  inputs (d4); whether k and gamma matter (d6); whether FedQuad's lead is batch
+  statistics (q2) or the partition (q3).
 - FedQuad: the partition of `_capped` is that of MOON's public code, whose paper
   it follows; it is Dirichlet's, so IID has none. `_momentum_09` is PyTorch's
   default. The paper does not say whether its baselines also minimise

@@ -16,6 +16,7 @@ _SIZES = [
   ('mlp_cffl_adult', (108,), 2, 32, 3554),
   # 784 * 200 + 200, 200 * 200 + 200 and 200 * 10 + 10.
   ('mlp_corefed', (28, 28, 1), 10, 200, 199210),
+  ('mlp_corefed_standardised', (28, 28, 1), 10, 200, 199210),
   # 3 * 3 * 32 + 32, 4 * 32 of the batch norm, 14 * 14 * 32 * 62 + 62.
   ('cnn_femnist', (28, 28, 1), 62, 6272, 389374),
   # 896 and 18496, 2 * (32 + 64) of the group norms, 4096 * 128 + 128 and
@@ -30,6 +31,8 @@ _SIZES = [
   # pixels and 128 * 10 + 10.
   ('cnn_fedquad', (32, 32, 3), 10, 128, 406794),
   ('cnn_fedquad_momentum_09', (32, 32, 3), 10, 128, 406794),
+  # Two weights less of each channel.
+  ('cnn_fedquad_group_norm', (32, 32, 3), 10, 128, 405898),
   # 128 * 90 + 90 more weights; the size of the images does not matter.
   ('cnn_fedquad', (4, 5, 3), 100, 128, 418404),
 ]
@@ -90,6 +93,29 @@ def test_cnn_corefed_plain_is_the_same_for_standardised_images():
   standardised = tf.keras.Model(model.input, model.layers[1].output)(images)
   np.testing.assert_array_equal(
     plain(standardised)['logits'], model(images)['logits']
+  )
+
+
+def test_mlp_corefed_standardised_is_the_same_for_standardised_images():
+  tf.keras.utils.set_random_seed(0)
+  plain = models.mlp_corefed()
+  tf.keras.utils.set_random_seed(0)
+  model = models.mlp_corefed_standardised()
+  images = np.random.default_rng(0).random((2, 28, 28, 1)).astype(np.float32)
+  np.testing.assert_allclose(
+    model(images)['logits'], plain((images - 0.1307) / 0.3081)['logits'], 1e-4
+  )
+
+
+def test_group_norm_has_no_statistics_of_batches():
+  model = models.cnn_fedquad_group_norm((4, 4, 3), 4)
+  assert not model.non_trainable_variables
+  images = np.random.default_rng(0).random((3, 4, 4, 3)).astype(np.float32)
+  np.testing.assert_allclose(
+    model(images, training=True)['logits'][:1],
+    model(images[:1], training=True)['logits'],
+    1e-4,
+    1e-6,
   )
 
 

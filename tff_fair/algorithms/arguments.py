@@ -57,6 +57,7 @@ class SharedArguments:
   )
   focal_gamma: Annotated[float, Limits(minimum=0)] = 0.0
   uniform: bool = False
+  reshuffle: bool = True
   server_optimizer: tff.learning.optimizers.Optimizer | None = None
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None
   robust: bool = False
@@ -79,6 +80,7 @@ class SharedArguments:
       client_optimizer or self.client_optimizer,
       local_epochs=local_epochs or self.local_epochs,
       batch_size=batch_size or self.batch_size,
+      reshuffle=self.reshuffle,
       **options,
     )
 

@@ -75,6 +75,7 @@ def build_local_training(
   batch_size: int,
   drop_last: bool = False,
   early_stopping: EarlyStopping | None = None,
+  reshuffle: bool = True,
 ) -> Callable[..., LocalResult]:
   """Builds the training of one client.
 
@@ -90,6 +91,8 @@ def build_local_training(
       not the client's only one.
     early_stopping: May end the training before the last epoch; None trains all
       of them.
+    reshuffle: Each epoch has a new permutation; otherwise minibatches are
+      always the same, in the order of the examples.
 
   Returns:
     A function `(weights, examples, seed, context=(), learning_rate=None,
@@ -99,9 +102,8 @@ def build_local_training(
     `context` is passed to the objective, `learning_rate` replaces the
     optimiser's, `optimizer_state` is the optimiser's initial state, and the
     gradients are multiplied by `gradient_mask`, tensors like the trainable
-    weights. Each epoch has a new permutation. Weights on which the objective
-    does not depend are unchanged. Without examples, all weights are unchanged
-    and the metrics are 0.
+    weights. Weights on which the objective does not depend are unchanged.
+    Without examples, all weights are unchanged and the metrics are 0.
 
   Raises:
     TypeError: If a number is not an integer.
@@ -147,7 +149,9 @@ def build_local_training(
 
     def epoch(number, loop):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, number)
-      order = _permutation(num_examples, epoch_seed)
+      order = tf.range(num_examples)
+      if reshuffle:
+        order = _permutation(num_examples, epoch_seed)
       epoch_context = context
       if objective.prepare_each == 'epoch':
         epoch_context = _prepare(objective, context, examples, epoch_seed)

@@ -6,11 +6,13 @@ from tff_fair.models.client_models import cnn_corefed_plain
 from tff_fair.models.client_models import cnn_fedakd
 from tff_fair.models.client_models import cnn_fedakd_deep
 from tff_fair.models.client_models import cnn_fedquad
+from tff_fair.models.client_models import cnn_fedquad_group_norm
 from tff_fair.models.client_models import cnn_fedquad_momentum_09
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
 from tff_fair.models.client_models import mlp_corefed
+from tff_fair.models.client_models import mlp_corefed_standardised
 from tff_fair.models.client_models import mlp_fedaboost
 from tff_fair.models.keras_weights import assign as assign_weights
 from tff_fair.models.neurons import Neurons
@@ -32,12 +34,14 @@ __all__ = [
   'cnn_fedakd',
   'cnn_fedakd_deep',
   'cnn_fedquad',
+  'cnn_fedquad_group_norm',
   'cnn_fedquad_momentum_09',
   'cnn_femnist',
   'gru_ehr',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',
   'mlp_corefed',
+  'mlp_corefed_standardised',
   'mlp_fedaboost',
   'num_classes',
 ]
