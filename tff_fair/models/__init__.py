@@ -10,6 +10,7 @@ from tff_fair.models.client_models import cnn_fedquad_momentum_09
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
+from tff_fair.models.client_models import mlp_cffl_mnist_padded
 from tff_fair.models.client_models import mlp_corefed
 from tff_fair.models.client_models import mlp_fedaboost
 from tff_fair.models.keras_weights import assign as assign_weights
@@ -37,6 +38,7 @@ __all__ = [
   'gru_ehr',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',
+  'mlp_cffl_mnist_padded',
   'mlp_corefed',
   'mlp_fedaboost',
   'num_classes',
