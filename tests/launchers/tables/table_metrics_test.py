@@ -60,7 +60,7 @@ def test_the_best_participant_s_accuracy_alone(tmp_path):
 
 
 def test_the_accuracy_of_the_participant_with_most_examples(tmp_path):
-  run = fake_run.write(tmp_path, [0.2, 0.6, 0.5, 0.9], num_train=[3, 1, 7, 0])
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.6, 0.5, 0.9], num_train=_RIDER)
   assert _compute('accuracy_of_largest', run) == 0.5
 
 
