@@ -36,6 +36,7 @@ INPUTS = ('images', 'numbers', 'records')
 MODELS: dict[str, tuple[str, ...]] = {
   'mlp_fedaboost': ('images', 'numbers'),
   'mlp_cffl_mnist': ('images', 'numbers'),
+  'mlp_cffl_mnist_padded': ('images',),
   'mlp_cffl_adult': ('images', 'numbers'),
   'mlp_corefed': ('images', 'numbers'),
   'mlp_corefed_standardised': ('images', 'numbers'),

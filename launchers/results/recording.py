@@ -15,6 +15,13 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
 
+# Method -> flags that it got after runs of it were recorded, with the value
+# that these runs had.
+_LATER_FLAGS = {
+  'dssgd': {'start': 'download', 'ties': 'index'},
+  'round_robin_fed_avg': {'start': 'download'},
+}
+
 
 class Recorder:
   """Records the rows of a table whose runs are finished."""
@@ -86,8 +93,12 @@ def missing(
 
 
 def settings_hash(compared: Sequence[planned_run.PlannedRun]) -> str:
-  """Hashes the settings of a run and its references, without the seeds."""
-  relevant = [run.without_seeds() for run in compared]
+  """Hashes the settings of a run and its references, without the seeds.
+
+  Flags that a method got after runs of it were recorded are left out where they
+  have the value that these runs had.
+  """
+  relevant = [_without_later_flags(run.without_seeds()) for run in compared]
   text = json.dumps(relevant, sort_keys=True)
   return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -96,6 +107,11 @@ def command(run: planned_run.PlannedRun) -> str:
   """Returns the command of a run, without the folders of data and results."""
   arguments = [a for a in run.arguments if not a.startswith('--data_dir=')]
   return table_runs.train_command(arguments, run.seed)
+
+
+def _without_later_flags(settings) -> dict[str, str]:
+  later = _LATER_FLAGS.get(settings['algorithm'], {})
+  return {n: v for n, v in settings.items() if later.get(n) != v}
 
 
 def _build(table, row, compared, scale) -> dict[str, str | int | float]:

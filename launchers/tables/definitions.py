@@ -13,6 +13,11 @@ What is ours in them, since the papers leave it open:
   own, `_authors_rate`; its FedAvg on Adult has CFFL's rate. Figures 1 and 2
   have theta_u 1, which table 2 has not. The paper's Standalone in table 2 is
   the participant that is best in CFFL.
+  `cffl_why` changes one thing at a time towards that code, up to its CFFL as
+  it is; there Standalone has its learning rates, and the cells `script_` its
+  inputs, numbers of examples and rounds. What it prints for FedAvg and DSSGD in
+  table 2 is the accuracy of the participant that is best in CFFL, not their
+  maximum: as a rule `accuracy_of_largest`.
 - FeDABoost: `cohort_classes` has two options of an older state of the authors'
   public code; it is not that code. `sgd` is FeDABoost-1; on FEMNIST `fedaboost`
   is FeDABoost-2, by AdamW. Medians and variances are of the F1 over the labels
@@ -105,8 +110,8 @@ class Table:
     cells: Name -> setting.
     methods: Name -> flags, which override the cell's preset.
     printed_as: Name -> the paper's name, for methods that it names differently.
-    published_as: The table whose published numbers those of this one are held
-      against; None for its own.
+    published_as: The tables whose published numbers those of this one are held
+      against; none for its own.
     metrics: Names in `table_metrics.METRICS`.
     references: Name -> a run that a metric or a plot compares with.
     figures: Name in `table_plots.FIGURES` -> the methods to draw.
@@ -118,7 +123,7 @@ class Table:
   cells: Mapping[str, Cell]
   methods: Mapping[str, Mapping[str, Any]]
   printed_as: Mapping[str, str] = dataclasses.field(default_factory=dict)
-  published_as: str | None = None
+  published_as: tuple[str, ...] = ()
   metrics: tuple[str, ...]
   references: Mapping[str, Reference] = dataclasses.field(default_factory=dict)
   figures: Mapping[str, tuple[str, ...]] = dataclasses.field(
@@ -205,7 +210,7 @@ def _table(row, cells, methods) -> Table:
     cells={cell.cell: _cell(cell, methods) for cell in cells},
     methods=flags,
     printed_as={m.method: m.printed_as for m in methods if m.printed_as},
-    published_as=row.published_as or None,
+    published_as=tuple(row.published_as.split()),
     metrics=tuple(row.metrics.split()),
     references=references,
     figures={name: tuple(drawn.split()) for name, drawn in figures},

@@ -46,14 +46,18 @@ def read() -> Mapping[Key, Number]:
 
 
 def key(table: str, cell: str, method: str, metric: str) -> Key:
-  """Returns the names that the paper has for a row of our table."""
+  """Returns the names that the paper has for a row of our table.
+
+  Of several published tables, that which has the number, or else the first.
+  """
   ours = definitions.TABLES[table]
-  return (
-    ours.published_as or table,
+  names = (
     ours.cells[cell].published_as or cell,
     ours.printed_as.get(method, method),
     table_metrics.METRICS[metric].published,
   )
+  keys = [(other, *names) for other in ours.published_as or (table,)]
+  return next((found for found in keys if found in read()), keys[0])
 
 
 def number(table: str, cell: str, method: str, metric: str) -> Number | None:

@@ -90,6 +90,11 @@ def _standalone_of_best(run, alone) -> float:
   return alone[together.idxmax()]
 
 
+def _of_largest(run) -> float:
+  """The accuracy of the client with most training examples, the first one."""
+  return run.honest['accuracy'][run.honest['num_train'].idxmax()]
+
+
 def _rounds_ahead(run, other) -> float:
   """By how many rounds a run reaches the lower of both last F1 earlier."""
   own, others = (r.curve('global_f1') for r in (run, other))
@@ -141,6 +146,7 @@ _COMPUTED = {
     *_accuracies(run, alone)
   ).mean(),
   'standalone_accuracy_of_best': _standalone_of_best,
+  'accuracy_of_largest': _of_largest,
   # FeDABoost, equation 1, over the clients that have test examples.
   'client_loss_mean': lambda run: run.honest['loss'].mean(),
   'rounds_ahead_of_fed_avg': _rounds_ahead,

@@ -140,7 +140,8 @@ class Planner:
     if role != _OWN:
       reference = self.table.references[role]
       preset = reference.preset or preset
-      flags = flags if reference.flags is None else reference.flags
+      if reference.flags is not None:
+        flags = {**reference.flags, **setting.method_flags.get(role, {})}
     possible = definitions.STAND_INS.get(setting.data)
     command = {
       'preset': preset,

@@ -12,6 +12,8 @@ _SIZES = [
   ('mlp_fedaboost', (28, 28, 1), 10, 128, 101770),
   # 784 * 128 + 128, 128 * 64 + 64 and 64 * 10 + 10.
   ('mlp_cffl_mnist', (28, 28, 1), 10, 64, 109386),
+  # 1024 * 128 + 128, 128 * 64 + 64 and 64 * 10 + 10.
+  ('mlp_cffl_mnist_padded', (28, 28, 1), 10, 64, 140106),
   # 108 * 32 + 32 and 32 * 2 + 2.
   ('mlp_cffl_adult', (108,), 2, 32, 3554),
   # 784 * 200 + 200, 200 * 200 + 200 and 200 * 10 + 10.
@@ -66,6 +68,18 @@ def test_the_embedding_comes_after_its_activation():
     np.testing.assert_allclose(
       outputs['logits'], embedding @ kernel + bias, rtol=1e-4, atol=1e-5
     )
+
+
+def test_mlp_cffl_mnist_padded_has_padding_and_pytorch_s_weights():
+  model = models.mlp_cffl_mnist_padded()
+  padded = tf.keras.Model(model.input, model.layers[2].output)
+  (found,) = padded(np.full([1, 28, 28, 1], 0.37526, np.float32)).numpy()
+  assert found.shape == (32, 32, 1)
+  np.testing.assert_allclose(found[2:30, 2:30], 1, rtol=1e-4)
+  np.testing.assert_allclose(found[[0, 1, 30, 31]], -0.36349, rtol=1e-4)
+  for weights in model.get_weights():
+    inputs = {128: 1024, 64: 128, 10: 64}[weights.shape[-1]]
+    assert 0.8 * inputs**-0.5 < abs(weights).max() <= inputs**-0.5
 
 
 def test_cnn_corefed_standardises_its_inputs():

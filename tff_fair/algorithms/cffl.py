@@ -153,8 +153,6 @@ def build_cffl(
   shared = arguments.check_arguments(build_cffl, locals())
   _check_amounts(amounts, num_clients)
   _check_free_riders(free_riders, num_clients, amounts)
-  # For rankings by the entries themselves.
-  plain_ties: Literal['index', 'keep'] = 'keep' if ties == 'keep' else 'index'
   model = models.StatelessModel(model_fn)
   validation = validation_lib.check_validation(model, validation)
   rule = aggregators.ReputationMaskedFactory(
@@ -170,9 +168,64 @@ def build_cffl(
     own_share=own_share,
     normalize_before_mixing=normalize_before_mixing,
     isolation=isolation,
-    ties=plain_ties,
+    ties=_plain(ties),
   )
-  objective = client.classification_objective(focal_gamma)
+  return build_with_rule(
+    shared,
+    model,
+    rule,
+    scenario=scenario,
+    amounts=amounts,
+    upload_rate=upload_rate,
+    pretrain_epochs=pretrain_epochs if pretrain else 0,
+    pretrain_learning_rate=pretrain_learning_rate,
+    clip_value=clip_value,
+    clip_mode=clip_mode,
+    after_isolation=after_isolation,
+    ties=ties,
+    free_riders=free_riders,
+  )
+
+
+def build_with_rule(
+  shared: arguments.SharedArguments,
+  model: models.StatelessModel,
+  rule: tff.aggregators.WeightedAggregationFactory,
+  *,
+  scenario: str,
+  amounts: Sequence[int] | None,
+  upload_rate: float,
+  pretrain_epochs: int,
+  pretrain_learning_rate: float | None,
+  clip_value: float,
+  clip_mode: str,
+  after_isolation: str,
+  ties: str,
+  free_riders: client.FreeRiders | None = None,
+) -> processes.PersonalizedLearningProcess:
+  """Builds CFFL's participants around a rule of its server.
+
+  Args:
+    shared: The shared arguments.
+    model: The client model.
+    rule: Takes the weights `reputation.WEIGHT_TYPE`; its state has `allocation`
+      and `reputable` like that of `aggregators.ReputationMaskedFactory`.
+    scenario: As of `build_cffl`, like all others.
+    amounts: Checked.
+    upload_rate: Share of an update that is uploaded.
+    pretrain_epochs: 0 for none.
+    pretrain_learning_rate: None for the client optimiser's.
+    clip_value: Bound of an update.
+    clip_mode: What is bounded.
+    after_isolation: What an isolated participant does.
+    ties: Which entries of equal magnitude are uploaded.
+    free_riders: Checked.
+
+  Returns:
+    As `build_cffl`.
+  """
+  plain_ties = _plain(ties)
+  objective = client.classification_objective(shared.focal_gamma)
   train = shared.local_training(model, objective)
   train_alone = shared.local_training(
     model, objective, local_epochs=pretrain_epochs
@@ -203,7 +256,9 @@ def build_cffl(
     result = train_alone(
       row['model'],
       _first(examples, count),
-      tf.random.experimental.stateless_fold_in(client_seed, local_epochs),
+      tf.random.experimental.stateless_fold_in(
+        client_seed, shared.local_epochs
+      ),
       learning_rate=learning_rate,
     )
     return result.weights
@@ -217,7 +272,7 @@ def build_cffl(
       tf.where(trains, tf.size(examples['train']['y']), 0),
     )
     start = row['model']
-    if pretrain:
+    if pretrain_epochs:
       start = pretrained(row, own, client_seed, learning_rate)
     result = train(start, own, client_seed, learning_rate=learning_rate)
     update = client_updates.model_update(start, result.weights).trainable
@@ -267,6 +322,11 @@ def build_cffl(
     model, client_work, rule=rule, split_statistics=False
   )
   return processes.add_client_models(exchanges.add_download(process, _download))
+
+
+def _plain(ties) -> Literal['index', 'keep']:
+  """The same for rankings by the entries themselves."""
+  return 'keep' if ties == 'keep' else 'index'
 
 
 def _download(state) -> collections.OrderedDict:

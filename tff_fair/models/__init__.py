@@ -11,6 +11,7 @@ from tff_fair.models.client_models import cnn_fedquad_momentum_09
 from tff_fair.models.client_models import cnn_femnist
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
+from tff_fair.models.client_models import mlp_cffl_mnist_padded
 from tff_fair.models.client_models import mlp_corefed
 from tff_fair.models.client_models import mlp_corefed_standardised
 from tff_fair.models.client_models import mlp_fedaboost
@@ -40,6 +41,7 @@ __all__ = [
   'gru_ehr',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',
+  'mlp_cffl_mnist_padded',
   'mlp_corefed',
   'mlp_corefed_standardised',
   'mlp_fedaboost',

@@ -21,6 +21,8 @@ _layers = tf.keras.layers
 # Per channel, of CIFAR-10's training images with pixels in [0, 1].
 _CIFAR10_MEANS = (0.4914, 0.4822, 0.4465)
 _CIFAR10_DEVIATIONS = (0.2470, 0.2435, 0.2616)
+# Of MNIST's training images with pixels in [0, 1], padded to 32 x 32.
+_PADDED_MNIST_MEAN, _PADDED_MNIST_DEVIATION = 0.10004, 0.27522
 
 
 def mlp_fedaboost(
@@ -38,6 +40,29 @@ def mlp_cffl_mnist(
 ) -> tf.keras.Model:
   """CFFL's MNIST model: hidden layers of 128 and 64 units, ReLU."""
   return _mlp(input_shape, num_classes, 128, 64)
+
+
+def mlp_cffl_mnist_padded(
+  input_shape: Sequence[int] = (28, 28, 1), num_classes: int = 10
+) -> tf.keras.Model:
+  """`mlp_cffl_mnist` with the inputs and initial weights of its authors' code.
+
+  Images get two zeros at each side and are standardised with mean and deviation
+  of MNIST's padded training images. The initial weights and biases are
+  PyTorch's, uniform within `1 / sqrt(n)` for n inputs of a layer. There a file
+  has the weights, and test images are standardised by their own moments.
+  """
+  x = tf.keras.Input(input_shape)
+  h = _layers.ZeroPadding2D(2)(x)
+  h = _layers.Rescaling(
+    1 / _PADDED_MNIST_DEVIATION,
+    offset=-_PADDED_MNIST_MEAN / _PADDED_MNIST_DEVIATION,
+  )(h)
+  h = _layers.Flatten()(h)
+  for width in (128, 64):
+    h = _pytorch_dense(h, width, activation='relu')
+  logits = _pytorch_dense(h, num_classes)
+  return tf.keras.Model(x, collections.OrderedDict(logits=logits, embedding=h))
 
 
 def mlp_cffl_adult(
@@ -215,6 +240,18 @@ def _dense(x, h, num_classes, *widths) -> tf.keras.Model:
 
 def _batch_norm(momentum):
   return functools.partial(_layers.BatchNormalization, momentum=momentum)
+
+
+def _pytorch_dense(h, width, activation=None) -> tf.Tensor:
+  """A dense layer with PyTorch's initial weights."""
+  bound = h.shape[-1] ** -0.5
+  initial = tf.keras.initializers.RandomUniform(-bound, bound)
+  return _layers.Dense(
+    width,
+    activation,
+    kernel_initializer=initial,
+    bias_initializer=tf.keras.initializers.RandomUniform(-bound, bound),
+  )(h)
 
 
 def _cnn_fedquad(input_shape, num_classes, build_norm) -> tf.keras.Model:

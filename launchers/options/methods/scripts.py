@@ -12,7 +12,7 @@ _FEDABOOST_MODULE = 'tff_fair.launchers.scripts.fedaboost_8c54575c'
 _FEDABOOST = (
   entry.Method(
     name='fedaboost_script',
-    title='FeDABoost (script)',
+    title='FeDABoost, script',
     summary='FeDABoost as its public code computes it: 1 - macro-F1 as the'
     ' error, the softmax of clipped coefficients as weights, gradients of a'
     ' bounded norm',
@@ -20,14 +20,14 @@ _FEDABOOST = (
   ),
   entry.Method(
     name='fed_avg_fedaboost_script',
-    title="FedAvg (FeDABoost's script)",
+    title="FedAvg, FeDABoost's script",
     summary="FedAvg as FeDABoost's public code computes it: gradients of a"
     ' bounded norm, and local training that ends when the loss hardly falls',
     builder=f'{_FEDABOOST_MODULE}:build_fed_avg',
   ),
   entry.Method(
     name='ditto_fedaboost_script',
-    title="Ditto (FeDABoost's script)",
+    title="Ditto, FeDABoost's script",
     summary="Ditto as FeDABoost's public code computes it: personal models are"
     ' pulled towards what the client has just trained',
     flags=(
@@ -60,7 +60,7 @@ _FEDABOOST = (
 _COREFED = (
   entry.Method(
     name='corefed_script',
-    title="CoRe-Fed's script",
+    title='CoRe-Fed, script',
     summary='FedAvg with weights that are nearly equal, by the cosine of a'
     " client's embedding with the first client's",
     rule='GradientReuseFactory',
@@ -68,7 +68,7 @@ _COREFED = (
   ),
   entry.Method(
     name='ditto_corefed_script',
-    title="Ditto of CoRe-Fed's platform",
+    title="Ditto, CoRe-Fed's script",
     summary='no personal model: two steps on each minibatch, the second with'
     ' the pull; the server moves towards one client after the other',
     rule='InTurnFactory',
@@ -76,4 +76,15 @@ _COREFED = (
   ),
 )
 
-METHODS: tuple[entry.Method, ...] = (*_FEDABOOST, *_COREFED)
+_CFFL = (
+  entry.Method(
+    name='cffl_script',
+    title='CFFL, script',
+    summary='CFFL as the public code of its authors computes it',
+    rule='ScriptRewards',
+    builder='tff_fair.launchers.scripts.cffl_a4a9158c:build_cffl',
+    ignores=entry.NO_GLOBAL_MODEL,
+  ),
+)
+
+METHODS: tuple[entry.Method, ...] = (*_FEDABOOST, *_CFFL, *_COREFED)

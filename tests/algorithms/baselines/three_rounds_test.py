@@ -197,33 +197,39 @@ def _fed_dc(
     }
 
 
-def _one_by_one(rounds, merge, decay=1.0):
+def _one_by_one(rounds, merge, decay=1.0, start='download'):
   """`merge(update, number of examples)` is added to the model."""
   w = _START
   downloaded = np.tile(w, (6, 1))
   for call, clients in enumerate(rounds):
     rate = 0.1 * decay ** (call // 6)
+    first = {i: downloaded[i] if start == 'own' else w for i in clients}
     w = w + sum(
-      merge(_train(w, data, rate=rate) - w, len(data.y))
-      for data in clients.values()
+      merge(_train(first[i], data, rate=rate) - first[i], len(data.y))
+      for i, data in clients.items()
     )
     downloaded[list(clients)] = w
     yield {'weights': w, 'models': downloaded.copy()}
 
 
-def _round_robin_fed_avg(rounds, total_examples, decay):
-  return _one_by_one(rounds, lambda u, size: u * size / total_examples, decay)
+def _round_robin_fed_avg(rounds, total_examples, **options):
+  return _one_by_one(
+    rounds, lambda u, size: u * size / total_examples, **options
+  )
 
 
-def _dssgd(rounds, upload_rate, clip_value=0.01, decay=1.0):
+def _dssgd(rounds, upload_rate, clip_value=0.01, ties='index', **options):
   bound = np.inf if clip_value is None else clip_value
 
   def merge(update, size):
     del size  # It does not count.
     clipped = np.clip(update, -bound, bound)
-    return reference.largest(clipped, int(upload_rate * len(update)))
+    kept = reference.largest(clipped, int(upload_rate * len(update)))
+    if ties == 'keep':
+      kept = clipped * (np.abs(clipped) >= np.abs(kept[kept != 0]).min())
+    return kept
 
-  return _one_by_one(rounds, merge, decay)
+  return _one_by_one(rounds, merge, **options)
 
 
 _FULL = pytest.mark.full
@@ -243,6 +249,17 @@ _CASES = (
   (_dssgd, {'upload_rate': 0.4, 'clip_value': None, 'decay': 0.5}, _IN_TURN),
   # Of equal entries the first.
   (_dssgd, {'upload_rate': 0.4, 'clip_value': 1e-3}, _IN_TURN, _FULL),
+  # The second turn of client 1 begins where its first ended.
+  (
+    _round_robin_fed_avg,
+    {'total_examples': 26, 'decay': 0.5, 'start': 'own'},
+    _IN_TURN,
+  ),
+  (
+    _dssgd,
+    {'upload_rate': 0.4, 'clip_value': 1e-3, 'ties': 'keep', 'start': 'own'},
+    _IN_TURN,
+  ),
   # .9 of an entry is none.
   (_dssgd, {'upload_rate': 0.06}, _IN_TURN[:2], _FULL),
 )

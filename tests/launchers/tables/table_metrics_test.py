@@ -59,6 +59,11 @@ def test_the_best_participant_s_accuracy_alone(tmp_path):
   assert _compute('standalone_accuracy_of_best', *runs) == 0.3
 
 
+def test_the_accuracy_of_the_participant_with_most_examples(tmp_path):
+  run = fake_run.write(tmp_path / 'x', [0.2, 0.6, 0.5, 0.9], num_train=_RIDER)
+  assert _compute('accuracy_of_largest', run) == 0.5
+
+
 def test_mean_of_the_clients_losses(tmp_path):
   run = fake_run.write(tmp_path / 'run', [0.2, 0.6, 0.5, 0.9], num_train=_RIDER)
   path = run / 'clients.csv'

@@ -10,7 +10,7 @@ an order that never changes.
 
 import collections
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -27,6 +27,7 @@ from tff_fair.annotations import Limits, Symbol
 from tff_fair.tensors import client_table
 
 ModelWeights = tff.learning.models.ModelWeights
+_Start = Literal['download', 'own']
 
 
 def build_round_robin_fed_avg(
@@ -41,6 +42,7 @@ def build_round_robin_fed_avg(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
+  start: _Start = 'download',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> processes.PersonalizedLearningProcess:
@@ -56,6 +58,10 @@ def build_round_robin_fed_avg(
     total_examples: Number of training examples of all clients.
     client_learning_rate_fn: From the pass in place of the round; a pass is
       `num_clients` calls.
+    start: A client trains the model that it downloads at the start of its turn
+      (download), or its own one, of its last turn (own). With 'own', as in the
+      code of CFFL's authors, `D_j` is the change of `m_j`, at first w^0, and
+      is late by a pass.
     server_optimizer: Applied to the update of each call.
     model_aggregator: Replaces the sum of the `n_j / n * D_j`, of weight 1.
 
@@ -72,7 +78,12 @@ def build_round_robin_fed_avg(
     return [u * (num_examples / total_examples) for u in update]
 
   return _build(
-    shared, model, share=share, share_statistics=share, rule=_sum_factory()
+    shared,
+    model,
+    start=start,
+    share=share,
+    share_statistics=share,
+    rule=_sum_factory(),
   )
 
 
@@ -89,6 +100,8 @@ def build_dssgd(
   focal_gamma: float = 0.0,
   upload_rate: Annotated[float, Limits(above=0, maximum=1), Symbol('θᵤ')] = 1.0,
   clip_value: Annotated[float | None, Limits(above=0)] = 0.01,
+  ties: Literal['index', 'keep'] = 'index',
+  start: _Start = 'download',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> processes.PersonalizedLearningProcess:
@@ -104,6 +117,8 @@ def build_dssgd(
   Args:
     upload_rate: Share of its update that a client uploads.
     clip_value: Bound of each entry of an update; None does not clip.
+    ties: Among entries of equal magnitude, the first are uploaded (index) or
+      all (keep). See `build_cffl`.
     model_aggregator: Replaces the sum of the uploads, of weight 1.
 
   Returns:
@@ -119,11 +134,12 @@ def build_dssgd(
     return client_updates.clip_update(update, clip_value, 'value')
 
   uploads = aggregators.LargestValuesFactory(
-    upload_rate, model_aggregator or _sum_factory(), minimum=0
+    upload_rate, model_aggregator or _sum_factory(), minimum=0, ties=ties
   )
   return _build(
     shared,
     model,
+    start=start,
     share=share,
     share_statistics=lambda update, examples: update,
     rule=aggregators.ModelWeightsFactory(uploads, _sum_factory()),
@@ -131,13 +147,15 @@ def build_dssgd(
   )
 
 
-def _build(shared, model, *, share, share_statistics, **rule):
+def _build(shared, model, *, start, share, share_statistics, **rule):
   """A process in which a client's shared update is added to the model."""
   train = shared.local_training(
     model, client.classification_objective(shared.focal_gamma)
   )
 
   def client_update(weights, row, examples, client_seed, learning_rate):
+    if start == 'own':
+      weights = row['model']
     result = train(
       weights, examples['train'], client_seed, learning_rate=learning_rate
     )
