@@ -79,7 +79,7 @@ def _others(flag, annotation):
 def test_an_argument_is_refused_outside_of_its_limits_and_taken_at_them():
   refused = taken = 0
   for method in methods.METHODS.values():
-    build = _BUILDERS[f'build_{method.name}']
+    build = builders.get(method.name)
     legal = _defaults(build)
     for flag in method.flags:
       if flag.argument:
