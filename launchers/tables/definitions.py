@@ -18,9 +18,8 @@ What is ours in them, since the papers leave it open:
   inputs, numbers of examples and rounds. What it prints for FedAvg and DSSGD in
   table 2 is the accuracy of the participant that is best in CFFL, not their
   maximum: as a rule `accuracy_of_largest`.
-- FeDABoost: `cohort_classes` has two options of an older state of the authors'
-  public code; it is not that code. `sgd` is FeDABoost-1; on FEMNIST `fedaboost`
-  is FeDABoost-2, by AdamW. Medians and variances are of the F1 over the labels
+- FeDABoost: `sgd` is FeDABoost-1; on FEMNIST `fedaboost` is FeDABoost-2, by
+  AdamW. Medians and variances are of the F1 over the labels
   that occur, as of scikit-learn, and over a client's own labels; the paper does
   not say which. In `mnist_min64` a client has 64 examples or more, as in the
   authors' public preprocessing; here the small clients get examples of the
@@ -45,14 +44,16 @@ What is ours in them, since the papers leave it open:
   it follows; it is Dirichlet's, so IID has none. `_momentum_09` is PyTorch's
   default. The paper does not say whether its baselines also minimise
   cross-entropy; its numbers suggest that they do not. Both versions are there.
-- FedAKD: CGSV, FedAVE and FedSAC have a variant, `_script`, that computes as
-  the public scripts of FedAKD's authors do, and not as their own papers. In
-  cells `_shared` clients draw as Algorithm 2 prints it, from one pool.
+- FedAKD: CGSV, FedAVE and FedSAC `_script` compute as the public scripts of
+  FedAKD's authors do, and not as their own papers. In cells `_shared` clients
+  draw as Algorithm 2 prints it, from one pool.
   `fedakd_protocols` splits, trains and scores as these scripts do, which
   differs between the methods; a leak is there to tell what published numbers
-  owe to it. The partition is that of table 1, not the scripts' (slices of half
-  of the training file), and the scripts themselves have not been run. CGSV is
-  scored by the clients' models, its rewards: a reward is the method's point.
+  owe to it. The partition is that of table 1, in `_sorted` the scripts' (slices
+  of half of the images in the order of their first principal component; there
+  of the training file alone). CFFL validates on a tenth that it does not train
+  on, its script on a tenth that it does. CGSV is scored by the clients' models,
+  its rewards: a reward is the method's point.
 """
 
 import ast

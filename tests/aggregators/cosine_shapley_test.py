@@ -68,24 +68,6 @@ class TestFactory:
         assert state[name].dtype == np.float64
       _close(clients['contribution'], expected['contribution'])
 
-  def test_the_variant_by_hand(self):
-    process = _process(variant='fedakd')
-    state = process.initialize()
-    _close(state['reputation'], np.full(3, 1 / 3))
-    output = _next(process, state, [0, 1, 2])
-    # The plain mean of raw updates: (.1, .35 / 3), of length .153659.
-    aggregate = np.array([0.1, 0.35 / 3])
-    _close(output.state['aggregate'], aggregate)
-    cosines = _UPDATES @ aggregate / np.linalg.norm(_UPDATES, axis=1)
-    cosines = np.maximum(cosines / np.linalg.norm(aggregate), 0)
-    assert cosines[2] == 0
-    clients = output.measurements['clients']
-    _close(clients['contribution'], cosines)
-    score = 0.95 / 3 + 0.05 * cosines
-    _close(output.state['reputation'], score / score.sum())
-    share = np.tanh(score / score.sum())
-    _close(output.state['share'], share / share.max())
-
   def test_an_update_of_0_falls_to_the_floor(self):
     process = _process(history_weight=0.1)
     updates = _UPDATES.copy()
@@ -119,10 +101,6 @@ class TestFactory:
     np.testing.assert_array_equal(
       output.measurements['clients']['contribution'][0], 0
     )
-    # The variant's mean is over the clients with examples, too.
-    process = _process(variant='fedakd')
-    output = _next(process, process.initialize(), [0, 1, 2], updates, (0, 2, 1))
-    _close(output.state['aggregate'], updates[1:].mean(axis=0))
 
   def test_the_absent_keep_their_reputation_but_for_the_norm(self):
     process = _process()

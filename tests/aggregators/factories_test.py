@@ -129,10 +129,6 @@ _ROWS = {
   'CosineShapleyFactory': _Row(
     aggregators.CosineShapleyFactory(_NUM_CLIENTS), _with_id(num_examples=5)
   ),
-  'CosineShapleyFactory, fedakd': _Row(
-    aggregators.CosineShapleyFactory(_NUM_CLIENTS, variant='fedakd'),
-    _with_id(num_examples=5),
-  ),
   'ValidatedRewardFactory': _Row(
     aggregators.ValidatedRewardFactory(
       _score, lambda weights: 1 + tf.sigmoid(weights), num_clients=_NUM_CLIENTS

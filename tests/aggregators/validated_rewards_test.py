@@ -141,18 +141,6 @@ class TestFactory:
     share = _CLOSE * share / share.max()
     _close(output.state['share'], share, atol=1e-5)
 
-  def test_the_variant_by_hand(self):
-    process = _process(variant='fedakd', altruism=1.0)
-    state = process.initialize()
-    _close(state['reputation'], np.full(3, 1 / 3))
-    output = _next(process, state, [0, 1, 2])
-    # The larger of the two entries, by 3, 2 and 1 sixths.
-    _close(output.state['aggregate'], [0.5, -4 / 6 + 0.4 / 6])
-    _close(output.state['reputation'], [0.348624, 0.330275, 0.321101])
-    _close(output.state['share'], [0.534608, 0.523138, 0.517351])
-    clients = output.measurements['clients']
-    np.testing.assert_array_equal(clients['divergence'], np.zeros(3))
-
   def test_a_client_that_did_not_train(self):
     process = _process()
     output = _next(

@@ -8,7 +8,7 @@ value.
 import collections
 import dataclasses
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,8 +19,6 @@ from tff_fair.aggregators import gathered
 from tff_fair.aggregators import sparse_rewards
 from tff_fair.annotations import Limits
 from tff_fair.tensors import geometry
-
-Variant = Literal['original', 'fedakd']
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(client_id=np.int32, num_examples=np.float32)
@@ -63,10 +61,6 @@ class CosineShapleyFactory(factory.Factory):
      over all clients.
   4. Shares `q_i` by `reward_shares`: the fraction of u that the client gets.
 
-  The variant 'fedakd' follows that paper's script: equal initial reputations,
-  no normalisation (`u_i = D_i`), the plain mean as aggregate, and no negative
-  contributions.
-
   The created process is that of `sparse_rewards.build_process` with the weight
   `<client_id=int32,num_examples=float32>` and `contribution` among the
   measurements of clients.
@@ -76,7 +70,6 @@ class CosineShapleyFactory(factory.Factory):
     update_length: Gamma, positive.
     history_weight: alpha, in [0, 1].
     altruism: b, positive.
-    variant: 'original' or 'fedakd'.
   """
 
   num_clients: Annotated[int, Limits(minimum=1)]
@@ -84,11 +77,6 @@ class CosineShapleyFactory(factory.Factory):
   update_length: Annotated[float, Limits(above=0)] = 0.5
   history_weight: Annotated[float, Limits(minimum=0, maximum=1)] = 0.95
   altruism: Annotated[float, Limits(above=0)] = 1.0
-  variant: Variant = 'original'
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    self._original = self.variant == 'original'
 
   def _required_weight_type(self, value_type):
     return WEIGHT_TYPE
@@ -98,24 +86,17 @@ class CosineShapleyFactory(factory.Factory):
       value_type,
       weight_type,
       num_clients=self.num_clients,
-      initial_reputation=0.0 if self._original else 1 / self.num_clients,
+      initial_reputation=0.0,
       rate=self._rate,
     )
 
   def _rate(self, updates, uploads, reputation) -> sparse_rewards.RatedRound:
-    num_examples = uploads['weight']['num_examples']
-    if self._original:
-      updates = sparse_rewards.unit_updates(updates, self.update_length)
-      counts = tf.cast(num_examples, tf.float64)
-      known = tf.reduce_sum(reputation) > 0
-      factors = gathered.divide_by_sum(tf.where(known, reputation, counts))
-    else:
-      present = tf.cast(num_examples > 0, tf.float64)
-      factors = gathered.divide_by_sum(present)
+    updates = sparse_rewards.unit_updates(updates, self.update_length)
+    counts = tf.cast(uploads['weight']['num_examples'], tf.float64)
+    known = tf.reduce_sum(reputation) > 0
+    factors = gathered.divide_by_sum(tf.where(known, reputation, counts))
     aggregate = tf.tensordot(tf.cast(factors, tf.float32), updates, axes=1)
     contribution = contributions(updates, aggregate)
-    if not self._original:
-      contribution = tf.maximum(contribution, 0.0)
     mixed = reputations(reputation, contribution, self.history_weight)
     return sparse_rewards.RatedRound(
       aggregate=aggregate,

@@ -1,15 +1,13 @@
 """FedAVE's server: reputations from validation accuracy and loss distributions.
 
 FedAVE, "Adaptive Data Value Evaluation Framework for Collaborative Fairness in
-Federated Learning" (Neurocomputing, 2024), as in its public code and, as a
-variant, as in the script of FedAKD's authors.
+Federated Learning" (Neurocomputing, 2024), as in its public code.
 """
 
 import collections
 from collections.abc import Callable
 import dataclasses
-import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,11 +15,8 @@ import tensorflow_federated as tff
 
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
-from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
 from tff_fair.annotations import Limits
-
-Variant = Literal['original', 'fedakd']
 
 # The lowest reputation of a client.
 _FLOOR = 1e-3
@@ -74,12 +69,28 @@ def reward_shares(reputation: Any, close: Any, altruism: float) -> tf.Tensor:
   return close * gathered.divide_by_max(tf.tanh(altruism * reputation))
 
 
-def download_fractions(
-  reputation: Any, download_base: float, altruism: float
-) -> tf.Tensor:
-  """`f_i = clip(base + (1 - base) tanh(b r_i), 0, 1)`, of FedAKD's script."""
-  earned = (1 - download_base) * tf.tanh(altruism * reputation)
-  return tf.clip_by_value(download_base + earned, 0.0, 1.0)
+def accuracies(validation_fn: Callable[[Any], Any], uploads: Any) -> tf.Tensor:
+  """`acc_i`: the accuracies of what clients trained, `float64[m]`.
+
+  0 for clients that did not train and for non-finite values.
+
+  Args:
+    validation_fn: As of `ValidatedRewardFactory`.
+    uploads: With the weights `received` and the updates `value`.
+  """
+  weight = uploads['weight']
+  trained = tf.nest.map_structure(
+    tf.subtract, weight['received'], uploads['value']
+  )
+  found = _map_models(validation_fn, trained, [], tf.float64)
+  known = (weight['num_examples'] > 0) & tf.math.is_finite(found)
+  return tf.where(known, found, 0.0)
+
+
+def mean_by_examples(uploads: Any, rows: Any) -> tf.Tensor:
+  """`sum_i (n_i / sum n) rows_i`, `float32[d]`."""
+  factors = gathered.divide_by_sum(uploads['weight']['num_examples'])
+  return tf.tensordot(factors, rows, axes=1)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -96,10 +107,6 @@ class ValidatedRewardFactory(factory.Factory):
      `reward_shares`, but 0 in the first round, that is, while no present client
      has a reputation.
 
-  The variant 'fedakd' follows that paper's script: `u = sum_i (n_i / sum n)
-  top(D_i, upload)`, equal initial reputations, `r_i = alpha r_i + (1 - alpha)
-  acc_i` without divergences, and shares by `download_fractions`.
-
   The created process is that of `sparse_rewards.build_process`. The weight is
   `<client_id=int32, num_examples=float32, received=<like the value>, losses=
   float32[b], num_losses=int32>`, for b minibatches of the validation set:
@@ -113,12 +120,9 @@ class ValidatedRewardFactory(factory.Factory):
     batch_losses_fn: The mean losses of the validation set's minibatches, a pure
       function `weights -> float32[b]` of TensorFlow.
     num_clients: N.
-    update_length: Gamma, positive; used by the original only.
+    update_length: Gamma, positive.
     history_weight: alpha, in [0, 1].
     altruism: b, positive.
-    upload_fraction: In (0, 1]; used by the variant 'fedakd' only.
-    download_base: In [0, 1]; used by the variant 'fedakd' only.
-    variant: 'original' or 'fedakd'.
   """
 
   validation_fn: Callable[[Any], Any]
@@ -128,13 +132,6 @@ class ValidatedRewardFactory(factory.Factory):
   update_length: Annotated[float, Limits(above=0)] = 0.5
   history_weight: Annotated[float, Limits(minimum=0, maximum=1)] = 0.9
   altruism: Annotated[float, Limits(above=0)] = 1.0
-  upload_fraction: Annotated[float, Limits(above=0, maximum=1)] = 0.5
-  download_base: Annotated[float, Limits(minimum=0, maximum=1)] = 0.3
-  variant: Variant = 'original'
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    self._original = self.variant == 'original'
 
   def _required_weight_type(self, value_type):
     return collections.OrderedDict(
@@ -150,13 +147,13 @@ class ValidatedRewardFactory(factory.Factory):
       value_type,
       weight_type,
       num_clients=self.num_clients,
-      initial_reputation=0.0 if self._original else 1 / self.num_clients,
-      rate=self._rate if self._original else self._rate_as_fedakd,
+      initial_reputation=0.0,
+      rate=self._rate,
     )
 
   def _rate(self, updates, uploads, reputation) -> sparse_rewards.RatedRound:
     weight = uploads['weight']
-    accuracies = self._accuracies(uploads)
+    accuracy = accuracies(self.validation_fn, uploads)
     reference = _map_models(
       self.batch_losses_fn, weight['received'], weight['losses'].shape[1:]
     )
@@ -172,48 +169,15 @@ class ValidatedRewardFactory(factory.Factory):
       return tf.where(first, tf.zeros_like(shares), shares)
 
     return sparse_rewards.RatedRound(
-      aggregate=_by_examples(
-        weight, sparse_rewards.unit_updates(updates, self.update_length)
+      aggregate=mean_by_examples(
+        uploads, sparse_rewards.unit_updates(updates, self.update_length)
       ),
-      reputation=reputations(
-        reputation, accuracies, close, self.history_weight
-      ),
+      reputation=reputations(reputation, accuracy, close, self.history_weight),
       share_fn=share_fn,
       measurements=collections.OrderedDict(
-        validation_accuracy=accuracies, divergence=divergence
+        validation_accuracy=accuracy, divergence=divergence
       ),
     )
-
-  def _rate_as_fedakd(self, updates, uploads, reputation):
-    weight = uploads['weight']
-    accuracies = self._accuracies(uploads)
-    number = largest_values.num_kept(self.upload_fraction, updates.shape[1])
-    sparse = tf.map_fn(
-      lambda update: largest_values.keep_largest(update, number), updates
-    )
-    mixed = self.history_weight * reputation
-    return sparse_rewards.RatedRound(
-      aggregate=_by_examples(weight, sparse),
-      reputation=mixed + (1 - self.history_weight) * accuracies,
-      share_fn=functools.partial(
-        download_fractions,
-        download_base=tf.constant(self.download_base, tf.float64),
-        altruism=self.altruism,
-      ),
-      measurements=collections.OrderedDict(
-        validation_accuracy=accuracies, divergence=tf.zeros_like(accuracies)
-      ),
-    )
-
-  def _accuracies(self, uploads) -> tf.Tensor:
-    """acc_i; 0 for clients that did not train and for non-finite values."""
-    weight = uploads['weight']
-    trained = tf.nest.map_structure(
-      tf.subtract, weight['received'], uploads['value']
-    )
-    accuracies = _map_models(self.validation_fn, trained, [], tf.float64)
-    known = (weight['num_examples'] > 0) & tf.math.is_finite(accuracies)
-    return tf.where(known, accuracies, 0.0)
 
 
 def _map_models(fn, models, shape, dtype=tf.float32) -> tf.Tensor:
@@ -225,8 +189,3 @@ def _map_models(fn, models, shape, dtype=tf.float32) -> tf.Tensor:
     # The batches of one model use all cores; more models need more memory.
     parallel_iterations=2,
   )
-
-
-def _by_examples(weight, rows) -> tf.Tensor:
-  factors = gathered.divide_by_sum(weight['num_examples'])
-  return tf.tensordot(factors, rows, axes=1)

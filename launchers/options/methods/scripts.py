@@ -87,4 +87,39 @@ _CFFL = (
   ),
 )
 
-METHODS: tuple[entry.Method, ...] = (*_FEDABOOST, *_CFFL, *_COREFED)
+_FEDAKD_MODULE = 'tff_fair.launchers.scripts.fedakd_6bd41ca1'
+_FEDAKD = (
+  entry.Method(
+    name='cgsv_fedakd_script',
+    title="CGSV, FedAKD's script",
+    summary='all clients train one model; what they contribute is the cosine'
+    ' with the mean update, and the reward that share of its largest entries',
+    rule='MeanRewardFactory',
+    ignores=entry.NO_GLOBAL_MODEL,
+    builder=f'{_FEDAKD_MODULE}:build_cgsv',
+  ),
+  entry.Method(
+    name='fed_ave_fedakd_script',
+    title="FedAVE, FedAKD's script",
+    summary='all clients train one model; reputations are means of validation'
+    ' accuracies, and uploads and rewards the largest entries',
+    rule='AccuracyRewardFactory',
+    ignores=entry.NO_GLOBAL_MODEL,
+    builder=f'{_FEDAKD_MODULE}:build_fed_ave',
+  ),
+  entry.Method(
+    name='fed_sac_fedakd_script',
+    title="FedSAC, FedAKD's script",
+    summary='FedAvg with equal weights, but for one round in which clients that'
+    ' contribute less train the most important neurons alone',
+    rule='EntrywiseMeanFactory',
+    builder=f'{_FEDAKD_MODULE}:build_fed_sac',
+  ),
+)
+
+METHODS: tuple[entry.Method, ...] = (
+  *_FEDABOOST,
+  *_CFFL,
+  *_COREFED,
+  *_FEDAKD,
+)

@@ -12,6 +12,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import models
 from tff_fair.algorithms.baselines import fed_sac
+from tff_fair.launchers.scripts import fedakd_6bd41ca1
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
@@ -27,7 +28,6 @@ _CONTRIBUTIONS = (0.1, 0.5, 0.9, 0.7, 0.9, 0.9)
 _SHARP = {
   'contributions': (0.7, 0.9, 0.75, 0.6, 0.9, 0.9),
   'contribution_sharpness': 20.0,
-  'mid_round': 1,
 }
 
 
@@ -60,7 +60,7 @@ def _model_fn():
 def _build(**options):
   validation = options.pop('validation', _validation())
   return linear_task.build_process(
-    algorithms.build_fed_sac,
+    options.pop('build', algorithms.build_fed_sac),
     **{
       'model_fn': _model_fn,
       'learning_rate': _RATE,
@@ -189,7 +189,7 @@ class TestFunctions:
     np.testing.assert_array_equal(np.sum(found, axis=1), [1, 1, 1, 2, 3, 3, 4])
 
   def test_most_important_by_hand(self):
-    found = fed_sac.most_important(
+    found = fedakd_6bd41ca1.most_important(
       self._IMPORTANCES, np.array([0.3, 1.9, 2.0, 4.99, 5.0, 100.0])
     )
     np.testing.assert_array_equal(np.sum(found, axis=1), [1, 1, 2, 4, 5, 5])
@@ -198,7 +198,9 @@ class TestFunctions:
   def test_of_equal_importances_the_first(self):
     found = fed_sac.least_important(np.full(4, 25.0), np.array([50.0, 74.0]))
     np.testing.assert_array_equal(found, [[1, 1, 0, 0]] * 2)
-    found = fed_sac.most_important(np.full(4, 25.0), np.array([2.5, 1.0]))
+    found = fedakd_6bd41ca1.most_important(
+      np.full(4, 25.0), np.array([2.5, 1.0])
+    )
     np.testing.assert_array_equal(found, [[1, 1, 0, 0], [1, 0, 0, 0]])
 
   def test_a_budget_of_100_holds_everything_despite_rounding(self):
@@ -235,7 +237,7 @@ def test_four_rounds():
 
 @pytest.mark.full
 def test_the_script_of_fedakd():
-  process = _build(variant='fedakd', **_SHARP)
+  process = _build(build=fedakd_6bd41ca1.build_fed_sac, mid_round=1, **_SHARP)
   assert not hasattr(process, 'get_client_model_weights')
   outputs = linear_task.assert_rounds(
     process, _script, _rounds([0, 1, 2, 3, 4, 5], [0, 1, 2, 3], [0, 1, 2, 3])

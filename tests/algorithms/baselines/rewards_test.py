@@ -1,4 +1,4 @@
-"""CGSV and FedAVE: clients are rated, and get part of an aggregate."""
+"""CGSV and FedAVE, and as in FedAKD's scripts: ratings and rewards."""
 
 import functools
 
@@ -8,6 +8,7 @@ import pytest
 from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair import algorithms
+from tff_fair.launchers.scripts import fedakd_6bd41ca1
 
 pytestmark = pytest.mark.usefixtures('default_runtime')
 
@@ -25,11 +26,11 @@ def _validation():
   return data
 
 
-def _build(name, **options):
+def _build(name, script=False, **options):
   if name == 'fed_ave':
     options['validation'] = _validation().x, _validation().y
   return linear_task.build_process(
-    getattr(algorithms, f'build_{name}'),
+    getattr(fedakd_6bd41ca1 if script else algorithms, f'build_{name}'),
     learning_rate=_RATE,
     num_clients=6,
     batch_size=200,
@@ -86,10 +87,10 @@ def _rewards(
   altruism=1.0,
   upload_fraction=0.5,
   download_base=0.3,
-  variant='original',
+  script=False,
 ):
   """Both methods. Those who do not count take part, with updates of 0."""
-  original, w = variant == 'original', _START
+  original, w = not script, _START
   history = history_weight or {'cgsv': 0.95, 'fed_ave': 0.9}[name]
   models = np.tile(w, (6, 1))
   reputation = np.full(6, 0.0 if original else 1 / 6)
@@ -122,7 +123,6 @@ def _rewards(
         reference.LINEAR.right(start, _validation().x, _validation().y).mean()
         for start in starts + updates
       ]
-      kl = np.zeros(len(ids))
       if original:
         kl = [
           _divergence(start, clients[i]) if i in clients else None
@@ -140,7 +140,9 @@ def _rewards(
         uploads = np.array([_top(u, upload_fraction) for u in updates])
         score = history * before + (1 - history) * accuracy
       aggregate = sizes / sizes.sum() @ uploads
-      measured = {'validation_accuracy': accuracy, 'divergence': kl}
+      measured = {'validation_accuracy': accuracy}
+      if original:
+        measured['divergence'] = kl
     reputation[ids] = score
     reputation /= reputation.sum()
     earned = np.tanh(altruism * reputation[ids])
@@ -179,7 +181,7 @@ _OPTIONS = {'update_length': 0.2, 'history_weight': 0.3, 'altruism': 9.0}
   [
     ('cgsv', {'epochs': 2, **_OPTIONS}),
     ('fed_ave', {'epochs': 2, **_OPTIONS}),
-    pytest.param('cgsv', {'variant': 'fedakd'}, marks=pytest.mark.full),
+    pytest.param('cgsv', {'script': True}, marks=pytest.mark.full),
     pytest.param(
       'fed_ave',
       {
@@ -187,7 +189,7 @@ _OPTIONS = {'update_length': 0.2, 'history_weight': 0.3, 'altruism': 9.0}
         'download_base': 0.1,
         'history_weight': 0.5,
         'altruism': 4.0,
-        'variant': 'fedakd',
+        'script': True,
       },
       marks=pytest.mark.full,
     ),

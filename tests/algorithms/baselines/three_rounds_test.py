@@ -145,9 +145,9 @@ def _fed_mgda(rounds, decay=1.0, deviation=1.0):
     yield {'weights': w}
 
 
-def _scaffold(rounds, decay=1.0, server_learning_rate=1.0, variant='original'):
+def _scaffold(rounds, decay=1.0, server_learning_rate=1.0):
   """The server's control variate is accumulated from round to round."""
-  x, c, script = _START, 0.0, variant == 'fedakd'
+  x, c = _START, 0.0
   controls = np.zeros([6, len(x)])
   for number, clients in enumerate(rounds):
     rate, ids = 0.1 * decay**number, list(clients)
@@ -156,43 +156,41 @@ def _scaffold(rounds, decay=1.0, server_learning_rate=1.0, variant='original'):
       return _loss(v, data) + tf.tensordot(v, c - controls[i], 1)
 
     trained = _descents(corrected, x, clients, rate)
-    # For the script there is one step, although there are two.
-    change = (x - trained) / ((1 if script else 2) * rate) - c
-    sizes = _sizes(clients) if script else None
+    change = (x - trained) / (2 * rate) - c
     # In c, absent clients count as unchanged.
-    c = c + (1 if script else len(ids) / 6) * reference.mean(change, sizes)
+    c = c + len(ids) / 6 * reference.mean(change)
     controls[ids] += change
-    x = x + server_learning_rate * reference.mean(trained - x, sizes)
+    x = x + server_learning_rate * reference.mean(trained - x)
     yield {'weights': x, 'table/control': controls.copy()}
 
 
 def _fed_dc(
-  rounds, decay=1.0, drift_weight=1.0, grad_correction=True, variant='original'
+  rounds, decay=1.0, drift_weight=1.0, grad_correction=True, drifts='all'
 ):
   """The server's gradient G is accumulated from round to round."""
-  w, total, script = _START, 0.0, variant == 'fedakd'
-  drifts, gradients = (np.zeros([6, len(w)]) for _ in range(2))
+  w, total = _START, 0.0
+  own, gradients = (np.zeros([6, len(w)]) for _ in range(2))
   for number, clients in enumerate(rounds):
     rate, ids = 0.1 * decay**number, list(clients)
     shifts = total - gradients
 
     def drifting(v, i, data, w=w, shifts=shifts):
-      pull = drift_weight / 2 * tf.reduce_sum((v + drifts[i] - w) ** 2)
+      pull = drift_weight / 2 * tf.reduce_sum((v + own[i] - w) ** 2)
       return _loss(v, data) + pull + tf.tensordot(v, shifts[i], 1)
 
     models = _descents(drifting, w, clients, rate)
-    drifts[ids] += models - w
-    if grad_correction and not script:
+    own[ids] += models - w
+    if grad_correction:
       # Absent clients count as unchanged.
       change = (w - models) / (2 * rate) - total
       gradients[ids] += change
       total = total + change.sum(axis=0) / 6
     w = reference.mean(models) + reference.mean(
-      drifts[ids] if script else drifts
+      own[ids] if drifts == 'present' else own
     )
     yield {
       'weights': w,
-      'table/drift': drifts.copy(),
+      'table/drift': own.copy(),
       'table/gradient': gradients.copy(),
     }
 
@@ -238,11 +236,10 @@ _IN_TURN = [[0], [1], [2], [3], [4], [5], [1], [0, 2]]
 _CASES = (
   (_q_fed_avg, {'q': 2.0, 'decay': 0.5}),
   (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
-  # For the same clients in each round, c is the sum of its script.
-  (_scaffold, {'variant': 'fedakd'}, [[0, 1, 3, 4, 5]] * 3, _FULL),
   (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
   (_fed_dc, {'grad_correction': False}, None, _FULL),
-  (_fed_dc, {'variant': 'fedakd'}, None, _FULL),
+  (_fed_dc, {'drifts': 'present', 'grad_correction': False}, None, _FULL),
+  (_fed_dc, {'drifts': 'present'}, None, _FULL),
   (_fed_mgda, {'decay': 0.5}, [[0, 2], [1, 2]]),
   (_fed_mgda, {'deviation': 0.0}, [[0, 1, 2]], _FULL),
   (_round_robin_fed_avg, {'total_examples': 26, 'decay': 0.5}, _IN_TURN),
@@ -364,7 +361,6 @@ def test_standalone():
   ('name', 'memory', 'options', 'num_steps'),
   [
     ('scaffold', 'control', {}, (4, 6)),
-    ('scaffold', 'control', {'variant': 'fedakd'}, (1, 1)),
     ('fed_dc', 'gradient', {'drift_weight': 0.0}, (4, 6)),
   ],
 )
@@ -396,5 +392,4 @@ def test_needs_plain_sgd(name):
       ('client_optimizer', optimizer, 'plain SGD for .*found'),
     )
   if name == 'fed_dc':  # Without the correction, any is accepted.
-    for options in ({'grad_correction': False}, {'variant': 'fedakd'}):
-      _build(name, client_optimizer=momentum, **options)
+    _build(name, client_optimizer=momentum, grad_correction=False)

@@ -133,7 +133,7 @@ _REFUSED = """
 --client_fraction=0 | --client_fraction must be above 0 and at most 1, found 0.0.
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
 --algorithm=fed_mpr --prune_fraction=1 | --prune_fraction must be at least 0 and below 1, found 1.0.
---algorithm=cgsv --variant=cofed | --variant must be one of original, fedakd with --algorithm=cgsv, found 'cofed'.
+--algorithm=fedakd --variant=cofed | --variant must be one of full, all_data, single_dist, correct_agg with --algorithm=fedakd, found 'cofed'.
 --algorithm=fed_rdn --split=server | --algorithm=fed_rdn must be given with --split=client, found --split=server.
 """  # noqa: E501
 

@@ -6,7 +6,7 @@ value.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -16,7 +16,7 @@ from tff_fair import models
 from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import sparse_reward_clients
-from tff_fair.annotations import Limits, Symbol, Unless
+from tff_fair.annotations import Limits, Symbol
 
 
 def build_cgsv(
@@ -30,14 +30,11 @@ def build_cgsv(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  update_length: Annotated[
-    float, Limits(above=0), Symbol('Γ'), Unless(variant='fedakd')
-  ] = 0.5,
+  update_length: Annotated[float, Limits(above=0), Symbol('Γ')] = 0.5,
   history_weight: Annotated[
     float, Limits(minimum=0, maximum=1), Symbol('α')
   ] = 0.95,
   altruism: Annotated[float, Limits(above=0), Symbol('b')] = 1.0,
-  variant: Literal['original', 'fedakd'] = 'original',
 ) -> processes.PersonalizedLearningProcess:
   """Builds CGSV.
 
@@ -47,10 +44,6 @@ def build_cgsv(
      makes the aggregate u and the shares `q_i`.
   3. `m_i <- m_i + v_i`, where `v_i` has, of each variable of u, the
      `ceil(q_i * size)` entries of largest magnitude.
-
-  The variant 'fedakd' is what that paper's script does: all clients train the
-  common model w, which moves by the mean update; `m_i` is the client's trained
-  model plus the `floor(q_i * d)` largest entries of that update.
 
   There is no `server_optimizer` and no `model_aggregator`: clients add their
   shares of the aggregate to their own models, as it is.
@@ -62,8 +55,6 @@ def build_cgsv(
     update_length: Length to which updates are scaled.
     history_weight: Share of the previous reputation in the new one.
     altruism: The larger, the more of the aggregate every client gets.
-    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
-      one common model is trained, and rewards are added to the clients' copies.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives `m_i`,
@@ -79,8 +70,7 @@ def build_cgsv(
     update_length=update_length,
     history_weight=history_weight,
     altruism=altruism,
-    variant=variant,
   )
   return sparse_reward_clients.compose_process(
-    shared, model, rule, keeps_model=variant == 'original'
+    shared, model, rule, keeps_model=True
   )

@@ -6,7 +6,7 @@ Federated Learning" (Neurocomputing, 2024).
 
 import collections
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -18,7 +18,7 @@ from tff_fair.algorithms import arguments
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 from tff_fair.algorithms.baselines import sparse_reward_clients
-from tff_fair.annotations import Limits, Symbol, Unless
+from tff_fair.annotations import Limits, Symbol
 
 # Examples a minibatch of which losses are compared.
 _LOSS_BATCH = 64
@@ -36,20 +36,11 @@ def build_fed_ave(
   client_learning_rate_fn: Callable[[Any], Any] | None = None,
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
-  update_length: Annotated[
-    float, Limits(above=0), Symbol('Γ'), Unless(variant='fedakd')
-  ] = 0.5,
+  update_length: Annotated[float, Limits(above=0), Symbol('Γ')] = 0.5,
   history_weight: Annotated[
     float, Limits(minimum=0, maximum=1), Symbol('α')
   ] = 0.9,
   altruism: Annotated[float, Limits(above=0), Symbol('b')] = 1.0,
-  upload_fraction: Annotated[
-    float, Limits(above=0, maximum=1), Unless(variant='original')
-  ] = 0.5,
-  download_base: Annotated[
-    float, Limits(minimum=0, maximum=1), Unless(variant='original')
-  ] = 0.3,
-  variant: Literal['original', 'fedakd'] = 'original',
 ) -> processes.PersonalizedLearningProcess:
   """Builds FedAVE.
 
@@ -61,10 +52,6 @@ def build_fed_ave(
      shares `q_i`.
   4. From the second round on `m_i <- m_i + v_i`, where `v_i` has, of each
      variable of u, the `ceil(q_i * size)` entries of largest magnitude.
-
-  The variant 'fedakd' is what that paper's script does: all clients train the
-  common model w, which moves by u; `m_i` is the client's trained model plus the
-  `floor(f_i * d)` largest entries of u, already in the first round.
 
   There is no `server_optimizer` and no `model_aggregator`: clients add their
   shares of the aggregate to their own models, as it is.
@@ -80,11 +67,6 @@ def build_fed_ave(
     update_length: Length to which updates are scaled.
     history_weight: Share of the previous reputation in the new one.
     altruism: The larger, the more of the aggregate every client gets.
-    upload_fraction: Variant fedakd: share of an update that is uploaded.
-    download_base: Variant fedakd: least share of the aggregate that a client
-      gets.
-    variant: As in its own paper (original), or as in FedAKD's script (fedakd),
-      as for CGSV.
 
   Returns:
     A `PersonalizedLearningProcess`; `get_client_model_weights` gives `m_i`,
@@ -103,9 +85,6 @@ def build_fed_ave(
     update_length=update_length,
     history_weight=history_weight,
     altruism=altruism,
-    upload_fraction=upload_fraction,
-    download_base=download_base,
-    variant=variant,
   )
   num_losses = -(-len(validation[1]) // _LOSS_BATCH)
 
@@ -123,6 +102,6 @@ def build_fed_ave(
     shared,
     model,
     rule,
-    keeps_model=variant == 'original',
+    keeps_model=True,
     extra_weight=losses_before,
   )

@@ -20,7 +20,7 @@ from tff_fair.algorithms import arguments
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import processes
 from tff_fair.algorithms.baselines import scaffold
-from tff_fair.annotations import Limits, Symbol, Unless
+from tff_fair.annotations import Limits, Symbol
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -37,8 +37,8 @@ def build_fed_dc(
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
   drift_weight: Annotated[float, Limits(minimum=0), Symbol('α')] = 1.0,
-  grad_correction: Annotated[bool, Unless(variant='fedakd')] = True,
-  variant: Literal['original', 'fedakd'] = 'original',
+  grad_correction: bool = True,
+  drifts: Literal['all', 'present'] = 'all',
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
 ) -> processes.FairLearningProcess:
   """Builds FedDC.
@@ -63,9 +63,8 @@ def build_fed_dc(
     drift_weight: Factor on the quadratic term of the drift.
     grad_correction: The objective has the term of the mean gradient. Without it
       all `G_i` stay 0.
-    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
-      drifts of the present clients only, and no gradient term. There `w <-
-      mean_S (y + h_i)`.
+    drifts: Whose drifts move the server, those of all clients or of the present
+      ones. With 'present' it is `w <- mean_S (y + h_i)`.
 
   Returns:
     A `FairLearningProcess`. The client table is `OrderedDict(drift, gradient)`.
@@ -75,13 +74,12 @@ def build_fed_dc(
     ValueError: Also if the optimiser is not plain SGD where it must be.
   """
   shared = arguments.check_arguments(build_fed_dc, locals())
-  original = variant == 'original'
-  corrects = original and grad_correction
-  if corrects:
+  of_all = drifts == 'all'
+  if grad_correction:
     arguments.check_plain_sgd('FedDC', client_optimizer)
   model = models.StatelessModel(model_fn)
   rule = tff.aggregators.MeanFactory(no_nan_division=True)
-  if original:
+  if of_all:
     rule = aggregators.ModelWeightsFactory(
       aggregators.MeanDriftFactory(num_clients), rule
     )
@@ -106,7 +104,7 @@ def build_fed_dc(
     )
     result = result._replace(weights=trained)
     gradient = row['gradient']
-    if corrects:
+    if grad_correction:
       distance = tf.cast(result.num_steps, tf.float32) * learning_rate
       gradient = scaffold.new_control(shift, weights, trained, distance)
     moved = _subtracted(trained.trainable, weights.trainable)
@@ -115,7 +113,7 @@ def build_fed_dc(
     output = client_updates.trained_output(
       weights, result, row, examples, uniform=True
     )._replace(clipped=clipped)
-    if original:
+    if of_all:
       return output
     # The uploaded model is y + h_i.
     update = ModelWeights(
@@ -137,7 +135,7 @@ def build_fed_dc(
     share_fn=mean_gradient,
   )
   return shared.compose(
-    model, client_work, rule=rule, split_statistics=not original
+    model, client_work, rule=rule, split_statistics=not of_all
   )
 
 

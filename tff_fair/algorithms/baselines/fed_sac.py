@@ -6,7 +6,7 @@ Federated Learning" (KDD 2024, https://arxiv.org/abs/2405.18291).
 
 import collections
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -21,14 +21,14 @@ from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
-from tff_fair.annotations import Limits, Symbol, Unless
+from tff_fair.annotations import Limits, Symbol
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 # Validation examples on which neurons are tried.
 _MOST_EXAMPLES = 1000
 # Sums of importances are rounded: all of them must count as 100.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 def build_fed_sac(
@@ -47,13 +47,9 @@ def build_fed_sac(
   contribution_sharpness: Annotated[
     float, Limits(minimum=0), Symbol('β')
   ] = 2.0,
-  importance_every: Annotated[
-    int, Limits(minimum=1), Unless(variant='fedakd')
-  ] = 10,
-  mid_round: Annotated[int, Limits(minimum=0), Unless(variant='original')] = 15,
-  variant: Literal['original', 'fedakd'] = 'original',
+  importance_every: Annotated[int, Limits(minimum=1)] = 10,
   server_optimizer: tff.learning.optimizers.Optimizer | None = None,
-) -> processes.FairLearningProcess | processes.PersonalizedLearningProcess:
+) -> processes.PersonalizedLearningProcess:
   """Builds FedSAC.
 
   1. Before the first round, and before every tenth after it, the server rates
@@ -69,11 +65,6 @@ def build_fed_sac(
   See `models.Neurons` for what a neuron is; the output layer is never masked.
   With equal contributions this is FedAvg with uniform weights.
 
-  The variant 'fedakd' is what that paper's script does: all clients train all
-  of w, except in round `mid_round`. There client i trains only the
-  `clip(floor(r_i), 1, H)` most important of the H neurons, uploads zeros for
-  the others, and the server takes the plain mean; every client is scored by w.
-
   There is no `model_aggregator`: the mean is taken entry by entry, over
   different clients for each.
   See `build_fed_avg` for arguments and errors that are not listed here.
@@ -88,75 +79,27 @@ def build_fed_sac(
     focal_gamma: Of the loss of training; neurons are rated by cross-entropy.
     contribution_sharpness: The larger, the smaller the submodels of clients
       that contribute less.
-    importance_every: Number of rounds between two ratings of the neurons. Of
-      the original.
-    mid_round: Variant fedakd: the round, counted from 0, of submodels.
-    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
-      submodels in a single round.
+    importance_every: Number of rounds between two ratings of the neurons.
 
   Returns:
-    A `PersonalizedLearningProcess`, where `get_client_model_weights` gives
-    `w * M_i`; in the variant 'fedakd' a `FairLearningProcess`.
-    `get_model_weights` gives w. The client table is `OrderedDict(mask[,
-    model])`, `float32[H]`. Metrics are FedAvg's, and each client's
+    A `PersonalizedLearningProcess`: `get_client_model_weights` gives `w * M_i`,
+    `get_model_weights` w. The client table is `OrderedDict(mask, model)`, with
+    the mask `float32[H]`. Metrics are FedAvg's, and each client's
     `num_neurons`.
 
   Raises:
     ValueError: Also if the model has no hidden neurons.
   """
   shared = arguments.check_arguments(build_fed_sac, locals())
-  _check_contributions(contributions, num_clients)
+  check_contributions(contributions, num_clients)
   model = models.StatelessModel(model_fn)
   neurons = models.Neurons(model)
-  x, y = validation_lib.check_validation(model, validation)
-  loss_fn = validation_lib.loss_fn(
-    model, (x[:_MOST_EXAMPLES], y[:_MOST_EXAMPLES])
-  )
+  loss_fn = validation_loss(model, validation)
   budgets = allocation_budgets(contributions, contribution_sharpness)
-  train = shared.local_training(
-    model, client.classification_objective(focal_gamma)
+  train_masked = build_masked_training(
+    neurons,
+    shared.local_training(model, client.classification_objective(focal_gamma)),
   )
-  train_masked = _build_masked_training(neurons, train)
-
-  def rate(weights):
-    return importances(neurons, loss_fn, weights)
-
-  if variant == 'original':
-    parts = _original(
-      model, neurons, train_masked, rate, budgets, importance_every
-    )
-  else:
-    parts = _fedakd(neurons, train_masked, rate, budgets, mid_round)
-  client_work = shared.client_work(
-    model, parts.client_update, initial_row=parts.initial_row
-  )
-  process = exchanges.add_download(
-    shared.compose(
-      model,
-      client_work,
-      rule=aggregators.EntrywiseMeanFactory(),
-      split_statistics=False,
-    ),
-    parts.download,
-    at_start=True,
-  )
-  if 'model' in parts.initial_row:
-    return processes.add_client_models(process)
-  return process
-
-
-class _Parts(NamedTuple):
-  """The parts in which the variants differ."""
-
-  initial_row: collections.OrderedDict
-  client_update: client.ClientUpdate
-  download: Callable[[Any], collections.OrderedDict]
-
-
-def _original(
-  model, neurons, train_masked, rate, budgets, importance_every
-) -> _Parts:
-  """Clients train submodels, which the server cuts out of w for them."""
 
   def client_update(weights, row, examples, client_seed, learning_rate):
     result, output = train_masked(
@@ -174,7 +117,7 @@ def _original(
     table, weights = state.client_work['table'], state.global_model_weights
     masks = tf.cond(
       tf.equal(state.client_work['round'] % importance_every, 0),
-      lambda: least_important(rate(weights), budgets),
+      lambda: least_important(importances(neurons, loss_fn, weights), budgets),
       lambda: table['mask'],
     )
     masks = tf.ensure_shape(masks, [len(budgets), neurons.number])
@@ -189,35 +132,54 @@ def _original(
       mask=masks, model=ModelWeights(submodels, table['model'].non_trainable)
     )
 
-  row = collections.OrderedDict(
-    mask=np.ones(neurons.number, np.float32), model=model.initial_weights
+  client_work = shared.client_work(
+    model,
+    client_update,
+    initial_row=collections.OrderedDict(
+      mask=np.ones(neurons.number, np.float32), model=model.initial_weights
+    ),
   )
-  return _Parts(row, client_update, download)
+  process = shared.compose(
+    model,
+    client_work,
+    rule=aggregators.EntrywiseMeanFactory(),
+    split_statistics=False,
+  )
+  return processes.add_client_models(
+    exchanges.add_download(process, download, at_start=True)
+  )
 
 
-def _fedakd(neurons, train_masked, rate, budgets, mid_round) -> _Parts:
-  """Clients train w, in one round only a part of it."""
+def validation_loss(
+  model: models.StatelessModel, validation: tuple[Any, Any]
+) -> Callable[[Any], Any]:
+  """The loss by which neurons are rated, `ModelWeights -> float32`.
 
-  def client_update(weights, row, examples, client_seed, learning_rate):
-    return train_masked(
-      weights, weights, row, examples, client_seed, learning_rate
-    )[1]
+  Args:
+    model: The client model.
+    validation: `(x, y)`, of which the first 1,000 examples are used.
 
-  def download(state):
-    masks = tf.cond(
-      tf.equal(state.client_work['round'], mid_round),
-      lambda: most_important(rate(state.global_model_weights), budgets),
-      lambda: tf.ones_like(state.client_work['table']['mask']),
-    )
-    masks = tf.ensure_shape(masks, [len(budgets), neurons.number])
-    return collections.OrderedDict(mask=masks)
-
-  row = collections.OrderedDict(mask=np.ones(neurons.number, np.float32))
-  return _Parts(row, client_update, download)
+  Raises:
+    TypeError: If they are not arrays.
+    ValueError: If they are no examples of the model.
+  """
+  x, y = validation_lib.check_validation(model, validation)
+  return validation_lib.loss_fn(model, (x[:_MOST_EXAMPLES], y[:_MOST_EXAMPLES]))
 
 
-def _build_masked_training(neurons, train):
-  """`(weights, start, row, ...) -> (result, output)` of the row's neurons."""
+def build_masked_training(
+  neurons: models.Neurons, train: Callable[..., client.LocalResult]
+) -> Callable[..., tuple[client.LocalResult, client.ClientOutput]]:
+  """The training of the neurons that a client's row has as its mask.
+
+  Args:
+    neurons: Of the model.
+    train: What `client.build_local_training` returns.
+
+  Returns:
+    `(weights, start, row, examples, client_seed, learning_rate) -> (result,
+    output)`: it trains `start`, and uploads against `weights`.
+  """
 
   def train_masked(weights, start, row, examples, client_seed, learning_rate):
     result = train(
@@ -283,7 +245,7 @@ def allocation_budgets(
 
 
 def least_important(importance: Any, budgets: Any) -> tf.Tensor:
-  """Step 2: the masks of the original.
+  """Step 2: the masks.
 
   Args:
     importance: I, `float64[H]`.
@@ -295,32 +257,19 @@ def least_important(importance: Any, budgets: Any) -> tf.Tensor:
   """
   order = tf.argsort(importance, stable=True)
   sums = tf.cumsum(tf.gather(importance, order))
-  limits = tf.convert_to_tensor(budgets)[:, tf.newaxis] * (1 + _ROUNDING)
+  limits = tf.convert_to_tensor(budgets)[:, tf.newaxis] * (1 + ROUNDING)
   lengths = tf.reduce_sum(tf.cast(sums <= limits, tf.int32), axis=1)
-  return _first(order, tf.maximum(lengths, 1))
+  return masks_of_first(order, tf.maximum(lengths, 1))
 
 
-def most_important(importance: Any, budgets: Any) -> tf.Tensor:
-  """The masks of the variant 'fedakd'.
-
-  Args:
-    importance: I, `float64[H]`.
-    budgets: r, `float64[N]`.
-
-  Returns:
-    `float32[N, H]`, ones for the `clip(floor(r), 1, H)` most important neurons.
-  """
-  order = tf.argsort(importance, direction='DESCENDING', stable=True)
-  lengths = np.clip(np.floor(budgets * (1 + _ROUNDING)), 1, None)
-  return _first(order, tf.cast(lengths, tf.int32))
-
-
-def _first(order, lengths) -> tf.Tensor:
+def masks_of_first(order: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+  """Masks `float32[N, H]` of the first `lengths` `[N]` neurons of `order`."""
   ranks = tf.math.invert_permutation(order)
   return tf.cast(ranks[tf.newaxis] < lengths[:, tf.newaxis], tf.float32)
 
 
-def _check_contributions(contributions, num_clients) -> None:
+def check_contributions(contributions: Any, num_clients: int) -> None:
+  """Refuses what is not a number in [0, 1] for each client."""
   if not isinstance(contributions, Sequence | np.ndarray) or isinstance(
     contributions, str
   ):

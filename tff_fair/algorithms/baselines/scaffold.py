@@ -8,7 +8,7 @@ https://arxiv.org/abs/1910.06378), with its option II.
 import collections
 from collections.abc import Callable
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
@@ -34,7 +34,6 @@ def build_scaffold(
   max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
   focal_gamma: float = 0.0,
   server_learning_rate: Annotated[float, Limits(above=0), Symbol('η_g')] = 1.0,
-  variant: Literal['original', 'fedakd'] = 'original',
   model_aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> processes.FairLearningProcess:
   """Builds SCAFFOLD.
@@ -55,23 +54,16 @@ def build_scaffold(
   Args:
     client_optimizer: Plain SGD; its learning rate is eta_l.
     server_learning_rate: Factor on the mean update.
-    variant: As in its own paper (original), or as in FedAKD's script (fedakd):
-      weighted means, and K_i = 1 in step 2. The means are weighted by the
-      numbers of examples. There c is the weighted mean over the clients that
-      have taken part, which under full participation is what the script adds
-      up.
 
   Returns:
-    A `FairLearningProcess`. The client table is `OrderedDict(control,
-    num_examples)`: `c_i`, and float32, 0 before the first round. Metrics are
-    FedAvg's.
+    A `FairLearningProcess`. The client table is `OrderedDict(control)`, the
+    `c_i`. Metrics are FedAvg's.
 
   Raises:
     ValueError: Also if the optimiser is not plain SGD.
   """
   shared = arguments.check_arguments(build_scaffold, locals())
   arguments.check_plain_sgd('SCAFFOLD', client_optimizer)
-  original = variant == 'original'
   model = models.StatelessModel(model_fn)
   objective = client.classification_objective(focal_gamma)
   train = shared.local_training(model, client.linear_objective(objective))
@@ -90,32 +82,29 @@ def build_scaffold(
       weights, result.weights, max_update_norm
     )
     result = result._replace(weights=trained)
-    num_steps = tf.cast(result.num_steps, tf.float32) if original else 1.0
+    num_steps = tf.cast(result.num_steps, tf.float32)
     # A client without examples has made no step, and keeps its row.
     control = new_control(shift, weights, trained, num_steps * learning_rate)
-    row = collections.OrderedDict(
-      control=control, num_examples=client_updates.example_weight(examples)
-    )
     output = client_updates.trained_output(
-      weights, result, row, examples, uniform=original
+      weights,
+      result,
+      collections.OrderedDict(control=control),
+      examples,
+      uniform=True,
     )
     return output._replace(clipped=clipped)
 
   def mean_control(table, round_number):
     """c, from the control variates of all clients."""
     del round_number  # Unused.
-    counts = table['num_examples']
-    if original:
-      counts = tf.ones_like(counts)
-    shares = tf.math.divide_no_nan(counts, tf.reduce_sum(counts))
+    shares = tf.fill([num_clients], 1 / num_clients)
     return [tf.tensordot(shares, rows, axes=1) for rows in table['control']]
 
   client_work = shared.client_work(
     model,
     client_update,
     initial_row=collections.OrderedDict(
-      control=[np.zeros_like(w) for w in model.initial_weights.trainable],
-      num_examples=np.float32(0),
+      control=[np.zeros_like(w) for w in model.initial_weights.trainable]
     ),
     learning_rate_fn=shared.learning_rate_fn(),
     share_fn=mean_control,
