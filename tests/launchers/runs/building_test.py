@@ -11,6 +11,7 @@ import tensorflow_federated as tff
 
 from tff_fair import algorithms
 from tff_fair import runtime
+from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
@@ -30,18 +31,18 @@ def _built(monkeypatch):
   calls = []
   task = training.build_task(_resolve())
 
-  def replace(name):
-    signature = inspect.signature(getattr(algorithms, f'build_{name}'))
+  def recorder(name):
+    signature = inspect.signature(builders.get(name))
 
     def record(*arguments, **keywords):
       # Refuses what the builder itself would refuse.
       calls.append((name, signature.bind(*arguments, **keywords).arguments))
       return mock.Mock(spec=algorithms.FairLearningProcess)
 
-    monkeypatch.setattr(algorithms, f'build_{name}', record)
+    return record
 
-  for name in methods.METHODS:
-    replace(name)
+  recorders = {name: recorder(name) for name in methods.METHODS}
+  monkeypatch.setattr(builders, 'get', recorders.get)
 
   def build(*arguments):
     settings = _resolve(*arguments)
