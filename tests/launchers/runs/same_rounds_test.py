@@ -13,7 +13,14 @@ from tff_fair.launchers.runs import training
 pytestmark = pytest.mark.usefixtures('runtime_as_before')
 
 # Their rounds hold data of the clients or of the server.
-_OF_THE_DATA = {'cffl', 'fed_ave', 'fed_rdn', 'fed_sac', 'round_robin_fed_avg'}
+_OF_THE_DATA = {
+  'cffl',
+  'cffl_script',
+  'fed_ave',
+  'fed_rdn',
+  'fed_sac',
+  'round_robin_fed_avg',
+}
 _SHARING = sorted({*methods.METHODS} - _OF_THE_DATA)
 _FAST = ('fed_avg',)
 # Those that share, and whose clients or server remember something, or draw; one
