@@ -313,7 +313,7 @@ class ScriptRewards(factory.Factory):
     """The entries of Dg that each participant earned, `[m, d]`."""
     if self.download == 'topk':
       return largest_values.keep_largest_of_each(total, counts, ties='keep')
-    words = tf.stack([tf.constant(self.seed), round_number])
+    words = tf.stack([tf.constant(self.seed % 2**31), round_number])
     order = 1 + tf.random.stateless_uniform([total.shape[0]], words)
     drawn = largest_values.keep_largest_of_each(order, counts) > 0
     return tf.where(drawn, total, 0.0)
