@@ -53,9 +53,7 @@ def build_fedaboost(
   ] = 0.0,
   max_gamma: Annotated[float, Limits(minimum=0), Unless(boosting=False)] = 5.0,
   focal_weight: Annotated[float, Limits(above=0), Symbol('β')] = 1.0,
-  class_count: Annotated[
-    Literal['local', 'global', 'cohort'], Symbol('C')
-  ] = 'local',
+  class_count: Annotated[Literal['local', 'global'], Symbol('C')] = 'local',
   single_class: Literal['exclude', 'floor2'] = 'exclude',
   weighting: Literal['softmax'] | None = None,
   fallback: Annotated[
@@ -109,11 +107,9 @@ def build_fedaboost(
     max_gamma: Largest focusing parameter.
     focal_weight: Factor on the focal loss. The beta_f of equation 5.
     class_count: Number of classes in alpha: the client's distinct labels
-      (local), the task's classes (global), or in their place the number of
-      clients in the round (cohort). The labels are those of the training and
-      holdout parts (text of equation 6); 'global' is the paper's Algorithm 1;
-      'cohort' is one state of the authors' public code and no equation, and a
-      round of one client then has C_j = 1.
+      (local) or the task's classes (global). The labels are those of the
+      training and holdout parts (text of equation 6); 'global' is the paper's
+      Algorithm 1.
     single_class: A client with a single class is left out (exclude) or counts
       as having two (floor2). It has ln(0) in equation 6. Excluded, it has alpha
       0 and keeps `w_j`; otherwise it would have the largest alpha of all, for a
@@ -138,8 +134,7 @@ def build_fedaboost(
 
   Returns:
     A `FairLearningProcess`. The client table, in `state.client_work['table']`,
-    is `OrderedDict(weight=float32[K], gamma=float32[K])`, with
-    `class_count='cohort'` also `cohort_size=int32[K]`. Metrics under
+    is `OrderedDict(weight=float32[K], gamma=float32[K])`. Metrics under
     `client_work['clients']`, a vector each:
     `alpha`, `aggregated` (1 where the weight is positive), `weight`, `gamma`,
     `error_before` (E_pre, if boosting), `error_after` (E_post), `num_classes`,
@@ -170,15 +165,14 @@ def build_fedaboost(
     )
 
   def client_update(weights, row, examples, client_seed, learning_rate):
-    validation = _validation_part(examples)
-    all_classes = model.num_classes
-    if class_count == 'cohort':
-      all_classes = row['cohort_size']
-    num_classes = _num_classes(examples, all_classes, class_count, single_class)
+    validation = validation_part(examples)
+    num_classes = _num_classes(
+      examples, model.num_classes, class_count, single_class
+    )
     report = collections.OrderedDict(num_classes=num_classes)
     gamma = tf.constant(0.0)
     if boosting:
-      report['error_before'] = _error(model, weights, validation)
+      report['error_before'] = error_rate(model, weights, validation)
       row = boost(row, report['error_before'], num_classes)
       gamma = row['gamma']
     result = train(
@@ -188,7 +182,7 @@ def build_fedaboost(
       context=gamma,
       learning_rate=learning_rate,
     )
-    report['error_after'] = _error(model, result.weights, validation)
+    report['error_after'] = error_rate(model, result.weights, validation)
     alpha = alpha_fn(report['error_after'], num_classes)
     report['alpha'] = alpha
     # Of a client that is dropped later, it becomes 0.
@@ -210,37 +204,22 @@ def build_fedaboost(
       report=report,
     )
 
-  weight_of_cohort = weight_init == 'm0' and initial_weight is None
-
   def start_round(table, round_number, cohort_size):
-    """Sets what follows from the size of the cohort.
-
-    That is, the weights 1/m_0 in the round in which m_0 becomes known.
-    """
-    table = collections.OrderedDict(table)
-    if weight_of_cohort:
-      first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
-      table['weight'] = tf.where(
-        tf.equal(round_number, 0), first, table['weight']
-      )
-    if class_count == 'cohort':
-      table['cohort_size'] = tf.fill([num_clients], cohort_size)
-    return table
-
-  initial_row: dict[str, Any] = collections.OrderedDict(
-    weight=np.float32(initial_weight or 1 / num_clients),
-    gamma=np.float32(initial_gamma),
-  )
-  if class_count == 'cohort':
-    # A client learns from its row how many take part.
-    initial_row['cohort_size'] = np.int32(0)
-  needs_size = weight_of_cohort or class_count == 'cohort'
+    """Sets the weights 1/m_0 in the round in which m_0 becomes known."""
+    first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
+    weight = tf.where(tf.equal(round_number, 0), first, table['weight'])
+    return collections.OrderedDict(table, weight=weight)
 
   client_work = shared.client_work(
     model,
     client_update,
-    initial_row=initial_row,
-    start_round=start_round if needs_size else None,
+    initial_row=collections.OrderedDict(
+      weight=np.float32(initial_weight or 1 / num_clients),
+      gamma=np.float32(initial_gamma),
+    ),
+    start_round=start_round
+    if weight_init == 'm0' and initial_weight is None
+    else None,
   )
   return shared.compose(model, client_work, rule=rule)
 
@@ -281,8 +260,16 @@ def boosted_row(
   return collections.OrderedDict(row, weight=weight, gamma=gamma)
 
 
-def _error(model, weights, examples) -> tf.Tensor:
-  """Share of wrong predictions; 1 without examples."""
+def error_rate(
+  model: models.StatelessModel, weights: Any, examples: Any
+) -> tf.Tensor:
+  """Returns the share of wrong predictions, float32; 1 without examples.
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of it.
+    examples: `OrderedDict(x, y)`.
+  """
   labels = examples['y']
 
   def share_wrong():
@@ -296,8 +283,12 @@ def _error(model, weights, examples) -> tf.Tensor:
   return tf.cond(tf.size(labels) > 0, share_wrong, lambda: 1.0)
 
 
-def _validation_part(examples):
-  """The holdout, or the training part of a client without one."""
+def validation_part(examples: Any) -> Any:
+  """Returns the holdout, or the training part of a client without one.
+
+  Args:
+    examples: A client's gathered examples, with `train` and `holdout`.
+  """
   holdout, whole = examples['holdout'], examples['train']
   empty = tf.equal(tf.size(holdout['y']), 0)
   return tf.cond(empty, lambda: whole, lambda: holdout)
