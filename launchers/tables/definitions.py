@@ -18,8 +18,9 @@ What is ours in them, since the papers leave it open:
   inputs, numbers of examples and rounds. What it prints for FedAvg and DSSGD in
   table 2 is the accuracy of the participant that is best in CFFL, not their
   maximum: as a rule `accuracy_of_largest`.
-- FeDABoost: `sgd` is FeDABoost-1; on FEMNIST `fedaboost` is FeDABoost-2, by
-  AdamW. Medians and variances are of the F1 over the labels
+- FeDABoost: `cohort_classes` counts classes, and keeps gamma, as an older state
+  of the authors' public code does; it is not that code. `sgd` is FeDABoost-1;
+  on FEMNIST `fedaboost` is FeDABoost-2, by AdamW. Medians and variances are of the F1 over the labels
   that occur, as of scikit-learn, and over a client's own labels; the paper does
   not say which. In `mnist_min64` a client has 64 examples or more, as in the
   authors' public preprocessing; here the small clients get examples of the

@@ -40,17 +40,8 @@ def _error(w, data):
   return 1 - _right(w, data.x, data.y).mean()
 
 
-def _fedaboost(
-  rounds,
-  boost_rate,
-  boosting=True,
-  class_count='local',
-  constant=False,
-  first=4,
-):
-  """With `constant`, gamma stays."""
-  w, weight = _START, np.full(6, 1 / first)
-  gamma = np.full(6, 1.5 if constant else 0.0)
+def _fedaboost(rounds, boost_rate, boosting=True, class_count='local'):
+  w, weight, gamma = _START, np.full(6, 1 / 4), np.zeros(6)
   for clients in rounds:
     models, alphas = [], []
     for i, data in clients.items():
@@ -60,8 +51,7 @@ def _fedaboost(
       before = _error(w, data)
       if boosting and before > 0.2:
         weight[i] *= np.exp(-boost_rate * _alpha(before, num_classes))
-        if not constant:
-          gamma[i] = min(gamma[i] + weight[i], 5.0)
+        gamma[i] = min(gamma[i] + weight[i], 5.0)
       focus = gamma[i] if boosting else 0.0
       models.append(
         reference.LINEAR.train(w, data, rate=0.1, epochs=2, gamma=focus)
@@ -171,21 +161,6 @@ def test_three_rounds(options):
   reports = linear_task.reports(outputs[1])
   assert np.isnan(reports['alpha'][2]) and np.isnan(reports['gamma'][2])
   assert reports['aggregated'][2] == 0
-
-
-@pytest.mark.full
-def test_a_constant_gamma():
-  process = _build(
-    boost_rate=0.5,
-    initial_gamma=1.5,
-    gamma_mode='constant',
-    weight_init='k',
-  )
-  linear_task.assert_rounds(
-    process,
-    functools.partial(_fedaboost, boost_rate=0.5, constant=True, first=6),
-    _rounds([0, 1, 3], [1, 2], [0, 3, 1, 2], [2]),
-  )
 
 
 def _weights_after(process, clients):

@@ -205,7 +205,7 @@ class TestDirichlet:
   def test_small_clients_are_left_out_of_the_first_draw(self):
     labels = np.repeat(np.arange(3), 50)
     whole = partitions.dirichlet(labels, 9, 0.3, seed=4, min_samples=0)
-    for least in (1, 20):
+    for least in (10, 20):
       partition = partitions.dirichlet(
         labels, 9, 0.3, seed=4, min_samples=least, small_clients='leave_out'
       )

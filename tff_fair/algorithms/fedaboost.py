@@ -165,14 +165,14 @@ def build_fedaboost(
     )
 
   def client_update(weights, row, examples, client_seed, learning_rate):
-    validation = _validation_part(examples)
+    validation = validation_part(examples)
     num_classes = _num_classes(
       examples, model.num_classes, class_count, single_class
     )
     report = collections.OrderedDict(num_classes=num_classes)
     gamma = tf.constant(0.0)
     if boosting:
-      report['error_before'] = _error(model, weights, validation)
+      report['error_before'] = error_rate(model, weights, validation)
       row = boost(row, report['error_before'], num_classes)
       gamma = row['gamma']
     result = train(
@@ -182,7 +182,7 @@ def build_fedaboost(
       context=gamma,
       learning_rate=learning_rate,
     )
-    report['error_after'] = _error(model, result.weights, validation)
+    report['error_after'] = error_rate(model, result.weights, validation)
     alpha = alpha_fn(report['error_after'], num_classes)
     report['alpha'] = alpha
     # Of a client that is dropped later, it becomes 0.
@@ -204,8 +204,6 @@ def build_fedaboost(
       report=report,
     )
 
-  weight_of_cohort = weight_init == 'm0' and initial_weight is None
-
   def start_round(table, round_number, cohort_size):
     """Sets the weights 1/m_0 in the round in which m_0 becomes known."""
     first = tf.fill([num_clients], 1 / tf.cast(cohort_size, tf.float32))
@@ -219,7 +217,9 @@ def build_fedaboost(
       weight=np.float32(initial_weight or 1 / num_clients),
       gamma=np.float32(initial_gamma),
     ),
-    start_round=start_round if weight_of_cohort else None,
+    start_round=start_round
+    if weight_init == 'm0' and initial_weight is None
+    else None,
   )
   return shared.compose(model, client_work, rule=rule)
 
@@ -260,8 +260,16 @@ def boosted_row(
   return collections.OrderedDict(row, weight=weight, gamma=gamma)
 
 
-def _error(model, weights, examples) -> tf.Tensor:
-  """Share of wrong predictions; 1 without examples."""
+def error_rate(
+  model: models.StatelessModel, weights: Any, examples: Any
+) -> tf.Tensor:
+  """Returns the share of wrong predictions, float32; 1 without examples.
+
+  Args:
+    model: The client model.
+    weights: `ModelWeights` of it.
+    examples: `OrderedDict(x, y)`.
+  """
   labels = examples['y']
 
   def share_wrong():
@@ -275,8 +283,12 @@ def _error(model, weights, examples) -> tf.Tensor:
   return tf.cond(tf.size(labels) > 0, share_wrong, lambda: 1.0)
 
 
-def _validation_part(examples):
-  """The holdout, or the training part of a client without one."""
+def validation_part(examples: Any) -> Any:
+  """Returns the holdout, or the training part of a client without one.
+
+  Args:
+    examples: A client's gathered examples, with `train` and `holdout`.
+  """
   holdout, whole = examples['holdout'], examples['train']
   empty = tf.equal(tf.size(holdout['y']), 0)
   return tf.cond(empty, lambda: whole, lambda: holdout)

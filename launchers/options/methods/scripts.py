@@ -11,6 +11,14 @@ from tff_fair.launchers.options.methods import entry
 _FEDABOOST_MODULE = 'tff_fair.launchers.scripts.fedaboost_8c54575c'
 _FEDABOOST = (
   entry.Method(
+    name='fedaboost_cohort_script',
+    title='FeDABoost, C = cohort, constant gamma',
+    summary='FeDABoost without boosting, and with the number of clients in the'
+    ' round for that of classes, as in an older state of its public code',
+    rule='SammeAlphaFactory',
+    builder='tff_fair.launchers.scripts.fedaboost_10bd01a1:build_fedaboost',
+  ),
+  entry.Method(
     name='fedaboost_script',
     title='FeDABoost, script',
     summary='FeDABoost as its public code computes it: 1 - macro-F1 as the'

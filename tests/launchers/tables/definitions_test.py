@@ -48,7 +48,7 @@ _ROWS_OF_THE_PAPERS = {
 # Table, cell and methods | settings of their runs, as the papers say. What is
 # recorded need not stand here.
 _SETTINGS = """
-fedaboost_text femnist_2 fedaboost,fedaboost_without_boosting | client_optimizer=adamw client_learning_rate=0.0002 client_weight_decay=1e-06
+fedaboost_text femnist_2 fedaboost,fedaboost_without_boosting,fedaboost_cohort_classes | client_optimizer=adamw client_learning_rate=0.0002 client_weight_decay=1e-06
 fedaboost_text femnist_2 fed_avg,fed_avg_uniform,ditto,fedaboost_sgd | client_optimizer=sgd client_learning_rate=0.001 client_weight_decay=0.0005
 corefed_table1 fmnist ditto | proximal_weight=0.1 batch_size=50
 cffl_why mnist_p20 dssgd_u0.1_own_start | start=own client_learning_rate=0.01 clip_value=0.001
