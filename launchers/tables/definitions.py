@@ -20,15 +20,16 @@ What is ours in them, since the papers leave it open:
   maximum: as a rule `accuracy_of_largest`.
 - FeDABoost: `cohort_classes` counts classes, and keeps gamma, as an older state
   of the authors' public code does; it is not that code. `sgd` is FeDABoost-1;
-  on FEMNIST `fedaboost` is FeDABoost-2, by AdamW. Medians and variances are of the F1 over the labels
-  that occur, as of scikit-learn, and over a client's own labels; the paper does
-  not say which. In `mnist_min64` a client has 64 examples or more, as in the
-  authors' public preprocessing; here the small clients get examples of the
-  large ones, there they are left out. `fedaboost_why` asks what the paper's
-  lead on MNIST may come from: its methods and cells differ from the paper's
-  text by one thing each, in `all_together` by all that the authors' public
-  script does. There, too, the number of clients before the small ones are left
-  out is ours, chosen so that about as many are left as the paper has.
+  on FEMNIST `fedaboost` is FeDABoost-2, by AdamW. Medians and variances are of
+  the F1 over the labels that occur, as of scikit-learn, and over a client's own
+  labels; the paper does not say which. In `mnist_min64` a client has 64
+  examples or more, as in the authors' public preprocessing; here the small
+  clients get examples of the large ones, there they are left out.
+  `fedaboost_why` asks what the paper's lead on MNIST may come from: its methods
+  and cells differ from the paper's text by one thing each, in `all_together` by
+  all that the authors' public script does. There, too, the number of clients
+  before the small ones are left out is ours, chosen so that about as many are
+  left as the paper has.
 - CoRe-Fed: the paper does not say which values of its table 2 are those of
   table 1; the presets have the first of each, `ditto_1` and so on the others.
   FedAvg is neither in its table 1 nor in the figure of its ablation. The paper

@@ -245,8 +245,13 @@ def test_a_leak_is_paired_with_the_task_without_it(leak):
   assert leaky.num_clients == 6
   for one, other in zip(usual.splits, leaky.splits, strict=False):
     everything = np.sort(np.concatenate(one))
-    np.testing.assert_array_equal(other.train, everything)
-    tested = one.test if leak == 'test_trains' else everything
+    trained, held_out, tested = {
+      'test_trains': (everything, [], one.test),
+      'train_tests': (everything, [], everything),
+      'test_validates': (one.train, one.test, one.test),
+    }[leak]
+    np.testing.assert_array_equal(other.train, trained)
+    np.testing.assert_array_equal(other.holdout, held_out)
     np.testing.assert_array_equal(other.test, tested)
   # Another process that trains its clients builds the same.
   assert leaky.rebuild().loader.checksum == leaky.loader.checksum
