@@ -40,7 +40,7 @@ def _built(monkeypatch):
 
     monkeypatch.setattr(algorithms, f'build_{name}', record)
 
-  for name in methods.METHODS:
+  for name in {**methods.PAPERS, **methods.BASELINES}:
     replace(name)
 
   def build(*arguments):
