@@ -18,6 +18,9 @@ from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import training
 
+# Methods whose builders are in `algorithms`.
+_OURS = {**methods.PAPERS, **methods.BASELINES}
+
 
 def _resolve(*arguments):
   flag_values = train_flags.parse(['--num_clients=3', *arguments])
@@ -40,7 +43,7 @@ def _built(monkeypatch):
 
     monkeypatch.setattr(algorithms, f'build_{name}', record)
 
-  for name in {**methods.PAPERS, **methods.BASELINES}:
+  for name in _OURS:
     replace(name)
 
   def build(*arguments):
@@ -54,7 +57,7 @@ def _built(monkeypatch):
 
 
 def test_flags_reach_the_builder_of_the_method(built):
-  for method in methods.METHODS.values():
+  for method in _OURS.values():
     settings, arguments = built(f'--algorithm={method.name}', '--batch_size=7')
     assert arguments['num_clients'] == 3
     expected = {
