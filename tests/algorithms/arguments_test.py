@@ -14,6 +14,7 @@ from tests import limits
 from tests.algorithms import linear_task
 from tff_fair import aggregators
 from tff_fair import algorithms
+from tff_fair import annotations
 from tff_fair import client
 from tff_fair import losses
 from tff_fair.algorithms import arguments
@@ -72,7 +73,7 @@ def _others(flag, annotation):
   if flag.kind in ('integer', 'float'):
     yield '1'
   yield 'none such'
-  if 'None' not in str(annotation):
+  if not annotations.read(annotation).optional:
     yield None
 
 

@@ -19,6 +19,9 @@ from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import training
 
+# Methods whose builders are in `algorithms`.
+_OURS = {**methods.PAPERS, **methods.BASELINES}
+
 
 def _resolve(*arguments):
   flag_values = train_flags.parse(['--num_clients=3', *arguments])
@@ -55,7 +58,7 @@ def _built(monkeypatch):
 
 
 def test_flags_reach_the_builder_of_the_method(built):
-  for method in methods.METHODS.values():
+  for method in _OURS.values():
     settings, arguments = built(f'--algorithm={method.name}', '--batch_size=7')
     assert arguments['num_clients'] == 3
     expected = {
