@@ -17,8 +17,10 @@ _OF_THE_DATA = {
   'cffl',
   'cffl_script',
   'fed_ave',
+  'fed_ave_fedakd_script',
   'fed_rdn',
   'fed_sac',
+  'fed_sac_fedakd_script',
   'round_robin_fed_avg',
 }
 _SHARING = sorted({*methods.METHODS} - _OF_THE_DATA)
