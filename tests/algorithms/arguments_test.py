@@ -103,7 +103,7 @@ def test_what_no_graph_can_hold_is_refused():
   for build, name, value, message in (
     (algorithms.build_fedaboost, 'focal_weight', 1e-300, 'at least 1.18e-38'),
     (algorithms.build_fedaboost, 'batch_size', 2**31, 'at most 2147483647'),
-    (algorithms.build_fed_sac, 'mid_round', 2**31, 'at most 2147483647'),
+    (algorithms.build_fed_sac, 'importance_every', 2**31, 'at most 2147483647'),
   ):
     with pytest.raises(ValueError, match=f'^{name} must be {message}, found'):
       arguments.check_arguments(build, {**_defaults(build), name: value})
