@@ -81,8 +81,9 @@ def train(runs: Sequence[planned_run.PlannedRun], measure: bool) -> None:
 
 
 def build_task(settings: Mapping[str, Any]) -> Any:
-  """Returns the task of a run, kept for the next run with the same seed."""
-  key = repr(sorted(settings_lib.task_options(settings).items()))
+  """Returns the task of a run, kept for the next run with the same data."""
+  options = settings_lib.task_options(settings)
+  key = repr((settings['task'], sorted(options.items())))
   if key not in _tasks:
     from tff_fair.launchers.runs import training
 

@@ -11,6 +11,7 @@ from tff_fair.launchers.comparison import schedule
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.execution import worker
 from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.runs import training
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures('runtime_as_before')]
 
@@ -52,6 +53,17 @@ def _runs(folder, method='fed_avg', rounds=2, seeds=(0,), **shared):
     output_dir=folder,
   )
   return [planner.run(method, 0, seed) for seed in seeds]
+
+
+def test_data_of_other_tasks_are_not_taken_for_those_of_a_run(
+  monkeypatch, tmp_path
+):
+  monkeypatch.setattr(training, 'build_task', lambda found: [found['task']])
+  (run,) = _runs(tmp_path)
+  names = ('mnist', 'cifar10', 'mnist')
+  built = [worker.build_task({**run.settings, 'task': n}) for n in names]
+  assert built == [['mnist'], ['cifar10'], ['mnist']]
+  assert built[0] is built[2]
 
 
 def _times(folder):
