@@ -10,8 +10,13 @@ FedDC's script is `build_fed_dc` with `drifts='present'` and
 flags, see the table `fedakd_protocols`; its partition is
 `--shift_method=pc1_sort`.
 
-Not the same here: PyTorch's initial weights, its epsilon of batch normalisation
-and of Adam. Batch-norm statistics of the reward are those of the client.
+Not the same here:
+
+- PyTorch's initial weights, its epsilon of batch normalisation and of Adam.
+- FedSAC's script packs the kernel of each filter with its bias, and unpacks all
+  kernels of a layer before its biases, so that entries change places in every
+  aggregation; and the mask of a layer's last filter decides whether the whole
+  layer trains. Neither is reproduced.
 """
 
 import collections

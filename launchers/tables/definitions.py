@@ -34,8 +34,8 @@ What is ours in them, since the papers leave it open:
   table 1; the presets have the first of each, `ditto_1` and so on the others.
   FedAvg is neither in its table 1 nor in the figure of its ablation. The paper
   names neither the data nor the setting of table 3 and the ablation. `_script`
-  are the authors' public code and the Ditto of the platform on which it builds,
-  see `launchers.scripts`; that the paper's Ditto is that one is a guess.
+  compute as the authors' public code and the Ditto of the platform on which it
+  builds, see `launchers.scripts`; that the paper's Ditto is that is a guess.
 - `corefed_why` and `fedquad_why` are in no paper. Their cells are one setting,
   a row of table 1, and a cell has the runs that decide one question: whether
   CoRe-Fed's lead is the other Ditto (d1), more than uniform weights (d2), the
@@ -47,8 +47,9 @@ What is ours in them, since the papers leave it open:
   default. The paper does not say whether its baselines also minimise
   cross-entropy; its numbers suggest that they do not. Both versions are there.
 - FedAKD: CGSV, FedAVE and FedSAC `_script` compute as the public scripts of
-  FedAKD's authors do, and not as their own papers. In cells `_shared` clients
-  draw as Algorithm 2 prints it, from one pool.
+  FedAKD's authors do, and not as their own papers, but for what
+  `launchers.scripts.fedakd_6bd41ca1` names. In cells `_shared` clients draw as
+  Algorithm 2 prints it, from one pool.
   `fedakd_protocols` splits, trains and scores as these scripts do, which
   differs between the methods; a leak is there to tell what published numbers
   owe to it. The partition is that of table 1, in `_sorted` the scripts' (slices
