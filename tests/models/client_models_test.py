@@ -79,7 +79,9 @@ def test_mlp_cffl_mnist_padded_has_padding_and_pytorch_s_weights():
   np.testing.assert_allclose(found[[0, 1, 30, 31]], -0.36349, rtol=1e-4)
   for weights in model.get_weights():
     inputs = {128: 1024, 64: 128, 10: 64}[weights.shape[-1]]
-    assert 0.8 * inputs**-0.5 < abs(weights).max() <= inputs**-0.5
+    # The largest of ten biases is often below .8 of the bound.
+    least = 0.8 if weights.ndim == 2 else 0.2
+    assert least * inputs**-0.5 < abs(weights).max() <= inputs**-0.5
 
 
 def test_cnn_corefed_standardises_its_inputs():

@@ -86,6 +86,7 @@ _DIRICHLET = (
   'dirichlet_remainder',
   'balance_cap',
   'min_samples',
+  'small_clients',
 )
 _IMPORTANCE = ('shift', 'pca_dim', 'shift_weights', 'shift_pool')
 _SHIFT = ('shift_sizes', 'shift_method', *_IMPORTANCE)

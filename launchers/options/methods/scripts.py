@@ -12,7 +12,7 @@ _FEDABOOST_MODULE = 'tff_fair.launchers.scripts.fedaboost_8c54575c'
 _FEDABOOST = (
   entry.Method(
     name='fedaboost_cohort_script',
-    title='FeDABoost, C = cohort, constant gamma',
+    title='FeDABoost, C = cohort',
     summary='FeDABoost without boosting, and with the number of clients in the'
     ' round for that of classes, as in an older state of its public code',
     rule='SammeAlphaFactory',
