@@ -44,6 +44,7 @@ def test_macro_f1_and_accuracy_equal_scikit_learn():
   confusion = fairness.confusion_matrices(labels, predictions, groups, 7, 40)
   f1, accuracy = fairness.macro_f1(confusion), fairness.accuracy(confusion)
   own = fairness.macro_f1(confusion, own_labels=True)
+  weighted = fairness.weighted_f1(confusion)
   for group in range(40):
     pair = labels[groups == group], predictions[groups == group]
     assert f1[group] == pytest.approx(
@@ -53,6 +54,9 @@ def test_macro_f1_and_accuracy_equal_scikit_learn():
       sklearn_metrics.f1_score(
         *pair, average='macro', labels=np.unique(pair[0]), zero_division=0
       )
+    )
+    assert weighted[group] == pytest.approx(
+      sklearn_metrics.f1_score(*pair, average='weighted', zero_division=0)
     )
     assert accuracy[group] == pytest.approx(
       sklearn_metrics.accuracy_score(*pair)

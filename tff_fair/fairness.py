@@ -96,13 +96,38 @@ def macro_f1(
     TypeError: If `confusion` is not of integers.
     ValueError: If it has another shape, or negative entries.
   """
-  confusion = _confusion(confusion)
+  f1, true, both = _f1(_confusion(confusion))
+  counted = (true if own_labels else both) > 0
+  return _divide((f1 * counted).sum(axis=-1), counted.sum(axis=-1))
+
+
+def weighted_f1(confusion: npt.ArrayLike) -> np.ndarray:
+  """The mean of the classes' F1, weighted by their numbers of true examples.
+
+  As scikit-learn's `average='weighted'`. FeDABoost's public code scores its
+  clients like this.
+
+  Args:
+    confusion: `int[..., C, C]`, rows are true classes.
+
+  Returns:
+    float64, of the leading shape; NaN where there is no example.
+
+  Raises:
+    TypeError: If `confusion` is not of integers.
+    ValueError: If it has another shape, or negative entries.
+  """
+  f1, true, _ = _f1(_confusion(confusion))
+  return _divide((f1 * true).sum(axis=-1), true.sum(axis=-1))
+
+
+def _f1(confusion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """The F1 of each class, its true examples, and these and the predicted."""
   hits = np.diagonal(confusion, axis1=-2, axis2=-1)
   true = confusion.sum(axis=-1)
   both = true + confusion.sum(axis=-2)  # 2TP + FP + FN
   f1 = np.divide(2 * hits, both, out=np.zeros(both.shape), where=both > 0)
-  counted = (true if own_labels else both) > 0
-  return _divide((f1 * counted).sum(axis=-1), counted.sum(axis=-1))
+  return f1, true, both
 
 
 def accuracy(confusion: npt.ArrayLike) -> np.ndarray:

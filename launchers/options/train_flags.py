@@ -31,7 +31,7 @@ _STATISTICS = ('mean', 'median', 'min', 'worst10', 'max', 'variance', 'jain')
 _STOP_METRICS = (
   *(
     f'client_{score}_{statistic}'
-    for score in ('accuracy', 'f1', 'f1_own_labels')
+    for score in ('accuracy', 'f1', 'f1_own_labels', 'f1_weighted')
     for statistic in _STATISTICS
   ),
   *GLOBAL_METRICS,

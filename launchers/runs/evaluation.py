@@ -152,7 +152,7 @@ def metric_columns(
   for model, model_scores in scores.items():
     for name, value in model_scores.pooled.items():
       columns[f'{model}_{name}'] = value
-  for name in ('accuracy', 'f1', 'f1_own_labels'):
+  for name in ('accuracy', 'f1', 'f1_own_labels', 'f1_weighted'):
     values = np.where(has_data, getattr(of_clients(scores), name), np.nan)
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value

@@ -62,6 +62,7 @@ def _client_columns(run) -> dict[str, Any]:
     'accuracy': scores.accuracy,
     'f1': scores.f1,
     'f1_own_labels': scores.f1_own_labels,
+    'f1_weighted': scores.f1_weighted,
     'loss': scores.loss,
   }
   table = run.state.client_work['table'] or {}

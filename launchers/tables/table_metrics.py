@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair import fairness
 from tff_fair.launchers import frame
 from tff_fair.launchers import summary
 
@@ -84,6 +85,21 @@ def _accuracies(run, alone) -> tuple[pd.Series, pd.Series]:
   return run.honest['accuracy'].align(alone.honest['accuracy'])
 
 
+def _cf_spread(run, alone) -> float:
+  """The standard deviation of CF over the last three evaluations."""
+  of_rounds = run.scores_by_round('accuracy').pivot(
+    index='round', columns='client_id', values='accuracy'
+  )
+  if len(of_rounds) < 3:
+    return np.nan
+  shared = run.honest.index.intersection(alone.honest.index)
+  expected = alone.honest['accuracy'][shared]
+  last = of_rounds[shared].iloc[-3:]
+  return np.std(
+    [fairness.cf_coefficient(expected, row) for _, row in last.iterrows()]
+  )
+
+
 def _standalone_of_best(run, alone) -> float:
   """The accuracy alone of the client that is best in the run, the first one."""
   together, alone = _accuracies(run, alone)
@@ -126,6 +142,7 @@ def _change(name) -> Callable[[frame.Run, frame.Run], float]:
 _COMPUTED = {
   # CFFL, equation 4, without free riders.
   'cf': lambda run, alone: summary.cf_coefficient(alone, run),
+  'cf_spread': _cf_spread,
   'global_f1_lead': _change('global_f1'),
   # FeDABoost's are means of the last ten evaluations.
   'client_f1_variance': _end('client_f1_variance_window_mean'),

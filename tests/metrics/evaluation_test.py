@@ -69,6 +69,13 @@ def test_a_stray_prediction_counts_in_one_of_the_two_f1():
   np.testing.assert_allclose(scores.f1_own_labels, [2 / 3])
 
 
+def test_a_rare_class_weighs_little_in_the_weighted_f1():
+  # True 0, 0, 0, 1, all predicted 0: F1 6/7 of class 0, and 0 of class 1.
+  scores = metrics.score_predictions([[1, 0]] * 4, [0, 0, 0, 1], [0] * 4, 1)
+  np.testing.assert_allclose(scores.f1, [3 / 7])
+  np.testing.assert_allclose(scores.f1_weighted, [3 / 4 * 6 / 7])
+
+
 def test_clients_without_test_data():
   # A layer that fails on an empty batch.
   x = tf.keras.Input([4, 4, 1])

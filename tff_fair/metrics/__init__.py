@@ -12,6 +12,7 @@ from tff_fair.fairness import macro_f1
 from tff_fair.fairness import mean_with_interval
 from tff_fair.fairness import minimum
 from tff_fair.fairness import variance
+from tff_fair.fairness import weighted_f1
 from tff_fair.fairness import worst_mean
 from tff_fair.metrics.distances import accuracy_distances
 from tff_fair.metrics.distances import angle
@@ -42,5 +43,6 @@ __all__ = [
   'nearest_centroid_logits',
   'score_predictions',
   'variance',
+  'weighted_f1',
   'worst_mean',
 ]

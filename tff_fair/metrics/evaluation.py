@@ -30,6 +30,7 @@ class ClientScores(NamedTuple):
     accuracy: `float64[k]`; NaN for a client without examples, as below.
     f1: `float64[k]`, macro-F1.
     f1_own_labels: `float64[k]`, macro-F1 over the true labels only.
+    f1_weighted: `float64[k]`, F1 weighted by the numbers of true labels.
     loss: `float64[k]`, mean cross-entropy, independent of the training loss;
       NaN if the nearest centroid classified.
     pooled: `dict` with keys `accuracy`, `f1` and `loss`, over all examples.
@@ -39,6 +40,7 @@ class ClientScores(NamedTuple):
   accuracy: np.ndarray
   f1: np.ndarray
   f1_own_labels: np.ndarray
+  f1_weighted: np.ndarray
   loss: np.ndarray
   pooled: dict[str, float]
 
@@ -317,6 +319,7 @@ def _scores(confusion, losses) -> ClientScores:
     accuracy=fairness.accuracy(confusion),
     f1=fairness.macro_f1(confusion),
     f1_own_labels=fairness.macro_f1(confusion, own_labels=True),
+    f1_weighted=fairness.weighted_f1(confusion),
     loss=client_loss,
     pooled={
       'accuracy': float(fairness.accuracy(pooled)),

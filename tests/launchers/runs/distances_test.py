@@ -23,7 +23,7 @@ def _measure(number, scored=True, only_last=False, wanted=True):
     has_data=[True, True, True, False],
   )
   accuracy = np.array([0.6, 0.8, np.nan, 0.1])
-  scores = metrics.ClientScores(None, accuracy, None, None, None, {})
+  scores = metrics.ClientScores(None, accuracy, None, None, None, None, {})
   worse = scores._replace(accuracy=accuracy / 2)
   both = {'global': worse, 'personal': scores} if scored else None
   row = {}

@@ -19,6 +19,7 @@ def _scores(accuracy):
     accuracy=accuracy,
     f1=accuracy / 2,
     f1_own_labels=accuracy / 4,
+    f1_weighted=accuracy / 8,
     loss=1 - accuracy,
     pooled={'accuracy': 0.5, 'f1': 0.4, 'loss': 0.3},
   )
@@ -36,6 +37,7 @@ def test_clients_without_data_do_not_count():
   assert columns['client_accuracy_jain'] == pytest.approx(0.9)
   assert columns['client_f1_median'] == pytest.approx(0.15)
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
+  assert columns['client_f1_weighted_max'] == pytest.approx(0.05)
 
 
 def test_the_worst_client_is_named():

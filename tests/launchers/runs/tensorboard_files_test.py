@@ -26,7 +26,7 @@ def _write(folder, rounds, *flags, accuracies=(0.5, np.nan, 0.01)):
     has_data=[True] * 3,
   )
   scores = metrics.ClientScores(
-    None, np.array(accuracies), None, None, None, {}
+    None, np.array(accuracies), None, None, None, None, {}
   )
   callback = tensorboard_files.TensorBoard(text)
   for number in rounds:

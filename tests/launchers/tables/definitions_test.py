@@ -20,7 +20,7 @@ _COMPARED_WITH_ALONE = ('client_accuracy', 'scatter')
 _ROWS_OF_THE_PAPERS = {
   'fedaboost_text': 31,
   'fedaboost_table1': 24,
-  'fedaboost_why': 80,
+  'fedaboost_why': 96,
   'cffl_table1': 72,
   'cffl_table2': 60,
   'cffl_classes': 0,

@@ -31,6 +31,25 @@ def test_cf_is_of_the_final_accuracies(tmp_path):
   assert math.isnan(_compute('cf', equal, runs[1]))
 
 
+def test_the_spread_of_cf_is_over_the_last_three_evaluations(tmp_path):
+  runs = _pair(tmp_path, [0.2, 0.7, 0.6], [0.1, 0.5, 0.3])
+  # Orders 1 2 3, 3 2 1 and, twice, that of the clients alone: 1 3 2.
+  evaluations = {1: [1, 2, 3], 2: [3, 2, 1], 3: [1, 3, 2], 4: [1, 3, 2]}
+  rows = [
+    {'round': number, 'client_id': i, 'accuracy': a / 4, 'f1': 0, 'loss': 1}
+    for number, row in evaluations.items()
+    for i, a in enumerate(row)
+  ]
+  alone = fake_run.write(tmp_path / 'order', [0.1, 0.3, 0.2])
+  scores = runs[0] / 'client_scores.csv'
+  pd.DataFrame(rows).to_csv(scores, index=False)
+  # CF -50, 100 and 100.
+  found = _compute('cf_spread', runs[0], alone)
+  assert found == pytest.approx(np.std([-50, 100, 100]))
+  short = fake_run.write(tmp_path / 'short', [0.2, 0.7, 0.6], rounds=2)
+  assert math.isnan(_compute('cf_spread', short, alone))
+
+
 def test_cf_leaves_out_free_riders_and_not_the_isolated(tmp_path):
   runs = _pair(
     tmp_path,
