@@ -1,8 +1,8 @@
-"""Tianrun-Yu/FedAKD at 6bd41ca1: CGSV, FedAVE and FedSAC.
+"""Tianrun-Yu/FedAKD at 6bd41ca1: CFFL, CGSV, FedAVE and FedSAC.
 
 The state that has the folder METHOD, later deleted, with a script for each
 baseline. What these scripts compute differently from the baselines' own papers
-is here as it was read there; the rest is `tff_fair`'s. In all three, clients
+is here as it was read there; the rest is `tff_fair`'s. In all four, clients
 train one common model.
 
 FedDC's script is `build_fed_dc` with `drifts='present'` and
@@ -13,6 +13,8 @@ flags, see the table `fedakd_protocols`; its partition is
 Not the same here:
 
 - PyTorch's initial weights, its epsilon of batch normalisation and of Adam.
+- CFFL's script validates on the first tenth of each client's examples, which
+  also trains; here the validation set does not train.
 - FedSAC's script packs the kernel of each filter with its bias, and unpacks all
   kernels of a layer before its biases, so that entries change places in every
   aggregation; and the mask of a layer's last filter decides whether the whole
@@ -39,12 +41,152 @@ from tff_fair.aggregators import largest_values
 from tff_fair.aggregators import sparse_rewards
 from tff_fair.aggregators import validated_rewards
 from tff_fair.algorithms import arguments
+from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import exchanges
 from tff_fair.algorithms import processes
 from tff_fair.algorithms import validation as validation_lib
 from tff_fair.algorithms.baselines import fed_sac
 from tff_fair.algorithms.baselines import sparse_reward_clients
 from tff_fair.annotations import Limits, Symbol
+from tff_fair.tensors import flat
+
+ModelWeights = tff.learning.models.ModelWeights
+
+
+def build_cffl(
+  model_fn: Callable[[], tf.keras.Model],
+  *,
+  num_clients: int,
+  client_optimizer: tff.learning.optimizers.Optimizer,
+  validation: Annotated[tuple[Any, Any], Symbol('V')],
+  local_epochs: int = 1,
+  batch_size: int = 32,
+  seed: int = 0,
+  client_learning_rate_fn: Callable[[Any], Any] | None = None,
+  max_update_norm: float | None = arguments.MAX_UPDATE_NORM,
+  focal_gamma: float = 0.0,
+  upload_rate: Annotated[float, Limits(above=0, maximum=1), Symbol('θᵤ')] = 0.5,
+  clip_value: Annotated[float, Limits(above=0)] = 5.0,
+  reputation_threshold: Annotated[float, Limits(minimum=0, maximum=1)] = 0.05,
+  punishment_factor: Annotated[
+    float, Limits(above=0, maximum=350), Symbol('α')
+  ] = 1.0,
+) -> processes.PersonalizedLearningProcess:
+  """Builds CFFL as the script computes it.
+
+  1. Clients train the common model w with the initial batch-norm statistics.
+     `g_i` are the largest entries, ties included, of the clipped update; w
+     moves by the mean u of the `g_i`, by numbers of examples.
+  2. `r_i` is half the last one and half the share of `sinh(alpha x_i)`, with
+     the share `x_i` of the validation accuracies of `w + u + g_i`. A client
+     below the threshold trains no more, and keeps its model.
+  3. `m_i` is the client's trained model plus `g_i`, plus u less
+     `n_i / max n g_i`. Nothing is masked.
+
+  See `build_fed_avg` for arguments and errors that are not listed here.
+
+  Args:
+    num_clients: N.
+    validation: The server's validation set, `(x, y)`. Arrays `float32[n, ...]`
+      and `int32[n]`.
+    upload_rate: Share of an update that is uploaded.
+    clip_value: Bound of an update's norm.
+    reputation_threshold: A client with less is isolated.
+    punishment_factor: Factor in the reputation.
+
+  Returns:
+    A `PersonalizedLearningProcess`. The client table is `OrderedDict(model,
+    upload, active)`, `active` 0 for isolated clients.
+  """
+  shared = arguments.check_arguments(build_cffl, locals())
+  model = models.StatelessModel(model_fn)
+  validation = validation_lib.check_validation(model, validation)
+  initial = model.initial_weights
+  train = shared.local_training(
+    model, client.classification_objective(focal_gamma)
+  )
+
+  def client_update(weights, row, examples, client_seed, learning_rate):
+    statistics = tf.nest.map_structure(tf.constant, initial.non_trainable)
+    start = ModelWeights(weights.trainable, statistics)
+    result = train(
+      start, examples['train'], client_seed, learning_rate=learning_rate
+    )
+    trained = result.weights
+    update = tf.nest.map_structure(
+      tf.subtract, trained.trainable, start.trainable
+    )
+    vector = flat.flatten(
+      client_updates.clip_update(update, clip_value, 'norm')
+    )
+    number = largest_values.num_kept(upload_rate, vector.shape[0])
+    upload = flat.unflatten(
+      largest_values.keep_largest(vector, number, ties='keep'), update
+    )
+    kept = ModelWeights(
+      tf.nest.map_structure(tf.add, trained.trainable, upload),
+      trained.non_trainable,
+    )
+    kept = tf.nest.map_structure(
+      lambda new, old: tf.where(row['active'] > 0, new, old), kept, row['model']
+    )
+    output = client_updates.trained_output(
+      start,
+      result,
+      collections.OrderedDict(model=kept, upload=upload, active=row['active']),
+      examples,
+      False,
+    )
+    return output._replace(
+      update=ModelWeights(
+        tf.nest.map_structure(tf.negative, upload),
+        tf.nest.map_structure(tf.zeros_like, trained.non_trainable),
+      ),
+      update_weight=collections.OrderedDict(
+        client_id=examples['key'],
+        num_examples=client_updates.example_weight(examples),
+        received=start,
+      ),
+    )
+
+  def download(state):
+    table, server = state.client_work['table'], state.aggregator
+
+    def add(own, upload, aggregate):
+      share = tf.cast(server['share'], tf.float32)
+      share = tf.reshape(share, [-1, *[1] * (len(own.shape) - 1)])
+      return tf.where(share > 0, own + aggregate - share * upload, own)
+
+    rewarded = tf.nest.map_structure(
+      add, table['model'].trainable, table['upload'], server['aggregate']
+    )
+    return collections.OrderedDict(
+      table,
+      model=ModelWeights(rewarded, table['model'].non_trainable),
+      active=tf.cast(server['reputation'] > 0, tf.float32),
+    )
+
+  client_work = shared.client_work(
+    model,
+    client_update,
+    initial_row=collections.OrderedDict(
+      model=initial,
+      upload=tf.nest.map_structure(np.zeros_like, initial.trainable),
+      active=np.float32(1),
+    ),
+  )
+  process = shared.compose(
+    model,
+    client_work,
+    rule=UnmaskedRewardFactory(
+      validation_lib.accuracy_fn(model, validation),
+      num_clients=num_clients,
+      reputation_threshold=reputation_threshold,
+      punishment_factor=punishment_factor,
+    ),
+    split_statistics=False,
+  )
+  return processes.add_client_models(exchanges.add_download(process, download))
 
 
 def build_cgsv(
@@ -315,6 +457,79 @@ class MeanRewardFactory(factory.Factory):
       ),
       measurements=collections.OrderedDict(contribution=contribution),
     )
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class UnmaskedRewardFactory(factory.Factory):
+  """The server of CFFL's script, see `build_cffl`.
+
+  The created process is that of `sparse_rewards.build_process`, whose shares
+  are here `n_i / max n` of the clients that are not isolated. The weight is
+  `<client_id=int32, num_examples=float32, received=<like the value>>`. The
+  measurements of clients also have `validation_accuracy`.
+
+  Args:
+    validation_fn: As of `AccuracyRewardFactory`.
+    num_clients: N.
+    reputation_threshold: In [0, 1].
+    punishment_factor: alpha, positive.
+  """
+
+  validation_fn: Callable[[Any], Any]
+  _: dataclasses.KW_ONLY
+  num_clients: Annotated[int, Limits(minimum=1)]
+  reputation_threshold: Annotated[float, Limits(minimum=0, maximum=1)] = 0.05
+  punishment_factor: Annotated[float, Limits(above=0)] = 1.0
+
+  def _required_weight_type(self, value_type):
+    return AccuracyRewardFactory._required_weight_type(self, value_type)
+
+  def _create(self, value_type, weight_type):
+    return sparse_rewards.build_process(
+      value_type,
+      weight_type,
+      num_clients=self.num_clients,
+      initial_reputation=1 / self.num_clients,
+      rate=self._rate,
+    )
+
+  def _rate(self, updates, uploads, reputation) -> sparse_rewards.RatedRound:
+    weight = uploads['weight']
+    active = reputation > 0
+    sizes = tf.where(active, weight['num_examples'], 0.0)
+    aggregate = tf.tensordot(gathered.divide_by_sum(sizes), updates, axes=1)
+    accuracies = validated_rewards.accuracies(
+      self.validation_fn,
+      {
+        'value': uploads['value'],
+        'weight': {
+          'num_examples': sizes,
+          'received': _moved(weight['received'], aggregate),
+        },
+      },
+    )
+    fresh = tf.sinh(self.punishment_factor * gathered.divide_by_sum(accuracies))
+    mixed = reputation + gathered.divide_by_sum(fresh)
+    mixed = gathered.divide_by_sum(mixed)
+    rated = tf.where(tf.reduce_sum(accuracies) > 0, mixed, reputation)
+    isolated = rated < self.reputation_threshold
+    share = tf.cast(gathered.divide_by_max(sizes), tf.float64)
+    return sparse_rewards.RatedRound(
+      aggregate=aggregate,
+      reputation=tf.where(isolated, tf.zeros_like(rated), rated),
+      share_fn=lambda _: share,
+      measurements=collections.OrderedDict(validation_accuracy=accuracies),
+    )
+
+
+def _moved(weights: Any, vector: Any) -> Any:
+  """Rows of weights, each with a vector added to its trainable part."""
+  trainable = gathered.trainable_part(weights)
+  one = tf.nest.map_structure(lambda t: tf.zeros(t.shape[1:]), trainable)
+  moved = tf.nest.map_structure(tf.add, trainable, flat.unflatten(vector, one))
+  if isinstance(weights, ModelWeights):
+    return ModelWeights(moved, weights.non_trainable)
+  return moved
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -98,6 +98,15 @@ _CFFL = (
 _FEDAKD_MODULE = 'tff_fair.launchers.scripts.fedakd_6bd41ca1'
 _FEDAKD = (
   entry.Method(
+    name='cffl_fedakd_script',
+    title="CFFL, FedAKD's script",
+    summary='all clients train one model, and keep what they trained plus their'
+    ' uploads and the aggregate; nothing is masked',
+    rule='UnmaskedRewardFactory',
+    ignores=entry.NO_GLOBAL_MODEL,
+    builder=f'{_FEDAKD_MODULE}:build_cffl',
+  ),
+  entry.Method(
     name='cgsv_fedakd_script',
     title="CGSV, FedAKD's script",
     summary='all clients train one model; what they contribute is the cosine'

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures('runtime_as_before')
 # Their rounds hold data of the clients or of the server.
 _OF_THE_DATA = {
   'cffl',
+  'cffl_fedakd_script',
   'cffl_script',
   'fed_ave',
   'fed_ave_fedakd_script',

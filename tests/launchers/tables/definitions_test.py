@@ -37,7 +37,7 @@ _ROWS_OF_THE_PAPERS = {
   'fedquad_table5': 7,
   'fedquad_why': 0,
   'fedakd_table1': 574,
-  'fedakd_protocols': 260,
+  'fedakd_protocols': 290,
   'fedakd_table2': 41,
   'fedakd_table3': 39,
   'fedakd_table4': 12,
