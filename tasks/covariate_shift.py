@@ -23,7 +23,7 @@ from tff_fair.tasks import partitions
 
 SIZES = ('equal', 'zipf')
 WEIGHTS = ('density', 'ratio')
-METHODS = ('importance', 'pc1_sort')
+METHODS = ('importance', 'pc1_sort', 'pc1_sort_descending')
 POOLS = ('split', 'shared')
 # Squared; no example is nearly as far from the mean.
 MAX_SHIFT = 1e6
@@ -50,17 +50,18 @@ def covariate_shift(
   Under 'importance', client `k` draws its examples with replacement by the
   probabilities `client_weights` gives it. Under 'pc1_sort', as in FedAKD's
   public code, the clients get consecutive slices of the first `total` examples
-  in the order of their first principal component.
+  in the order of their first principal component, under 'pc1_sort_descending'
+  of the last ones: the sign of a component depends on the library's version.
 
   Args:
     features: Real [N, ...], the inputs of the examples.
     num_clients: Number of clients `K`, at least 1.
     sizes: 'equal' (FedAKD's BCS), the largest first by at most 1, or 'zipf'
       (its ICS), those of `partitions.zipf`.
-    shift: See `client_weights`; without effect under 'pc1_sort'.
-    pca_dim: See `client_weights`; without effect under 'pc1_sort'.
-    weights: See `client_weights`; without effect under 'pc1_sort'.
-    method: 'importance' or 'pc1_sort'.
+    shift: See `client_weights`; without effect unless 'importance'.
+    pca_dim: See `client_weights`; without effect unless 'importance'.
+    weights: See `client_weights`; without effect unless 'importance'.
+    method: 'importance', 'pc1_sort' or 'pc1_sort_descending'.
     seed: Seed, at least 0.
     total: Number of examples to deal, in `K..N`; None for `floor(N / 2)`.
 
@@ -73,8 +74,11 @@ def covariate_shift(
       tenth of the number of examples that it draws.
   """
   counts = _client_sizes(len(features), num_clients, sizes, total)
-  if method == 'pc1_sort':
-    order = np.argsort(principal_components(features, 1)[:, 0], kind='stable')
+  if method != 'importance':
+    component = principal_components(features, 1)[:, 0]
+    if method == 'pc1_sort_descending':
+      component = -component
+    order = np.argsort(component, kind='stable')
     ends = np.cumsum(counts)
     return [np.sort(p) for p in np.split(order[: ends[-1]], ends[:-1])]
   probabilities = client_weights(

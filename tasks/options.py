@@ -52,8 +52,8 @@ class TaskOptions:
     shift_sizes: 'equal' (FedAKD's BCS) or 'zipf' (its ICS); None for 'equal'.
       For this and the next five see `tasks.covariate_shift`.
     shift_method: 'importance' (FedAKD's Algorithm 2) or 'pc1_sort', slices of
-      the examples in the order of their first principal component; None for
-      'importance'.
+      the examples in the order of their first principal component, or
+      'pc1_sort_descending', in the reverse order; None for 'importance'.
     shift: Squared Mahalanobis length of the clients' shifts, at most 1e6; None
       for 5.
     pca_dim: Number of principal components that are shifted; None for 10.

@@ -82,12 +82,17 @@ class TestCovariateShift:
   def test_sorting_gives_slices_of_the_first_half(self):
     # One feature is its own component, but for the mean.
     feature = np.random.default_rng(0).permutation(20).astype(np.float32)
-    parts = covariate_shift.covariate_shift(
-      feature[:, np.newaxis], 3, sizes='zipf', method='pc1_sort', seed=0
+    ascending, descending = (
+      covariate_shift.covariate_shift(
+        feature[:, np.newaxis], 3, sizes='zipf', method=method, seed=0
+      )
+      for method in ('pc1_sort', 'pc1_sort_descending')
     )
-    values = [sorted(feature[part]) for part in parts]
+    values = [sorted(feature[part]) for part in ascending]
     # 10 / (k * 11 / 6) is 5.45, 2.73, 1.82.
     assert values == [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9]]
+    values = [sorted(feature[part]) for part in descending]
+    assert values == [[15, 16, 17, 18, 19], [12, 13, 14], [10, 11]]
 
   def test_one_warning_names_the_clients_with_few_effective_examples(self):
     with pytest.warns(UserWarning) as caught:
