@@ -482,7 +482,7 @@ class UnmaskedRewardFactory(factory.Factory):
   punishment_factor: Annotated[float, Limits(above=0)] = 1.0
 
   def _required_weight_type(self, value_type):
-    return AccuracyRewardFactory._required_weight_type(self, value_type)
+    return _weight_with_received(value_type)
 
   def _create(self, value_type, weight_type):
     return sparse_rewards.build_process(
@@ -522,6 +522,13 @@ class UnmaskedRewardFactory(factory.Factory):
     )
 
 
+def _weight_with_received(value_type) -> collections.OrderedDict:
+  """The weight of servers that validate what clients trained."""
+  return collections.OrderedDict(
+    client_id=np.int32, num_examples=np.float32, received=value_type
+  )
+
+
 def _moved(weights: Any, vector: Any) -> Any:
   """Rows of weights, each with a vector added to its trainable part."""
   trainable = gathered.trainable_part(weights)
@@ -559,9 +566,7 @@ class AccuracyRewardFactory(factory.Factory):
   download_base: Annotated[float, Limits(minimum=0, maximum=1)] = 0.3
 
   def _required_weight_type(self, value_type):
-    return collections.OrderedDict(
-      client_id=np.int32, num_examples=np.float32, received=value_type
-    )
+    return _weight_with_received(value_type)
 
   def _create(self, value_type, weight_type):
     return sparse_rewards.build_process(
