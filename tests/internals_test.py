@@ -214,3 +214,24 @@ def test_keras_random_generators_have_the_methods_that_are_replaced():
     assert np.any(calls[1] != calls[2]), (
       f'{layer.name} must draw from its _random_generator alone'
     )
+
+
+def test_data_sets_that_are_made_when_they_are_used():
+  class Lazy(internals.LazyDataset):
+    element_spec = tf.TensorSpec([], tf.int32)
+    num_built = 0
+
+    def _build(self):
+      self.num_built += 1
+      return tf.data.Dataset.from_tensors(7)
+
+  lazy = Lazy()
+  assert lazy.element_spec.dtype == tf.int32 and not vars(lazy)
+  for part in internals.LazyDataset._PARTS:
+    getattr(lazy, part)
+  assert {'num_built', *internals.LazyDataset._PARTS} == set(vars(lazy)), (
+    'the initializer of tf.data.Dataset must set these attributes'
+  )
+  assert lazy.get_single_element() == 7 and lazy.num_built == 1
+  with pytest.raises(AttributeError, match='other'):
+    _ = lazy.other

@@ -222,6 +222,30 @@ def in_this_graph(held: Any) -> Any:
   return tf.constant(held.numpy())
 
 
+class LazyDataset(tf.data.Dataset):
+  """A data set of TensorFlow that is made when it is first used.
+
+  Subclasses have `element_spec`, and `_build` makes the data set.
+  """
+
+  # What the initializer of `tf.data.Dataset` sets.
+  _PARTS = ('_variant_tensor_attr', '_graph_attr', '_options_attr')
+
+  def __init__(self) -> None:
+    """Makes nothing yet."""
+
+  def __getattr__(self, name: str) -> Any:
+    """Makes the data set, on the CPU and outside of functions."""
+    if name not in self._PARTS:
+      raise AttributeError(name)
+    with tf.init_scope(), tf.device('/device:CPU:0'):
+      super().__init__(self._build()._variant_tensor)
+    return getattr(self, name)
+
+  def _inputs(self) -> list[tf.data.Dataset]:
+    return []
+
+
 def _is_constant(value) -> bool:
   return isinstance(value, tf.__internal__.EagerTensor) and (
     value.dtype not in (tf.resource, tf.variant)

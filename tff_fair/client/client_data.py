@@ -19,6 +19,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checks
+from tff_fair.runtime import element_dataset
+from tff_fair.runtime.device import graph_import
 
 _LARGEST_INT32 = np.iinfo(np.int32).max
 # Larger than any client; `rebatch` allocates only what is needed.
@@ -91,7 +93,7 @@ def build_client_data(
     )
   client_id = checks.check_integer('client_id', client_id, 0, _LARGEST_INT32)
   return collections.OrderedDict(
-    client_id=tf.data.Dataset.from_tensors(np.int32(client_id)),
+    client_id=element_dataset.ElementDataset(np.int32(client_id)),
     train=_dataset(client_id, 'train', *train, check_finite),
     holdout=_dataset(client_id, 'holdout', *holdout, check_finite),
   )
@@ -106,13 +108,15 @@ def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
   Returns:
     `OrderedDict(x=float32[n, ...], y=int32[n])`; n is 0 for an empty data set.
   """
-  empty = tf.nest.map_structure(
-    lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype),
-    dataset.element_spec,
-  )
-  whole = dataset.rebatch(_ALL)  # No element if there are no examples.
-  whole = whole.concatenate(tf.data.Dataset.from_tensors(empty))
-  return whole.take(1).get_single_element()
+  # A runtime that has the only element at hand finds these operations by it.
+  with tf.name_scope(graph_import.WHOLE):
+    empty = tf.nest.map_structure(
+      lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype),
+      dataset.element_spec,
+    )
+    whole = dataset.rebatch(_ALL)  # No element if there are no examples.
+    whole = whole.concatenate(tf.data.Dataset.from_tensors(empty))
+    return whole.take(1).get_single_element()
 
 
 def has_examples(examples: Any) -> tf.Tensor:
@@ -144,19 +148,48 @@ def build_gather_client(
   clients in random draws, by the id or a checksum of plain data. A label or an
   id out of range is an error at run time.
   """
+  has_ids = num_clients is not None
 
-  @tff.tensorflow.computation(data_type)
-  @tf.function(autograph=False)
-  def gather_client(data):
-    if num_clients is None:
-      train = _gather_checked(data, num_classes)
+  # In parts: a block that takes one sequence, and all of it, needs no data set
+  # where the arrays are at hand.
+  @tff.tensorflow.computation(data_type['train'] if has_ids else data_type)
+  def gather(dataset):
+    return gather_examples(dataset)
+
+  if not has_ids:
+
+    @tff.tensorflow.computation(gather.type_signature.result)
+    @tf.function(autograph=False)
+    def check_plain(train):
+      _check_ranges((train['y'], num_classes, 'Labels'))
       return collections.OrderedDict(key=_checksum(train), train=train)
-    client_id = data['client_id'].get_single_element()
-    _check_range(client_id, num_clients, 'The client id')
-    return collections.OrderedDict(
-      key=client_id,
-      train=_gather_checked(data['train'], num_classes),
-      holdout=_gather_checked(data['holdout'], num_classes),
+
+    @tff.federated_computation(data_type)
+    def gather_plain(data):
+      return check_plain(gather(data))
+
+    return gather_plain
+
+  @tff.tensorflow.computation(data_type['client_id'])
+  def only_id(ids):
+    return ids.get_single_element()
+
+  @tff.tensorflow.computation(
+    np.int32, gather.type_signature.result, gather.type_signature.result
+  )
+  @tf.function(autograph=False)
+  def check(client_id, train, holdout):
+    _check_ranges(
+      (client_id, num_clients, 'The client id'),
+      (train['y'], num_classes, 'Labels'),
+      (holdout['y'], num_classes, 'Labels'),
+    )
+    return collections.OrderedDict(key=client_id, train=train, holdout=holdout)
+
+  @tff.federated_computation(data_type)
+  def gather_client(data):
+    return check(
+      only_id(data.client_id), gather(data.train), gather(data.holdout)
     )
 
   return gather_client
@@ -213,21 +246,29 @@ def _dataset(client_id, part, x, y, check_finite) -> tf.data.Dataset:
       f' {bad[0].tolist()}: client.from_dataframe treats missing values, and'
       ' check_finite=False leaves it to each round to drop the client.'
     )
-  return tf.data.Dataset.from_tensors(collections.OrderedDict(x=x, y=y))
+  return element_dataset.ElementDataset(collections.OrderedDict(x=x, y=y))
 
 
-def _gather_checked(dataset, num_classes) -> collections.OrderedDict:
-  examples = gather_examples(dataset)
-  _check_range(examples['y'], num_classes, 'Labels')
-  return examples
+def _check_ranges(*checked) -> None:
+  """Asserts `0 <= values < end` of each `(values, end, what)`.
 
+  Call it within a `tf.function`, which runs asserts.
+  """
 
-def _check_range(values, end, what) -> None:
-  """Asserts the range; call it within a `tf.function`, which runs asserts."""
-  in_range = tf.reduce_all((values >= 0) & (values < end))
-  lowest, highest = tf.reduce_min(values), tf.reduce_max(values)
-  sentence = f'{what} must lie in 0..{end - 1}, found lowest and highest'
-  tf.debugging.Assert(in_range, [sentence, lowest, highest])
+  def check_one_by_one():
+    for values, end, what in checked:
+      in_range = tf.reduce_all((values >= 0) & (values < end))
+      lowest, highest = tf.reduce_min(values), tf.reduce_max(values)
+      sentence = f'{what} must lie in 0..{end - 1}, found lowest and highest'
+      tf.debugging.Assert(in_range, [sentence, lowest, highest])
+    return tf.no_op()
+
+  # As unsigned numbers, negative ones are the largest: fewer operations.
+  in_range = [
+    tf.reduce_all(tf.bitcast(values, tf.uint32) < tf.constant(end, tf.uint32))
+    for values, end, _ in checked
+  ]
+  tf.cond(tf.reduce_all(in_range), tf.no_op, check_one_by_one)
 
 
 def _checksum(examples) -> tf.Tensor:

@@ -234,17 +234,37 @@ def _client_round(output, row, examples, max_update_norm) -> _ClientRound:
   has_examples = client_data.has_examples(examples)
   active = has_examples if output.active is None else output.active
   empty = tf.logical_not(has_examples | active)
-  checked = (output.update, output.update_weight, output.row)
-  finite = tf.reduce_all(
-    [
-      tf.reduce_all(tf.math.is_finite(t))
-      for t in tf.nest.flatten(checked)
-      if t.dtype.is_floating
-    ]
+  checked = [
+    t
+    for t in tf.nest.flatten((output.update, output.update_weight, output.row))
+    if t.dtype.is_floating
+  ]
+
+  def as_they_are():
+    return output.update, output.row, True, False
+
+  def checked_and_bounded():
+    finite = tf.reduce_all(
+      [tf.reduce_all(tf.math.is_finite(t)) for t in checked]
+    )
+    bounded, exceeds = update_bound.bound_update(output.update, max_update_norm)
+    update, new_row = tf.cond(
+      active & finite,
+      lambda: (bounded, output.row),
+      lambda: (tf.nest.map_structure(tf.zeros_like, bounded), row),
+    )
+    return update, new_row, finite, exceeds
+
+  # Nearly always nothing changes, which one pass over the tensors shows.
+  update, new_row, finite, exceeds = tf.cond(
+    active
+    & tf.math.is_finite(update_bound.half_square(checked))
+    & update_bound.is_within_bound(output.update, max_update_norm),
+    as_they_are,
+    checked_and_bounded,
   )
   rejected = active & tf.logical_not(finite)
   accepted = active & finite
-  update, exceeds = update_bound.bound_update(output.update, max_update_norm)
   clipped = tf.cast(accepted & (exceeds | output.clipped), tf.int32)
 
   def if_accepted(new, old):
@@ -266,11 +286,11 @@ def _client_round(output, row, examples, max_update_norm) -> _ClientRound:
   weight = tf.cast(num_examples, tf.float32)
   return _ClientRound(
     client_result=tff.learning.templates.ClientResult(
-      or_zeros(update),
+      update,
       tf.nest.map_structure(weight_or_zero, output.update_weight),
     ),
     gathered=collections.OrderedDict(
-      row=tf.nest.map_structure(if_accepted, output.row, row),
+      row=new_row,
       report=collections.OrderedDict(
         client_id=examples['key'],
         num_examples=num_examples,

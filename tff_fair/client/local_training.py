@@ -170,15 +170,18 @@ def build_local_training(
     loop = _start(objective, optimizer_state, weights)
     if learning_rate is not None:
       loop = _with_learning_rate(optimizer, loop, learning_rate)
-    num_epochs, loop, _ = tf.while_loop(
-      lambda number, _, progress: (
-        (number < local_epochs) & _goes_on(early_stopping, progress)
-      ),
-      lambda number, loop, progress: _with_progress(
-        early_stopping, progress, number, loop, epoch(number, loop)
-      ),
-      (0, loop, _Progress(tf.constant(np.inf, tf.float32), tf.constant(0))),
-    )
+    if local_epochs == 1:  # A loop would take longer than some small steps.
+      num_epochs, loop = tf.constant(1), epoch(tf.constant(0), loop)
+    else:
+      num_epochs, loop, _ = tf.while_loop(
+        lambda number, _, progress: (
+          (number < local_epochs) & _goes_on(early_stopping, progress)
+        ),
+        lambda number, loop, progress: _with_progress(
+          early_stopping, progress, number, loop, epoch(number, loop)
+        ),
+        (0, loop, _Progress(tf.constant(np.inf, tf.float32), tf.constant(0))),
+      )
     metrics = collections.OrderedDict(
       (name, tf.math.divide_no_nan(total, loop.num_examples))
       for name, total in loop.totals.items()

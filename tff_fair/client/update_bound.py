@@ -38,14 +38,43 @@ def bound_update(update: Any, max_norm: float | None) -> tuple[Any, tf.Tensor]:
   return _bounded(update, max_norm)
 
 
+def is_within_bound(update: Any, max_norm: float | None) -> tf.Tensor:
+  """Returns whether `bound_update` would leave an update as it is.
+
+  An update that is not finite is not within.
+  """
+  if max_norm is None:
+    return tf.constant(True)
+  if isinstance(update, tff.learning.models.ModelWeights):
+    return _is_within(update.trainable, max_norm) & _is_within(
+      update.non_trainable, max_norm**2
+    )
+  return _is_within(update, max_norm)
+
+
+def half_square(structure: Any) -> tf.Tensor:
+  """Half the squared L2 norm of all tensors together, in one pass in float32.
+
+  It is infinite or NaN if a tensor is not finite, or if it overflows.
+  """
+  tensors = tf.nest.flatten(structure)
+  if not tensors:
+    return tf.constant(0.0)
+  # Not `tf.add_n`, for which TensorFlow may keep a variable between calls.
+  return tf.reduce_sum([tf.cast(tf.nn.l2_loss(t), tf.float32) for t in tensors])
+
+
+def _is_within(update, max_norm):
+  # Where the sum overflows, the norm exceeds the bound, too.
+  return half_square(update) <= min(max_norm**2 / 2, np.finfo(np.float32).max)
+
+
 def _bounded(update, max_norm):
   """Bounds the norm of all tensors together."""
   tensors = tf.nest.flatten(update)
   if not tensors:
     return update, tf.constant(False)
-  # One pass in float32. Where it overflows, the norm exceeds the bound, too.
-  half_square = tf.add_n([tf.nn.l2_loss(t) for t in tensors])
-  within = half_square <= min(max_norm**2 / 2, np.finfo(np.float32).max)
+  within = _is_within(update, max_norm)
 
   def scaled():
     # The squares of large float32 numbers are finite as float64.

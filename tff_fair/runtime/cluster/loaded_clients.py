@@ -44,7 +44,7 @@ class LoadedClients:
         self._kept.move_to_end(key)
         return self._kept[key][0]
       loaded = self._loader(reference.loader)(reference.client_id)
-      value = values.from_python(loaded, value_type, self._mirror)
+      value = values.from_python(loaded, value_type, self._mirror, load=False)
       self._keep(key, value, memory(value))
       return value
 

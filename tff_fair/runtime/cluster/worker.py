@@ -235,7 +235,7 @@ class _Execution:
       found.append(
         {
           span: messages.to_message(
-            aggregation.merge_totals(functions.merge, groups, span)
+            aggregated.merge(functions.merge, groups, span)
           )
           for span in spans
         }

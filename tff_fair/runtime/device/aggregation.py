@@ -17,6 +17,9 @@ from tff_fair.runtime.device import values
 
 GROUP_SIZE = 8
 
+# So many groups are merged in one call, which compiles as many merges.
+_MERGED_GROUPS = 8
+
 # Groups `start..end-1`.
 Span = tuple[int, int]
 Function = Callable[[Any], Any]
@@ -47,17 +50,6 @@ def spans_within(groups: Collection[int], end: int) -> Iterator[Span]:
     yield from search((0, end))
 
 
-def merge_totals(
-  merge: Function, totals: Mapping[Span, Any], span: Span
-) -> Any:
-  """Merges totals of parts of the tree by `<U,U> -> U`, in its order."""
-  if span in totals:
-    return totals[span]
-  return merge(
-    tuple(merge_totals(merge, totals, half) for half in _halves(span))
-  )
-
-
 def _halves(span: Span) -> tuple[Span, Span]:
   """Splits a span as merging pairs, then pairs of pairs, does."""
   start, end = span
@@ -66,14 +58,21 @@ def _halves(span: Span) -> tuple[Span, Span]:
 
 
 class Aggregation:
-  """A `federated_aggregate` whose parts run one by one."""
+  """A `federated_aggregate` whose parts run one by one.
+
+  Attributes:
+    total_type: U.
+    pack_total: Makes a total of its leaves, see `values.build_pack`.
+  """
 
   def __init__(self, argument_type: tff.Type) -> None:
     """Takes `<{T}@CLIENTS,U,(<U,T> -> U),(<U,U> -> U),(U -> R)>`."""
-    self._total_type, self._value_type = argument_type[2].parameter
-    self.pack_total = values.build_pack(self._total_type)
+    self.total_type, self._value_type = argument_type[2].parameter
+    self.pack_total = values.build_pack(self.total_type)
     # Number of clients -> function.
     self._accumulate: dict[int, tracing.Traced] = {}
+    # Part of the tree of merges, see `_tree` -> function.
+    self._merge: dict[Any, tracing.Traced] = {}
 
   def accumulate(
     self, function: Function, total: Any, entries: Sequence[Any]
@@ -84,6 +83,21 @@ class Aggregation:
       self._accumulate[size] = self._trace(function, size)
     leaves = values.flatten((total, *entries))
     return self.pack_total(iter(self._accumulate[size](leaves)))
+
+  def merge(
+    self, function: Function, totals: Mapping[Span, Any], span: Span
+  ) -> Any:
+    """Merges totals of parts of the tree by `<U,U> -> U`, in its order."""
+    if span in totals:
+      return totals[span]
+    if span[1] - span[0] > _MERGED_GROUPS:
+      halves = _halves(span)
+      totals = {half: self.merge(function, totals, half) for half in halves}
+    parts = []
+    tree = _tree(totals, span, parts)
+    if tree not in self._merge:
+      self._merge[tree] = self._trace_merge(function, tree, len(parts))
+    return self.pack_total(iter(self._merge[tree](values.flatten(parts))))
 
   def __call__(self, num_clients: int, argument: tuple[Any, ...]) -> Any:
     """Returns the R of values that are all here, and of the functions."""
@@ -96,7 +110,7 @@ class Aggregation:
       totals[group, group + 1] = self.accumulate(
         accumulate, zero, [entries[i] for i in members(group, num_clients)]
       )
-    return report(merge_totals(merge, totals, (0, len(totals))))
+    return report(self.merge(merge, totals, (0, len(totals))))
 
   def _trace(self, accumulate: Function, size: int) -> tracing.Traced:
     pack_value = values.build_pack(self._value_type)
@@ -105,20 +119,42 @@ class Aggregation:
       leaves = iter(leaves)
       total = self.pack_total(leaves)
       for _ in range(size):
-        total = accumulate((_keep_order(total), pack_value(leaves)))
+        total = accumulate((keep_order(total), pack_value(leaves)))
       return total
 
-    return tracing.Traced(run, [self._total_type, *[self._value_type] * size])
+    return tracing.Traced(run, [self.total_type, *[self._value_type] * size])
+
+  def _trace_merge(self, merge, tree, size) -> tracing.Traced:
+    def run(leaves):
+      leaves = iter(leaves)
+      totals = [self.pack_total(leaves) for _ in range(size)]
+
+      def merged(tree):
+        if isinstance(tree, int):
+          return totals[tree]
+        return keep_order(merge(tuple(merged(half) for half in tree)))
+
+      return merged(tree)
+
+    return tracing.Traced(run, [self.total_type] * size)
 
 
-def _keep_order(total: Any) -> Any:
+def _tree(totals, span, parts):
+  """Adds totals to `parts`; returns how they are merged: pairs of indices."""
+  if span in totals:
+    parts.append(totals[span])
+    return len(parts) - 1
+  return tuple([_tree(totals, half, parts) for half in _halves(span)])
+
+
+def keep_order(total: Any) -> Any:
   """Stops TensorFlow from adding several clients in another order.
 
   Its optimiser turns a chain of additions into one operation, which adds the
   last client first. The bits would depend on how many clients a call has.
   """
   if isinstance(total, tuple):
-    return tuple(_keep_order(part) for part in total)
+    return tuple(keep_order(part) for part in total)
   if tf.is_tensor(total) and total.dtype.is_floating:
     return tf.raw_ops.EnsureShape(input=total, shape=total.shape)
   return total

@@ -1,6 +1,6 @@
 """A stage of a plan as functions: of one client, and of clients' values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import threading
 from typing import Any, NamedTuple
 
@@ -15,12 +15,28 @@ from tff_fair.runtime.device import values
 Evaluate = Callable[[Any, Any], Any]
 
 
+class Columns(NamedTuple):
+  """The inputs of a stage.
+
+  Attributes:
+    leaves: For each leaf an `AllEqual`, or its values by client.
+    at_hand: For each input whether its sequences are leaves of one element, see
+      `values.flatten`.
+  """
+
+  leaves: Sequence[Any]
+  at_hand: tuple[bool, ...]
+
+
 class ClientStage:
   """Runs the steps of a stage for one client, in one call if possible.
 
   Attributes:
     stage: The stage.
     aggregations: Its aggregations, in the order of `stage.aggregations`.
+    input_types: The types of its inputs, and of its constants, by name.
+    groups: `Columns.at_hand` -> the stage for groups of clients, or None; see
+      `client_group.find_group`.
   """
 
   def __init__(self, stage: plan.Stage, evaluate: Evaluate) -> None:
@@ -30,53 +46,74 @@ class ClientStage:
     self.aggregations = [
       StageAggregation(step, evaluate) for step in stage.aggregations
     ]
-    self._input_types = {
+    self.input_types = {
       **stage.inputs,
       **{c.name: c.block.type_signature for c in stage.constants},
     }
     types = {step.name: step.block.type_signature for step in stage.steps}
-    self._pack_results = [
-      values.build_pack(value_type.member)
+    self.result_types = [
+      value_type.member
       for value_type in (
         *(types[name] for name in stage.outputs),
         *(a.value.type_signature for a in self.aggregations),
       )
     ]
-    self._run: Callable[[Sequence[Any]], list[Any]] | None = None
+    self._pack_results = [values.build_pack(t) for t in self.result_types]
+    # `Columns.at_hand` -> function.
+    self._run: dict[tuple[bool, ...], Callable[[Any], list[Any]]] = {}
+    self.groups: dict[tuple[bool, ...], Any] = {}
     self._lock = threading.Lock()
 
-  def columns(self, scope: Mapping[str, Any], num_clients: int) -> list[Any]:
-    """Returns the inputs of the clients, see `values.columns`."""
-    return [
+  def columns(self, scope: Mapping[str, Any], num_clients: int) -> Columns:
+    """Returns the inputs of the clients."""
+    at_hand = tuple(
+      [values.is_at_hand(scope[name]) for name in self.input_types]
+    )
+    leaves = [
       column
-      for name, value_type in self._input_types.items()
-      for column in values.columns(scope[name], value_type, num_clients)
+      for (name, value_type), flag in zip(
+        self.input_types.items(), at_hand, strict=True
+      )
+      for column in values.columns(scope[name], value_type, num_clients, flag)
     ]
+    return Columns(leaves, at_hand)
 
-  def __call__(self, leaves: Sequence[Any]) -> list[Any]:
+  def __call__(
+    self, leaves: Sequence[Any], at_hand: tuple[bool, ...] | None = None
+  ) -> list[Any]:
     """Runs the stage for one client; several threads may do so in parallel.
 
-    Takes its leaf of each column; returns its entry of each output and of each
-    aggregation.
+    Takes its leaf of each column, and `Columns.at_hand`, None if no sequence
+    is; returns its entry of each output and of each aggregation.
     """
     with self._lock:
-      self._run = self._run or self._trace()
-    results = iter(self._run(leaves))
+      if at_hand not in self._run:
+        self._run[at_hand] = self._trace(at_hand)
+    results = iter(self._run[at_hand](leaves))
     return [pack(results) for pack in self._pack_results]
 
-  def _trace(self):
-    packs = {n: values.build_pack(t) for n, t in self._input_types.items()}
-
+  def _trace(self, at_hand):
     def run(leaves):
-      leaves = iter(leaves)
-      return self._take_steps({n: pack(leaves) for n, pack in packs.items()})
+      return self.take_steps(self.pack_inputs(iter(leaves), at_hand))
 
     if not self.stage.steps:  # A function would only hand values on.
       return lambda leaves: values.flatten(run(leaves))
-    return tracing.Traced(run, self._input_types.values())
+    return tracing.Traced(run, [*self.input_types.values()], at_hand)
 
-  def _take_steps(self, scope):
-    """The results of one client."""
+  def pack_inputs(
+    self, leaves: Iterator[Any], at_hand: Sequence[bool] | None
+  ) -> dict[str, Any]:
+    """The inputs of one client, of its leaves."""
+    flags = at_hand or [False] * len(self.input_types)
+    return {
+      name: values.build_pack(value_type, flag)(leaves)
+      for (name, value_type), flag in zip(
+        self.input_types.items(), flags, strict=True
+      )
+    }
+
+  def take_steps(self, scope: dict[str, Any]) -> list[Any]:
+    """The entries of one client, of its inputs; adds the steps to them."""
     for step in self.stage.steps:
       scope[step.name] = self._evaluate(step.block, scope)
     results = [
@@ -93,15 +130,6 @@ class Functions(NamedTuple):
   accumulate: aggregation.Function
   merge: aggregation.Function
   report: aggregation.Function
-
-  def finish(
-    self, totals: Mapping[aggregation.Span, Any], num_clients: int
-  ) -> Any:
-    """The result of the aggregation, of totals as in `merge_totals`."""
-    if not num_clients:
-      return self.report(self.zero)
-    groups = (0, aggregation.num_groups(num_clients))
-    return self.report(aggregation.merge_totals(self.merge, totals, groups))
 
 
 class StageAggregation(aggregation.Aggregation):
@@ -127,6 +155,18 @@ class StageAggregation(aggregation.Aggregation):
     return Functions(
       *(self._evaluate(block, scope) for block in self._functions)
     )
+
+  def finish(
+    self,
+    functions: Functions,
+    totals: Mapping[aggregation.Span, Any],
+    num_clients: int,
+  ) -> Any:
+    """The result of the aggregation, of totals as in `merge`."""
+    if not num_clients:
+      return functions.report(functions.zero)
+    groups = (0, aggregation.num_groups(num_clients))
+    return functions.report(self.merge(functions.merge, totals, groups))
 
 
 def _element(block, index):

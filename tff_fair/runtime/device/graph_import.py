@@ -13,6 +13,11 @@ import tensorflow_federated as tff
 
 from tff_fair import internals
 
+# The name scope of operations that make one element of all of a data set's
+# elements: of a single element, this very element.
+WHOLE = 'all_elements_as_one'
+_TAKES_ONE = 'DatasetToSingleElement'
+
 
 class ImportedGraph:
   """One import of a block's graph, called with a flat list of tensors.
@@ -40,7 +45,10 @@ class ImportedGraph:
     taken = _single_element(graph_def, proto.parameter)
     if taken is not None:
       inputs = _replace_by_placeholders(graph_def, taken)
-      self.call_on_element = build(inputs=inputs, results=results)
+      given = {f'{taken.name}:{i}': name for i, name in enumerate(inputs)}
+      self.call_on_element = build(
+        inputs=inputs, results=[given.get(name, name) for name in results]
+      )
     self.has_variables = bool(proto.initialize_op)
     if self.has_variables:
       self._initialize = build(operations=[proto.initialize_op])
@@ -108,9 +116,14 @@ def _single_element(graph_def, parameter) -> tf.compat.v1.NodeDef | None:
     return None
   dataset = _node_name(parameter.sequence.variant_tensor_name)
   users = [n for n in graph_def.node if dataset in map(_node_name, n.input)]
-  if [user.op for user in users] != ['DatasetToSingleElement']:
-    return None
-  return users[0]
+  if len(users) == 1 and _is_in_whole(users[0]):
+    users = [node for node in graph_def.node if _is_in_whole(node)]
+    users = [node for node in users if node.op == _TAKES_ONE]
+  return users[0] if [user.op for user in users] == [_TAKES_ONE] else None
+
+
+def _is_in_whole(node) -> bool:
+  return WHOLE in node.name.split('/')
 
 
 def _replace_by_placeholders(graph_def, node) -> list[str]:

@@ -2,14 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent import futures
+import functools
 import itertools
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tff_fair.runtime.device import aggregation
+from tff_fair.runtime.device import client_group
 from tff_fair.runtime.device import client_stage
 from tff_fair.runtime.device import values
+
+# Clients with more bytes of data than that gain nothing by a call in groups.
+_SMALL_CLIENT = 2**18
+# Fewer groups would leave a thread idle for too long at the end of a stage.
+_GROUPS_PER_THREAD = 2
 
 
 class LocalClients:
@@ -24,6 +32,7 @@ class LocalClients:
   def __init__(self, devices: Sequence[str], threads: int) -> None:
     """Takes different devices, and how many clients run at a time on all."""
     self._devices = tuple(devices)
+    self._threads = threads
     self._map = map
     if threads > 1:
       pool = futures.ThreadPoolExecutor(threads, 'tff_fair_client')
@@ -36,32 +45,94 @@ class LocalClients:
     num_clients: int,
   ) -> dict[str, Any]:
     """Runs a stage for all clients; name -> an output or an aggregate."""
-    devices = self.deal(range(num_clients))
-    columns = stage.columns(scope, num_clients) if num_clients else []
-    results = self.run_clients(stage, columns, devices)
+    columns = client_stage.Columns([], ())
+    if num_clients:
+      columns = stage.columns(scope, num_clients)
+    functions = [a.functions(scope) for a in stage.aggregations]
+    group = self._group(stage, columns, functions, num_clients)
+    if group is not None:
+      run = self._run_groups(group, columns, functions, num_clients)
+    else:
+      run = self._run_one_by_one(stage, columns, functions, num_clients)
+    entries, totals = run
     outputs = {
-      name: [results[client][i] for client in devices]
+      name: [entry[i] for entry in entries]
       for i, name in enumerate(stage.stage.outputs)
     }
-    for i, aggregated in enumerate(stage.aggregations, len(outputs)):
-      functions = aggregated.functions(scope)
+    for i, aggregated in enumerate(stage.aggregations):
+      outputs[aggregated.name] = aggregated.finish(
+        functions[i], totals[i], num_clients
+      )
+    return outputs
+
+  def _run_one_by_one(self, stage, columns, functions, num_clients):
+    """The clients' entries of outputs; for each aggregation groups' totals."""
+    devices = self.deal(range(num_clients))
+    run = functools.partial(stage, at_hand=columns.at_hand)
+    results = self.run_clients(run, columns.leaves, devices)
+    num_outputs = len(stage.stage.outputs)
+    all_totals = []
+    for i, aggregated in enumerate(stage.aggregations):
       # Taken out of the results, as they may be large.
-      entries = [results[client][i] for client in devices]
-      for client in devices:
-        results[client][i] = None
+      entries = [results[client].pop(num_outputs) for client in devices]
       totals = {}
       for group in range(aggregation.num_groups(num_clients)):
         members = aggregation.members(group, num_clients)
         total = self.accumulate(
           aggregated,
-          functions,
-          functions.zero,
+          functions[i],
+          functions[i].zero,
           {client: entries[client] for client in members},
           devices,
         )
         totals[group, group + 1] = self._copy(total, self._devices[0])
-      outputs[aggregated.name] = functions.finish(totals, num_clients)
-    return outputs
+      all_totals.append(totals)
+    return [results[client] for client in devices], all_totals
+
+  def _run_groups(self, group, columns, functions, num_clients):
+    """As `_run_one_by_one`."""
+    numbers = range(aggregation.num_groups(num_clients))
+    devices = self.deal(numbers)
+    zeros = [f.zero for f in functions]
+    shared = {
+      d: self._copy_shared(columns.leaves, d) for d in set(devices.values())
+    }
+
+    def run(number):
+      members = aggregation.members(number, num_clients)
+      own = slice(members.start, members.stop)
+      with tf.device(devices[number]):  # Threads do not inherit the device.
+        return group(
+          [
+            column if isinstance(column, values.AllEqual) else column[own]
+            for column in shared[devices[number]]
+          ],
+          zeros,
+          len(members),
+        )
+
+    results = list(self._map(run, numbers))
+    totals = [
+      {
+        (number, number + 1): self._copy(result.totals[i], self._devices[0])
+        for number, result in enumerate(results)
+      }
+      for i in range(len(functions))
+    ]
+    return [entry for result in results for entry in result.entries], totals
+
+  def _group(self, stage, columns, functions, num_clients):
+    """The stage as groups, or None if its clients run one by one."""
+    groups = aggregation.num_groups(num_clients)
+    if groups < _GROUPS_PER_THREAD * self._threads:
+      return None
+    group = client_group.find_group(stage, columns.at_hand)
+    if group is None:
+      return None
+    num_bytes = group.num_example_bytes(columns.leaves)
+    if num_bytes > _SMALL_CLIENT * num_clients:
+      return None
+    return group if group.trace(functions) else None
 
   def deal(self, clients: Sequence[int]) -> dict[int, str]:
     """Client -> its device, in the order in which the clients start."""
@@ -84,7 +155,9 @@ class LocalClients:
     def run(client):
       device = devices[client]
       leaves = [
-        column.value if isinstance(column, values.AllEqual) else column[client]
+        column.value
+        if isinstance(column, values.AllEqual)
+        else _tensor_of(column[client])
         for column in shared[device]
       ]
       with tf.device(device):  # Threads do not inherit the device.
@@ -127,3 +200,7 @@ class LocalClients:
       return value
     with tf.device(device):
       return tf.identity(value)
+
+
+def _tensor_of(leaf):
+  return tf.constant(leaf) if isinstance(leaf, np.ndarray) else leaf

@@ -1,6 +1,6 @@
 """Several blocks as one TensorFlow function, where possible."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -19,9 +19,13 @@ class Traced:
   def __init__(
     self,
     function: Callable[[Iterable[Any]], Any],
-    types: Iterable[tff.Type],
+    types: Sequence[tff.Type],
+    at_hand: Sequence[bool] | None = None,
   ) -> None:
-    """Traces the function."""
+    """Traces the function, of the leaves of values of these types.
+
+    `at_hand` says, for each of them, what `values.flatten` makes of sequences.
+    """
     # TensorFlow keeps the traced function, and `function` may refer to values
     # of the call in which it was defined, such as a whole state.
     functions = [function]
@@ -30,7 +34,7 @@ class Traced:
       return values.flatten(functions[0](leaves))
 
     try:
-      specs = [spec for t in types for spec in _leaf_specs(t)]
+      specs = leaf_specs(types, at_hand)
       # `tf.function` would check every argument at each call.
       self._run = tf.compat.v1.wrap_function(run, specs)
       functions.clear()
@@ -42,12 +46,30 @@ class Traced:
     return self._run(*leaves)
 
 
-def _leaf_specs(value_type) -> list[tf.TensorSpec]:
+def leaf_specs(
+  types: Sequence[tff.Type], at_hand: Sequence[bool] | None = None
+) -> list[tf.TensorSpec]:
+  """The specs of the leaves of values of some types, see `values.flatten`.
+
+  Raises:
+    NotTraceableError: If a leaf is neither a tensor nor a sequence.
+  """
+  flags = at_hand or [False] * len(types)
+  return [
+    spec
+    for value_type, flag in zip(types, flags, strict=True)
+    for spec in _leaf_specs(value_type, flag)
+  ]
+
+
+def _leaf_specs(value_type, at_hand) -> list[tf.TensorSpec]:
   match value_type:
     case tff.FederatedType():
-      return _leaf_specs(value_type.member)
+      return _leaf_specs(value_type.member, at_hand)
     case tff.StructType():
-      return [spec for part in value_type for spec in _leaf_specs(part)]
+      return [spec for t in value_type for spec in _leaf_specs(t, at_hand)]
+    case tff.SequenceType() if at_hand:
+      return _leaf_specs(value_type.element, at_hand)
     case tff.SequenceType():
       return [tf.TensorSpec([], tf.variant)]
     case tff.TensorType():

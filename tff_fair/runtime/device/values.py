@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 
 from tff_fair import internals
 from tff_fair.runtime import client_reference
+from tff_fair.runtime import element_dataset
 from tff_fair.runtime.device import device_array
 
 Struct = tff.structure.Struct
@@ -41,15 +42,20 @@ class Slices:
   them only where a TensorFlow block needs one.
 
   Attributes:
-    elements: The elements, values of type `element_type`.
+    elements: The elements, values of type `element_type`; of arrays in place of
+      tensors if there is a `source`.
     element_type: Their type.
+    source: The caller's data set, if the only element is its arrays.
   """
 
   elements: tuple[Any, ...]
   element_type: tff.Type
+  source: element_dataset.ElementDataset | None = None
 
   def dataset(self) -> tf.data.Dataset:
     """The sequence as a data set."""
+    if self.source is not None:
+      return self.source
     return to_dataset(self.elements, self.element_type)
 
   def components(self) -> list[list[tf.Tensor]]:
@@ -110,17 +116,39 @@ def for_each_client(value: Any, num_clients: int) -> list[Any]:
   return value
 
 
-def flatten(value: Any) -> list[tf.Tensor]:
-  """The leaves of a value, depth first; data sets as variants."""
+def flatten(value: Any, at_hand: bool = False) -> list[Any]:
+  """The leaves of a value, depth first.
+
+  A sequence is one leaf, the variant of its data set; or, with `at_hand`, each
+  is of one element, whose leaves they are.
+  """
+  leaves: list[Any] = []
+  _add_leaves(value, at_hand, leaves)
+  return leaves
+
+
+def _add_leaves(value, at_hand, leaves) -> None:
   if isinstance(value, (tuple, list)):
-    return [leaf for part in value for leaf in flatten(part)]
-  if isinstance(value, AllEqual):
-    return flatten(value.value)
+    for part in value:
+      _add_leaves(part, at_hand, leaves)
+  elif isinstance(value, AllEqual):
+    _add_leaves(value.value, at_hand, leaves)
+  elif isinstance(value, Slices):
+    sequence = value.elements[0] if at_hand else value.dataset()
+    _add_leaves(sequence, at_hand, leaves)
+  elif isinstance(value, tf.data.Dataset):
+    leaves.append(tf.data.experimental.to_variant(value))
+  else:
+    leaves.append(value)
+
+
+def is_at_hand(value: Any) -> bool:
+  """Returns whether all sequences in a value are arrays of one element."""
+  if isinstance(value, (tuple, list)):
+    return all(map(is_at_hand, value))
   if isinstance(value, Slices):
-    return flatten(value.dataset())
-  if isinstance(value, tf.data.Dataset):
-    return [tf.data.experimental.to_variant(value)]
-  return [value]
+    return value.source is not None
+  return not isinstance(value, (AllEqual, tf.data.Dataset))
 
 
 def parts(value_type: tff.Type) -> list[tff.Type]:
@@ -138,35 +166,47 @@ def split(value: Any, value_type: tff.Type) -> list[Any]:
   return [value]
 
 
-def columns(value: Any, value_type: tff.Type, num_clients: int) -> list[Any]:
-  """The leaves of a value: each an `AllEqual`, or a list of the clients'."""
+def columns(
+  value: Any, value_type: tff.Type, num_clients: int, at_hand: bool = False
+) -> list[Any]:
+  """The leaves of a value: each an `AllEqual`, or a list of the clients'.
+
+  `at_hand` is as for `flatten`.
+  """
   found = []
   for part, part_type in zip(
     split(value, value_type), parts(value_type), strict=True
   ):
     if is_different_at_clients(part_type):
-      rows = [flatten(entry) for entry in for_each_client(part, num_clients)]
+      entries = for_each_client(part, num_clients)
+      rows = [flatten(entry, at_hand) for entry in entries]
       found += [list(column) for column in zip(*rows, strict=True)]
     else:
-      found += [AllEqual(leaf) for leaf in flatten(part)]
+      found += [AllEqual(leaf) for leaf in flatten(part, at_hand)]
   return found
 
 
-def build_pack(value_type: tff.Type) -> Callable[[Iterator[Any]], Any]:
+def build_pack(
+  value_type: tff.Type, at_hand: bool = False
+) -> Callable[[Iterator[Any]], Any]:
   """Builds the inverse of `flatten`, which takes only the leaves it needs."""
+  build = functools.partial(build_pack, at_hand=at_hand)
   match value_type:
     case tff.FederatedType(placement=tff.CLIENTS, all_equal=True):
-      member = build_pack(value_type.member)
+      member = build(value_type.member)
       return lambda leaves: AllEqual(member(leaves))
     case tff.FederatedType(placement=tff.CLIENTS):
-      member = build_pack(value_type.member)
+      member = build(value_type.member)
       return lambda leaves: [member(leaves)]
     case tff.FederatedType():
-      return build_pack(value_type.member)
+      return build(value_type.member)
     case tff.StructType():
-      members = [build_pack(t) for t in value_type]
+      members = [build(t) for t in value_type]
       return lambda leaves: tuple([member(leaves) for member in members])
     case tff.SequenceType():
+      if at_hand:
+        element = build(value_type.element)
+        return lambda leaves: Slices((element(leaves),), value_type.element)
       spec = tff.types.structure_from_tensor_type_tree(
         tensor_spec, value_type.element
       )
@@ -229,6 +269,17 @@ def from_python(
 ) -> Any:
   """Converts an argument of a computation.
 
+  Args:
+    value: The argument.
+    value_type: Its type.
+    mirror: Knows the arrays that the context returned.
+    load: Whether clients that are references are loaded, and data sets of
+      arrays become `Slices` of them. Otherwise both stay what they are, since
+      others load them.
+
+  Returns:
+    The value.
+
   Raises:
     TypeError: If `value` is not of that type.
   """
@@ -247,7 +298,7 @@ def from_python(
     case tff.StructType():
       return _struct(value, value_type, mirror, load)
     case tff.SequenceType():
-      return _sequence(value, value_type, mirror)
+      return _sequence(value, value_type, mirror, load)
     case tff.TensorType():
       return _tensor(value, value_type, mirror)
   raise TypeError(f'An argument must not be of the type {value_type}.')
@@ -294,37 +345,45 @@ def _client(value, value_type, mirror, load) -> Any:
     if not load:
       return value
     value = value()
-  return from_python(value, value_type, mirror)
+  return from_python(value, value_type, mirror, load)
 
 
 def _struct(value, value_type, mirror, load) -> tuple:
   """A mapping, sequence, named tuple, attrs class or Struct."""
-  try:
-    elements = tff.structure.to_elements(
-      tff.structure.from_container(value, recursive=False)
+  if type(value) is collections.OrderedDict:  # A client, and nearly always.
+    found, parts_ = list(value), value.values()
+  else:
+    try:
+      elements = tff.structure.to_elements(
+        tff.structure.from_container(value, recursive=False)
+      )
+    except TypeError as error:
+      raise TypeError(
+        f'An argument of type {value_type} must be a structure, found'
+        f' {type(value).__name__}{_hint_for_dataset(value, value_type)}.'
+      ) from error
+    found, parts_ = [n for n, _ in elements], [v for _, v in elements]
+  required = tff.structure.name_list_with_nones(value_type)
+  if found != required and (
+    len(found) != len(required)
+    or any(
+      name not in (other, None)
+      for name, other in zip(found, required, strict=True)
     )
-  except TypeError as error:
-    raise TypeError(
-      f'An argument of type {value_type} must be a structure, found'
-      f' {type(value).__name__}{_hint_for_dataset(value, value_type)}.'
-    ) from error
-  types = tff.structure.to_elements(value_type)
-  found, required = [n for n, _ in elements], [n for n, _ in types]
-  if len(found) != len(required) or any(
-    name not in (other, None)
-    for name, other in zip(found, required, strict=True)
   ):
     raise TypeError(
       f'A structure must have the elements {required}, in this order, found'
       f' {found}.'
     )
   return tuple(
-    from_python(v, t, mirror, load)
-    for (_, v), (_, t) in zip(elements, types, strict=True)
+    [
+      from_python(v, t, mirror, load)
+      for v, t in zip(parts_, value_type, strict=True)
+    ]
   )
 
 
-def _sequence(value, value_type, mirror) -> tf.data.Dataset:
+def _sequence(value, value_type, mirror, load) -> tf.data.Dataset | Slices:
   """A data set, or a list of elements."""
   if isinstance(value, list):
     element_type = value_type.element
@@ -335,6 +394,15 @@ def _sequence(value, value_type, mirror) -> tf.data.Dataset:
       f'An argument of type {value_type} must be a tf.data.Dataset or a list,'
       f' found {type(value).__name__}.'
     )
+  if (
+    load
+    and isinstance(value, element_dataset.ElementDataset)
+    and value.is_of_type(value_type)
+  ):
+    element_type = value_type.element
+    is_struct = isinstance(element_type, tff.StructType)
+    element = value.leaves if is_struct else value.leaves[0]
+    return Slices((element,), element_type, value)
   found = tff.SequenceType(tff.types.tensorflow_to_type(value.element_spec))
   if not value_type.is_assignable_from(found):
     raise TypeError(

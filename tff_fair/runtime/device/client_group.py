@@ -1,0 +1,288 @@
+"""A stage of a plan for a group of clients, in one call with a loop inside.
+
+To call a function takes longer than to train a small client in it, and Python
+makes one call at a time. A group is one call: its loop runs a client after the
+other, and adds up their values as `aggregation` does. So the bits are those of
+clients that are called one by one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_fair.runtime.device import aggregation
+from tff_fair.runtime.device import client_stage
+from tff_fair.runtime.device import tracing
+from tff_fair.runtime.device import values
+
+
+class GroupResult(NamedTuple):
+  """What a group of clients has made.
+
+  Attributes:
+    entries: For each client its entry of each output.
+    totals: For each aggregation the total of the group.
+  """
+
+  entries: list[list[Any]]
+  totals: list[Any]
+
+
+def find_group(
+  stage: client_stage.ClientStage, at_hand: tuple[bool, ...]
+) -> 'ClientGroup | None':
+  """The stage for groups of clients; None if they must run one by one.
+
+  Takes `at_hand` as in `client_stage.Columns`.
+  """
+  if at_hand not in stage.groups:
+    try:
+      stage.groups[at_hand] = ClientGroup(stage, at_hand)
+    except tracing.NotTraceableError:
+      stage.groups[at_hand] = None
+  return stage.groups[at_hand]
+
+
+class ClientGroup:
+  """Runs a stage for the clients of a group."""
+
+  def __init__(
+    self, stage: client_stage.ClientStage, at_hand: Sequence[bool]
+  ) -> None:
+    """Traces nothing yet; `at_hand` is as in `client_stage.Columns`.
+
+    Raises:
+      NotTraceableError: If the leaves of clients do not fit into one tensor, or
+        if the stage has no steps.
+    """
+    if not stage.stage.steps:
+      raise tracing.NotTraceableError
+    self._stage = stage
+    self._at_hand = at_hand
+    self._inputs = [
+      _Leaf(spec, _form(spec, part))
+      for value_type, flag in zip(
+        stage.input_types.values(), at_hand, strict=True
+      )
+      for part in values.parts(value_type)
+      for spec in tracing.leaf_specs([part], [flag])
+    ]
+    output_types = stage.result_types[: len(stage.stage.outputs)]
+    self._outputs = [
+      _Leaf(spec, _form(spec)) for spec in tracing.leaf_specs(output_types)
+    ]
+    self._pack_outputs = [values.build_pack(t) for t in output_types]
+    self._total_specs = tracing.leaf_specs(
+      [a.total_type for a in stage.aggregations]
+    )
+    self._run: Callable[..., list[tf.Tensor]] | None = None
+    self._is_traceable = True
+
+  def num_example_bytes(self, columns: Sequence[Any]) -> int:
+    """The bytes of leaves of unlike sizes, such as the clients' examples."""
+    return sum(
+      _num_bytes(own)
+      for leaf, column in zip(self._inputs, columns, strict=True)
+      if leaf.form is _Form.CONCATENATED
+      for own in column
+    )
+
+  def trace(self, functions: Sequence[client_stage.Functions]) -> bool:
+    """Traces the function once; returns whether all its parts allow that.
+
+    Takes the functions of each aggregation. They may be of another round than
+    that of a call: all rounds have the same.
+    """
+    if self._run is None and self._is_traceable:
+      try:
+        self._run = self._trace(functions)
+      except tracing.NotTraceableError:
+        self._is_traceable = False
+    return self._is_traceable
+
+  def _trace(self, functions):
+    # TensorFlow keeps the function, which must not keep the values of a round.
+    held = [functions]
+
+    def run(starts, *leaves):
+      end = len(self._total_specs)
+      return self._loop(held[0], starts, leaves[:end], leaves[end:])
+
+    traced = tf.compat.v1.wrap_function(
+      run,
+      [
+        tf.TensorSpec([None, None], tf.int32),
+        *self._total_specs,
+        *(leaf.joined_spec for leaf in self._inputs),
+      ],
+    )
+    held.clear()
+    return traced
+
+  def __call__(
+    self, columns: Sequence[Any], totals: Sequence[Any], size: int
+  ) -> GroupResult:
+    """Runs the stage for `size` clients.
+
+    Takes for each leaf an `AllEqual`, or a list of the clients'; and for each
+    aggregation the total to which their values are added.
+    """
+    starts = [np.arange(size + 1)]
+    leaves = []
+    for leaf, column in zip(self._inputs, columns, strict=True):
+      if leaf.form is _Form.CONCATENATED:
+        starts.append(np.cumsum([0, *map(len, column)]))
+      leaves.append(leaf.join(column))
+    starts = np.array(starts, np.int32)
+    results = iter(self._run(starts, *values.flatten(totals), *leaves))
+    totals = [a.pack_total(results) for a in self._stage.aggregations]
+    outputs = [leaf.take_apart(results, size) for leaf in self._outputs]
+    entries = []
+    for client in range(size):
+      of_client = iter([column[client] for column in outputs])
+      entries.append([pack(of_client) for pack in self._pack_outputs])
+    return GroupResult(entries, totals)
+
+  def _loop(self, functions, starts, totals, leaves):
+    """Adds the clients to the totals, in their order; with their outputs."""
+    size = tf.shape(starts)[1] - 1
+    arrays = [leaf.array(size) for leaf in self._outputs]
+
+    def run_client(client, totals, arrays):
+      own = self._leaves_of(client, starts, leaves)
+      results = self._stage.take_steps(
+        self._stage.pack_inputs(own, self._at_hand)
+      )
+      outputs = values.flatten(results[: len(self._pack_outputs)])
+      totals = iter(totals)
+      totals = [
+        function.accumulate(
+          (aggregation.keep_order(aggregated.pack_total(totals)), value)
+        )
+        for function, aggregated, value in zip(
+          functions,
+          self._stage.aggregations,
+          results[len(self._pack_outputs) :],
+          strict=True,
+        )
+      ]
+      arrays = [
+        array.write(client, leaf)
+        for array, leaf in zip(arrays, outputs, strict=True)
+      ]
+      return client + 1, values.flatten(totals), arrays
+
+    _, totals, arrays = tf.while_loop(
+      lambda client, *_: client < size,
+      run_client,
+      [tf.constant(0), [*totals], arrays],
+      shape_invariants=[
+        tf.TensorShape([]),
+        [spec.shape for spec in self._total_specs],
+        [tf.TensorShape(None)] * len(arrays),
+      ],
+      # In the order of the clients, and with the memory of one.
+      parallel_iterations=1,
+    )
+    joined = [
+      tensor
+      for leaf, array in zip(self._outputs, arrays, strict=True)
+      for tensor in leaf.join_array(array)
+    ]
+    return [*totals, *joined]
+
+  def _leaves_of(self, client, starts, leaves) -> Iterator[tf.Tensor]:
+    """Yields the leaves of one client."""
+    row = 0
+    for leaf, joined in zip(self._inputs, leaves, strict=True):
+      if leaf.form is _Form.SHARED:
+        yield joined
+      elif leaf.form is _Form.STACKED:
+        yield joined[client]
+      else:
+        row += 1
+        own = joined[starts[row, client] : starts[row, client + 1]]
+        yield tf.ensure_shape(own, leaf.spec.shape)
+
+
+class _Form(enum.Enum):
+  """How a function gets or returns the leaves of several clients."""
+
+  SHARED = 'the same for all'
+  STACKED = 'of one shape'
+  CONCATENATED = 'of one shape but for the first axis'
+
+
+class _Leaf(NamedTuple):
+  """A leaf of a client, or of all."""
+
+  spec: tf.TensorSpec
+  form: _Form
+
+  @property
+  def joined_spec(self) -> tf.TensorSpec:
+    """Of the tensor of several clients."""
+    if self.form is _Form.STACKED:
+      return tf.TensorSpec([None, *self.spec.shape], self.spec.dtype)
+    return self.spec
+
+  def join(self, column: Any) -> Any:
+    """The tensor of several clients, or its array."""
+    if self.form is _Form.SHARED:
+      return column.value
+    if self.form is _Form.CONCATENATED:
+      join = np.concatenate if _are_arrays(column) else tf.concat
+      return join(column, 0)
+    return np.stack(column) if _are_arrays(column) else tf.stack(column)
+
+  def array(self, size: tf.Tensor) -> tf.TensorArray:
+    """Of the leaves that clients return."""
+    return tf.TensorArray(
+      self.spec.dtype, size, element_shape=self.spec.shape, infer_shape=False
+    )
+
+  def join_array(self, array: tf.TensorArray) -> list[tf.Tensor]:
+    """The tensors that `take_apart` needs."""
+    if self.form is _Form.STACKED:
+      return [array.stack()]
+    size = array.size()
+    lengths = tf.map_fn(
+      lambda i: tf.shape(array.read(i))[0],
+      tf.range(size),
+      fn_output_signature=tf.int32,
+    )
+    return [array.concat(), lengths]
+
+  def take_apart(
+    self, results: Iterator[tf.Tensor], size: int
+  ) -> list[tf.Tensor]:
+    """The clients' tensors, of the next of some results."""
+    if self.form is _Form.STACKED:
+      return tf.unstack(next(results), size)
+    return tf.split(next(results), next(results), num=size)
+
+
+def _form(spec, value_type=None) -> _Form:
+  """The form of a leaf, of which clients have their own if there is no type."""
+  if value_type and not values.is_different_at_clients(value_type):
+    return _Form.SHARED
+  if spec.dtype == tf.variant or spec.shape.rank is None:
+    raise tracing.NotTraceableError
+  if spec.shape.is_fully_defined():
+    return _Form.STACKED
+  if spec.shape.rank and spec.shape[1:].is_fully_defined():
+    return _Form.CONCATENATED
+  raise tracing.NotTraceableError
+
+
+def _num_bytes(leaf) -> int:
+  if isinstance(leaf, np.ndarray):
+    return leaf.nbytes
+  return leaf.shape.num_elements() * leaf.dtype.size
+
+
+def _are_arrays(column) -> bool:
+  return all(isinstance(leaf, np.ndarray) for leaf in column)
