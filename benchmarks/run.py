@@ -7,6 +7,8 @@ on the machine slows all of them alike. The workloads:
 
   A           FedAvg, a perceptron on 784 numbers, 10 clients
   B           FedAvg, a convolutional net on 32x32x3 images, 20 clients
+  cross_device 500 of 3,000 clients of 20 examples a round: FedAvg, with clients
+              at hand and made anew, FeDABoost and SCAFFOLD
   table       only the client table: 100 rows of a million numbers, 20 clients
   fedaboost   FeDABoost and FedAvg, the model and the clients of A
   cffl        CFFL and FedAvg, the model of A, 20 clients, 6,000 to validate
@@ -23,10 +25,12 @@ on the machine slows all of them alike. The workloads:
 
 The implementations: `device`, `native` and `cluster` are ours on these
 runtimes, the last with --num_workers workers on this machine; `stock` is TFF's
-FedAvg on TFF's worker. They are compared on A, B, start, tiny and cffl_absent
-(these two without `stock`), and on table, state and data, where `stock` and
-`native` are the same and called `stock`. The other workloads compare methods on
-`device`. On TFF's worker a round of `table` takes seconds and several GB.
+FedAvg on TFF's worker; `fedjax` is FedJAX's, which `uv run` installs in an
+environment of its own, for cross_device alone. They are compared on A, B,
+cross_device, start, tiny and cffl_absent (these two without `stock`), and on
+table, state and data, where `stock` and `native` are the same and called
+`stock`. The other workloads compare methods on `device`. On TFF's worker a
+round of `table` takes seconds and several GB, one of cross_device six seconds.
 
   python -m benchmarks.run --workloads=A,B,tiny --against=cluster \
     --client_threads=2
@@ -52,14 +56,24 @@ from tff_fair.launchers.options import settings
 # Functions of `benchmarks.workloads`, there in lower case; listed here since
 # --help need not import TensorFlow.
 WORKLOADS = (
-  *('A', 'B', 'table', 'fedaboost', 'cffl', 'corefed_cnn', 'corefed_mlp'),
+  *(
+    'A',
+    'B',
+    'cross_device',
+    'table',
+    'fedaboost',
+    'cffl',
+    'corefed_cnn',
+    'corefed_mlp',
+  ),
   *('fedquad', 'fedakd', 'population', 'tiny', 'state', 'data'),
   'cffl_absent',
 )
 # Timed in separate processes, unlike the others.
 _START = 'start'
 _INTERRUPTED = 'interrupted before all workloads were timed.'
-_OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster')
+_FEDJAX = 'fedjax'
+_OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster', _FEDJAX)
 # The first two rounds, which compile and warm up, are not counted.
 _MIN_ROUNDS = 3
 
@@ -136,7 +150,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(startup.ProgramError, interrupted=_INTERRUPTED):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
-      table = startup.time_starts(implementations, options)
+      table = startup.time_starts(
+        [name for name in implementations if name != _FEDJAX], options
+      )
       table.to_csv(output_dir / 'start.csv', index=False)
       print('Seconds from the start of Python, workload A:')
       print(f'{startup.to_text(table)}\n')
@@ -155,11 +171,14 @@ def _names(flag_values, flag, known) -> list[str]:
 
 
 def _time_workloads(chosen, implementations, options, rounds, output_dir):
+  from benchmarks import peer
   from benchmarks import round_times
   from benchmarks import workloads
   from tff_fair import runtime
 
-  with cli.one_sentence_errors(runtime.WorkerError, interrupted=_INTERRUPTED):
+  with cli.one_sentence_errors(
+    runtime.WorkerError, peer.PeerError, interrupted=_INTERRUPTED
+  ):
     try:
       setup = workloads.build_setup(implementations, options)
     except ValueError as error:

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from benchmarks import peer
 from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import models
@@ -24,9 +25,13 @@ from tff_fair.tensors import client_table as table_lib
 Implementations = dict[str, Callable[[], None]]
 
 _NUM_CLASSES = 10
+_RATE = 0.1
 _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
 _STATE_FLOATS, _STATE_CLIENTS = 25_000_000, 2
+_MANY_CLIENTS, _MANY_COHORT, _MANY_EXAMPLES = 3000, 500, 20
+# The reference that is no runtime, but a simulator in a process of its own.
+_FEDJAX = 'fedjax'
 
 # Workload -> explanation of its times.
 NOTES = {
@@ -44,7 +49,7 @@ class Setup:
   Attributes:
     names: The implementations to compare, the reference first: 'device',
       'native' and 'cluster' are ours on these runtimes; 'stock' is TFF's on
-      TFF's worker.
+      TFF's worker; 'fedjax' is FedJAX's, of `cross_device` alone.
     contexts: Kind of runtime -> context, for the runtimes of these names.
   """
 
@@ -66,9 +71,10 @@ def build_setup(
   """
   contexts = {
     kind: runtime.create_execution_context(kind, **options.get(kind, {}))
-    for kind in {_runtime(name) for name in names}
+    for kind in {_runtime(name) for name in names if name != _FEDJAX}
   }
-  tff.framework.set_default_context(contexts[_runtime(names[0])])
+  first = next(name for name in names if name != _FEDJAX)
+  tff.framework.set_default_context(contexts[_runtime(first)])
   return Setup(tuple(names), contexts)
 
 
@@ -86,6 +92,34 @@ def b(setup: Setup) -> Implementations:
   shape = [32, 32, 3]
   examples = _examples(20, 500, shape)
   return _fed_avg(setup, _Task(lambda: _cnn(shape), examples, batch_size=50))
+
+
+def cross_device(setup: Setup) -> Implementations:
+  """A's perceptron, 500 of 3,000 clients of 20 examples a round, batch 10.
+
+  FedAvg on the runtimes, with clients that are at hand; with clients that are
+  made of arrays in each round; FeDABoost, and SCAFFOLD with a row for each of
+  the 3,000 clients.
+  """
+  examples = _examples(_MANY_CLIENTS, _MANY_EXAMPLES, [784])
+  task = _Task(lambda: _mlp([784], 128, 64), examples, batch_size=10)
+  rounds = functools.partial(_cross_device, task=task)
+  device = setup.context('device')
+  fedjax = {}
+  if _FEDJAX in setup.names:
+    x, y = map(np.stack, zip(*examples, strict=True))
+    fedjax[_FEDJAX] = peer.Peer(
+      'fedjax_cross_device.py',
+      {'x': x, 'y': y},
+      (_MANY_COHORT, task.batch_size, _RATE, 128, 64, _NUM_CLASSES),
+    )
+  return {
+    **fedjax,
+    **_on_runtimes(setup, rounds, lambda context: rounds(context, stock=True)),
+    'made_anew': rounds(device, anew=True),
+    'fedaboost': rounds(device, algorithms.build_fedaboost, _split),
+    'scaffold': rounds(device, algorithms.build_scaffold),
+  }
 
 
 def table(setup: Setup) -> Implementations:
@@ -260,7 +294,11 @@ def _with_fed_avg(setup, task, **builders) -> Implementations:
 
 def _on_runtimes(setup, build, stock=None) -> Implementations:
   """Builds on all runtimes, and by `stock` what is called so, if anything."""
-  builders = {name: stock if name == 'stock' else build for name in setup.names}
+  builders = {
+    name: stock if name == 'stock' else build
+    for name in setup.names
+    if name != _FEDJAX
+  }
   return {
     name: found(setup.context(name))
     for name, found in builders.items()
@@ -321,6 +359,11 @@ def _training(context, process, data) -> _Rounds:
 
 def _stock(context, task) -> _Rounds:
   """TFF's FedAvg, built as in TFF's tutorials."""
+  return _training(context, *_stock_process(task))
+
+
+def _stock_process(task):
+  """TFF's process, and its clients' data sets."""
   data = [
     tf.data.Dataset.from_tensor_slices(_element(x, y))
     .shuffle(len(y))
@@ -340,7 +383,41 @@ def _stock(context, task) -> _Rounds:
   process = tff.learning.algorithms.build_weighted_fed_avg(
     model_fn, client_optimizer_fn=_sgd()
   )
-  return _training(context, process, data)
+  return process, data
+
+
+def _cross_device(
+  context,
+  build=algorithms.build_fed_avg,
+  split=lambda x, y: ((x, y), (x[:0], y[:0])),
+  *,
+  task,
+  anew=False,
+  stock=False,
+) -> _Rounds:
+  """Rounds of another part of the clients each, made before or in a round."""
+
+  def make(i):
+    return client.build_client_data(i, *split(*task.examples[i]))
+
+  if stock:
+    process, clients = _stock_process(task)
+  else:
+    process = build(
+      task.model_fn,
+      num_clients=len(task.examples),
+      client_optimizer=_sgd(),
+      batch_size=task.batch_size,
+    )
+    clients = [] if anew else list(map(make, range(len(task.examples))))
+  rng = np.random.default_rng(0)
+
+  def next_round(state):
+    cohort = rng.choice(len(task.examples), _MANY_COHORT, replace=False)
+    data = [make(int(i)) if anew else clients[i] for i in cohort]
+    return process.next(state, data).state
+
+  return _Rounds(context, process.initialize, next_round)
 
 
 def _cffl(context, task, validation, num_clients, upload_rate=1.0) -> _Rounds:
@@ -512,7 +589,7 @@ def _element(x, y):
 
 
 def _sgd():
-  return tff.learning.optimizers.build_sgdm(0.1)
+  return tff.learning.optimizers.build_sgdm(_RATE)
 
 
 def _mlp(shape, *widths, num_classes=_NUM_CLASSES) -> tf.keras.Model:

@@ -5,6 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
+from benchmarks import peer
 from benchmarks import startup_once
 from benchmarks import workloads
 from tff_fair import models
@@ -37,6 +38,7 @@ def _asked(monkeypatch, runtime_as_before):
   monkeypatch.setattr(models, _LARGE_MODEL, small)
   monkeypatch.setattr(workloads, '_TABLE_COLUMNS', 7)
   monkeypatch.setattr(workloads, '_REUSE_COHORT', 2)
+  monkeypatch.setattr(workloads, '_MANY_COHORT', 2)
   monkeypatch.setattr(workloads, '_STATE_FLOATS', 7)
   return asked
 
@@ -49,6 +51,7 @@ def _build(name, *implementations):
 # Workload | implementations compared | and found | what it asks for.
 _WORKLOADS = """
 A | native stock device | native stock device | (10, 600, [784])
+cross_device | stock device | stock device made_anew fedaboost scaffold | (3000, 20, [784])
 cffl | device | fed_avg cffl cffl_sparse | (10, 600, [784]) (20, 600, [784]) (1, 6000, [784])
 corefed_mlp | device | fed_avg corefed | (2, 600, [28, 28, 1])
 fedquad | device | fed_avg fedquad triplet_fl supcon_fl moon | (4, 256, [32, 32, 3]) cnn_fedquad
@@ -67,6 +70,17 @@ def test_workloads_run_their_implementations(row, asked):
   assert ' '.join(dict.fromkeys(map(str, asked))) == wanted
   for run_round in implementations.values():
     run_round()
+
+
+def test_fedjax_gets_the_same_examples(monkeypatch, asked):
+  made = []
+  monkeypatch.setattr(peer, 'Peer', lambda *given: made.append(given))
+  implementations = _build('cross_device', 'fedjax', 'device')
+  assert list(implementations)[:2] == ['fedjax', 'device']
+  ((_, arrays, _),) = made
+  ((x, _), (_, y)) = workloads._examples(2, 20, [784])
+  assert (arrays['x'][0] == x).all() and (arrays['y'][1] == y).all()
+  assert list(_build('tiny', 'fedjax', 'device')) == ['device']
 
 
 def test_the_table_counts_how_often_each_client_took_part(asked):

@@ -99,6 +99,15 @@ class Aggregation:
       self._merge[tree] = self._trace_merge(function, tree, len(parts))
     return self.pack_total(iter(self._merge[tree](values.flatten(parts))))
 
+  def merge_last(
+    self, function: Function, totals: dict[Span, Any], end: int
+  ) -> None:
+    """Merges the totals of the last groups before `end` if they are a part."""
+    start = end - _MERGED_GROUPS
+    if end % _MERGED_GROUPS == 0:
+      last = {(i, i + 1): totals.pop((i, i + 1)) for i in range(start, end)}
+      totals[start, end] = self.merge(function, last, (start, end))
+
   def __call__(self, num_clients: int, argument: tuple[Any, ...]) -> Any:
     """Returns the R of values that are all here, and of the functions."""
     placed, zero, accumulate, merge, report = argument

@@ -51,7 +51,7 @@ class LocalClients:
     functions = [a.functions(scope) for a in stage.aggregations]
     group = self._group(stage, columns, functions, num_clients)
     if group is not None:
-      run = self._run_groups(group, columns, functions, num_clients)
+      run = self._run_groups(stage, group, columns, functions, num_clients)
     else:
       run = self._run_one_by_one(stage, columns, functions, num_clients)
     entries, totals = run
@@ -89,7 +89,7 @@ class LocalClients:
       all_totals.append(totals)
     return [results[client] for client in devices], all_totals
 
-  def _run_groups(self, group, columns, functions, num_clients):
+  def _run_groups(self, stage, group, columns, functions, num_clients):
     """As `_run_one_by_one`."""
     numbers = range(aggregation.num_groups(num_clients))
     devices = self.deal(numbers)
@@ -111,15 +111,15 @@ class LocalClients:
           len(members),
         )
 
-    results = list(self._map(run, numbers))
-    totals = [
-      {
-        (number, number + 1): self._copy(result.totals[i], self._devices[0])
-        for number, result in enumerate(results)
-      }
-      for i in range(len(functions))
-    ]
-    return [entry for result in results for entry in result.entries], totals
+    entries, totals = [], [{} for _ in functions]
+    for number, result in enumerate(self._map(run, numbers)):
+      entries += result.entries
+      for i, aggregated in enumerate(stage.aggregations):
+        total = self._copy(result.totals[i], self._devices[0])
+        totals[i][number, number + 1] = total
+        # While others run, and so that few are kept.
+        aggregated.merge_last(functions[i].merge, totals[i], number + 1)
+    return entries, totals
 
   def _group(self, stage, columns, functions, num_clients):
     """The stage as groups, or None if its clients run one by one."""
