@@ -27,11 +27,13 @@ from tff_fair.tasks import partitions
 # last is not of test data.
 GLOBAL_METRICS = ('global_accuracy', 'global_f1', 'global_loss')
 TRAINING_METRICS = ('train_loss',)
+# The scores of a client.
+CLIENT_SCORES = ('accuracy', 'f1', 'f1_own_labels', 'f1_weighted')
 _STATISTICS = ('mean', 'median', 'min', 'worst10', 'max', 'variance', 'jain')
 _STOP_METRICS = (
   *(
     f'client_{score}_{statistic}'
-    for score in ('accuracy', 'f1', 'f1_own_labels', 'f1_weighted')
+    for score in CLIENT_SCORES
     for statistic in _STATISTICS
   ),
   *GLOBAL_METRICS,

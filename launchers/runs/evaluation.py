@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tff_fair import algorithms
 from tff_fair import metrics
 from tff_fair import tasks
+from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import errors
 
@@ -152,7 +153,7 @@ def metric_columns(
   for model, model_scores in scores.items():
     for name, value in model_scores.pooled.items():
       columns[f'{model}_{name}'] = value
-  for name in ('accuracy', 'f1', 'f1_own_labels', 'f1_weighted'):
+  for name in train_flags.CLIENT_SCORES:
     values = np.where(has_data, getattr(of_clients(scores), name), np.nan)
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value

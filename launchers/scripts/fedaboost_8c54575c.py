@@ -20,6 +20,8 @@ Not the same here:
   configuration has a momentum of 0 for MNIST, which no line reads. The script
   keeps the momentum of a client from round to round; here each round starts
   anew.
+- The F1 of a client, weighted by the examples of a label, is of whole batches
+  of its test part in the script, and of all of it here.
 - PyTorch's initial weights, its draws, and 1e-6 that it adds to the norm of a
   gradient. Adam's epsilon, in Ditto, is TFF's.
 

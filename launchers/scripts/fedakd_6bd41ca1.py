@@ -534,9 +534,7 @@ def _moved(weights: Any, vector: Any) -> Any:
   trainable = gathered.trainable_part(weights)
   one = tf.nest.map_structure(lambda t: tf.zeros(t.shape[1:]), trainable)
   moved = tf.nest.map_structure(tf.add, trainable, flat.unflatten(vector, one))
-  if isinstance(weights, ModelWeights):
-    return ModelWeights(moved, weights.non_trainable)
-  return moved
+  return gathered.with_trainable_part(weights, moved)
 
 
 @dataclasses.dataclass(eq=False, repr=False)

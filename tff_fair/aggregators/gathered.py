@@ -92,6 +92,13 @@ def trainable_part(value: Any) -> Any:
   return value
 
 
+def with_trainable_part(value: Any, trainable: Any) -> Any:
+  """A value with another `trainable_part`, in the same structure."""
+  if isinstance(value, tff.learning.models.ModelWeights):
+    return tff.learning.models.ModelWeights(trainable, value.non_trainable)
+  return trainable
+
+
 def trainable_type(value_type: tff.Type) -> tff.Type:
   """The type of the `trainable_part` of values."""
   types = tff.types.structure_from_tensor_type_tree(lambda t: t, value_type)

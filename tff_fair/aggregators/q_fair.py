@@ -120,16 +120,14 @@ class QFairFactory(factory.Factory):
 def _scaled(value, weight, q) -> collections.OrderedDict:
   """A client's scaled value and h_i, zeros if it is excluded."""
   usable = summable.is_summable((value, weight))
-  update = flat.flatten(gathered.trainable_part(value))
+  trainable = gathered.trainable_part(value)
+  update = flat.flatten(trainable)
   squared_norm = tf.reduce_sum(tf.cast(update, tf.float64) ** 2)
   scale, h = q_fair_weight(
     squared_norm, weight['loss'], weight['learning_rate'], q
   )
-  scaled = [scale * u for u in tf.nest.flatten(gathered.trainable_part(value))]
-  if isinstance(value, tff.learning.models.ModelWeights):
-    value = tff.learning.models.ModelWeights(scaled, value.non_trainable)
-  else:
-    value = tf.nest.pack_sequence_as(value, scaled)
+  scaled = tf.nest.map_structure(lambda u: scale * u, trainable)
+  value = gathered.with_trainable_part(value, scaled)
   usable &= summable.is_summable(value, h)
   included = usable & (h > 0)
   return collections.OrderedDict(

@@ -99,10 +99,7 @@ def build_process(
     like = gathered.trainable_part(result)
     aggregate = flat.unflatten(rated.aggregate, like)
     trainable = tf.nest.map_structure(tf.negative, aggregate)
-    if isinstance(result, tff.learning.models.ModelWeights):
-      result = tff.learning.models.ModelWeights(trainable, result.non_trainable)
-    else:
-      result = trainable
+    result = gathered.with_trainable_part(result, trainable)
     return gathered.ServerOutput(
       state=collections.OrderedDict(
         reputation=reputation, share=share, aggregate=aggregate

@@ -23,6 +23,7 @@ VECTORS = tff.TensorType(np.int32, [None])
 @pytest.fixture(name='sizes')
 def _sizes(monkeypatch):
   """The number of clients of each call of a group."""
+  monkeypatch.setattr(local_clients, '_GROUPS_PER_THREAD', 2)
   sizes = []
   call = client_group.ClientGroup.__call__
 

@@ -16,8 +16,8 @@ from tff_fair.runtime.device import values
 
 # Clients with more bytes of data than that gain nothing by a call in groups.
 _SMALL_CLIENT = 2**18
-# Fewer groups would leave a thread idle for too long at the end of a stage.
-_GROUPS_PER_THREAD = 2
+# With fewer groups a thread could be idle for too long at the end of a stage.
+_GROUPS_PER_THREAD = 4
 
 
 class LocalClients:
