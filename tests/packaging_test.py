@@ -73,11 +73,18 @@ def _pins(lines):
 
 
 def _imported(*folders):
-  """The packages that the Python files of some folders import."""
+  """The packages that the Python files of some folders import.
+
+  Scripts that declare what they need, for an environment of their own, are no
+  part of ours.
+  """
   modules = set()
   for folder in folders:
     for path in (_ROOT / folder).rglob('*.py'):
-      for node in ast.walk(ast.parse(path.read_text())):
+      text = path.read_text()
+      if text.startswith('# /// script\n'):
+        continue
+      for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
           modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
