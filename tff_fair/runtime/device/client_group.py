@@ -104,14 +104,13 @@ class ClientGroup:
     return self._is_traceable
 
   def _trace(self, functions):
-    # TensorFlow keeps the function, which must not keep the values of a round.
-    held = [functions]
+    end = len(self._total_specs)
 
-    def run(starts, *leaves):
-      end = len(self._total_specs)
-      return self._loop(held[0], starts, leaves[:end], leaves[end:])
+    def run(leaves):
+      starts, *leaves = leaves
+      return self._loop(functions, starts, leaves[:end], leaves[end:])
 
-    traced = tf.compat.v1.wrap_function(
+    return tracing.trace(
       run,
       [
         tf.TensorSpec([None, None], tf.int32),
@@ -119,8 +118,6 @@ class ClientGroup:
         *(leaf.joined_spec for leaf in self._inputs),
       ],
     )
-    held.clear()
-    return traced
 
   def __call__(
     self, columns: Sequence[Any], totals: Sequence[Any], size: int
@@ -148,14 +145,13 @@ class ClientGroup:
 
   def _loop(self, functions, starts, totals, leaves):
     """Adds the clients to the totals, in their order; with their outputs."""
+    pack_inputs = self._stage.build_pack_inputs(self._at_hand)
     size = tf.shape(starts)[1] - 1
     arrays = [leaf.array(size) for leaf in self._outputs]
 
     def run_client(client, totals, arrays):
       own = self._leaves_of(client, starts, leaves)
-      results = self._stage.take_steps(
-        self._stage.pack_inputs(own, self._at_hand)
-      )
+      results = self._stage.take_steps(pack_inputs(own))
       outputs = values.flatten(results[: len(self._pack_outputs)])
       totals = iter(totals)
       totals = [

@@ -93,24 +93,27 @@ class ClientStage:
     return [pack(results) for pack in self._pack_results]
 
   def _trace(self, at_hand):
+    pack_inputs = self.build_pack_inputs(at_hand)
+
     def run(leaves):
-      return self.take_steps(self.pack_inputs(iter(leaves), at_hand))
+      return self.take_steps(pack_inputs(iter(leaves)))
 
     if not self.stage.steps:  # A function would only hand values on.
       return lambda leaves: values.flatten(run(leaves))
     return tracing.Traced(run, [*self.input_types.values()], at_hand)
 
-  def pack_inputs(
-    self, leaves: Iterator[Any], at_hand: Sequence[bool] | None
-  ) -> dict[str, Any]:
-    """The inputs of one client, of its leaves."""
+  def build_pack_inputs(
+    self, at_hand: Sequence[bool] | None
+  ) -> Callable[[Iterator[Any]], dict[str, Any]]:
+    """Builds what makes the inputs of one client of its leaves."""
     flags = at_hand or [False] * len(self.input_types)
-    return {
-      name: values.build_pack(value_type, flag)(leaves)
+    packs = {
+      name: values.build_pack(value_type, flag)
       for (name, value_type), flag in zip(
         self.input_types.items(), flags, strict=True
       )
     }
+    return lambda leaves: {name: pack(leaves) for name, pack in packs.items()}
 
   def take_steps(self, scope: dict[str, Any]) -> list[Any]:
     """The entries of one client, of its inputs; adds the steps to them."""

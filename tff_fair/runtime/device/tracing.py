@@ -26,24 +26,35 @@ class Traced:
 
     `at_hand` says, for each of them, what `values.flatten` makes of sequences.
     """
-    # TensorFlow keeps the traced function, and `function` may refer to values
-    # of the call in which it was defined, such as a whole state.
-    functions = [function]
-
-    def run(*leaves):
-      return values.flatten(functions[0](leaves))
-
     try:
-      specs = leaf_specs(types, at_hand)
-      # `tf.function` would check every argument at each call.
-      self._run = tf.compat.v1.wrap_function(run, specs)
-      functions.clear()
-    except NotTraceableError:
-      self._run = run  # Its parts run one by one.
+      self._run = trace(function, leaf_specs(types, at_hand))
+    except NotTraceableError:  # Its parts run one by one.
+      self._run = lambda *leaves: values.flatten(function(leaves))
 
   def __call__(self, leaves: Iterable[Any]) -> list[tf.Tensor]:
     """Runs the function."""
     return self._run(*leaves)
+
+
+def trace(
+  function: Callable[[Iterable[Any]], Any], specs: Sequence[tf.TensorSpec]
+) -> Callable[..., list[tf.Tensor]]:
+  """Traces a function of leaves, which are tensors of these specs.
+
+  Raises:
+    NotTraceableError: If a part of the function cannot run inside a function.
+  """
+  # TensorFlow keeps what it traces, and `function` may refer to values of the
+  # call in which it was defined, such as a whole state.
+  functions = [function]
+
+  def run(*leaves):
+    return values.flatten(functions[0](leaves))
+
+  # `tf.function` would check every argument at each call.
+  traced = tf.compat.v1.wrap_function(run, specs)
+  functions.clear()
+  return traced
 
 
 def leaf_specs(
