@@ -47,8 +47,8 @@ def _sum_of(work):
   return total
 
 
-def _run(computation, *arguments):
-  context = runtime.create_execution_context('device', client_threads=1)
+def _run(computation, *arguments, threads=1):
+  context = runtime.create_execution_context('device', client_threads=threads)
   with tff.framework.get_context_stack().install(context):
     return computation(*arguments)
 
@@ -56,7 +56,7 @@ def _run(computation, *arguments):
 @pytest.mark.parametrize(
   'build', [algorithms.build_fedaboost, algorithms.build_scaffold]
 )
-def test_rounds_of_clients_of_unlike_sizes(build, sizes):
+def test_rounds_of_clients_of_unlike_sizes(build, sizes, monkeypatch):
   process = build(
     linear_task.model_fn,
     num_clients=_NUM_CLIENTS,
@@ -69,17 +69,21 @@ def test_rounds_of_clients_of_unlike_sizes(build, sizes):
     client.build_client_data(i, (d.x, d.y), (d.x[:2], d.y[:2]))
     for i, d in enumerate(linear_task.make_clients(sizes_of_clients))
   ]
-  in_groups, two_threads, one_by_one = (
-    equivalence.run(process, data, context)
-    for context in (
-      runtime.create_execution_context('device', client_threads=1),
-      runtime.create_execution_context('device', client_threads=2),
-      runtime.create_execution_context('device', client_threads=8),
-    )
-  )
-  assert sizes.count(3) == len(sizes) / 5 > 0
-  equivalence.assert_equal(in_groups, one_by_one, 0)
-  equivalence.assert_equal(two_threads, one_by_one, 0)
+
+  def run(threads):
+    context = runtime.create_execution_context('device', client_threads=threads)
+    sizes.clear()
+    return equivalence.run(process, data, context)
+
+  found = [run(threads) for threads in (1, 2)]
+  assert sizes.count(3) == len(sizes) / 5 > 0  # Groups that have sums.
+  found.append(run(4))
+  assert max(sizes) > 8  # Groups that have none.
+  monkeypatch.setattr(local_clients, '_SMALL_CLIENT', -1)
+  one_by_one = run(2)
+  assert not sizes
+  for in_groups in found:
+    equivalence.assert_equal(in_groups, one_by_one, 0)
 
 
 def test_what_clients_keep(sizes):
@@ -104,12 +108,24 @@ def test_what_clients_keep(sizes):
   assert [entry['name'] for entry in kept] == [b'true', *[b'false'] * 34]
 
 
-@pytest.mark.parametrize('number', [7, 16])
-def test_few_groups_run_one_by_one(number, sizes):
+@pytest.mark.parametrize(
+  ('lengths', 'cut'),
+  [([], []), ([5], []), ([1] * 9, [5, 4]), ([9, 1, 1, 1], [1, 3])],
+)
+def test_few_clients_are_as_many_groups_as_threads(lengths, cut, sizes):
+  add_up = tff.tensorflow.computation(lambda v: tf.reduce_sum(v), VECTORS)
+  rows = [np.ones(length, np.int32) for length in lengths]
+  assert _run(_sum_of(add_up), rows, threads=2) == sum(lengths)
+  assert sizes == cut
+
+
+def test_large_values_of_few_clients_are_not_stacked(monkeypatch, sizes):
   square = tff.tensorflow.computation(lambda x: x * x, np.int32)
-  found = _run(_sum_of(square), list(range(number)))
-  assert found == sum(i**2 for i in range(number))
-  assert bool(sizes) == (number == 16)
+  for limit, is_small in ((4, True), (3, False)):
+    monkeypatch.setattr(local_clients, '_SMALL_VALUES', limit)
+    sizes.clear()
+    assert _run(_sum_of(square), list(range(9)), threads=2) == 204
+    assert bool(sizes) == is_small
 
 
 def test_clients_with_much_data_run_one_by_one(monkeypatch, sizes):

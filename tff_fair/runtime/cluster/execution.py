@@ -131,7 +131,7 @@ class Execution:
       stage.aggregations, functions, totals, strict=True
     ):
       # Each total only now, as it may be large.
-      outputs[aggregated.name] = aggregated.finish(own, found, num_clients)
+      outputs[aggregated.name] = aggregated.result(own, found, num_clients)
     return outputs
 
   def end(self) -> None:

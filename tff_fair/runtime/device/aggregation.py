@@ -62,13 +62,17 @@ class Aggregation:
 
   Attributes:
     total_type: U.
+    result_type: R.
     pack_total: Makes a total of its leaves, see `values.build_pack`.
+    pack_value: Makes a client's value of its leaves.
   """
 
   def __init__(self, argument_type: tff.Type) -> None:
     """Takes `<{T}@CLIENTS,U,(<U,T> -> U),(<U,U> -> U),(U -> R)>`."""
     self.total_type, self._value_type = argument_type[2].parameter
+    self.result_type = argument_type[4].result
     self.pack_total = values.build_pack(self.total_type)
+    self.pack_value = values.build_pack(self._value_type)
     # Number of clients -> function.
     self._accumulate: dict[int, tracing.Traced] = {}
     # Part of the tree of merges, see `_tree` -> function.
@@ -122,13 +126,11 @@ class Aggregation:
     return report(self.merge(merge, totals, (0, len(totals))))
 
   def _trace(self, accumulate: Function, size: int) -> tracing.Traced:
-    pack_value = values.build_pack(self._value_type)
-
     def run(leaves):
       leaves = iter(leaves)
       total = self.pack_total(leaves)
       for _ in range(size):
-        total = accumulate((keep_order(total), pack_value(leaves)))
+        total = accumulate((keep_order(total), self.pack_value(leaves)))
       return total
 
     return tracing.Traced(run, [self.total_type, *[self._value_type] * size])
@@ -137,15 +139,24 @@ class Aggregation:
     def run(leaves):
       leaves = iter(leaves)
       totals = [self.pack_total(leaves) for _ in range(size)]
-
-      def merged(tree):
-        if isinstance(tree, int):
-          return totals[tree]
-        return keep_order(merge(tuple(merged(half) for half in tree)))
-
-      return merged(tree)
+      return _merged(merge, totals, tree)
 
     return tracing.Traced(run, [self.total_type] * size)
+
+
+def merge_all(merge: Function, totals: Sequence[Any]) -> Any:
+  """Merges the totals of all groups, in a function that is being traced."""
+  spans = {(i, i + 1): total for i, total in enumerate(totals)}
+  parts = []
+  return _merged(merge, parts, _tree(spans, (0, len(totals)), parts))
+
+
+def _merged(merge, totals, tree):
+  """The total of a tree of pairs of indices."""
+  if isinstance(tree, int):
+    return totals[tree]
+  halves = [_merged(merge, totals, half) for half in tree]
+  return keep_order(merge(tuple(halves)))
 
 
 def _tree(totals, span, parts):

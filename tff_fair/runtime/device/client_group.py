@@ -24,35 +24,42 @@ class GroupResult(NamedTuple):
 
   Attributes:
     entries: For each client its entry of each output.
-    totals: For each aggregation the total of the group.
+    totals: For each aggregation the total of the group, if it has sums.
+    values: The leaves of what clients send to the aggregations, stacked, if the
+      group has no sums.
   """
 
   entries: list[list[Any]]
   totals: list[Any]
+  values: list[tf.Tensor]
 
 
 def find_group(
-  stage: client_stage.ClientStage, at_hand: tuple[bool, ...]
+  stage: client_stage.ClientStage, at_hand: tuple[bool, ...], sums: bool
 ) -> 'ClientGroup | None':
   """The stage for groups of clients; None if they must run one by one.
 
-  Takes `at_hand` as in `client_stage.Columns`.
+  Takes `at_hand` as in `client_stage.Columns`, and `sums` as `ClientGroup`.
   """
-  if at_hand not in stage.groups:
+  key = at_hand, sums
+  if key not in stage.groups:
     try:
-      stage.groups[at_hand] = ClientGroup(stage, at_hand)
+      stage.groups[key] = ClientGroup(stage, at_hand, sums)
     except tracing.NotTraceableError:
-      stage.groups[at_hand] = None
-  return stage.groups[at_hand]
+      stage.groups[key] = None
+  return stage.groups[key]
 
 
 class ClientGroup:
   """Runs a stage for the clients of a group."""
 
   def __init__(
-    self, stage: client_stage.ClientStage, at_hand: Sequence[bool]
+    self, stage: client_stage.ClientStage, at_hand: Sequence[bool], sums: bool
   ) -> None:
     """Traces nothing yet; `at_hand` is as in `client_stage.Columns`.
+
+    With `sums` a group is one of those of `aggregation`, and adds up what it
+    sends to the aggregations; otherwise it can be any clients.
 
     Raises:
       NotTraceableError: If the leaves of clients do not fit into one tensor, or
@@ -62,6 +69,7 @@ class ClientGroup:
       raise tracing.NotTraceableError
     self._stage = stage
     self._at_hand = at_hand
+    self._summed = stage.aggregations if sums else []
     self._inputs = [
       _Leaf(spec, _form(spec, part))
       for value_type, flag in zip(
@@ -70,25 +78,37 @@ class ClientGroup:
       for part in values.parts(value_type)
       for spec in tracing.leaf_specs([part], [flag])
     ]
-    output_types = stage.result_types[: len(stage.stage.outputs)]
-    self._outputs = [
-      _Leaf(spec, _form(spec)) for spec in tracing.leaf_specs(output_types)
-    ]
+    num_outputs = len(stage.stage.outputs)
+    output_types = stage.result_types[:num_outputs]
+    self._outputs = _leaves(output_types)
+    self._values = [] if sums else _leaves(stage.result_types[num_outputs:])
+    if any(leaf.form is not _Form.STACKED for leaf in self._values):
+      raise tracing.NotTraceableError
     self._pack_outputs = [values.build_pack(t) for t in output_types]
-    self._total_specs = tracing.leaf_specs(
-      [a.total_type for a in stage.aggregations]
-    )
+    self._total_specs = tracing.leaf_specs([a.total_type for a in self._summed])
     self._run: Callable[..., list[tf.Tensor]] | None = None
     self._is_traceable = True
 
-  def num_example_bytes(self, columns: Sequence[Any]) -> int:
-    """The bytes of leaves of unlike sizes, such as the clients' examples."""
-    return sum(
-      _num_bytes(own)
+  def example_bytes(
+    self, columns: Sequence[Any], num_clients: int
+  ) -> list[int]:
+    """The bytes of each client in leaves of unlike sizes, as its examples."""
+    sizes = [
+      map(_num_bytes, column)
       for leaf, column in zip(self._inputs, columns, strict=True)
       if leaf.form is _Form.CONCATENATED
-      for own in column
-    )
+    ]
+    return [sum(own) for own in zip([0] * num_clients, *sizes, strict=True)]
+
+  @property
+  def value_specs(self) -> list[tf.TensorSpec]:
+    """Of the leaves of one client in `GroupResult.values`."""
+    return [leaf.spec for leaf in self._values]
+
+  @property
+  def num_value_bytes(self) -> int:
+    """The bytes of one client in `GroupResult.values`."""
+    return sum(s.shape.num_elements() * s.dtype.size for s in self.value_specs)
 
   def trace(self, functions: Sequence[client_stage.Functions]) -> bool:
     """Traces the function once; returns whether all its parts allow that.
@@ -135,39 +155,38 @@ class ClientGroup:
       leaves.append(leaf.join(column))
     starts = np.array(starts, np.int32)
     results = iter(self._run(starts, *values.flatten(totals), *leaves))
-    totals = [a.pack_total(results) for a in self._stage.aggregations]
+    totals = [a.pack_total(results) for a in self._summed]
     outputs = [leaf.take_apart(results, size) for leaf in self._outputs]
     entries = []
     for client in range(size):
       of_client = iter([column[client] for column in outputs])
       entries.append([pack(of_client) for pack in self._pack_outputs])
-    return GroupResult(entries, totals)
+    return GroupResult(entries, totals, list(results))
 
   def _loop(self, functions, starts, totals, leaves):
     """Adds the clients to the totals, in their order; with their outputs."""
     pack_inputs = self._stage.build_pack_inputs(self._at_hand)
     size = tf.shape(starts)[1] - 1
-    arrays = [leaf.array(size) for leaf in self._outputs]
+    outputs = [*self._outputs, *self._values]
+    arrays = [leaf.array(size) for leaf in outputs]
 
     def run_client(client, totals, arrays):
       own = self._leaves_of(client, starts, leaves)
       results = self._stage.take_steps(pack_inputs(own))
-      outputs = values.flatten(results[: len(self._pack_outputs)])
+      summed = results[len(results) - len(self._summed) :]
+      leaves_out = values.flatten(results[: len(results) - len(summed)])
       totals = iter(totals)
       totals = [
         function.accumulate(
           (aggregation.keep_order(aggregated.pack_total(totals)), value)
         )
         for function, aggregated, value in zip(
-          functions,
-          self._stage.aggregations,
-          results[len(self._pack_outputs) :],
-          strict=True,
+          functions, self._summed, summed, strict=True
         )
       ]
       arrays = [
         array.write(client, leaf)
-        for array, leaf in zip(arrays, outputs, strict=True)
+        for array, leaf in zip(arrays, leaves_out, strict=True)
       ]
       return client + 1, values.flatten(totals), arrays
 
@@ -185,7 +204,7 @@ class ClientGroup:
     )
     joined = [
       tensor
-      for leaf, array in zip(self._outputs, arrays, strict=True)
+      for leaf, array in zip(outputs, arrays, strict=True)
       for tensor in leaf.join_array(array)
     ]
     return [*totals, *joined]
@@ -259,6 +278,11 @@ class _Leaf(NamedTuple):
     if self.form is _Form.STACKED:
       return tf.unstack(next(results), size)
     return tf.split(next(results), next(results), num=size)
+
+
+def _leaves(types) -> list[_Leaf]:
+  """What clients return of these types."""
+  return [_Leaf(spec, _form(spec)) for spec in tracing.leaf_specs(types)]
 
 
 def _form(spec, value_type=None) -> _Form:

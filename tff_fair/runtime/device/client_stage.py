@@ -35,8 +35,9 @@ class ClientStage:
     stage: The stage.
     aggregations: Its aggregations, in the order of `stage.aggregations`.
     input_types: The types of its inputs, and of its constants, by name.
-    groups: `Columns.at_hand` -> the stage for groups of clients, or None; see
-      `client_group.find_group`.
+    groups: The arguments of `client_group.find_group` -> what it returns.
+    joint_totals: Numbers of clients and parts -> what
+      `joint_totals.find_totals` returns.
   """
 
   def __init__(self, stage: plan.Stage, evaluate: Evaluate) -> None:
@@ -61,7 +62,8 @@ class ClientStage:
     self._pack_results = [values.build_pack(t) for t in self.result_types]
     # `Columns.at_hand` -> function.
     self._run: dict[tuple[bool, ...], Callable[[Any], list[Any]]] = {}
-    self.groups: dict[tuple[bool, ...], Any] = {}
+    self.groups: dict[tuple[tuple[bool, ...], bool], Any] = {}
+    self.joint_totals: dict[tuple[int, int], Any] = {}
     self._lock = threading.Lock()
 
   def columns(self, scope: Mapping[str, Any], num_clients: int) -> Columns:
@@ -159,7 +161,7 @@ class StageAggregation(aggregation.Aggregation):
       *(self._evaluate(block, scope) for block in self._functions)
     )
 
-  def finish(
+  def result(
     self,
     functions: Functions,
     totals: Mapping[aggregation.Span, Any],

@@ -12,12 +12,15 @@ import tensorflow as tf
 from tff_fair.runtime.device import aggregation
 from tff_fair.runtime.device import client_group
 from tff_fair.runtime.device import client_stage
+from tff_fair.runtime.device import joint_totals
 from tff_fair.runtime.device import values
 
 # Clients with more bytes of data than that gain nothing by a call in groups.
 _SMALL_CLIENT = 2**18
 # With fewer groups a thread could be idle for too long at the end of a stage.
 _GROUPS_PER_THREAD = 4
+# Larger values gain nothing by being stacked, which copies them.
+_SMALL_VALUES = 2**20
 
 
 class LocalClients:
@@ -49,30 +52,27 @@ class LocalClients:
     if num_clients:
       columns = stage.columns(scope, num_clients)
     functions = [a.functions(scope) for a in stage.aggregations]
-    group = self._group(stage, columns, functions, num_clients)
-    if group is not None:
-      run = self._run_groups(stage, group, columns, functions, num_clients)
-    else:
-      run = self._run_one_by_one(stage, columns, functions, num_clients)
-    entries, totals = run
+    run = self._run_parts
+    groups = aggregation.num_groups(num_clients)
+    if groups >= _GROUPS_PER_THREAD * self._threads:
+      run = self._run_groups
+    entries, results = run(stage, columns, functions, num_clients)
     outputs = {
       name: [entry[i] for entry in entries]
       for i, name in enumerate(stage.stage.outputs)
     }
-    for i, aggregated in enumerate(stage.aggregations):
-      outputs[aggregated.name] = aggregated.finish(
-        functions[i], totals[i], num_clients
-      )
+    names = [aggregated.name for aggregated in stage.aggregations]
+    outputs.update(zip(names, results, strict=True))
     return outputs
 
   def _run_one_by_one(self, stage, columns, functions, num_clients):
-    """The clients' entries of outputs; for each aggregation groups' totals."""
+    """The clients' entries of outputs; for each aggregation its result."""
     devices = self.deal(range(num_clients))
     run = functools.partial(stage, at_hand=columns.at_hand)
     results = self.run_clients(run, columns.leaves, devices)
     num_outputs = len(stage.stage.outputs)
-    all_totals = []
-    for i, aggregated in enumerate(stage.aggregations):
+    found = []
+    for aggregated, own in zip(stage.aggregations, functions, strict=True):
       # Taken out of the results, as they may be large.
       entries = [results[client].pop(num_outputs) for client in devices]
       totals = {}
@@ -80,36 +80,59 @@ class LocalClients:
         members = aggregation.members(group, num_clients)
         total = self.accumulate(
           aggregated,
-          functions[i],
-          functions[i].zero,
+          own,
+          own.zero,
           {client: entries[client] for client in members},
           devices,
         )
         totals[group, group + 1] = self._copy(total, self._devices[0])
-      all_totals.append(totals)
-    return [results[client] for client in devices], all_totals
+      found.append(aggregated.result(own, totals, num_clients))
+    return [results[client] for client in devices], found
 
-  def _run_groups(self, stage, group, columns, functions, num_clients):
-    """As `_run_one_by_one`."""
+  def _run_parts(self, stage, columns, functions, num_clients):
+    """As `_run_one_by_one`, for small clients and few of them."""
+    group = self._group(stage, columns, num_clients, sums=False)
+    if (
+      group is None
+      or group.num_value_bytes > _SMALL_VALUES
+      or not group.trace([])
+    ):
+      return self._run_one_by_one(stage, columns, functions, num_clients)
+    sizes = group.example_bytes(columns.leaves, num_clients)
+    parts = _cut(sizes, self._threads)
+    totals = joint_totals.find_totals(
+      stage, functions, group.value_specs, num_clients, len(parts)
+    )
+    if totals is None:
+      return self._run_one_by_one(stage, columns, functions, num_clients)
+    devices = self.deal(range(len(parts)))
+    shared = self._shared(columns.leaves, devices)
+
+    def run(number):
+      device, clients = devices[number], parts[number]
+      with tf.device(device):  # Threads do not inherit the device.
+        return group(_part(shared[device], clients), [], len(clients))
+
+    results = list(self._map(run, devices))
+    entries = [entry for result in results for entry in result.entries]
+    stacked = [self._copy((*r.values,), self._devices[0]) for r in results]
+    return entries, totals([f.zero for f in functions], stacked)
+
+  def _run_groups(self, stage, columns, functions, num_clients):
+    """As `_run_one_by_one`, for small clients and many of them."""
+    group = self._group(stage, columns, num_clients, sums=True)
+    if group is None or not group.trace(functions):
+      return self._run_one_by_one(stage, columns, functions, num_clients)
     numbers = range(aggregation.num_groups(num_clients))
     devices = self.deal(numbers)
     zeros = [f.zero for f in functions]
-    shared = {
-      d: self._copy_shared(columns.leaves, d) for d in set(devices.values())
-    }
+    shared = self._shared(columns.leaves, devices)
 
     def run(number):
+      device = devices[number]
       members = aggregation.members(number, num_clients)
-      own = slice(members.start, members.stop)
-      with tf.device(devices[number]):  # Threads do not inherit the device.
-        return group(
-          [
-            column if isinstance(column, values.AllEqual) else column[own]
-            for column in shared[devices[number]]
-          ],
-          zeros,
-          len(members),
-        )
+      with tf.device(device):  # Threads do not inherit the device.
+        return group(_part(shared[device], members), zeros, len(members))
 
     entries, totals = [], [{} for _ in functions]
     for number, result in enumerate(self._map(run, numbers)):
@@ -119,20 +142,22 @@ class LocalClients:
         totals[i][number, number + 1] = total
         # While others run, and so that few are kept.
         aggregated.merge_last(functions[i].merge, totals[i], number + 1)
-    return entries, totals
+    return entries, [
+      a.result(own, found, num_clients)
+      for a, own, found in zip(
+        stage.aggregations, functions, totals, strict=True
+      )
+    ]
 
-  def _group(self, stage, columns, functions, num_clients):
-    """The stage as groups, or None if its clients run one by one."""
-    groups = aggregation.num_groups(num_clients)
-    if groups < _GROUPS_PER_THREAD * self._threads:
+  def _group(self, stage, columns, num_clients, sums):
+    """The stage for groups, or None if its clients run one by one."""
+    if num_clients < 2:
       return None
-    group = client_group.find_group(stage, columns.at_hand)
+    group = client_group.find_group(stage, columns.at_hand, sums)
     if group is None:
       return None
-    num_bytes = group.num_example_bytes(columns.leaves)
-    if num_bytes > _SMALL_CLIENT * num_clients:
-      return None
-    return group if group.trace(functions) else None
+    num_bytes = sum(group.example_bytes(columns.leaves, num_clients))
+    return group if num_bytes <= _SMALL_CLIENT * num_clients else None
 
   def deal(self, clients: Sequence[int]) -> dict[int, str]:
     """Client -> its device, in the order in which the clients start."""
@@ -150,7 +175,7 @@ class LocalClients:
     devices: Mapping[int, str],
   ) -> dict[int, list[Any]]:
     """Runs a stage; client -> its entry of each output and aggregation."""
-    shared = {d: self._copy_shared(columns, d) for d in set(devices.values())}
+    shared = self._shared(columns, devices)
 
     def run(client):
       device = devices[client]
@@ -181,14 +206,17 @@ class LocalClients:
         )
     return total
 
-  def _copy_shared(self, columns, device):
-    """The columns with what clients share on one device."""
-    return [
-      values.AllEqual(self._copy(column.value, device))
-      if isinstance(column, values.AllEqual)
-      else column
-      for column in columns
-    ]
+  def _shared(self, columns, devices):
+    """Device -> the columns with what clients share on this device."""
+    return {
+      device: [
+        values.AllEqual(self._copy(column.value, device))
+        if isinstance(column, values.AllEqual)
+        else column
+        for column in columns
+      ]
+      for device in set(devices.values())
+    }
 
   def _copy(self, value, device):
     """A value on a device; data sets and strings stay on the CPU."""
@@ -200,6 +228,23 @@ class LocalClients:
       return value
     with tf.device(device):
       return tf.identity(value)
+
+
+def _cut(sizes, number) -> list[range]:
+  """Clients that follow each other, in parts of about the same size."""
+  ends = np.cumsum(np.add(sizes, 1))  # Clients without data take time, too.
+  cuts = np.searchsorted(ends, ends[-1] * np.arange(1, number) / number) + 1
+  bounds = np.unique([0, *cuts, len(sizes)]).tolist()
+  return [range(*bound) for bound in itertools.pairwise(bounds)]
+
+
+def _part(columns, clients):
+  """The columns of clients that follow each other."""
+  own = slice(clients.start, clients.stop)
+  return [
+    column if isinstance(column, values.AllEqual) else column[own]
+    for column in columns
+  ]
 
 
 def _tensor_of(leaf):
