@@ -8,6 +8,14 @@ import weakref
 
 import numpy as np
 
+# Workload -> the peers that run it, too.
+OF_WORKLOADS = {
+  'cross_device': ('fedjax',),
+  'pfl_cifar10': ('pfl', 'flower', 'fedjax'),
+  'blazefl': ('flower',),
+}
+NAMES = tuple(dict.fromkeys(sum(OF_WORKLOADS.values(), ())))
+
 _SCRIPTS = pathlib.Path(__file__).parent / 'peers'
 
 

@@ -9,6 +9,10 @@ on the machine slows all of them alike. The workloads:
   B           FedAvg, a convolutional net on 32x32x3 images, 20 clients
   cross_device 500 of 3,000 clients of 20 examples a round: FedAvg, with clients
               at hand and made anew, FeDABoost and SCAFFOLD
+  pfl_cifar10 FedAvg, as pfl-research's benchmark: 50 of 1,000 clients of 50
+              images a round, a convolutional net with dropout
+  blazefl     FedAvg, as BlazeFL's benchmark: 100 clients of 500 images, 5
+              epochs, a small convolutional net
   table       only the client table: 100 rows of a million numbers, 20 clients
   fedaboost   FeDABoost and FedAvg, the model and the clients of A
   cffl        CFFL and FedAvg, the model of A, 20 clients, 6,000 to validate
@@ -25,12 +29,15 @@ on the machine slows all of them alike. The workloads:
 
 The implementations: `device`, `native` and `cluster` are ours on these
 runtimes, the last with --num_workers workers on this machine; `stock` is TFF's
-FedAvg on TFF's worker; `fedjax` is FedJAX's, which `uv run` installs in an
-environment of its own, for cross_device alone. They are compared on A, B,
-cross_device, start, tiny and cffl_absent (these two without `stock`), and on
-table, state and data, where `stock` and `native` are the same and called
-`stock`. The other workloads compare methods on `device`. On TFF's worker a
-round of `table` takes seconds and several GB, one of cross_device six seconds.
+FedAvg on TFF's worker. They are compared on A, B, cross_device, pfl_cifar10,
+blazefl, start, tiny and cffl_absent (these two without `stock`), and on table,
+state and data, where `stock` and `native` are the same and called `stock`. The
+other workloads compare methods on `device`. On TFF's worker a round of `table`
+takes seconds and several GB, one of cross_device six seconds.
+
+FedAvg of other simulators, each in an environment of its own, which `uv run`
+installs: `fedjax` for cross_device and pfl_cifar10, `flower` for pfl_cifar10
+and blazefl, `pfl` for pfl_cifar10.
 
   python -m benchmarks.run --workloads=A,B,tiny --against=cluster \
     --client_threads=2
@@ -48,6 +55,7 @@ import pathlib
 
 from absl import flags
 
+from benchmarks import peer
 from benchmarks import startup
 from tff_fair import checks
 from tff_fair.launchers import cli
@@ -56,15 +64,14 @@ from tff_fair.launchers.options import settings
 # Functions of `benchmarks.workloads`, there in lower case; listed here since
 # --help need not import TensorFlow.
 WORKLOADS = (
-  *('A', 'B', 'cross_device', 'table', 'fedaboost', 'cffl', 'corefed_cnn'),
-  *('corefed_mlp', 'fedquad', 'fedakd', 'population', 'tiny', 'state', 'data'),
-  'cffl_absent',
+  *('A', 'B', 'cross_device', 'pfl_cifar10', 'blazefl', 'table', 'fedaboost'),
+  *('cffl', 'corefed_cnn', 'corefed_mlp', 'fedquad', 'fedakd', 'population'),
+  *('tiny', 'state', 'data', 'cffl_absent'),
 )
 # Timed in separate processes, unlike the others.
 _START = 'start'
 _INTERRUPTED = 'interrupted before all workloads were timed.'
-_FEDJAX = 'fedjax'
-_OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster', _FEDJAX)
+_OURS, _REFERENCES = 'device', ('stock', 'native', 'cluster')
 # The first two rounds, which compile and warm up, are not counted.
 _MIN_ROUNDS = 3
 
@@ -81,8 +88,9 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_list(
     'against',
     ['stock'],
-    f'Implementations to compare {_OURS} with, out of {", ".join(_REFERENCES)};'
-    ' the first is the reference.',
+    f'Implementations to compare {_OURS} with, out of {", ".join(_REFERENCES)},'
+    f' and of {", ".join(peer.NAMES)} for workloads that have them; the first'
+    ' is the reference.',
     **defined,
   )
   flags.DEFINE_integer(
@@ -123,7 +131,11 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   cli.check_only_flags(argv)
   chosen = _names(flag_values, 'workloads', (*WORKLOADS, _START))
   # The reference comes first.
-  implementations = [*_names(flag_values, 'against', _REFERENCES), _OURS]
+  implementations = [
+    *_names(flag_values, 'against', (*_REFERENCES, *peer.NAMES)),
+    _OURS,
+  ]
+  _check_peers(chosen, implementations)
   rounds = flag_values['rounds'].value
   if rounds < _MIN_ROUNDS:
     cli.fail(f'--rounds must be at least {_MIN_ROUNDS}, found {rounds}.')
@@ -141,9 +153,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(startup.ProgramError, interrupted=_INTERRUPTED):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
-      table = startup.time_starts(
-        [name for name in implementations if name != _FEDJAX], options
-      )
+      table = startup.time_starts(implementations, options)
       table.to_csv(output_dir / 'start.csv', index=False)
       print('Seconds from the start of Python, workload A:')
       print(f'{startup.to_text(table)}\n')
@@ -161,8 +171,15 @@ def _names(flag_values, flag, known) -> list[str]:
   return names
 
 
+def _check_peers(workloads, implementations) -> None:
+  for workload in workloads:
+    known = (*_REFERENCES, *peer.OF_WORKLOADS.get(workload, ()))
+    for name in set(implementations).intersection(peer.NAMES).difference(known):
+      what = f'Each of --against for the workload {workload}'
+      cli.fail(checks.unknown_name(what, name, known))
+
+
 def _time_workloads(chosen, implementations, options, rounds, output_dir):
-  from benchmarks import peer
   from benchmarks import round_times
   from benchmarks import workloads
   from tff_fair import runtime

@@ -30,8 +30,8 @@ _TABLE_ROWS, _TABLE_COLUMNS, _TABLE_COHORT = 100, 1_000_000, 20
 _REUSE_CLIENTS, _REUSE_COHORT = 100, 20
 _STATE_FLOATS, _STATE_CLIENTS = 25_000_000, 2
 _MANY_CLIENTS, _MANY_COHORT, _MANY_EXAMPLES = 3000, 500, 20
-# The reference that is no runtime, but a simulator in a process of its own.
-_FEDJAX = 'fedjax'
+_PFL_COHORT = 50
+_IMAGE = [32, 32, 3]
 
 # Workload -> explanation of its times.
 NOTES = {
@@ -49,12 +49,22 @@ class Setup:
   Attributes:
     names: The implementations to compare, the reference first: 'device',
       'native' and 'cluster' are ours on these runtimes; 'stock' is TFF's on
-      TFF's worker; 'fedjax' is FedJAX's, of `cross_device` alone.
+      TFF's worker; others are peers.
     contexts: Kind of runtime -> context, for the runtimes of these names.
   """
 
   names: tuple[str, ...]
   contexts: Mapping[str, tff.framework.SyncContext]
+
+  @property
+  def runtimes(self) -> list[str]:
+    """The names of what runs here, on a runtime."""
+    return _on_a_runtime(self.names)
+
+  @property
+  def peers(self) -> list[str]:
+    """The names of simulators, each in a process of its own."""
+    return [name for name in self.names if name in peer.NAMES]
 
   def context(self, name: str) -> tff.framework.SyncContext:
     """Returns the context of an implementation."""
@@ -69,13 +79,17 @@ def build_setup(
   That of the reference becomes TFF's default context, too: the one that TFF
   makes hangs at the end of Python if it is never used.
   """
+  kinds = [_runtime(name) for name in _on_a_runtime(names)]
   contexts = {
     kind: runtime.create_execution_context(kind, **options.get(kind, {}))
-    for kind in {_runtime(name) for name in names if name != _FEDJAX}
+    for kind in set(kinds)
   }
-  first = next(name for name in names if name != _FEDJAX)
-  tff.framework.set_default_context(contexts[_runtime(first)])
+  tff.framework.set_default_context(contexts[kinds[0]])
   return Setup(tuple(names), contexts)
+
+
+def _on_a_runtime(names):
+  return [name for name in names if name not in peer.NAMES]
 
 
 def _runtime(name: str) -> str:
@@ -102,24 +116,33 @@ def cross_device(setup: Setup) -> Implementations:
   the 3,000 clients.
   """
   examples = _examples(_MANY_CLIENTS, _MANY_EXAMPLES, [784])
-  task = _Task(lambda: _mlp([784], 128, 64), examples, batch_size=10)
-  rounds = functools.partial(_cross_device, task=task)
-  device = setup.context('device')
-  fedjax = {}
-  if _FEDJAX in setup.names:
-    x, y = map(np.stack, zip(*examples, strict=True))
-    fedjax[_FEDJAX] = peer.Peer(
-      'fedjax_cross_device.py',
-      {'x': x, 'y': y},
-      (_MANY_COHORT, task.batch_size, _RATE, 128, 64, _NUM_CLASSES),
-    )
+  model_fn = lambda: _mlp([784], 128, 64)  # noqa: E731
+  task = _Task(model_fn, examples, batch_size=10, cohort=_MANY_COHORT)
+  rounds = functools.partial(_cohorts, setup.context('device'), task=task)
   return {
-    **fedjax,
-    **_on_runtimes(setup, rounds, lambda context: rounds(context, stock=True)),
-    'made_anew': rounds(device, anew=True),
-    'fedaboost': rounds(device, algorithms.build_fedaboost, _split),
-    'scaffold': rounds(device, algorithms.build_scaffold),
+    **_with_peers(setup, task, 'cross_device'),
+    'made_anew': rounds(anew=True),
+    'fedaboost': rounds(algorithms.build_fedaboost, _split),
+    'scaffold': rounds(algorithms.build_scaffold),
   }
+
+
+def pfl_cifar10(setup: Setup) -> Implementations:
+  """The benchmark of pfl-research: 50 of 1,000 clients of 50 images a round.
+
+  One epoch, batch 10, a convolutional net with dropout. All clients have as
+  many examples, so the mean is the one without weights.
+  """
+  examples = _examples(1000, 50, _IMAGE)
+  task = _Task(_cnn_pfl, examples, batch_size=10, cohort=_PFL_COHORT)
+  return _with_peers(setup, task, 'pfl_cifar10')
+
+
+def blazefl(setup: Setup) -> Implementations:
+  """The benchmark of BlazeFL: all of 100 clients of 500 images, 5 epochs."""
+  examples = _examples(100, 500, _IMAGE)
+  task = _Task(_cnn_blazefl, examples, local_epochs=5, batch_size=50)
+  return _with_peers(setup, task, 'blazefl')
 
 
 def table(setup: Setup) -> Implementations:
@@ -267,12 +290,21 @@ class _Rounds:
 
 @dataclasses.dataclass(frozen=True)
 class _Task:
-  """A model, the clients' examples `(x, y)`, and how they train."""
+  """A model, the clients' examples `(x, y)`, and how they train.
+
+  Attributes:
+    cohort: Number of clients that train in a round; None for all.
+  """
 
   model_fn: Callable[[], tf.keras.Model]
   examples: list[tuple[np.ndarray, np.ndarray]]
   local_epochs: int = 1
   batch_size: int = 16
+  cohort: int | None = None
+
+  @property
+  def cohort_size(self) -> int:
+    return self.cohort or len(self.examples)
 
 
 def _mlp_task() -> _Task:
@@ -292,18 +324,20 @@ def _with_fed_avg(setup, task, **builders) -> Implementations:
   }
 
 
-def _on_runtimes(setup, build, stock=None) -> Implementations:
-  """Builds on all runtimes, and by `stock` what is called so, if anything."""
+def _on_runtimes(setup, build, stock=None, peers=None) -> Implementations:
+  """Builds on all runtimes, and by `stock` what is called so, if anything.
+
+  What runs, `peers` too, has the order of the names: the reference is first.
+  """
   builders = {
-    name: stock if name == 'stock' else build
-    for name in setup.names
-    if name != _FEDJAX
+    name: stock if name == 'stock' else build for name in setup.runtimes
   }
-  return {
-    name: found(setup.context(name))
-    for name, found in builders.items()
-    if found
-  }
+  found = {
+    name: builder(setup.context(name))
+    for name, builder in builders.items()
+    if builder
+  } | (peers or {})
+  return {name: found[name] for name in setup.names if name in found}
 
 
 def _same_computation(setup, build) -> Implementations:
@@ -318,6 +352,27 @@ def _fed_avg(setup, task) -> Implementations:
   return _on_runtimes(
     setup, lambda context: _ours(context, task), lambda c: _stock(c, task)
   )
+
+
+def _with_peers(setup, task, workload) -> Implementations:
+  """Builds FedAvg with a cohort a round: ours, TFF's, and that of peers."""
+  build = functools.partial(_cohorts, task=task)
+  return _on_runtimes(
+    setup,
+    build,
+    functools.partial(build, stock=True),
+    _peers(setup, task, workload) if setup.peers else None,
+  )
+
+
+def _peers(setup, task, workload) -> Implementations:
+  """The peers of a workload, with the same examples."""
+  x, y = map(np.stack, zip(*task.examples, strict=True))
+  trained = (task.cohort_size, task.local_epochs, task.batch_size, _RATE)
+  return {
+    name: peer.Peer(f'{name}_rounds.py', {'x': x, 'y': y}, (workload, *trained))
+    for name in setup.peers
+  }
 
 
 def _ours(
@@ -386,7 +441,7 @@ def _stock_process(task):
   return process, data
 
 
-def _cross_device(
+def _cohorts(
   context,
   build=algorithms.build_fed_avg,
   split=lambda x, y: ((x, y), (x[:0], y[:0])),
@@ -407,13 +462,14 @@ def _cross_device(
       task.model_fn,
       num_clients=len(task.examples),
       client_optimizer=_sgd(),
+      local_epochs=task.local_epochs,
       batch_size=task.batch_size,
     )
     clients = [] if anew else list(map(make, range(len(task.examples))))
   rng = np.random.default_rng(0)
 
   def next_round(state):
-    cohort = rng.choice(len(task.examples), _MANY_COHORT, replace=False)
+    cohort = rng.choice(len(task.examples), task.cohort_size, replace=False)
     data = [make(int(i)) if anew else clients[i] for i in cohort]
     return process.next(state, data).state
 
@@ -611,6 +667,42 @@ def _cnn(shape) -> tf.keras.Model:
       layers.MaxPool2D(),
       layers.Flatten(),
       layers.Dense(512, 'relu'),
+      layers.Dense(_NUM_CLASSES),
+    ]
+  )
+
+
+def _cnn_pfl() -> tf.keras.Model:
+  """The `simple_cnn` of pfl-research's benchmarks: 1,626,442 weights."""
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+    [
+      layers.Input(_IMAGE),
+      layers.Conv2D(32, 3, activation='relu'),
+      layers.Conv2D(64, 3, activation='relu'),
+      layers.MaxPool2D(),
+      layers.Dropout(0.25),
+      layers.Flatten(),
+      layers.Dense(128, 'relu'),
+      layers.Dropout(0.5),
+      layers.Dense(_NUM_CLASSES),
+    ]
+  )
+
+
+def _cnn_blazefl() -> tf.keras.Model:
+  """The net of PyTorch's tutorial on CIFAR-10: 62,006 weights."""
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+    [
+      layers.Input(_IMAGE),
+      layers.Conv2D(6, 5, activation='relu'),
+      layers.MaxPool2D(),
+      layers.Conv2D(16, 5, activation='relu'),
+      layers.MaxPool2D(),
+      layers.Flatten(),
+      layers.Dense(120, 'relu'),
+      layers.Dense(84, 'relu'),
       layers.Dense(_NUM_CLASSES),
     ]
   )

@@ -76,15 +76,14 @@ def _imported(*folders):
   """The packages that the Python files of some folders import.
 
   Scripts that declare what they need, for an environment of their own, are no
-  part of ours.
+  part of ours, nor is what lies beside them.
   """
   modules = set()
   for folder in folders:
     for path in (_ROOT / folder).rglob('*.py'):
-      text = path.read_text()
-      if text.startswith('# /// script\n'):
+      if path.is_relative_to(_ROOT / 'benchmarks/peers'):
         continue
-      for node in ast.walk(ast.parse(text)):
+      for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
           modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

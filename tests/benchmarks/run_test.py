@@ -138,11 +138,13 @@ _REFUSED = """
 --workloads=A,C | Each of --workloads must be one of A, B, .*, found 'C'
 --against=device | Each of --against must be one of .*, found 'device'
 --against= | Each of --against must be one of .*, found ''
+--workloads=A,blazefl --against=flower | Each of --against for the workload A must be one of stock, native, cluster, found 'flower'
+--workloads=blazefl --against=fedjax | .* blazefl must be one of stock, native, cluster, flower, found
 --rounds=2 | --rounds must be at least 3, found 2
 A | every argument must be a flag, found 'A'
 --output_dir=/dev/null/run | --output_dir=/dev/null/run must be a directory
 --workloads=start | A start of stock must end without error, found: no such
-"""
+"""  # noqa: E501
 
 
 def test_bad_input_is_one_sentence_before_anything_is_timed(

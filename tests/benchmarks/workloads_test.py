@@ -39,6 +39,7 @@ def _asked(monkeypatch, runtime_as_before):
   monkeypatch.setattr(workloads, '_TABLE_COLUMNS', 7)
   monkeypatch.setattr(workloads, '_REUSE_COHORT', 2)
   monkeypatch.setattr(workloads, '_MANY_COHORT', 2)
+  monkeypatch.setattr(workloads, '_PFL_COHORT', 2)
   monkeypatch.setattr(workloads, '_STATE_FLOATS', 7)
   return asked
 
@@ -52,6 +53,8 @@ def _build(name, *implementations):
 _WORKLOADS = """
 A | native stock device | native stock device | (10, 600, [784])
 cross_device | stock device | stock device made_anew fedaboost scaffold | (3000, 20, [784])
+pfl_cifar10 | device | device | (1000, 50, [32, 32, 3])
+blazefl | stock device | stock device | (100, 500, [32, 32, 3])
 cffl | device | fed_avg cffl cffl_sparse | (10, 600, [784]) (20, 600, [784]) (1, 6000, [784])
 corefed_mlp | device | fed_avg corefed | (2, 600, [28, 28, 1])
 fedquad | device | fed_avg fedquad triplet_fl supcon_fl moon | (4, 256, [32, 32, 3]) cnn_fedquad
@@ -72,15 +75,22 @@ def test_workloads_run_their_implementations(row, asked):
     run_round()
 
 
-def test_fedjax_gets_the_same_examples(monkeypatch, asked):
+def test_peers_get_the_same_examples(monkeypatch, asked):
   made = []
   monkeypatch.setattr(peer, 'Peer', lambda *given: made.append(given))
-  implementations = _build('cross_device', 'fedjax', 'device')
-  assert list(implementations)[:2] == ['fedjax', 'device']
-  ((_, arrays, _),) = made
-  ((x, _), (_, y)) = workloads._examples(2, 20, [784])
-  assert (arrays['x'][0] == x).all() and (arrays['y'][1] == y).all()
-  assert list(_build('tiny', 'fedjax', 'device')) == ['device']
+  implementations = _build('pfl_cifar10', 'flower', 'native', 'pfl', 'device')
+  assert list(implementations) == ['flower', 'native', 'pfl', 'device']
+  ((x, _), (_, y)) = workloads._examples(2, 20, [32, 32, 3])
+  for script, arrays, arguments in made:
+    assert script in ('flower_rounds.py', 'pfl_rounds.py')
+    assert (arrays['x'][0] == x).all() and (arrays['y'][1] == y).all()
+    assert arguments == ('pfl_cifar10', 2, 1, 10, 0.1)
+  assert len(made) == 2
+
+
+def test_published_models_have_the_number_of_weights_that_is_published():
+  assert workloads._cnn_pfl().count_params() == 1_626_442
+  assert workloads._cnn_blazefl().count_params() == 62_006
 
 
 def test_the_table_counts_how_often_each_client_took_part(asked):
