@@ -9,12 +9,18 @@ configures a round. Two Ray actors of one core each train the clients, PyTorch
 has one thread in each: one actor with two threads is slower. No evaluation.
 """
 
+import logging
 import os
 import sys
 
 import lockstep
 
-os.environ |= {'FLWR_TELEMETRY_ENABLED': '0', 'RAY_USAGE_STATS_ENABLED': '0'}
+os.environ |= {
+  'FLWR_TELEMETRY_ENABLED': '0',
+  'RAY_USAGE_STATS_ENABLED': '0',
+  # Not less than that of the others: Ray's default is 15.
+  'RAY_worker_niceness': '0',
+}
 
 from flwr import app as flower
 from flwr.clientapp import ClientApp
@@ -84,6 +90,7 @@ def serve(grid, context: flower.Context) -> None:
 
 
 if __name__ == '__main__':
+  logging.getLogger('flwr').setLevel(logging.WARNING)
   run_simulation(
     server,
     client,

@@ -36,11 +36,15 @@ def clients(path: str) -> tuple[np.ndarray, np.ndarray]:
 def rounds() -> Iterator[int]:
   """Yields the number of a round for each line read, then answers it.
 
-  The answer to a round is written when the next one is asked for. What else
-  is printed goes to the standard error.
+  The answer to a round is written when the next one is asked for. From now on,
+  what else is printed goes to the standard error.
   """
   answers = os.fdopen(os.dup(sys.stdout.fileno()), 'w')
   os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+  return _rounds(answers)
+
+
+def _rounds(answers):
   for number, _ in enumerate(sys.stdin):
     yield number
     print('done', file=answers, flush=True)
