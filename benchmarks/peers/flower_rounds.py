@@ -5,8 +5,8 @@
 """Flower's FedAvg in its simulation runtime: a round for each line read.
 
 Flower runs whole simulations, so its strategy waits for a line before it
-configures a round. Two Ray actors of one core each train the clients, PyTorch
-has one thread in each: one actor with two threads is slower. No evaluation.
+configures a round. Two Ray actors of one core train the clients, each with one
+thread. Nothing is evaluated.
 """
 
 import logging
@@ -30,8 +30,7 @@ from flwr.simulation import run_simulation
 import torch
 import torch_models
 
-_CORES = 2
-CPUS = int(os.environ.get('X_CPUS', 1))
+_ACTORS = 2
 client, server = ClientApp(), ServerApp()
 work = lockstep.work()
 
@@ -39,7 +38,7 @@ work = lockstep.work()
 @client.train()
 def train(message: flower.Message, context: flower.Context) -> flower.Message:
   """Trains the model of the message on the examples of a client."""
-  torch.set_num_threads(CPUS)
+  torch.set_num_threads(1)
   number = context.node_config['partition-id']
   x, y = (
     torch.from_numpy(arrays[number]) for arrays in lockstep.clients(work.path)
@@ -96,7 +95,7 @@ if __name__ == '__main__':
     client,
     num_supernodes=len(lockstep.clients(work.path)[1]),
     backend_config={
-      'init_args': {'num_cpus': _CORES},
-      'client_resources': {'num_cpus': CPUS},
+      'init_args': {'num_cpus': _ACTORS},
+      'client_resources': {'num_cpus': 1},
     },
   )
