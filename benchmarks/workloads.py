@@ -116,7 +116,7 @@ def cross_device(setup: Setup) -> Implementations:
   the 3,000 clients.
   """
   examples = _examples(_MANY_CLIENTS, _MANY_EXAMPLES, [784])
-  model_fn = lambda: _mlp([784], 128, 64)  # noqa: E731
+  model_fn = functools.partial(_mlp, [784], 128, 64)
   task = _Task(model_fn, examples, batch_size=10, cohort=_MANY_COHORT)
   rounds = functools.partial(_cohorts, setup.context('device'), task=task)
   return {

@@ -7,8 +7,8 @@ from torch import nn
 def build(name: str) -> nn.Module:
   """Builds a model of images [batch, 32, 32, 3] with ten logits.
 
-  The images are permuted to PyTorch's order as a view, which keeps the channels
-  last in memory.
+  The images are permuted to PyTorch's order as a view. With the channels last
+  in memory, training takes less time than with a copy in PyTorch's order.
   """
   return nn.Sequential(_Permute(), *_LAYERS[name]())
 
