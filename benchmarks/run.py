@@ -55,6 +55,7 @@ import pathlib
 
 from absl import flags
 
+from benchmarks import own_process
 from benchmarks import peer
 from benchmarks import startup
 from tff_fair import checks
@@ -150,7 +151,9 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     },
   }
   cli.prepare_for_tensorflow()
-  with cli.one_sentence_errors(startup.ProgramError, interrupted=_INTERRUPTED):
+  with cli.one_sentence_errors(
+    own_process.ProgramError, interrupted=_INTERRUPTED
+  ):
     if _START in chosen:
       # First: once TensorFlow runs here, other processes get no GPU memory.
       table = startup.time_starts(implementations, options)

@@ -1,23 +1,15 @@
 """Times a start: from the start of Python to the end of the first round."""
 
 from collections.abc import Mapping, Sequence
-import json
-import pathlib
-import subprocess
-import sys
-import tempfile
 import time
 from typing import Any
 
 import pandas as pd
 import tqdm
 
+from benchmarks import own_process
+
 _REPEATS = 3
-_ROOT = pathlib.Path(__file__).parents[1]
-
-
-class ProgramError(RuntimeError):
-  """A start has failed; the message is one sentence."""
 
 
 def time_starts(
@@ -53,28 +45,10 @@ def to_text(table: pd.DataFrame) -> str:
 def _time_start(name, options) -> dict[str, float]:
   """Phase -> seconds, for one start."""
   began = time.time()
-  command = [sys.executable, '-m', 'benchmarks.startup_once']
-  # Files, not pipes, which a process that outlives Python would keep open.
-  with (
-    tempfile.TemporaryFile('w+') as output,
-    tempfile.TemporaryFile('w+') as errors,
-  ):
-    result = subprocess.run(
-      [*command, json.dumps([name, options])],
-      cwd=_ROOT,
-      stdin=subprocess.DEVNULL,
-      stdout=output,
-      stderr=errors,
-      check=False,
-    )
-    output.seek(0), errors.seek(0)
-    printed, complaints = output.read(), errors.read()
-  if result.returncode:
-    last = (complaints or 'nothing').splitlines()[-1]
-    raise ProgramError(
-      f'A start of {name} must end without error, found: {last}'
-    )
-  return _durations(began, json.loads(printed.splitlines()[-1]))
+  ends = own_process.run(
+    'benchmarks.startup_once', [name, options], f'A start of {name}'
+  )
+  return _durations(began, ends)
 
 
 def _durations(began, ends) -> dict[str, float]:
