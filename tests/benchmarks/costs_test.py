@@ -1,4 +1,4 @@
-"""What a round costs: the points that are measured, and what is made of them."""
+"""What a round costs: which points are measured, and what is made of them."""
 
 from absl import flags
 import pandas as pd
