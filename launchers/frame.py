@@ -143,6 +143,12 @@ class Run:
     """The clients with training data; the others are free riders."""
     return self.clients[self.clients['num_train'] != 0]
 
+  @property
+  def test_sizes(self) -> pd.Series:
+    """The clients' numbers of test examples; 0 in an unfinished run."""
+    known = self.clients.get('num_test', pd.Series(0, self.clients.index))
+    return known.fillna(0).astype(int)
+
   @functools.cached_property
   def reports(self) -> pd.DataFrame:
     """What the method reports: `round`, `client_id`, a column per measure."""

@@ -87,7 +87,7 @@ def summarize_runs(runs: Sequence[frame.Run], is_ranked: bool) -> Summary:
   for run in runs:
     values = _values(run)
     if is_ranked and len(alone) == 1 and run is not alone[0]:
-      values['cf'] = cf_coefficient(alone[0], run)
+      values |= against_alone(alone[0], run)
     for column, measure in measures.MEASURES.items():
       value = values.get(column, math.nan)
       is_known = math.isfinite(value)
@@ -123,7 +123,16 @@ def _values(run) -> dict[str, float]:
 
 def cf_coefficient(alone: frame.Run, run: frame.Run) -> float:
   """CFFL, equation 4: the honest clients beside those that train alone."""
+  return against_alone(alone, run)['cf']
+
+
+def against_alone(alone: frame.Run, run: frame.Run) -> dict[str, float]:
+  """The measures of `fairness.against_alone`, of the honest clients."""
   pairs = pd.DataFrame(
-    {'alone': alone.honest['accuracy'], 'run': run.honest['accuracy']}
+    {
+      'alone': alone.honest['accuracy'],
+      'run': run.honest['accuracy'],
+    }
   )
-  return fairness.cf_coefficient(pairs['alone'], pairs['run'])
+  sizes = run.test_sizes.reindex(pairs.index, fill_value=0)
+  return fairness.against_alone(pairs['alone'], pairs['run'], sizes)

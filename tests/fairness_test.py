@@ -148,6 +148,53 @@ def test_cf_coefficient_by_hand():
     assert found == pytest.approx(expected, nan_ok=True), (alone, together)
 
 
+def test_harm_by_hand():
+  # 2 of 2 alone, 0 together: of C(4, 2) draws of two, one has none of the two.
+  # 5 of 5 alone, 1 or 2 together: C(6, 1) C(4, 4) and C(7, 2) C(3, 3) of 252.
+  found = fairness.harm_p_values(
+    [1, 1, 1, 0.5, 0.5, _NAN, 1],
+    [0, 0.2, 0.4, 0.5, 1, 0.5, 0],
+    [2, 5, 5, 2, 2, 5, 0],
+  )
+  expected = [1 / 6, 6 / 252, 21 / 252, 5 / 6, 1, _NAN, _NAN]
+  assert found == pytest.approx(expected, nan_ok=True)
+  # A mean over evaluations is no whole number of examples.
+  found = fairness.harm_p_values([0.99], [0.21], [5])
+  assert found == pytest.approx([6 / 252])
+
+
+def test_harm_is_found_by_chance_in_at_most_a_twentieth():
+  right = np.random.default_rng(0).binomial(30, 0.8, (2, 20_000)) / 30
+  p_values = fairness.harm_p_values(*right, np.full(20_000, 30))
+  assert 0.01 < np.mean(p_values < 0.05) < 0.05
+
+
+def test_against_alone_by_hand():
+  found = fairness.against_alone(
+    [1, 0.4, 0.6, 0.5, 0.9], [0.2, 0.6, 0.6, _NAN, 1], [5, 5, 0, 5, 10]
+  )
+  # Gains of -.8, .2, 0 and .1; of the first, second and last the test part is
+  # known, and the first is harmed.
+  deviations = np.array([-0.675, 0.325, 0.125, 0.225])
+  assert found == pytest.approx(
+    {
+      'cf': found['cf'],
+      'better_off': 0.5,
+      'gain_mean': -0.125,
+      'gain_sd': math.sqrt(np.mean(deviations**2)),
+      'gain_min': -0.8,
+      'harmed': 1,
+      'harmed_share': 1 / 3,
+    }
+  )
+  # To be as alone is the best order, and no gain.
+  accuracy = [0.3, 0.6, 0.9]
+  found = fairness.against_alone(accuracy, accuracy)
+  assert found['cf'] == pytest.approx(100)
+  assert found['gain_mean'] == found['gain_sd'] == found['better_off'] == 0
+  assert math.isnan(found['harmed']) and math.isnan(found['harmed_share'])
+
+
 _MEASURES = (
   fairness.minimum,
   fairness.worst_mean,
@@ -157,6 +204,7 @@ _MEASURES = (
   fairness.client_statistics,
   fairness.mean_with_interval,
   lambda scores: fairness.cf_coefficient(scores, scores),
+  lambda scores: fairness.against_alone(scores, scores),
 )
 
 
@@ -184,6 +232,10 @@ def test_refusals():
     (fairness.accuracy, ([[1.0]],), TypeError, 'confusion must be integers'),
     (fairness.cf_coefficient, ([1, 2], [1, 2, 3]), ValueError, r'\(2,\) and '),
     (fairness.worst_mean, ([1, 2], 0), ValueError, 'share must be'),
+    (fairness.harm_p_values, ([1], [1, 0], [1]), ValueError, r'\(1,\) and '),
+    (fairness.harm_p_values, ([1], [1], [1, 2]), ValueError, 'num_examples mu'),
+    (fairness.harm_p_values, ([1], [2], [1]), ValueError, 'in 0..1 .* 1 to 2'),
+    (fairness.harm_p_values, ([1], [1], [0.5]), TypeError, 'num_examples must'),
     *(
       (measure, (bad,), ValueError, 'must be a vector of numbers, found')
       for measure in _MEASURES

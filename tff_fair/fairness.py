@@ -18,6 +18,8 @@ from tff_fair import checks
 
 # Relative to the largest value; a few thousand times the rounding of one sum.
 _ROUNDING = 1e-12
+# Of the test whether a client is harmed.
+_HARM_LEVEL = 0.05
 
 
 class Interval(NamedTuple):
@@ -316,21 +318,116 @@ def cf_coefficient(
     ValueError: If the arguments differ in length, or are not vectors of
       numbers.
   """
-  pair = [
-    _vector('standalone', standalone),
-    _vector('collaborative', collaborative),
-  ]
-  if pair[0].shape != pair[1].shape:
-    raise ValueError(
-      'standalone and collaborative must have an entry for each client;'
-      f' found shapes {pair[0].shape} and {pair[1].shape}.'
-    )
+  pair = _pair(standalone, collaborative)
   x, y = (a[~np.isnan(pair).any(axis=0)] for a in pair)
   if x.size < 2 or not np.isfinite([x, y]).all():
     return math.nan
   if _is_constant(x) or _is_constant(y):
     return math.nan
   return float(100 * np.corrcoef(x, y)[0, 1])
+
+
+def harm_p_values(
+  standalone: npt.ArrayLike,
+  collaborative: npt.ArrayLike,
+  num_examples: npt.ArrayLike,
+) -> np.ndarray:
+  """How likely chance alone makes each client so much worse than alone.
+
+  Fisher's exact test, one-sided, of two shares of n test examples: `a` right
+  ones alone and `b` together. If both models are right with one probability,
+  then b, given a + b, is hypergeometric, and
+
+      p = P(X <= b),  P(X = x) = C(n, x) C(n, a + b - x) / C(2n, a + b)
+
+  A client is harmed if p is below 5 %. The test supposes two independent draws
+  of n examples. Both models are tested on the same ones, so where they tend to
+  err on the same, it finds fewer harmed clients than there are.
+
+  Args:
+    standalone: `float[k]`, each client's accuracy when it trains alone.
+    collaborative: `float[k]`, each client's accuracy after federated training.
+    num_examples: n, `int[k]`, each client's test examples; 0 if not known.
+
+  Returns:
+    p, `float64[k]`; NaN where a client has no accuracy or no test examples.
+    Accuracies times n are rounded to whole examples, which changes only means
+    over several evaluations.
+
+  Raises:
+    TypeError: If `num_examples` is not of integers.
+    ValueError: If the arguments differ in length, or are not vectors of
+      numbers, or an accuracy is outside 0..1.
+  """
+  # Takes a second to import.
+  from scipy import stats
+
+  pair = _pair(standalone, collaborative)
+  sizes = _integers('num_examples', num_examples)
+  if sizes.shape != pair[0].shape:
+    raise ValueError(
+      'num_examples must have an entry for each client, found shapes'
+      f' {sizes.shape} and {pair[0].shape}.'
+    )
+  known = ~np.isnan(pair).any(axis=0) & (sizes > 0)
+  scores, n = np.array(pair)[:, known], sizes[known]
+  if n.size and not 0 <= scores.min() <= scores.max() <= 1:
+    raise ValueError(
+      'standalone and collaborative must be in 0..1 for a test, found'
+      f' {scores.min():g} to {scores.max():g}.'
+    )
+  alone, together = np.rint(scores * n).astype(int)
+  found = np.full(sizes.shape, np.nan)
+  found[known] = stats.hypergeom.cdf(together, 2 * n, alone + together, n)
+  return found
+
+
+def against_alone(
+  standalone: npt.ArrayLike,
+  collaborative: npt.ArrayLike,
+  num_examples: npt.ArrayLike | None = None,
+) -> dict[str, float]:
+  """Compares clients with training alone: order, gain and harm.
+
+  The gain of a client is its accuracy together minus that alone. Its mean and
+  its standard deviation are the collaboration gain and its spread of
+  arXiv:2501.12344. They say what the CF coefficient does not: that is highest
+  if all clients stay as they were alone.
+
+  Args:
+    standalone: `float[k]`, each client's accuracy when it trains alone.
+    collaborative: `float[k]`, each client's accuracy after federated training.
+    num_examples: `int[k]`, each client's test examples; 0, or None for all, if
+      not known.
+
+  Returns:
+    `cf`, the CF coefficient; `better_off`, the share of the clients with a gain
+    above 0; `gain_mean`, `gain_sd` (population form) and `gain_min`; `harmed`,
+    the number of clients with a p value of `harm_p_values` below 5 %, and
+    `harmed_share`, their share of those that have one. Of clients that nobody
+    harms, up to 5 % are expected among them. NaN is not defined; clients with a
+    NaN on either side are left out.
+
+  Raises:
+    TypeError: As `harm_p_values`.
+    ValueError: Likewise.
+  """
+  pair = _pair(standalone, collaborative)
+  gains = pair[1] - pair[0]
+  gains = gains[~np.isnan(gains)]
+  if num_examples is None:
+    num_examples = np.zeros(pair[0].shape, int)
+  tested = defined('p', harm_p_values(*pair, num_examples))
+  harmed = tested < _HARM_LEVEL
+  return {
+    'cf': cf_coefficient(*pair),
+    'better_off': _mean(gains > 0),
+    'gain_mean': _mean(gains),
+    'gain_sd': math.sqrt(variance(gains)),
+    'gain_min': minimum(gains),
+    'harmed': float(harmed.sum()) if harmed.size else math.nan,
+    'harmed_share': _mean(harmed),
+  }
 
 
 def defined(name: str, values: npt.ArrayLike) -> np.ndarray:
@@ -362,6 +459,24 @@ def _scaled(scores) -> np.ndarray:
   if not np.isfinite(scores).all():
     return np.zeros(0)
   return np.ldexp(scores, -np.frexp(scores.max())[1])
+
+
+def _pair(standalone, collaborative) -> tuple[np.ndarray, np.ndarray]:
+  """Both accuracies of each client."""
+  pair = (
+    _vector('standalone', standalone),
+    _vector('collaborative', collaborative),
+  )
+  if pair[0].shape != pair[1].shape:
+    raise ValueError(
+      'standalone and collaborative must have an entry for each client;'
+      f' found shapes {pair[0].shape} and {pair[1].shape}.'
+    )
+  return pair
+
+
+def _mean(values) -> float:
+  return float(values.mean()) if values.size else math.nan
 
 
 def _is_constant(values) -> bool:

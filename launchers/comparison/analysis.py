@@ -124,10 +124,12 @@ class Analysis(summary.Summary):
     """Whether there is more than one seed."""
     return len(self.facts['seeds']) > 1
 
-  @property
-  def knows_chance(self) -> bool:
-    """Whether some method has the worst 10 % that chance would give."""
-    column = client_scores.BY_CHANCE
+  def knows(self, column: str) -> bool:
+    """Whether some method has a value of a measure.
+
+    Comparisons of older versions lack measures that are not computed from the
+    accuracies of clients.
+    """
     return any(self.estimates[m, column].reached for m in self.methods)
 
   def verdict(self, name: str, column: str) -> int:

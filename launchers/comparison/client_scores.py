@@ -13,6 +13,7 @@ from scipy import special
 
 from tff_fair import fairness
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import reading
 
 FEWEST_TEST_EXAMPLES = 10
 """A client with fewer counts in averages only, see `rescored`."""
@@ -27,26 +28,6 @@ _SPREADS = {
   f'client_accuracy_{name}': name
   for name in ('worst10', 'min', 'variance', 'jain')
 }
-_CHANGED = (*_SPREADS, 'cf', 'better_off')
-
-
-def against_alone(alone: np.ndarray, accuracy: np.ndarray) -> dict[str, float]:
-  """Compares clients with training alone; NaN where it is not defined.
-
-  Args:
-    alone: Their accuracies with Standalone, `float[clients]`.
-    accuracy: Their accuracies with a method, likewise.
-
-  Returns:
-    `cf`, the CF coefficient, and `better_off`, the share of the clients whose
-    accuracy is above that of Standalone.
-  """
-  known = ~np.isnan(alone) & ~np.isnan(accuracy)
-  gains = (accuracy > alone)[known]
-  return {
-    'cf': fairness.cf_coefficient(alone, accuracy),
-    'better_off': float(gains.mean()) if gains.size else math.nan,
-  }
 
 
 def left_out(facts: Mapping[str, Any]) -> np.ndarray:
@@ -58,13 +39,13 @@ def left_out(facts: Mapping[str, Any]) -> np.ndarray:
 def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
   """Recomputes the scores without clients that have few test examples.
 
-  The worst clients, the variance, Jain's index, the CF coefficient and the
-  share of better-off clients leave out clients with fewer than
-  `FEWEST_TEST_EXAMPLES`; averages have all clients.
+  The worst clients, the variance, Jain's index and what compares clients with
+  training alone leave out clients with fewer than `FEWEST_TEST_EXAMPLES`;
+  averages have all clients.
 
   Args:
-    results: The rows of `reading.results`; those of a seed in which nobody is
-      left out keep their numbers.
+    results: The rows of `reading.results`; the worst clients and the spread of
+      a seed in which nobody is left out keep their numbers.
     facts: The facts of compare.json.
 
   Returns:
@@ -74,8 +55,9 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
   """
   place = {seed: i for i, seed in enumerate(facts['seeds'])}
   small, sizes = left_out(facts), _sizes(facts)
+  own_sizes = sizes
   if facts['options'].get('split') == 'server':
-    sizes = 0 * sizes
+    own_sizes = 0 * sizes
   runs = list(results.itertuples())
   kept = {
     (run.method, run.seed): np.where(
@@ -87,17 +69,17 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
   for run in runs:
     accuracy = kept[run.method, run.seed]
     spread = fairness.client_statistics(accuracy)
-    row = {name: getattr(run, name) for name in _CHANGED}
+    row = {name: getattr(run, name) for name in _SPREADS}
     if small[place[run.seed]].any():
       row = {column: spread[name] for column, name in _SPREADS.items()}
-      alone = kept.get((plan.ALONE, run.seed))
-      if alone is not None and run.method != plan.ALONE:
-        row |= against_alone(alone, accuracy)
-    tested = np.where(np.isnan(accuracy), 0, sizes[place[run.seed]])
+    alone = kept.get((plan.ALONE, run.seed), np.full_like(accuracy, np.nan))
+    if run.method != plan.ALONE:
+      row |= fairness.against_alone(alone, accuracy, sizes[place[run.seed]])
+    tested = np.where(np.isnan(accuracy), 0, own_sizes[place[run.seed]])
     row[KEPT_MEAN] = spread['mean']
     row[BY_CHANCE] = worst_by_chance(tested, spread['mean'])
     rows.append(row)
-  names = [*_CHANGED, KEPT_MEAN, BY_CHANCE]
+  names = [*_SPREADS, *reading.AGAINST_ALONE, KEPT_MEAN, BY_CHANCE]
   return results.assign(**pd.DataFrame(rows, results.index, names, dtype=float))
 
 

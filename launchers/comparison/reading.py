@@ -9,11 +9,16 @@ status                    finished or diverged
 learning_rate, parameters what the trial has set
 rounds                    rounds of the run
 holdout_accuracy          mean over the clients' holdout parts
-client_*, global_accuracy scores on test data after the last round; these, cf
-                          and better_off are of all clients that have some, see
-                          `client_scores` for those that pages leave out
+client_*, global_accuracy scores on test data after the last round; these, and
+                          what follows up to harmed_share, are of all clients
+                          that have some, see `client_scores` for those that
+                          pages leave out
 cf                        CF coefficient against Standalone of the same seed
 better_off                share of the clients above Standalone's accuracy
+gain_mean, gain_sd,       accuracy minus Standalone's: mean, standard deviation
+gain_min                  over clients, and lowest
+harmed, harmed_share      clients below Standalone's accuracy beyond chance, see
+                          `fairness.harm_p_values`: their number and share
 target, rounds_to_target  an accuracy, and the first evaluation that has it
 bytes_down, bytes_up      of a round, all clients together
 seconds_per_round         the median
@@ -39,13 +44,22 @@ SCORES = (
   'client_f1_mean',
 )
 """Columns of scores that a run writes itself."""
+AGAINST_ALONE = (
+  'cf',
+  'better_off',
+  'gain_mean',
+  'gain_sd',
+  'gain_min',
+  'harmed',
+  'harmed_share',
+)
+"""Columns that compare a run with Standalone: see `fairness.against_alone`."""
 
 _NUMBERS = (
   'holdout_accuracy',
   *SCORES,
   'global_accuracy',
-  'cf',
-  'better_off',
+  *AGAINST_ALONE,
   'target',
   'rounds_to_target',
   'bytes_down',
@@ -79,7 +93,8 @@ def read(
   """Reads compare.csv and compare.json.
 
   `client_accuracies` is a vector, NaN for a client without test data, and
-  `curve` a dictionary of lists; both are None where they are empty.
+  `curve` a dictionary of lists; both are None where they are empty. Numbers
+  that an older version did not write are NaN.
   """
   frame = pd.read_csv(
     csv_path,
@@ -92,6 +107,7 @@ def read(
     },
     float_precision='round_trip',
   )
+  frame = frame.assign(**{n: np.nan for n in _NUMBERS if n not in frame})
   return frame, json.loads(pathlib.Path(json_path).read_text(encoding='utf-8'))
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair import fairness
 from tff_fair.launchers import frame
-from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.execution import outcomes
@@ -105,7 +105,7 @@ def _scores(e, run, accuracy, alone) -> dict[str, Any]:
   if _has_global_model(e.method):
     found['global_accuracy'] = run.end['global_accuracy']
   if alone is not None and e.method != plan.ALONE:
-    found |= client_scores.against_alone(alone, accuracy)
+    found |= fairness.against_alone(alone, accuracy, run.test_sizes)
   values = [None if math.isnan(a) else a for a in accuracy]
   return {**found, 'client_accuracies': json.dumps(values)}
 

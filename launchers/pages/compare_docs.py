@@ -30,7 +30,7 @@ _WORST10 = 'client_accuracy_worst10'
 _OVERVIEW = {
   'client_accuracy_mean': 'mean accuracy',
   _WORST10: 'worst 10 % of clients',
-  'cf': 'CF coefficient, and share better off than alone',
+  'cf': 'CF coefficient, with share better off than alone and mean gain',
 }
 
 
@@ -103,10 +103,11 @@ def _best(analysis, column) -> str:
 
 
 def _share(analysis, method, column) -> str:
-  """The share of better-off clients, beside a CF coefficient."""
+  """The share of better-off clients and the gain, beside a CF coefficient."""
   if column != 'cf':
     return ''
-  return f', {analysis.show(method, "better_off")}'
+  shown = [analysis.show(method, c) for c in ('better_off', 'gain_mean')]
+  return f', {", ".join(shown)}'
 
 
 def _cost(result) -> str:

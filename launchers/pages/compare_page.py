@@ -38,12 +38,15 @@ _MAIN = (
   client_scores.BY_CHANCE,
   'cf',
   'better_off',
+  'gain_mean',
+  'harmed',
 )
 _COST = 'seconds_ratio'
 _CF = (
   'The CF coefficient is high where those clients get the best models that'
   ' would also do best alone: 100 × the correlation of the clients’ accuracies'
-  ' with those of Standalone (CFFL, equation 4).'
+  ' with those of Standalone (CFFL, equation 4). It ignores by how much they'
+  ' gain: the mean gain and the number of harmed clients stand beside it.'
 )
 _PICTURES = {
   'pareto': 'Mean accuracy against the worst clients and the CF coefficient',
@@ -195,8 +198,7 @@ def _tables(
   methods: Iterable[str] | None = None,
 ) -> list[tables.Table]:
   """The table of ranked methods, and that of methods in turn."""
-  chance = client_scores.BY_CHANCE
-  shown = [m for m in shown if analysis.knows_chance or m.column != chance]
+  shown = [m for m in shown if analysis.knows(m.column)]
   headings = [measure.heading for measure in shown]
   ranked = analysis.ranked if methods is None else methods
   ranked_rows = _rows(analysis, shown, ranked)

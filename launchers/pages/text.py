@@ -24,7 +24,12 @@ FEWEST_SEEDS = 5
 
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
 _MIN, _JAIN = 'client_accuracy_min', 'client_accuracy_jain'
-_BETTER_OFF = 'better_off'
+# What is told beside the highest CF coefficient.
+_ALONE = {
+  'better_off': '{} of its clients are better off than alone',
+  'gain_mean': 'the mean gain is {}',
+  'harmed': '{} clients are harmed',
+}
 # The measures that a practitioner chooses a method by.
 _CHOSEN_BY = (_MEAN, _WORST10, 'cf')
 # More names than these are counted; characters of a client's name.
@@ -181,7 +186,7 @@ def _describe_first_method(analysis, column) -> str:
   leaders = analysis.leaders(column)
   worth = _against_baseline(analysis, column, leaders)
   if column == 'cf' and len(leaders) == 1:
-    worth += _share_better_off(analysis, leaders[0])
+    worth += _against_alone(analysis, leaders[0])
   verb = 'leads' if find_leader(analysis, column) else 'is highest'
   return _describe_first(
     analysis, column, lambda m: analysis.show(m, column), 'method', verb, worth
@@ -207,16 +212,17 @@ def _against_baseline(analysis, column, leaders) -> str:
   return f', {who}separably above {usual}'
 
 
-def _share_better_off(analysis, leader) -> str:
+def _against_alone(analysis, leader) -> str:
   """Without it a CF coefficient says little: it rewards being like alone."""
-  if not analysis.estimates[leader, _BETTER_OFF].reached:
-    return ''
-  share = analysis.show(leader, _BETTER_OFF)
-  told = f'; {share} of its clients are better off than alone'
-  if leader == analysis.baseline or analysis.baseline not in analysis.methods:
-    return told
-  usual = analysis.show(analysis.baseline, _BETTER_OFF)
-  return f'{told} ({analysis.title(analysis.baseline)}: {usual})'
+  baseline, told = analysis.baseline, []
+  for column, phrase in _ALONE.items():
+    if analysis.estimates[leader, column].reached:
+      usual = ''
+      if leader != baseline and baseline in analysis.methods:
+        shown = analysis.show(baseline, column)
+        usual = f' ({analysis.title(baseline)}: {shown})'
+      told.append(f'{phrase.format(analysis.show(leader, column))}{usual}')
+  return f'; {words.join_words(told)}' if told else ''
 
 
 def _why_no_leader(analysis) -> list[str]:

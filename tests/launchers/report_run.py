@@ -13,6 +13,7 @@ def write(
   accuracy=(0.5, 0.7, 0.9),
   *,
   num_train=(10, 20, 200),
+  num_test=None,
   rounds=3,
   finished=True,
   eval_every=1,
@@ -29,6 +30,7 @@ def write(
     folder: The directory to make.
     accuracy: Each client's accuracy in the third round; F1 is half of it.
     num_train: Each client's number of examples.
+    num_test: Each client's number of test examples; by default not written.
     rounds: Rounds that are written.
     finished: Whether the run has a summary.
     eval_every: Rounds between evaluations.
@@ -93,6 +95,8 @@ def write(
     clients = pd.concat(scores)[-len(ids) :].drop(columns='round')
     clients.insert(clients.columns.get_loc('accuracy'), 'num_train', num_train)
     clients.insert(clients.columns.get_loc('accuracy'), 'num_classes', 10)
+    if num_test is not None:
+      clients['num_test'] = num_test
     clients.to_csv(folder / 'clients.csv', index=False)
     summary = {**_summary(metrics), 'notes': notes, 'version': version}
     (folder / 'summary.json').write_text(json.dumps(summary))

@@ -66,17 +66,21 @@ def test_unlike_runs_have_no_order(tmp_path):
   assert found.show('Ditto', 'client_accuracy_mean') == '0.2000'
 
 
-def test_clients_that_trained_alone_give_a_cf_coefficient(tmp_path):
+def test_clients_that_trained_alone_give_a_cf_coefficient_and_gains(tmp_path):
   alone, accuracy = (0.3, 0.4, 0.8, 0.9), (0.5, 0.7, 0.6, 0.1)
   num_train = (9, 9, 9, 0)  # The free rider would turn it negative.
   folders = [
     report_run.write(
-      tmp_path / name, scores, num_train=num_train, algorithm=name
+      tmp_path / name,
+      scores,
+      num_train=num_train,
+      num_test=num_test,
+      algorithm=name,
     )
-    for name, scores in (
-      ('standalone', alone),
-      ('cffl', accuracy),
-      ('fed_avg', (0.5,) * 4),
+    for name, scores, num_test in (
+      ('standalone', alone, None),
+      ('cffl', accuracy, (10, 10, 100, 10)),
+      ('fed_avg', (0.5,) * 4, None),
     )
   ]
   found = _of(*folders)
@@ -84,6 +88,17 @@ def test_clients_that_trained_alone_give_a_cf_coefficient(tmp_path):
   assert found.show('CFFL', 'cf') == f'{expected:.2f}'
   for name in ('Standalone', 'FedAvg'):
     assert math.isnan(found.estimates[name, 'cf'].mean)
+  # Gains of .2, .3 and -.2, the last one of 100 examples.
+  for column, shown in (
+    ('better_off', '0.667'),
+    ('gain_mean', '0.1000'),
+    ('gain_sd', f'{math.sqrt(0.14 / 3):.4f}'),
+    ('gain_min', '-0.2000'),
+    ('harmed', '1'),
+    ('harmed_share', '0.333'),
+  ):
+    assert found.show('CFFL', column) == shown, column
+  assert found.show('FedAvg', 'harmed') == '–'
   unranked = _of(*folders, is_ranked=False)
   assert unranked.show('CFFL', 'cf') == '–'
 

@@ -3,10 +3,12 @@
 The measures are those of `tff_fair.fairness`, which does not import TensorFlow.
 """
 
+from tff_fair.fairness import against_alone
 from tff_fair.fairness import cf_coefficient
 from tff_fair.fairness import client_statistics
 from tff_fair.fairness import confusion_matrices
 from tff_fair.fairness import entropy
+from tff_fair.fairness import harm_p_values
 from tff_fair.fairness import jain_index
 from tff_fair.fairness import macro_f1
 from tff_fair.fairness import mean_with_interval
@@ -29,12 +31,14 @@ __all__ = [
   'Evaluator',
   'ServerEvaluator',
   'accuracy_distances',
+  'against_alone',
   'angle',
   'cf_coefficient',
   'client_statistics',
   'confusion_matrices',
   'embeddings',
   'entropy',
+  'harm_p_values',
   'jain_index',
   'macro_f1',
   'manhattan',

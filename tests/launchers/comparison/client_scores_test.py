@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.launchers.comparison import made_comparison
@@ -47,7 +48,7 @@ _SCORES = {
 
 def _rescored(folder, **facts):
   rows = made_comparison.rows((0, 1), tune=1, scores=_SCORES)
-  rows[1]['cf'] = 12.5  # Of the second seed.
+  rows[1]['client_accuracy_jain'] = 0.125  # Of the second seed.
   about = made_comparison.facts((0, 1), 3, **facts)
   frame, about = reading.read(*made_comparison.write(folder, rows, about))
   results = reading.results(frame)
@@ -70,11 +71,16 @@ def test_a_client_with_few_test_examples_counts_in_averages_only(tmp_path):
   assert first['cf'] == pytest.approx(100)
   assert first['better_off'] == 0.5  # Equal is not better.
   assert recorded.loc[('fed_avg', 0), 'better_off'] == pytest.approx(2 / 3)
+  # Gains of .1 and 0.
+  assert first['gain_mean'] == pytest.approx(0.05)
+  assert first['gain_sd'] == pytest.approx(0.05)
+  assert first['gain_min'] == 0
+  assert first['harmed'] == 0
   chance = client_scores.worst_by_chance([10, 20], 0.55)
   assert first['worst10_by_chance'] == pytest.approx(chance)
   # Nobody is left out with the second seed.
   second = found.loc['fed_avg', 1]
-  assert second['cf'] == 12.5
+  assert second['client_accuracy_jain'] == 0.125
   assert second['client_accuracy_min'] == 0.1
   assert second['client_accuracy_mean_kept'] == pytest.approx(0.4)
   alone = found.loc['standalone', 0]
@@ -84,8 +90,9 @@ def test_a_client_with_few_test_examples_counts_in_averages_only(tmp_path):
 
 def test_without_sizes_nobody_is_left_out_and_nothing_is_by_chance(tmp_path):
   recorded, found = _rescored(tmp_path)
-  names = list(recorded.columns)
-  assert found[names].equals(recorded)
+  names = [name for name in recorded if not name.startswith('gain')]
+  pd.testing.assert_frame_equal(found[names], recorded[names])
+  assert found['gain_mean'].notna().any()
   assert found['worst10_by_chance'].isna().all()
 
 

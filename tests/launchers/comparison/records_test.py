@@ -31,6 +31,8 @@ _TEST_COLUMNS = (
   *_SCORES,
   'cf',
   'better_off',
+  'gain_mean',
+  'harmed',
   'target',
   'rounds_to_target',
   'client_accuracies',
@@ -69,6 +71,7 @@ def _ended(
       run.output_dir,
       np.array(accuracy, float),
       num_train=num_train,
+      num_test=(100,) * 4,
       algorithm=method,
       **{n: v for n, v in planner.shared.items() if n == 'split'},
     )
@@ -113,6 +116,11 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
   # .15 .15, so the correlation is .14 / sqrt(.2 * .11).
   assert row['cf'] == pytest.approx(100 * 0.14 / math.sqrt(0.2 * 0.11))
   assert row['better_off'] == 0.75
+  # Gains of .1 three times, and -.1: of 100 examples, 70 against 80.
+  assert row['gain_mean'] == pytest.approx(0.05)
+  assert row['gain_sd'] == pytest.approx(math.sqrt(3) / 20)
+  assert row['gain_min'] == pytest.approx(-0.1)
+  assert (row['harmed'], row['harmed_share']) == (0, 0)
   assert json.loads(row['client_accuracies']) == _OTHER
   # 95 % of FedAvg's .5.
   assert (row['target'], row['rounds_to_target']) == (0.475, 3)

@@ -182,7 +182,7 @@ def test_in_full(tmp_path):
   ]
 
 
-def test_a_cf_coefficient_is_told_with_the_share_of_better_off_clients(
+def test_a_cf_coefficient_is_told_with_gains_and_harm(
   tmp_path,
 ):
   analysis = _of_scores(
@@ -192,11 +192,13 @@ def test_a_cf_coefficient_is_told_with_the_share_of_better_off_clients(
       'ditto': [[0.3, 0.4, 0.5], [0.4, 0.5, 0.6]],
       'standalone': [[0.3, 0.4, 0.5], [0.3, 0.4, 0.5]],
     },
+    test_examples=[[400] * 3] * 2,
   )
   said = text.describe_methods(analysis)
   assert (
-    '0.50 of its clients are better off than alone (FedAvg: 0.67)' in said[3]
-  )
+    '0.50 of its clients are better off than alone (FedAvg: 0.67), the mean'
+    ' gain is 0.050 (FedAvg: 0.117) and 0.0 clients are harmed (FedAvg: 0.5)'
+  ) in said[3]
 
 
 def test_a_measure_that_the_baseline_or_all_lack(tmp_path):
