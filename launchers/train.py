@@ -29,7 +29,8 @@ _HEADLINES = {
   'client_accuracy_min': ('worst', 2),
 }
 _ACCURACY = 'accuracy of the clients'
-# Shown after training: heading -> column of metrics.csv -> name.
+# Shown after training, where it is measured: heading -> column of metrics.csv
+# -> name.
 _RESULTS = {
   _ACCURACY: {
     'client_accuracy_mean': 'mean',
@@ -45,6 +46,11 @@ _RESULTS = {
   'global model': {
     'global_accuracy': 'accuracy',
     'global_f1': 'F1',
+  },
+  'accuracy of the global model on unseen clients': {
+    'unseen_accuracy_mean': 'mean',
+    'unseen_accuracy_min': 'worst client',
+    'unseen_accuracy_worst10': 'worst 10 %',
   },
 }
 
@@ -104,6 +110,8 @@ class _Console(callbacks.Callback):
       run.scores, run.has_data, run.task.client_names
     )
     for heading, columns in _RESULTS.items():
+      if not summary['final'].keys() >= columns.keys():
+        continue
       print(f'  {heading}{averaged if heading == _ACCURACY else ""}')
       for column, name in columns.items():
         value = summary['final'][column]

@@ -77,6 +77,10 @@ class TaskOptions:
     test_leak: For control runs only, a leak of test examples into the training;
       see `tff_fair.splits.with_leak`. Everything is drawn as without it, so
       runs with and without are paired. None for no leak.
+    unseen_fraction: Share, in [0, 1), of the clients that take no part in the
+      training, of all sizes: see `tff_fair.splits.draw_unseen`. The others are
+      those that there would be without it, with new ids. Not under 'server'.
+      None for 0.
     model: One of `MODEL_NAMES`, a function of `tff_fair.models`.
     ehr_scale: Share, in (0, 1], of the published numbers of records that ehr
       generates if it finds no files; None for 0.02.
@@ -117,6 +121,7 @@ class TaskOptions:
   holdout_fraction: float = 0.1
   test_fraction: float = 0.2
   test_leak: str | None = None
+  unseen_fraction: float | None = None
   model: str | None = None
   ehr_scale: float | None = None
   max_events: int | None = None
@@ -153,6 +158,8 @@ class TaskOptions:
     checks.check_fraction('holdout_fraction', self.holdout_fraction)
     checks.check_fraction('test_fraction', self.test_fraction)
     self._check_leak()
+    if self.unseen_fraction is not None:
+      checks.check_fraction('unseen_fraction', self.unseen_fraction)
     if self.ehr_scale is not None:
       checks.check_positive('ehr_scale', self.ehr_scale, 1.0)
     if self.max_events is not None:

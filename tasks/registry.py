@@ -1,6 +1,6 @@
 """The data sets by name: the modules of `tasks.data_sets`, and plug-ins'."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 import importlib
@@ -147,14 +147,19 @@ def build_task(name: str, **choices: Any) -> task.Task:
     )
   if chosen.test_leak is not None:
     built = built.with_test_leak(chosen.test_leak)
+  if chosen.unseen_fraction:
+    built = built.with_unseen(chosen.unseen_fraction, seed=chosen.seed)
   elsewhere = dataclasses.replace(
     chosen,
     data_dir=sources.existing_data_dir(chosen.data_dir),
     data_file=sources.absolute_path(chosen.data_file),
   )
+  rebuild = functools.partial(_build_once, name, elsewhere, plugins.loaded())
+  unseen = built.unseen and dataclasses.replace(
+    built.unseen, rebuild=functools.partial(_rebuild_unseen, rebuild)
+  )
   return dataclasses.replace(
-    built.with_free_riders(chosen.free_riders),
-    rebuild=functools.partial(_build_once, name, elsewhere, plugins.loaded()),
+    built.with_free_riders(chosen.free_riders), rebuild=rebuild, unseen=unseen
   )
 
 
@@ -201,6 +206,11 @@ def _build_once(
   """
   plugins.load(modules)
   return build_task(name, **dataclasses.asdict(chosen))
+
+
+def _rebuild_unseen(rebuild: Callable[[], task.Task]) -> task.Task:
+  """The unseen clients of a task that another process has built."""
+  return rebuild().unseen
 
 
 def _check_fits(

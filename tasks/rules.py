@@ -92,6 +92,7 @@ USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
   'validation_fraction': {'split': ('server',)},
   'holdout_fraction': {'split': ('client',)},
   'test_leak': {'split': ('client',)},
+  'unseen_fraction': {'split': ('client',)},
   'data_fraction': {'partition': POOL_PARTITIONS},
   'client_column': {'partition': (OWN_PARTITION,)},
 }

@@ -1,7 +1,7 @@
 """A task: a data set divided over clients, and the model that learns it."""
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
 import operator
@@ -82,6 +82,8 @@ class Task:
     class_names: The name of each class, likewise.
     features: How each column of a table became an input; empty for other data.
     notes: Sentences about the data that the user should read before training.
+    unseen: The clients that take no part in the training, as a task of their
+      own; None if there are none.
   """
 
   name: str
@@ -96,6 +98,7 @@ class Task:
   class_names: tuple[str, ...] = ()
   features: tuple[encoded.Feature, ...] = ()
   notes: tuple[str, ...] = ()
+  unseen: 'Task | None' = None
 
   def __post_init__(self):
     x, y = self.data
@@ -173,6 +176,56 @@ class Task:
       self,
       splits=tuple(splits_lib.with_leak(s, leak) for s in self.splits),
       notes=(*self.notes, _LEAK_NOTES[leak]),
+      rebuild=None,
+    )
+
+  def with_unseen(self, fraction: float, *, seed: int) -> 'Task':
+    """Returns this task without some clients, which are its `unseen` ones.
+
+    The others have the ids from 0, in the order that they had; so have the
+    unseen ones in their task. A note says how many there are.
+
+    Args:
+      fraction: Share of the clients, see `tff_fair.splits.draw_unseen`.
+      seed: Seed of the draw.
+
+    Raises:
+      TypeError: As `draw_unseen`.
+      ValueError: Likewise, or if no other client has training data, or the
+        server has the test examples.
+    """
+    if self.has_server_test:
+      raise ValueError(
+        'unseen_fraction must be of clients that have test examples, found'
+        f' {fraction} with a server that has them.'
+      )
+    sizes = [sum(map(len, split)) for split in self.splits]
+    drawn = splits_lib.draw_unseen(sizes, fraction=fraction, seed=seed)
+    seen = np.setdiff1d(range(self.num_clients), drawn)
+    if not drawn.size:
+      return self
+    if not any(self.num_train(i) for i in seen):
+      raise ValueError(
+        'unseen_fraction must leave a client with training data in, found none'
+        f' among {len(seen)} of {self.num_clients}.'
+      )
+    note = (
+      f'{len(drawn)} of {self.num_clients} clients are unseen'
+      f' (unseen_fraction={fraction:g}): they take no part in the training.'
+    )
+    unseen = dataclasses.replace(self._of_clients(drawn), notes=())
+    notes = (*self.notes, note)
+    return dataclasses.replace(
+      self._of_clients(seen), notes=notes, unseen=unseen
+    )
+
+  def _of_clients(self, ids: Sequence[int]) -> 'Task':
+    """The task with some of its clients."""
+    names = self.client_names
+    return dataclasses.replace(
+      self,
+      splits=tuple(self.splits[i] for i in ids),
+      client_names=tuple(names[i] for i in ids) if names else names,
       rebuild=None,
     )
 

@@ -167,6 +167,32 @@ def test_duplicates_do_not_change_who_is_in_which_part():
     np.testing.assert_array_equal(np.repeat(single, 3), triple)
 
 
+def test_unseen_clients_are_of_all_sizes():
+  # In the order of their sizes: 5 1, 3 0, 4 2.
+  sizes = [4, 2, 9, 3, 7, 1]
+  drawn = [
+    splits.draw_unseen(sizes, fraction=0.5, seed=seed) for seed in range(50)
+  ]
+  for found in drawn:
+    assert found.tolist() == sorted(found)
+    groups = [{5, 1}, {3, 0}, {4, 2}]
+    assert [len(group & {*found}) for group in groups] == [1, 1, 1]
+  assert {i for found in drawn for i in found} == {*range(6)}
+  again = splits.draw_unseen(sizes, fraction=0.5, seed=0)
+  np.testing.assert_array_equal(again, drawn[0])
+  assert splits.draw_unseen(sizes, fraction=0, seed=0).size == 0
+  # Rounded half up.
+  assert len(splits.draw_unseen(range(10), fraction=0.25, seed=0)) == 3
+
+
+def test_unseen_clients_are_some_and_not_all():
+  call = functools.partial(splits.draw_unseen, range(10), fraction=0.2, seed=0)
+  refusals.check_values(call, {'fraction': [-0.1, 1], 'seed': [-1]})
+  for fraction, count in ((0.04, 0), (0.97, 10)):
+    message = f'must leave some .* {fraction}, which leaves out {count} of 10'
+    refusals.check(call, [({'fraction': fraction}, ValueError, message)])
+
+
 def test_a_leak_by_hand():
   split = splits.Split(
     *(np.array(part, np.int64) for part in ([1, 4, 4], [2], [0, 3]))

@@ -277,6 +277,43 @@ def split_server(
   return ServerSplit(to_deal, validation, np.concatenate([drawn, in_file]))
 
 
+def draw_unseen(
+  sizes: Sequence[int], *, fraction: float, seed: int
+) -> np.ndarray:
+  """Draws clients that take no part in the training, of all sizes.
+
+  With `round(x) = floor(x + 1/2)`, m is `round(fraction * k)`. The clients, in
+  the order of their sizes, are cut into m groups whose numbers of clients
+  differ by at most one, and one client of each group is drawn at random.
+
+  Args:
+    sizes: `int[k]`, each client's number of examples.
+    fraction: Share in [0, 1) of the clients.
+    seed: Seed, at least 0.
+
+  Returns:
+    `int64[m]`, the places of the clients that are drawn, ascending.
+
+  Raises:
+    TypeError: If an argument is not a number of its kind.
+    ValueError: If an argument is outside its range, or if the fraction is above
+      0 and draws no client, or all of them.
+  """
+  checks.check_fraction('fraction', fraction)
+  checks.check_integer('seed', seed, 0)
+  count = _round_half_up(fraction * len(sizes))
+  if not fraction:
+    return np.empty(0, np.int64)
+  if not 0 < count < len(sizes):
+    raise ValueError(
+      'unseen_fraction must leave some clients out and some in, found'
+      f' {fraction:g}, which leaves out {count} of {len(sizes)}.'
+    )
+  rng = streams.generator(seed, streams.UNSEEN)
+  groups = np.array_split(np.argsort(sizes, kind='stable'), count)
+  return np.sort([rng.choice(group) for group in groups])
+
+
 def _draw_parts(
   rng: np.random.Generator, indices: np.ndarray, holdout: int, test: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

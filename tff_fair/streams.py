@@ -15,6 +15,7 @@ EHR_RECORDS = 6
 SHIFT_DIRECTIONS = 7
 SHIFT_CONTROL = 8
 POOL_SPLIT = 9
+UNSEEN = 10
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:

@@ -141,6 +141,8 @@ class Planner:
     conditions than those of the others.
     """
     shared = {**{n: self._value(n) for n in method.defaults}, **self.shared}
+    if shared.get('unseen_fraction') and not method.has_global_model:
+      shared['score_unseen'] = False
     eval_every = max(1, self.rounds // _EVALUATIONS)
     return {
       'algorithm': method.name,

@@ -13,6 +13,8 @@ client_*, global_accuracy scores on test data after the last round; these, and
                           what follows up to harmed_share, are of all clients
                           that have some, see `client_scores` for those that
                           pages leave out
+unseen_accuracy_*         the global model on clients that took no part in the
+                          training, with --unseen_fraction
 cf                        CF coefficient against Standalone of the same seed
 better_off                share of the clients above Standalone's accuracy
 gain_mean, gain_sd,       accuracy minus Standalone's: mean, standard deviation
@@ -44,6 +46,12 @@ SCORES = (
   'client_f1_mean',
 )
 """Columns of scores that a run writes itself."""
+FURTHER_SCORES = (
+  'unseen_accuracy_mean',
+  'unseen_accuracy_worst10',
+  'unseen_accuracy_min',
+)
+"""Likewise, of runs whose flags ask for them."""
 AGAINST_ALONE = (
   'cf',
   'better_off',
@@ -59,6 +67,7 @@ _NUMBERS = (
   'holdout_accuracy',
   *SCORES,
   'global_accuracy',
+  *FURTHER_SCORES,
   *AGAINST_ALONE,
   'target',
   'rounds_to_target',

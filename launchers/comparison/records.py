@@ -102,7 +102,8 @@ def _row(e) -> dict[str, Any]:
 
 def _scores(e, run, accuracy, alone) -> dict[str, Any]:
   found = {name: run.end[name] for name in reading.SCORES}
-  if _has_global_model(e.method):
+  found |= {n: v for n, v in run.end.items() if n in reading.FURTHER_SCORES}
+  if methods.METHODS[e.method].has_global_model:
     found['global_accuracy'] = run.end['global_accuracy']
   if alone is not None and e.method != plan.ALONE:
     found |= fairness.against_alone(alone, accuracy, run.test_sizes)
@@ -134,10 +135,6 @@ def _accuracies(run) -> np.ndarray:
   if run.settings.get('split') == 'server':
     trained[:] = True
   return run.clients['accuracy'].where(trained).to_numpy()
-
-
-def _has_global_model(name) -> bool:
-  return methods.METHODS[name].ignores.get('distances') != {}
 
 
 def _command(run) -> str:

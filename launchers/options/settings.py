@@ -272,6 +272,16 @@ def _check_together(settings, method: entry.Method) -> None:
       f'--stop_metric must be of the clients with --algorithm={method.name},'
       f' which trains no global model, found {metric!r}.'
     )
+  if (
+    settings['unseen_fraction']
+    and settings['score_unseen']
+    and not method.has_global_model
+  ):
+    raise SettingsError(
+      '--unseen_fraction must be given with --noscore_unseen where a method has'
+      ' no global model for clients that took no part in the training, found'
+      f' --algorithm={method.name}.'
+    )
   number, rounds = settings['score_last'], settings['rounds']
   if number is not None and number > rounds:
     raise SettingsError(

@@ -2,7 +2,8 @@
 
 The scores of an evaluation are `metrics.ClientScores` by the name of the model:
 `global`, and `personal` if clients have personal models. The scores of a client
-are those of its personal model, if it has one.
+are those of its personal model, if it has one. `unseen` are those of the global
+model for the clients that take no part in the training, if there are any.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,12 @@ from tff_fair.launchers.runs import errors
 _NAME_WIDTH = 30
 # Clients in a sentence.
 _MOST_NAMED = 5
+
+# Models of the clients that are trained.
+_MODELS = ('global', 'personal')
+# Other scores, and what is told of their accuracies.
+_FURTHER = ('unseen',)
+_FURTHER_STATISTICS = ('mean', 'min', 'worst10')
 
 Evaluator = metrics.Evaluator | metrics.ServerEvaluator
 Scores = Mapping[str, metrics.ClientScores]
@@ -63,11 +70,13 @@ def evaluate(
   process: tff.learning.templates.LearningProcess,
   state: Any,
   class_centroids: Callable[[Any], Mapping[str, Any]] | None,
+  unseen: Evaluator | None = None,
 ) -> dict[str, metrics.ClientScores]:
   """Scores the global model and, if there are any, the personal models.
 
   With a function from global weights to class centroids, an example is assigned
-  to the class of the nearest centroid.
+  to the class of the nearest centroid. An evaluator on unseen clients adds
+  their scores.
 
   Raises:
     DivergedError: If no client has finite embeddings for the centroids.
@@ -86,6 +95,8 @@ def evaluate(
   if isinstance(process, algorithms.PersonalizedLearningProcess):
     table = process.client_model_table(state)
     scores['personal'] = evaluator.evaluate_clients(table)
+  if unseen is not None:
+    scores['unseen'] = unseen.evaluate_global(weights, centroids)
   return scores
 
 
@@ -107,13 +118,17 @@ def check_finite(
     DivergedError: If the loss of a model is NaN or infinite.
   """
   for model, model_scores in scores.items():
-    counts = np.asarray(has_data) & (model_scores.num_examples > 0)
+    counts = model_scores.num_examples > 0
+    if model in _MODELS:
+      counts = counts & np.asarray(has_data)
     bad = np.flatnonzero(counts & ~np.isfinite(model_scores.loss))
-    if not bad.size or (model == 'global' and not has_global_loss):
+    if not bad.size or (model != 'personal' and not has_global_loss):
       continue
     whose = 'the global model'
     if model == 'personal':
       whose = f'the personal model of {listed(bad, names)}'
+    elif model == 'unseen':
+      whose = 'the global model on an unseen client'
     raise errors.diverged(
       f'the loss of {whose} is not finite after round {number}'
     )
@@ -147,16 +162,20 @@ def metric_columns(
   """Returns the columns of metrics.csv that hold the scores.
 
   Clients without training data, free riders, are excluded from the statistics
-  over clients.
+  over clients. Unseen clients need none.
   """
   columns = {}
-  for model, model_scores in scores.items():
-    for name, value in model_scores.pooled.items():
+  for model in filter(scores.__contains__, _MODELS):
+    for name, value in scores[model].pooled.items():
       columns[f'{model}_{name}'] = value
   for name in train_flags.CLIENT_SCORES:
     values = np.where(has_data, getattr(of_clients(scores), name), np.nan)
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value
+  for model in filter(scores.__contains__, _FURTHER):
+    found = metrics.client_statistics(scores[model].accuracy)
+    for statistic in _FURTHER_STATISTICS:
+      columns[f'{model}_accuracy_{statistic}'] = found[statistic]
   return columns
 
 

@@ -23,7 +23,15 @@ from tff_fair.launchers.runs import evaluation
 
 FOLDER = 'tensorboard'
 # Columns that begin with one of these and `_` are in a group of that name.
-_GROUPS = ('client', 'global', 'personal', 'train', 'aggregator', 'finalizer')
+_GROUPS = (
+  'client',
+  'global',
+  'personal',
+  'unseen',
+  'train',
+  'aggregator',
+  'finalizer',
+)
 _GROUPED = re.compile(rf'({"|".join(_GROUPS)})_(.+)')
 
 

@@ -116,6 +116,7 @@ class Run:
       self._next = like._next
     self._cohorts = build_cohorts(settings, task)
     self._evaluator = evaluation.build_evaluator(task, self.statistics)
+    self._unseen = self._build_unseen_evaluator()
     self.centroids = self._build(building.build_class_centroids)
     initial = self.process.initialize()
     early_stopping.check_metric(self, initial)
@@ -221,7 +222,11 @@ class Run:
       DivergedError: If the nearest centroid classifies, and there is none.
     """
     return evaluation.evaluate(
-      evaluator or self._evaluator, self.process, state, self.centroids
+      evaluator or self._evaluator,
+      self.process,
+      state,
+      self.centroids,
+      None if evaluator else self._unseen,
     )
 
   def holdout_accuracy(self) -> float:
@@ -256,6 +261,15 @@ class Run:
     sent = messages.count_messages(self.process.next, size)
     number = size * len(calls)
     return number * sent.down, number * sent.up
+
+  def _build_unseen_evaluator(self) -> evaluation.Evaluator | None:
+    unseen = self.task.unseen
+    if unseen is None or not self.settings['score_unseen']:
+      return None
+    statistics = building.build(
+      building.gather_statistics, self.settings, unseen
+    )
+    return evaluation.build_evaluator(unseen, statistics)
 
   def _build(self, build_fn, *arguments):
     return building.build(build_fn, self.settings, self.task, *arguments)

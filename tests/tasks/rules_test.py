@@ -37,6 +37,7 @@ class TestTaskOptions:
         'holdout_fraction': [2],
         'test_fraction': [1],
         'test_leak': ['none', True],
+        'unseen_fraction': [-0.1, 1],
         'ehr_scale': [0.0, 1.5],
         'max_events': [0, 9.0],
         'missing_values': ['keep', 0],

@@ -89,6 +89,46 @@ def test_free_riders_come_last_and_have_no_data():
   np.testing.assert_array_equal(accompanied.global_test.x, tiny.global_test.x)
 
 
+def test_unseen_clients_are_a_task_of_their_own():
+  tiny = _task(client_names=('a', 'b', 'c'), notes=('A note.',))
+  seen = tiny.with_unseen(0.34, seed=0)
+  assert (seen.num_clients, seen.unseen.num_clients) == (2, 1)
+  assert sorted(seen.client_names + seen.unseen.client_names) == [*'abc']
+  parts = zip(seen.client_names, seen.splits, strict=True)
+  others = zip(seen.unseen.client_names, seen.unseen.splits, strict=True)
+  of = dict(zip('abc', _SPLITS, strict=True))
+  for name, split in (*parts, *others):
+    assert split is of[name]
+  assert seen.notes == (
+    'A note.',
+    '1 of 3 clients are unseen (unseen_fraction=0.34): they take no part in the'
+    ' training.',
+  )
+  assert seen.unseen.notes == () and seen.unseen.unseen is None
+  # Their examples are in no pool.
+  assert len(seen.validation.y) == sum(len(s.holdout) for s in seen.splits)
+  assert tiny.with_unseen(0, seed=0) is tiny
+
+
+def test_unseen_clients_leave_training_data_to_the_others():
+  nothing = np.empty(0, np.int64)
+  empty = splits.Split(nothing, nothing, np.array([5]))
+  only = _task(splits=(_SPLITS[0], empty))
+  # Either the only client with training data is drawn, or the other one.
+  found = []
+  for seed in range(20):
+    try:
+      found.append(only.with_unseen(0.5, seed=seed).num_train(0))
+    except ValueError as error:
+      assert 'training data in, found none among 1 of 2.' in str(error)
+      found.append(0)
+  assert {*found} == {0, 2}
+  refusals.check(
+    _with_server().with_unseen,
+    [({'fraction': 0.5, 'seed': 0}, ValueError, 'must be of clients that')],
+  )
+
+
 def test_client_data_holds_train_and_holdout_but_no_test():
   data = _task().client_data(0)
   assert isinstance(data, collections.OrderedDict)

@@ -114,6 +114,11 @@ class Method:
   groups: Sequence[str] = ()
   tuned: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
 
+  @property
+  def has_global_model(self) -> bool:
+    """Whether a round leads from a global model to the next one."""
+    return self.ignores.get('distances') != NO_GLOBAL_MODEL['distances']
+
   def with_signature(self, signature: Signature) -> 'Method':
     """The entry, with what its builder's signature says.
 

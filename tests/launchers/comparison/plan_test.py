@@ -56,6 +56,14 @@ def test_chosen_are_once_each_with_the_baseline_and_standalone_first():
   assert set(both) == {*plan.choose_methods(['fair']), 'scaffold'}
 
 
+def test_unseen_clients_are_left_out_for_all_and_scored_by_global_models():
+  planner = _planner(unseen_fraction=0.2)
+  for method, scored in (('fed_avg', True), ('standalone', False)):
+    found = planner.run(method, 0, 0).settings
+    assert found['unseen_fraction'] == 0.2
+    assert found['score_unseen'] == scored
+
+
 def test_own_defaults_of_shared_flags_give_way_to_the_shared_values():
   """Five epochs for some and one for others would not be one footing."""
   special = [m for m in methods.METHODS.values() if m.defaults]

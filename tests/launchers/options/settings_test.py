@@ -102,6 +102,8 @@ fedaboost: --split=server --holdout_fraction=0.1 | split
 fedaboost: --split=server --task=mnist --test_fraction=0.1 | split task
 fedaboost: --server_learning_rate=0.1 | server_optimizer
 cffl: --free_rider_kind=zero | free_riders
+fed_avg: --score_unseen | unseen_fraction
+fed_avg: --split=server --unseen_fraction=0.2 | split
 corefed: --variant=refed --temperature=1 | variant alignment
 fedquad: --quadruplet_weight=0 --margin_1=2 | quadruplet_weight
 fedquad: --task=adult --margin_2=1 | task
@@ -134,6 +136,8 @@ _REFUSED = """
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
 --algorithm=fed_mpr --prune_fraction=1 | --prune_fraction must be at least 0 and below 1, found 1.0.
 --algorithm=fedakd --variant=cofed | --variant must be one of full, all_data, single_dist, correct_agg with --algorithm=fedakd, found 'cofed'.
+--unseen_fraction=1 | --unseen_fraction must be at least 0 and below 1, found 1.0.
+--algorithm=standalone --unseen_fraction=0.2 | --unseen_fraction must be given with --noscore_unseen where a method has no global model for clients that took no part in the training, found --algorithm=standalone.
 --algorithm=fed_rdn --split=server | --algorithm=fed_rdn must be given with --split=client, found --split=server.
 """  # noqa: E501
 

@@ -40,6 +40,21 @@ def test_clients_without_data_do_not_count():
   assert columns['client_f1_weighted_max'] == pytest.approx(0.05)
 
 
+def test_unseen_clients_have_columns_of_their_own():
+  trained = {'global': _scores([0.2, 0.4, 0.9])}
+  columns = evaluation.metric_columns(trained, has_data=[True] * 3)
+  unseen = {'unseen': _scores([0.5, np.nan, 0.7])}
+  found = evaluation.metric_columns({**trained, **unseen}, [True] * 3)
+  assert found == pytest.approx(
+    {
+      **columns,
+      'unseen_accuracy_mean': 0.6,
+      'unseen_accuracy_min': 0.5,
+      'unseen_accuracy_worst10': 0.5,
+    }
+  )
+
+
 def test_the_worst_client_is_named():
   scores = {'global': _scores([np.nan, 0.4, 0.2, 0.1])}
   has_data = [True, True, True, False]
@@ -80,6 +95,11 @@ def _with_losses(losses, num_examples=10):
       },
       ['Ulm', 'Bonn', 'Jena\n'],
       'the personal model of client 0 (Ulm), client 2 (Jena)',
+    ),
+    (
+      {'global': _with_losses([1.0] * 3), 'unseen': _with_losses([1, np.nan])},
+      (),
+      'the global model on an unseen client',
     ),
     # Without test examples there is no loss.
     ({'global': _with_losses([1, np.nan, 1], [9, 0, 9])}, (), None),
