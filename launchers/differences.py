@@ -27,10 +27,13 @@ _SEEDS = tuple(flag.name for flag in train_flags.GROUPS['Seeds'])
 _TRAINING = ('local_epochs', 'model', 'score_last')
 # Other conditions of the training, which methods share: they may well be the
 # best of each method, so a comparison across them is one, and says so.
-_CONDITIONS = tuple(
-  flag.name
-  for flag in (*train_flags.GROUPS['Clients'], *train_flags.GROUPS['Server'])
-  if flag.name not in _TRAINING
+_CONDITIONS = (
+  *(
+    flag.name
+    for flag in (*train_flags.GROUPS['Clients'], *train_flags.GROUPS['Server'])
+    if flag.name not in _TRAINING
+  ),
+  'fine_tune_epochs',  # Of a score alone.
 )
 # The method and its own flags are the subject of a comparison, and all other
 # flags, of the runtime and of what is written, do not change the numbers.
@@ -131,7 +134,9 @@ def _value(run, name) -> str:
   if name in run.settings:
     return run.settings[name]
   flag = train_flags.FLAGS.get(name)
-  if flag is None or flag.default is not None:
+  method = methods.METHODS.get(run.algorithm)
+  is_ignored = method is not None and method.ignores.get(name) == {}
+  if flag is None or flag.default is not None or is_ignored:
     return ''
   try:
     default = tasks.get_data_set(run.settings['task']).default(name)

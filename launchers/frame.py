@@ -58,7 +58,7 @@ _SPREAD = {
   'client_accuracy_high': lambda scores: np.quantile(scores, 0.75),
 }
 # Prefixes of the columns of an evaluation in metrics.csv.
-_EVALUATION = ('global_', 'personal_', 'client_', 'unseen_')
+_EVALUATION = ('global_', 'personal_', 'client_', 'unseen_', 'fine_tuned_')
 
 
 class FrameError(ValueError):

@@ -47,10 +47,20 @@ _RESULTS = {
     'global_accuracy': 'accuracy',
     'global_f1': 'F1',
   },
+  'accuracy of the clients, fine-tuned': {
+    'fine_tuned_accuracy_mean': 'mean',
+    'fine_tuned_accuracy_min': 'worst client',
+    'fine_tuned_accuracy_worst10': 'worst 10 %',
+  },
   'accuracy of the global model on unseen clients': {
     'unseen_accuracy_mean': 'mean',
     'unseen_accuracy_min': 'worst client',
     'unseen_accuracy_worst10': 'worst 10 %',
+  },
+  'accuracy of unseen clients, fine-tuned': {
+    'fine_tuned_unseen_accuracy_mean': 'mean',
+    'fine_tuned_unseen_accuracy_min': 'worst client',
+    'fine_tuned_unseen_accuracy_worst10': 'worst 10 %',
   },
 }
 

@@ -47,6 +47,7 @@ SHARED_FLAGS = (
   'model',
   *(flag.name for flag in train_flags.GROUPS['Clients']),
   'eval_every',
+  'fine_tune_epochs',
   *RUNTIME_FLAGS,
 )
 # A curve of more points is not read better, and evaluation takes time.

@@ -15,6 +15,8 @@ client_*, global_accuracy scores on test data after the last round; these, and
                           pages leave out
 unseen_accuracy_*         the global model on clients that took no part in the
                           training, with --unseen_fraction
+fine_tuned_*              the global model after each client has trained it
+                          further, with --fine_tune_epochs
 cf                        CF coefficient against Standalone of the same seed
 better_off                share of the clients above Standalone's accuracy
 gain_mean, gain_sd,       accuracy minus Standalone's: mean, standard deviation
@@ -50,6 +52,12 @@ FURTHER_SCORES = (
   'unseen_accuracy_mean',
   'unseen_accuracy_worst10',
   'unseen_accuracy_min',
+  'fine_tuned_accuracy_mean',
+  'fine_tuned_accuracy_worst10',
+  'fine_tuned_accuracy_min',
+  'fine_tuned_unseen_accuracy_mean',
+  'fine_tuned_unseen_accuracy_worst10',
+  'fine_tuned_unseen_accuracy_min',
 )
 """Likewise, of runs whose flags ask for them."""
 AGAINST_ALONE = (

@@ -236,6 +236,22 @@ def builder_arguments(
   }
 
 
+def fine_tuning_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+  """Makes the arguments of `client.build_fine_tuning`, all but the model.
+
+  Raises:
+    ValueError: If a setting of the optimiser is refused.
+  """
+  run = _Run(settings, None, None, None)
+  return {
+    'optimizer': _optimizer('client')(run),
+    'epochs': settings['fine_tune_epochs'],
+    'batch_size': settings['batch_size'],
+    'seed': settings['client_seed'],
+    'learning_rate_fn': _learning_rate_fn('client')(run),
+  }
+
+
 def validation_examples(
   settings: Mapping[str, Any], task: tasks.Task
 ) -> tuple[Any, Any]:

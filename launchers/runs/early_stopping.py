@@ -62,7 +62,7 @@ def check_metric(run: Any, initial: Any) -> None:
     names = tff.structure.name_list(measured['client_work'])
     defined = metric.removeprefix('train_') in names
   else:
-    scores = run.evaluate(initial)
+    scores = run.evaluate(initial, 0)
     columns = evaluation.metric_columns(scores, run.has_data)
     defined = not np.isnan(columns[metric])
   if not defined:

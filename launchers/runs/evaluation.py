@@ -3,7 +3,9 @@
 The scores of an evaluation are `metrics.ClientScores` by the name of the model:
 `global`, and `personal` if clients have personal models. The scores of a client
 are those of its personal model, if it has one. `unseen` are those of the global
-model for the clients that take no part in the training, if there are any.
+model for the clients that take no part in the training, if there are any;
+`fine_tuned` and `fine_tuned_unseen` are those after each client has trained the
+global model further.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +28,18 @@ _NAME_WIDTH = 30
 # Clients in a sentence.
 _MOST_NAMED = 5
 
+_UNSEEN_MODELS = {
+  'unseen': 'global model',
+  'fine_tuned_unseen': 'fine-tuned model',
+}
+# Scores by the nearest centroid, if that classifies.
+_GLOBAL = ('global', 'unseen')
 # Models of the clients that are trained.
 _MODELS = ('global', 'personal')
 # Other scores, and what is told of their accuracies.
-_FURTHER = ('unseen',)
+_FURTHER = ('unseen', 'fine_tuned', 'fine_tuned_unseen')
+# Of clients that are trained, too.
+_OF_TRAINED = (*_MODELS, 'fine_tuned')
 _FURTHER_STATISTICS = ('mean', 'min', 'worst10')
 
 Evaluator = metrics.Evaluator | metrics.ServerEvaluator
@@ -54,15 +64,23 @@ def build_evaluator(
       ' examples.'
     )
   if task.has_server_test:
-    examples = task.global_test if part == 'test' else task.validation
-    return metrics.ServerEvaluator(task.model_fn(), examples, task.num_clients)
-  parts = [getattr(task.examples(i), part) for i in range(task.num_clients)]
-  if statistics is not None:
-    parts = [
-      (algorithms.normalize_for_client(x, statistics, i), y)
-      for i, (x, y) in enumerate(parts)
-    ]
+    pooled = task.global_test if part == 'test' else task.validation
+    return metrics.ServerEvaluator(task.model_fn(), pooled, task.num_clients)
+  parts = [examples(task, part, i, statistics) for i in range(task.num_clients)]
   return metrics.Evaluator(task.model_fn(), parts)
+
+
+def examples(
+  task: tasks.Task,
+  part: str,
+  client_id: int,
+  statistics: Mapping[str, Any] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns `(x, y)` of a client's part, normalised by its own statistics."""
+  x, y = getattr(task.examples(client_id), part)
+  if statistics is not None:
+    x = algorithms.normalize_for_client(x, statistics, client_id)
+  return x, y
 
 
 def evaluate(
@@ -70,13 +88,13 @@ def evaluate(
   process: tff.learning.templates.LearningProcess,
   state: Any,
   class_centroids: Callable[[Any], Mapping[str, Any]] | None,
-  unseen: Evaluator | None = None,
+  further: Callable[[Any, Any], Scores] = lambda weights, centroids: {},
 ) -> dict[str, metrics.ClientScores]:
   """Scores the global model and, if there are any, the personal models.
 
   With a function from global weights to class centroids, an example is assigned
-  to the class of the nearest centroid. An evaluator on unseen clients adds
-  their scores.
+  to the class of the nearest centroid. `further` computes other scores from the
+  global weights and the centroids.
 
   Raises:
     DivergedError: If no client has finite embeddings for the centroids.
@@ -95,9 +113,7 @@ def evaluate(
   if isinstance(process, algorithms.PersonalizedLearningProcess):
     table = process.client_model_table(state)
     scores['personal'] = evaluator.evaluate_clients(table)
-  if unseen is not None:
-    scores['unseen'] = unseen.evaluate_global(weights, centroids)
-  return scores
+  return {**scores, **further(weights, centroids)}
 
 
 def check_finite(
@@ -119,16 +135,18 @@ def check_finite(
   """
   for model, model_scores in scores.items():
     counts = model_scores.num_examples > 0
-    if model in _MODELS:
+    if model in _OF_TRAINED:
       counts = counts & np.asarray(has_data)
     bad = np.flatnonzero(counts & ~np.isfinite(model_scores.loss))
-    if not bad.size or (model != 'personal' and not has_global_loss):
+    if not bad.size or (model in _GLOBAL and not has_global_loss):
       continue
     whose = 'the global model'
     if model == 'personal':
       whose = f'the personal model of {listed(bad, names)}'
-    elif model == 'unseen':
-      whose = 'the global model on an unseen client'
+    elif model == 'fine_tuned':
+      whose = f'the fine-tuned model of {listed(bad, names)}'
+    elif model in _FURTHER:
+      whose = f'the {_UNSEEN_MODELS[model]} on an unseen client'
     raise errors.diverged(
       f'the loss of {whose} is not finite after round {number}'
     )
@@ -173,7 +191,10 @@ def metric_columns(
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value
   for model in filter(scores.__contains__, _FURTHER):
-    found = metrics.client_statistics(scores[model].accuracy)
+    values = scores[model].accuracy
+    if model in _OF_TRAINED:
+      values = np.where(has_data, values, np.nan)
+    found = metrics.client_statistics(values)
     for statistic in _FURTHER_STATISTICS:
       columns[f'{model}_accuracy_{statistic}'] = found[statistic]
   return columns
@@ -187,7 +208,15 @@ def client_columns(scores: Scores) -> dict[str, Any]:
     'accuracy': client_scores.accuracy,
     'f1': client_scores.f1,
     'loss': client_scores.loss,
+    **fine_tuned_column(scores),
   }
+
+
+def fine_tuned_column(scores: Scores) -> dict[str, np.ndarray]:
+  """Returns each client's accuracy after fine-tuning, if that is measured."""
+  if 'fine_tuned' not in scores:
+    return {}
+  return {'fine_tuned_accuracy': scores['fine_tuned'].accuracy}
 
 
 def honest_accuracies(scores: Scores, has_data: Sequence[bool]) -> np.ndarray:

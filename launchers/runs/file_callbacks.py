@@ -64,6 +64,7 @@ def _client_columns(run) -> dict[str, Any]:
     'f1_own_labels': scores.f1_own_labels,
     'f1_weighted': scores.f1_weighted,
     'loss': scores.loss,
+    **evaluation.fine_tuned_column(run.scores),
   }
   table = run.state.client_work['table'] or {}
   for name, column in table.items():

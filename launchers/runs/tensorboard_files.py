@@ -28,6 +28,7 @@ _GROUPS = (
   'global',
   'personal',
   'unseen',
+  'fine_tuned',
   'train',
   'aggregator',
   'finalizer',

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
+import functools
 import pathlib
 import time
 from typing import Any
@@ -23,6 +24,7 @@ from tff_fair.launchers.runs import early_stopping
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import file_callbacks
+from tff_fair.launchers.runs import further_scores
 from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
@@ -116,7 +118,9 @@ class Run:
       self._next = like._next
     self._cohorts = build_cohorts(settings, task)
     self._evaluator = evaluation.build_evaluator(task, self.statistics)
-    self._unseen = self._build_unseen_evaluator()
+    self._further_scores = self._build(
+      further_scores.build, self.statistics, self._evaluator
+    )
     self.centroids = self._build(building.build_class_centroids)
     initial = self.process.initialize()
     early_stopping.check_metric(self, initial)
@@ -202,7 +206,7 @@ class Run:
       divergence.check_aggregated(self)
       # A run that was complete at the start has not evaluated yet.
       if self.scores is None:
-        self.scores = self.evaluate(self.state)
+        self.scores = self.evaluate(self.state, self.done)
         divergence.check_scores(self, self.scores, self.done)
       divergence.check_trained(self)
       if self.settings['score_last'] is not None and not self.stop:
@@ -215,18 +219,18 @@ class Run:
     user_callbacks.end(self._callbacks, self, summary)
     return summary
 
-  def evaluate(self, state: Any, evaluator: Any = None) -> evaluation.Scores:
-    """Scores the models of a state on the test examples, or by an evaluator.
+  def evaluate(self, state: Any, number: int) -> evaluation.Scores:
+    """Scores the models of a state after `number` rounds on the test examples.
 
     Raises:
       DivergedError: If the nearest centroid classifies, and there is none.
     """
     return evaluation.evaluate(
-      evaluator or self._evaluator,
+      self._evaluator,
       self.process,
       state,
       self.centroids,
-      None if evaluator else self._unseen,
+      functools.partial(self._further_scores, number=number),
     )
 
   def holdout_accuracy(self) -> float:
@@ -244,7 +248,9 @@ class Run:
       )
     except ValueError as error:
       raise RunError(building.with_flags(str(error))) from error
-    scores = self.evaluate(self.state, evaluator)
+    scores = evaluation.evaluate(
+      evaluator, self.process, self.state, self.centroids
+    )
     columns = evaluation.metric_columns(scores, self.has_data)
     return columns['client_accuracy_mean']
 
@@ -261,15 +267,6 @@ class Run:
     sent = messages.count_messages(self.process.next, size)
     number = size * len(calls)
     return number * sent.down, number * sent.up
-
-  def _build_unseen_evaluator(self) -> evaluation.Evaluator | None:
-    unseen = self.task.unseen
-    if unseen is None or not self.settings['score_unseen']:
-      return None
-    statistics = building.build(
-      building.gather_statistics, self.settings, unseen
-    )
-    return evaluation.build_evaluator(unseen, statistics)
 
   def _build(self, build_fn, *arguments):
     return building.build(build_fn, self.settings, self.task, *arguments)
@@ -297,7 +294,7 @@ class Run:
     row, reports = round_metrics.merge(calls)
     scores = None
     if self._is_evaluated(number):
-      self.scores = scores = self.evaluate(state)
+      self.scores = scores = self.evaluate(state, number)
       row.update(evaluation.metric_columns(scores, self.has_data))
     return callbacks_lib.RoundResult(
       number, row, reports, scores, self.state, state, data, self.seconds[-1]

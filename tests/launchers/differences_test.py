@@ -49,6 +49,7 @@ def test_flags_that_forbid_a_rank_are_told_or_say_nothing(runs):
     ('split', ('client', 'server')),
     ('local_epochs', (1, 5)),
     ('test_leak', (None, 'test_trains')),
+    ('unseen_fraction', (0.2, 0.3)),
     ('score_last', (None, 3)),
     ('model', ('linear', 'mlp')),
     ('version', ('0.1.0', '0.2.0')),
@@ -62,6 +63,7 @@ def test_flags_that_forbid_a_rank_are_told_or_say_nothing(runs):
     ('batch_size', (16, 32)),
     ('client_learning_rate', (0.1, 0.2)),
     ('client_fraction', (0.5, 1.0)),
+    ('fine_tune_epochs', (1, 2)),
     ('server_optimizer', ('adam', 'yogi')),
   ):
     found = _differing(runs, name, values)
@@ -72,6 +74,15 @@ def test_flags_that_forbid_a_rank_are_told_or_say_nothing(runs):
   for name in ('boost_rate', 'runtime', 'data_dir', 'checkpoint_every'):
     found = _differing(runs, name, (1, 2))
     assert found.ranked and not found.warnings, name
+
+
+def test_a_flag_that_a_method_ignores_is_no_difference(tmp_path):
+  for name, warns in (('standalone', False), ('fedaboost', True)):
+    found = _compare(
+      report_run.write(tmp_path / name / 'x', fine_tune_epochs=2),
+      report_run.write(tmp_path / name / 'y', algorithm=name),
+    )
+    assert bool(found.conditions) == warns, name
 
 
 def test_repeats_differ_in_their_seeds_only(tmp_path):

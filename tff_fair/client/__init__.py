@@ -17,6 +17,7 @@ from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import class_sums
 from tff_fair.client.embeddings import embed_examples
 from tff_fair.client.embeddings import mean_embedding
+from tff_fair.client.fine_tuning import build_fine_tuning
 from tff_fair.client.free_riders import FreeRiders
 from tff_fair.client.free_riders import with_free_riders
 from tff_fair.client.full_batch import batch_losses
@@ -65,6 +66,7 @@ __all__ = [
   'bound_update',
   'build_client_data',
   'build_client_work',
+  'build_fine_tuning',
   'build_local_training',
   'build_nesterov_sgd',
   'check_embedding',

@@ -6,7 +6,7 @@ client's score, or to the server, which then evaluates every client's model.
 """
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent import futures
 import functools
 from typing import Any, NamedTuple
@@ -49,6 +49,10 @@ class _Evaluator(abc.ABC):
   """What evaluators of clients' data and of the server's have in common."""
 
   @abc.abstractmethod
+  def evaluate_each(self, models: Iterable[Any]) -> ClientScores:
+    """Scores models, of the clients in turn; see `evaluate_clients`."""
+
+  @abc.abstractmethod
   def _all_batches(self) -> Any:
     """Returns all inputs, in batches."""
 
@@ -56,9 +60,10 @@ class _Evaluator(abc.ABC):
   def _score(self, logits: Any) -> ClientScores:
     """Scores the outputs for all inputs."""
 
-  def __init__(self, model) -> None:
+  def __init__(self, model, num_clients) -> None:
     self._predict = _Predictor(model)
     self._embed = _Predictor(model, 'embedding')
+    self._num_clients = num_clients
 
   def evaluate_global(
     self, weights: Any, centroids: Mapping[str, Any] | None = None
@@ -83,6 +88,19 @@ class _Evaluator(abc.ABC):
       pooled={**scores.pooled, 'loss': np.nan},
     )
 
+  def evaluate_clients(self, weights: Any) -> ClientScores:
+    """Scores each client's own model.
+
+    Args:
+      weights: `ModelWeights` of arrays with a leading axis of clients.
+
+    Returns:
+      `ClientScores`; `pooled` pools the clients' predictions.
+    """
+    return self.evaluate_each(
+      _row(weights, client_id) for client_id in range(self._num_clients)
+    )
+
 
 class Evaluator(_Evaluator):
   """Evaluates models of one architecture on clients' test data."""
@@ -105,25 +123,29 @@ class Evaluator(_Evaluator):
       raise ValueError('examples must be of at least one client, found none.')
     for x, y in examples:
       _check_examples(x, y)
-    super().__init__(model)
+    super().__init__(model, len(examples))
     self._x = np.concatenate([x for x, _ in examples])
     self._labels = np.concatenate([y for _, y in examples])
     self._sizes = [len(y) for _, y in examples]
     self._clients = np.repeat(np.arange(len(examples)), self._sizes)
 
-  def evaluate_clients(self, weights: Any) -> ClientScores:
+  def evaluate_each(self, models: Iterable[Any]) -> ClientScores:
     """Scores each client's own model on its own examples.
 
     Args:
-      weights: `ModelWeights` of arrays with a leading axis of clients.
+      models: `ModelWeights` for each client, one after the other, so that not
+        all need be in memory.
 
     Returns:
       `ClientScores`; `pooled` pools the clients' predictions.
+
+    Raises:
+      ValueError: If there are not as many models as clients.
     """
     parts = np.split(self._x, np.cumsum(self._sizes)[:-1])
     logits = [
-      self._predict(_row(weights, client_id), _batches(x))
-      for client_id, x in enumerate(parts)
+      self._predict(weights, _batches(x))
+      for weights, x in zip(models, parts, strict=True)
     ]
     return self._score(np.concatenate(logits))
 
@@ -156,15 +178,14 @@ class ServerEvaluator(_Evaluator):
     checks.check_integer('num_clients', num_clients, 1)
     x, self._labels = examples
     _check_examples(x, self._labels)
-    super().__init__(model)
+    super().__init__(model, num_clients)
     self._batches = _batches(x)
-    self._num_clients = num_clients
 
-  def evaluate_clients(self, weights: Any) -> ClientScores:
-    """Scores each client's own model; see `Evaluator.evaluate_clients`."""
+  def evaluate_each(self, models: Iterable[Any]) -> ClientScores:
+    """Scores each client's own model; see `Evaluator.evaluate_each`."""
     totals = [
-      self._totals(self._predict(_row(weights, client_id), self._batches))
-      for client_id in range(self._num_clients)
+      self._totals(self._predict(weights, self._batches))
+      for weights, _ in zip(models, range(self._num_clients), strict=True)
     ]
     return _scores(*map(np.concatenate, zip(*totals, strict=True)))
 

@@ -9,7 +9,7 @@ from tff_fair.launchers.options import flag_types
 GROUPS = ('fair', 'personal')
 """For `Method.groups`: made to be fair to clients; a model for each client."""
 
-NO_GLOBAL_MODEL = {'distances': {}}
+NO_GLOBAL_MODEL = {'distances': {}, 'fine_tune_epochs': {}}
 """For `Method.ignores`: a round leads from no global model to the next."""
 
 PROVIDED: Mapping[str, tuple[str, ...]] = {

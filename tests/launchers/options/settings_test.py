@@ -103,6 +103,8 @@ fedaboost: --split=server --task=mnist --test_fraction=0.1 | split task
 fedaboost: --server_learning_rate=0.1 | server_optimizer
 cffl: --free_rider_kind=zero | free_riders
 fed_avg: --score_unseen | unseen_fraction
+standalone: --fine_tune_epochs=1 | algorithm
+fedquad: --nouse_ce --fine_tune_epochs=1 | use_ce
 fed_avg: --split=server --unseen_fraction=0.2 | split
 corefed: --variant=refed --temperature=1 | variant alignment
 fedquad: --quadruplet_weight=0 --margin_1=2 | quadruplet_weight

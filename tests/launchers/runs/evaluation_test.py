@@ -55,6 +55,18 @@ def test_unseen_clients_have_columns_of_their_own():
   )
 
 
+def test_free_riders_do_not_count_after_fine_tuning():
+  scores = {
+    'global': _scores([0.2, 0.4, 0.1]),
+    'fine_tuned': _scores([0.5, 0.7, 0.1]),
+  }
+  columns = evaluation.metric_columns(scores, [True, True, False])
+  assert columns['fine_tuned_accuracy_mean'] == pytest.approx(0.6)
+  assert columns['fine_tuned_accuracy_min'] == 0.5
+  found = evaluation.client_columns(scores)
+  assert found['fine_tuned_accuracy'].tolist() == [0.5, 0.7, 0.1]
+
+
 def test_the_worst_client_is_named():
   scores = {'global': _scores([np.nan, 0.4, 0.2, 0.1])}
   has_data = [True, True, True, False]
@@ -100,6 +112,22 @@ def _with_losses(losses, num_examples=10):
       {'global': _with_losses([1.0] * 3), 'unseen': _with_losses([1, np.nan])},
       (),
       'the global model on an unseen client',
+    ),
+    (
+      {
+        'global': _with_losses([1.0] * 3),
+        'fine_tuned': _with_losses([1, 2, np.inf]),
+      },
+      ['Ulm', 'Bonn', 'Jena'],
+      'the fine-tuned model of client 2 (Jena)',
+    ),
+    (
+      {
+        'global': _with_losses([1.0] * 3),
+        'fine_tuned_unseen': _with_losses([np.nan]),
+      },
+      (),
+      'the fine-tuned model on an unseen client',
     ),
     # Without test examples there is no loss.
     ({'global': _with_losses([1, np.nan, 1], [9, 0, 9])}, (), None),
