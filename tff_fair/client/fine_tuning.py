@@ -1,7 +1,7 @@
 """Trains a received model on a client's own examples, outside of rounds."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -11,7 +11,7 @@ from tff_fair.client import local_training
 from tff_fair.client import objectives
 from tff_fair.models import stateless
 
-ModelWeights = tff.learning.models.ModelWeights
+ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
 
 def build_fine_tuning(
