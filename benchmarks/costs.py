@@ -117,14 +117,14 @@ def draw(table: pd.DataFrame, path: pathlib.Path) -> Any:
   for axes, (cost, axis) in zip(panels, pairs, strict=True):
     own = table[table['axis'] == axis]
     axes.loglog(own['value'], own[cost], marker='o')
-    # What ten times as much would cost if all of it grew.
+    # Slope 1.
     axes.loglog(
       own['value'],
       own[cost].iloc[-1] * own['value'] / own['value'].iloc[-1],
       linestyle=':',
       color='gray',
     )
-    axes.set_ylim(own[cost].min() / 2, own[cost].max() * 2)
+    axes.set_ylim(table[cost].min() / 2, table[cost].max() * 2)
     axes.set_xlabel(_LABELS[axis])
     axes.set_ylabel(_COSTS[cost])
     plot_parts.tidy(axes)
