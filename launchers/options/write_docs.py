@@ -118,7 +118,7 @@ def _overview(page: str) -> str:
         f'[{method.title}](#{_anchor(method.title)})',
         method.summary,
         _as_code(method.rule),
-        ', '.join(method.compared_with),
+        ', '.join(method.compared_with) or '-',
       )
       for method in found
     ),

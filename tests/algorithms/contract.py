@@ -46,6 +46,7 @@ _REMEMBER = {
 }
 # Their rows are made of what others send, too.
 _SHARED_ROWS = (
+  'afl',
   'cffl',
   'cgsv',
   'dssgd',
@@ -53,6 +54,8 @@ _SHARED_ROWS = (
   'fed_sac',
   'round_robin_fed_avg',
 )
+# Their servers renew all rows.
+_RENEW_ROWS = ('afl', 'fed_sac')
 # These rate the clients, including those that are dropped.
 _RATE_DROPPED = ('cffl', 'cgsv', 'fed_ave')
 
@@ -186,7 +189,7 @@ def _check_dropped(process, state, name):
     assert np.isfinite(value).all()
   if name not in _RATE_DROPPED:
     linear_task.assert_equal(together.state, alone.state)
-    if name != 'fed_sac':  # Its server renews all masks.
+    if name not in _RENEW_ROWS:
       rows = [_rows(s, [_BROKEN, _EMPTY]) for s in (state, together.state)]
       linear_task.assert_equal(*rows)
   for clients in ([], dropped):
@@ -194,7 +197,7 @@ def _check_dropped(process, state, name):
     linear_task.assert_equal(
       process.get_model_weights(after), process.get_model_weights(state)
     )
-    if name != 'fed_sac':
+    if name not in _RENEW_ROWS:
       ids = range(len(SIZES))
       linear_task.assert_equal(_rows(after, ids), _rows(state, ids))
 

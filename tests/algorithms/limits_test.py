@@ -85,6 +85,7 @@ def test_is_fed_avg_bit_for_bit(name, optimizer, options, of_fed_avg, metrics):
   ('name', 'options', 'of_fed_avg'),
   [
     ('q_fed_avg', {'q': 0}, _UNIFORM),
+    ('afl', {'mixture_rate': 0}, _UNIFORM),
     ('fed_sac', {}, _UNIFORM),
     # (1 / f)^0 sigma(0) is the same for all.
     (

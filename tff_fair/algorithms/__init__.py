@@ -1,5 +1,6 @@
 """The papers' methods and their baselines, as TFF learning processes."""
 
+from tff_fair.algorithms.baselines.afl import build_afl
 from tff_fair.algorithms.baselines.cgsv import build_cgsv
 from tff_fair.algorithms.baselines.ditto import build_ditto
 from tff_fair.algorithms.baselines.fed_as import build_fed_as
@@ -37,6 +38,7 @@ from tff_fair.algorithms.train_metrics import with_train_metrics
 __all__ = [
   'FairLearningProcess',
   'PersonalizedLearningProcess',
+  'build_afl',
   'build_cffl',
   'build_cgsv',
   'build_channel_statistics',

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import client
+from tff_fair import models
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
 
@@ -42,6 +43,37 @@ def build_client_update(
     return trained_output(weights, result, row, examples, uniform)
 
   return client_update
+
+
+def with_loss_before(
+  model: models.StatelessModel,
+  client_update: client.ClientUpdate,
+  focal_gamma: float,
+) -> client.ClientUpdate:
+  """A client update that also reports the loss of the received model.
+
+  It is the mean loss over all the client's training examples, in inference mode
+  and before it trains, as `loss_before` in the report.
+
+  Args:
+    model: The client model.
+    client_update: What the client does otherwise.
+    focal_gamma: Of the loss.
+
+  Returns:
+    What `client.build_client_work` takes.
+  """
+
+  def with_loss(weights, row, examples, client_seed, learning_rate):
+    loss_before = client.mean_loss(
+      model, weights, examples['train'], focal_gamma=focal_gamma
+    )
+    output = client_update(weights, row, examples, client_seed, learning_rate)
+    return output._replace(
+      report=collections.OrderedDict(loss_before=loss_before, **output.report)
+    )
+
+  return with_loss
 
 
 def trained_output(

@@ -1,4 +1,4 @@
-"""The methods that the papers compare with."""
+"""The methods that the papers compare with, and others for their questions."""
 
 import math
 
@@ -8,6 +8,14 @@ from tff_fair.launchers.options.methods import entry
 _NO_METRIC_LOSS = ({'metric_weight': 0.0},)
 
 METHODS = (
+  entry.Method(
+    name='afl',
+    title='AFL',
+    summary='for the worst mixture of the clients: their weights rise with'
+    ' their losses',
+    groups=('fair',),
+    tuned={'mixture_rate': (0.01, 0.1, 0.5)},
+  ),
   entry.Method(
     name='cgsv',
     title='CGSV',

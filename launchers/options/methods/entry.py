@@ -76,7 +76,7 @@ class Method:
     summary: What it does, in a few words.
     rule: The aggregation rule, for the overview in docs/.
     compared_with: The papers that have it as a baseline; none for the papers'
-      own methods.
+      own methods, and for those that none of them compares with.
     flags: Flags that its builder's signature does not have, since they set an
       argument together, or that differ from it. A flag with the name of a
       shared one takes the place of that.

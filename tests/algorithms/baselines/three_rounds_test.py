@@ -145,6 +145,33 @@ def _fed_mgda(rounds, decay=1.0, deviation=1.0):
     yield {'weights': w}
 
 
+def _nearest_shares(vector):
+  """The nearest point of the simplex, by sorting."""
+  largest = np.sort(vector)[::-1]
+  shifts = (np.cumsum(largest) - 1) / np.arange(1, len(vector) + 1)
+  return np.maximum(vector - shifts[largest > shifts][-1], 0)
+
+
+def _afl(rounds, mixture_rate, decay):
+  """The weights of absent clients change, too."""
+  w, shares = _START, np.full(6, 1 / 6)
+  for number, clients in enumerate(rounds):
+    ids, losses = list(clients), np.zeros(6)
+    losses[ids] = [float(_loss(w, data)) for data in clients.values()]
+    rate = 0.1 * decay**number
+    w = reference.mean(
+      [_train(w, data, rate=rate) for data in clients.values()], shares[ids]
+    )
+    yield {
+      'weights': w,
+      'client_work/clients/loss_before': losses[ids],
+      'client_work/clients/weight': shares[ids],
+      'table/weight': shares[:, np.newaxis],
+      'table/loss': losses[:, np.newaxis],
+    }
+    shares = _nearest_shares(shares + mixture_rate * losses)
+
+
 def _scaffold(rounds, decay=1.0, server_learning_rate=1.0):
   """The server's control variate is accumulated from round to round."""
   x, c = _START, 0.0
@@ -235,6 +262,7 @@ _FULL = pytest.mark.full
 _IN_TURN = [[0], [1], [2], [3], [4], [5], [1], [0, 2]]
 _CASES = (
   (_q_fed_avg, {'q': 2.0, 'decay': 0.5}),
+  (_afl, {'mixture_rate': 0.2, 'decay': 0.5}),
   (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
   (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
   (_fed_dc, {'grad_correction': False}, None, _FULL),

@@ -64,20 +64,20 @@ def build_q_fed_avg(
   model = models.StatelessModel(model_fn)
   rule = aggregators.QFairFactory(q)
   objective = client.classification_objective(focal_gamma)
-  trained = client_updates.build_client_update(
-    shared.local_training(model, objective), uniform=True
+  trained = client_updates.with_loss_before(
+    model,
+    client_updates.build_client_update(
+      shared.local_training(model, objective), uniform=True
+    ),
+    focal_gamma,
   )
 
   def client_update(weights, row, examples, client_seed, learning_rate):
-    loss_before = client.mean_loss(
-      model, weights, examples['train'], focal_gamma=focal_gamma
-    )
     output = trained(weights, row, examples, client_seed, learning_rate)
     return output._replace(
       update_weight=collections.OrderedDict(
-        loss=loss_before, learning_rate=learning_rate
-      ),
-      report=collections.OrderedDict(loss_before=loss_before, **output.report),
+        loss=output.report['loss_before'], learning_rate=learning_rate
+      )
     )
 
   client_work = shared.client_work(
