@@ -99,6 +99,10 @@ _ROWS = {
     lambda *_: _STRUCT(loss=np.float32(2), learning_rate=np.float32(0.1)),
     counts_1e30=True,  # Its weight is quadratic in the length.
   ),
+  'TiltedMeanFactory': _Row(
+    aggregators.TiltedMeanFactory(0.5),
+    lambda *_: _STRUCT(loss=np.float32(2), num_examples=np.float32(5)),
+  ),
   'LargestValuesFactory': _Row(aggregators.LargestValuesFactory(0.5)),
   'ModelWeightsFactory': _Row(
     aggregators.ModelWeightsFactory(
@@ -230,7 +234,7 @@ _LIMITS = {
   'above 0 and at most 1': 'fraction upload_fraction',
   'above 0 and at most 700': 'punishment_factor',
   'above 0': 'altruism temperature update_length',
-  'at least 0': 'fairness_exponent minimum q sharpness',
+  'at least 0': 'fairness_exponent minimum q sharpness tilt',
   'at least 1': 'num_clients num_clusters',
 }
 

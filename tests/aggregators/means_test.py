@@ -167,6 +167,33 @@ class TestQFair:
     assert output.measurements['mean']['sum_of_h'] == 35
 
 
+def test_tilted_mean():
+  def weights(*pairs):
+    return [
+      _STRUCT(loss=np.float32(loss), num_examples=np.float32(n))
+      for loss, n in pairs
+    ]
+
+  process = rounds.create(
+    aggregators.TiltedMeanFactory(2.0), _PAIR, weights((1, 1))[0]
+  )
+  # exp(2 (F - 1)): 1 and 4, so that both have the weight 4.
+  pair = weights((1, 4), (1 + math.log(4) / 2, 1))
+  output = _run(process, _UPDATES, pair)
+  _close(output.result, [0.05, 0.1], rtol=1e-6)
+  _measured(output, num_aggregated=2, largest_loss=1 + math.log(4) / 2)
+  # Who does not count does not set the largest loss.
+  together = _run(
+    process,
+    [*_UPDATES, [9, 9], [math.nan, 0], [1e30, 0], [1, 1]],
+    [*pair, *weights((50, 0), (50, 1), (50, 100), (math.inf, 1))],
+  )
+  np.testing.assert_array_equal(together.result, output.result)
+  # e^2000 is no float.
+  output = _run(process, _UPDATES, weights((1000, 1), (0, 9)))
+  _close(output.result, _UPDATES[0])
+
+
 def test_mean_drift():
   process = rounds.create(aggregators.MeanDriftFactory(4), _PAIR, _PAIR[0])
   first = _run(process, [[1, 0], [3, 2]], [1, 1])

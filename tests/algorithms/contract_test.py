@@ -27,6 +27,7 @@ _FULL = {
   'ditto': algorithms.build_ditto,
   'q_fed_avg': algorithms.build_q_fed_avg,
   'afl': algorithms.build_afl,
+  'term': algorithms.build_term,
   'fed_mgda': algorithms.build_fed_mgda,
   'fed_mdfg': contract.build_fed_mdfg,
   'fed_prox': algorithms.build_fed_prox,

@@ -63,6 +63,7 @@ _SAME = (
   ('fedquad', 'momentum', {'quadruplet_weight': 0}, {}, True),
   ('moon', 'momentum', {'contrastive_weight': 0}, {}, True),
   ('fed_mpr', 'adam', {'prune_fraction': 0}, _UNIFORM, True),
+  ('term', 'adam', {'tilt': 0}, {}, False),
   ('ditto', 'momentum', {}, {}, False),
   ('fedakd', 'momentum', {'variant': 'all_data', 'up_weight': 0}, {}, False),
   ('corefed', 'adam', {'variant': 'refed', 'alignment': 'server'}, {}, True),

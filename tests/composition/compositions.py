@@ -50,8 +50,8 @@ CLIENT_ID = (
   ' it](docs/composing.md#a-rule-that-knows-who-sent-what).'
 )
 LOSS = (
-  "The weight is the client's loss and learning rate; the clients of TFF's"
-  ' builders send a number.'
+  "The weight holds the client's loss; the clients of TFF's builders send a"
+  ' number.'
 )
 MASK = (
   "The weight is a mask, as large as the update; the clients of TFF's builders"
@@ -165,6 +165,15 @@ ROWS = (
     lambda sums: aggregators.QFairFactory(0.5, sums.mean),
     lambda i, _: collections.OrderedDict(
       loss=np.float32(2 + i), learning_rate=np.float32(1)
+    ),
+    reasons=dict.fromkeys(BUILDERS, LOSS),
+    remarks={'secure': COUNTS},
+  ),
+  Row(
+    aggregators.TiltedMeanFactory,
+    lambda sums: aggregators.TiltedMeanFactory(0.5, sums.mean),
+    lambda i, _: collections.OrderedDict(
+      loss=np.float32(2 + i), num_examples=np.float32(1)
     ),
     reasons=dict.fromkeys(BUILDERS, LOSS),
     remarks={'secure': COUNTS},

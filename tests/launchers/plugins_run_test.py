@@ -25,8 +25,8 @@ def _modules():
   page = page.partition('## A new one')[2].partition('## Into the library')[0]
   first, *steps = page.split('\n### ')
   steps = {step[0]: '\n'.join(_CODE.findall(step)) for step in steps}
-  tilted = [_CODE.findall(first)[0], *(steps[n] for n in '12346')]
-  return {'tilted': '\n'.join(tilted), 'rings': steps['7']}
+  powered = [_CODE.findall(first)[0], *(steps[n] for n in '12346')]
+  return {'powered': '\n'.join(powered), 'rings': steps['7']}
 
 
 def _run(*arguments, cwd):
@@ -53,23 +53,23 @@ def test_a_method_and_a_data_set_of_ones_own(tmp_path):
     (folder / f'{name}.py').write_text(text)
   command = [
     programs / 'tff-fair-train',
-    '--plugins=tilted,rings',
-    '--algorithm=tilted',
-    '--tilt=2',
+    '--plugins=powered,rings',
+    '--algorithm=powered',
+    '--power=2',
     '--task=rings',
     '--rounds=2',
     '--num_clients=3',
   ]
   # The workers of a cluster find the modules, too.
   shown = _run(*command, '--runtime=cluster', '--output_dir=one', cwd=folder)
-  assert 'tilted on rings: 3 clients, 2 rounds' in shown
+  assert 'powered on rings: 3 clients, 2 rounds' in shown
   flags = (folder / 'one' / 'flags.txt').read_text().splitlines()
-  assert {'--plugins=tilted,rings', '--tilt=2.0'} <= {*flags}
+  assert {'--plugins=powered,rings', '--power=2.0'} <= {*flags}
   # A report needs no plug-in.
   for name in _modules():
     (folder / f'{name}.py').unlink()
   _run('-m', 'tff_fair.launchers.report', 'one', cwd=folder)
-  assert 'tilted' in (folder / 'one' / 'report.html').read_text()
+  assert 'powered' in (folder / 'one' / 'report.html').read_text()
 
 
 def test_a_method_of_ones_own_in_a_comparison(tmp_path):
@@ -79,8 +79,8 @@ def test_a_method_of_ones_own_in_a_comparison(tmp_path):
   printed = _run(
     '-m',
     'tff_fair.launchers.compare',
-    '--plugins=tilted,rings',
-    '--methods=tilted',
+    '--plugins=powered,rings',
+    '--methods=powered',
     '--task=rings',
     '--num_clients=3',
     '--rounds=1',
@@ -92,6 +92,6 @@ def test_a_method_of_ones_own_in_a_comparison(tmp_path):
   )
   assert '3 methods on rings, clients: 3, rounds: 1, seeds: 1' in printed
   frame = pd.read_csv(tmp_path / 'out' / 'compare.csv')
-  rows = frame[frame['method'] == 'tilted']
+  rows = frame[frame['method'] == 'powered']
   assert rows['client_accuracy_mean'].count() == 1
-  assert '--plugins=tilted,rings' in rows['command'].iloc[0]
+  assert '--plugins=powered,rings' in rows['command'].iloc[0]

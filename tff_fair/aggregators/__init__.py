@@ -14,6 +14,7 @@ from tff_fair.aggregators.reputation import ReputationMaskedFactory
 from tff_fair.aggregators.robust import robust_factory
 from tff_fair.aggregators.samme import SammeAlphaFactory
 from tff_fair.aggregators.samme import samme_alpha
+from tff_fair.aggregators.tilted_mean import TiltedMeanFactory
 from tff_fair.aggregators.validated_rewards import ValidatedRewardFactory
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
   'QFairFactory',
   'ReputationMaskedFactory',
   'SammeAlphaFactory',
+  'TiltedMeanFactory',
   'ValidatedRewardFactory',
   'keep_largest',
   'robust_factory',

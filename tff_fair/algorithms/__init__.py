@@ -25,6 +25,7 @@ from tff_fair.algorithms.baselines.round_robin import build_dssgd
 from tff_fair.algorithms.baselines.round_robin import build_round_robin_fed_avg
 from tff_fair.algorithms.baselines.scaffold import build_scaffold
 from tff_fair.algorithms.baselines.standalone import build_standalone
+from tff_fair.algorithms.baselines.term import build_term
 from tff_fair.algorithms.cffl import build_cffl
 from tff_fair.algorithms.class_centroids import build_class_centroids
 from tff_fair.algorithms.corefed import build_corefed
@@ -67,6 +68,7 @@ __all__ = [
   'build_scaffold',
   'build_standalone',
   'build_supcon_fl',
+  'build_term',
   'build_triplet_fl',
   'normalize_for_client',
   'with_train_metrics',

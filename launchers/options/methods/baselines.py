@@ -264,6 +264,14 @@ METHODS = (
     tuned={'metric_weight': (0.5, 0.1, 0.9), 'temperature': (0.07, 0.2)},
   ),
   entry.Method(
+    name='term',
+    title='TERM',
+    summary='weights of clients grow exponentially with their losses',
+    rule='TiltedMeanFactory',
+    groups=('fair',),
+    tuned={'tilt': (0.1, 1.0, 5.0)},
+  ),
+  entry.Method(
     name='triplet_fl',
     title='TripletFL',
     summary='triplet loss',

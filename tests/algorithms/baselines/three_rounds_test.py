@@ -172,6 +172,21 @@ def _afl(rounds, mixture_rate, decay):
     shares = _nearest_shares(shares + mixture_rate * losses)
 
 
+def _term(rounds, tilt, decay, uniform=False):
+  w = _START
+  for number, clients in enumerate(rounds):
+    losses = np.array([float(_loss(w, data)) for data in clients.values()])
+    rate = 0.1 * decay**number
+    models = [_train(w, data, rate=rate) for data in clients.values()]
+    sizes = 1 if uniform else np.array(_sizes(clients))
+    w = reference.mean(models, sizes * np.exp(tilt * losses))
+    yield {
+      'weights': w,
+      'aggregator/largest_loss': losses.max(),
+      'client_work/clients/loss_before': losses,
+    }
+
+
 def _scaffold(rounds, decay=1.0, server_learning_rate=1.0):
   """The server's control variate is accumulated from round to round."""
   x, c = _START, 0.0
@@ -263,6 +278,8 @@ _IN_TURN = [[0], [1], [2], [3], [4], [5], [1], [0, 2]]
 _CASES = (
   (_q_fed_avg, {'q': 2.0, 'decay': 0.5}),
   (_afl, {'mixture_rate': 0.2, 'decay': 0.5}),
+  (_term, {'tilt': 2.0, 'decay': 0.5}),
+  (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}, None, _FULL),
   (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
   (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
   (_fed_dc, {'grad_correction': False}, None, _FULL),
