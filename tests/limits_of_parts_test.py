@@ -83,6 +83,16 @@ _ROWS = [
     _NOT_NEGATIVE,
   ),
   (
+    'loss_bound',
+    [_partial(client.proportional_objective, _PLAIN, linear_width=1e-9)],
+    _POSITIVE,
+  ),
+  (
+    'linear_width',
+    [_partial(client.proportional_objective, _PLAIN, loss_bound=2.0)],
+    [2.1, *_POSITIVE],
+  ),
+  (
     'weight_decay',
     [_partial(client.with_weight_decay, _SGD)],
     _NOT_NEGATIVE,

@@ -113,6 +113,24 @@ def test_trainable_weights_are_fed_avg_s(name, options, of_fed_avg):
   linear_task.assert_close(found, expected)
 
 
+def test_prop_fair_with_a_high_bound():
+  """Gradients are those of FedAvg, divided by the bound."""
+  bound = 1e6
+  found, expected = (
+    [(weights, metrics['accuracy']) for weights, metrics, _ in rounds]
+    for rounds in (
+      _rounds(
+        'prop_fair',
+        'plain',
+        loss_bound=bound,
+        client_learning_rate_fn=lambda number: 0.1 * bound,
+      ),
+      _rounds('fed_avg', 'plain'),
+    )
+  )
+  linear_task.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_first_rounds_of_scaffold_and_fed_dc():
   """Without pull, FedDC's moves twice as far; batch statistics do not."""
   first = linear_task.start(linear_task.embedding_behind_batch_norm_model_fn)

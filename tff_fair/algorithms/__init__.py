@@ -20,6 +20,7 @@ from tff_fair.algorithms.baselines.metric_learning import build_supcon_fl
 from tff_fair.algorithms.baselines.metric_learning import build_triplet_fl
 from tff_fair.algorithms.baselines.moon import build_moon
 from tff_fair.algorithms.baselines.pfed_ck import build_pfed_ck
+from tff_fair.algorithms.baselines.prop_fair import build_prop_fair
 from tff_fair.algorithms.baselines.q_fed_avg import build_q_fed_avg
 from tff_fair.algorithms.baselines.round_robin import build_dssgd
 from tff_fair.algorithms.baselines.round_robin import build_round_robin_fed_avg
@@ -62,6 +63,7 @@ __all__ = [
   'build_fedquad',
   'build_moon',
   'build_pfed_ck',
+  'build_prop_fair',
   'build_q_fed_avg',
   'build_quadruplet_fl',
   'build_round_robin_fed_avg',

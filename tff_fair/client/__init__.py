@@ -45,6 +45,7 @@ from tff_fair.client.objectives import cross_entropy
 from tff_fair.client.objectives import distillation_objective
 from tff_fair.client.objectives import focal_objective
 from tff_fair.client.objectives import linear_objective
+from tff_fair.client.objectives import proportional_objective
 from tff_fair.client.objectives import proximal_objective
 from tff_fair.client.quadruplets import Quadruplets
 from tff_fair.client.quadruplets import sample_quadruplets
@@ -94,6 +95,7 @@ __all__ = [
   'mean_loss',
   'mined_triplet_objective',
   'model_contrastive_objective',
+  'proportional_objective',
   'proximal_objective',
   'quadruplet_objective',
   'sample_quadruplets',

@@ -18,6 +18,7 @@ float32 scalars, also means over the minibatch.
 
 import collections
 from collections.abc import Callable
+import math
 from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
@@ -211,6 +212,40 @@ def proximal_objective(
       for w, centre in zip(forward.trainable, context, strict=True)
     ]
     return loss + proximal_weight * tf.add_n(distances), metrics
+
+  return Objective(compute, objective.metric_names)
+
+
+def proportional_objective(
+  objective: Objective, *, loss_bound: float, linear_width: float
+) -> Objective:
+  """PropFair's objective, `-log(1 - loss / M)`, linear where the loss is high.
+
+  Above `M - epsilon` it goes on as its tangent,
+  `(loss - M + epsilon) / epsilon - log(epsilon / M)`.
+
+  Args:
+    objective: The objective whose loss this is of; it receives the context.
+    loss_bound: M, positive.
+    linear_width: epsilon, positive and at most M.
+
+  Returns:
+    An objective with the same context and metrics.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If one is out of range.
+  """
+  checks.check_positive('loss_bound', loss_bound)
+  checks.check_positive('linear_width', linear_width, loss_bound)
+
+  def compute(forward, batch, context):
+    loss, metrics = objective.compute(forward, batch, context)
+    edge = loss_bound - linear_width
+    # Exact for a bound far above the loss, too.
+    bent = -tf.math.log1p(-tf.minimum(loss, edge) / loss_bound)
+    tangent = (loss - edge) / linear_width - math.log(linear_width / loss_bound)
+    return tf.where(loss < edge, bent, tangent), metrics
 
   return Objective(compute, objective.metric_names)
 

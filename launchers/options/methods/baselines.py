@@ -187,6 +187,13 @@ METHODS = (
     tuned={'knowledge_weight': (1.0, 0.3, 0.1), 'num_clusters': (3, 2)},
   ),
   entry.Method(
+    name='prop_fair',
+    title='PropFair',
+    summary='clients pull more, the nearer their losses are to a bound',
+    groups=('fair',),
+    tuned={'loss_bound': (2.0, 3.0, 5.0)},
+  ),
+  entry.Method(
     name='q_fed_avg',
     title='q-FedAvg',
     summary='clients with high losses count for more',

@@ -172,6 +172,28 @@ def _afl(rounds, mixture_rate, decay):
     shares = _nearest_shares(shares + mixture_rate * losses)
 
 
+def _prop_fair(rounds, loss_bound, linear_width, decay):
+  """The logarithm goes on as its tangent."""
+  w, edge = _START, loss_bound - linear_width
+
+  def bent(v, i, data):
+    del i  # The same for all.
+    loss = _loss(v, data)
+    if loss <= edge:
+      return -tf.math.log(1 - loss / loss_bound)
+    return (loss - edge) / linear_width - np.log(linear_width / loss_bound)
+
+  for number, clients in enumerate(rounds):
+    rate, losses = 0.1 * decay**number, []
+    for data in clients.values():
+      _, _, metrics = reference.descend(
+        lambda v, data=data: bent(v, 0, data), w, rate, 2
+      )
+      losses.append(metrics['loss'])
+    w = reference.mean(_descents(bent, w, clients, rate), _sizes(clients))
+    yield {'weights': w, 'client_work/clients/loss': losses}
+
+
 def _term(rounds, tilt, decay, uniform=False):
   w = _START
   for number, clients in enumerate(rounds):
@@ -280,6 +302,8 @@ _CASES = (
   (_afl, {'mixture_rate': 0.2, 'decay': 0.5}),
   (_term, {'tilt': 2.0, 'decay': 0.5}),
   (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}, None, _FULL),
+  # At the first step, losses lie on both sides of 1.13.
+  (_prop_fair, {'loss_bound': 1.5, 'linear_width': 0.37, 'decay': 0.5}),
   (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
   (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
   (_fed_dc, {'grad_correction': False}, None, _FULL),
