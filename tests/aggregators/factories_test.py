@@ -119,6 +119,10 @@ _ROWS = {
     aggregators.GradientReuseFactory(_NUM_CLIENTS),
     _with_id(accepted=1, embedding=[1, 2]),
   ),
+  'FairAveragingFactory': _Row(
+    aggregators.FairAveragingFactory(_NUM_CLIENTS),
+    _with_id(accepted=1, loss=2),
+  ),
   'ReputationMaskedFactory': _Row(
     aggregators.ReputationMaskedFactory(
       np.zeros(2, np.float32), _score, num_clients=_NUM_CLIENTS
@@ -155,7 +159,7 @@ _WITH_IDS = [name for name, row in _ROWS.items() if row.has_ids]
 def test_every_factory_is_in_the_table():
   exported = {name for name in aggregators.__all__ if name.endswith('Factory')}
   assert {name.partition(',')[0] for name in _ROWS} == exported
-  assert len(_WITH_IDS) == 5
+  assert len(_WITH_IDS) == 6
 
 
 @pytest.mark.parametrize('name', _ROWS)
@@ -230,11 +234,11 @@ def _assert_finite_now_and_later(row, output, upload):
 
 _LIMITS = {
   'at least 0 and at most 1': 'deviation distillation_rate download_base'
-  ' history_weight threshold_absolute',
+  ' history_weight keep_share threshold_absolute',
   'above 0 and at most 1': 'fraction upload_fraction',
   'above 0 and at most 700': 'punishment_factor',
   'above 0': 'altruism temperature update_length',
-  'at least 0': 'fairness_exponent minimum q sharpness tilt',
+  'at least 0': 'fairness_exponent memory_rounds minimum q sharpness tilt',
   'at least 1': 'num_clients num_clusters',
 }
 

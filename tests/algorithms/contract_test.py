@@ -28,6 +28,7 @@ _FULL = {
   'q_fed_avg': algorithms.build_q_fed_avg,
   'afl': algorithms.build_afl,
   'term': algorithms.build_term,
+  'fed_fv': algorithms.build_fed_fv,
   'prop_fair': algorithms.build_prop_fair,
   'fed_mgda': algorithms.build_fed_mgda,
   'fed_mdfg': contract.build_fed_mdfg,

@@ -88,6 +88,7 @@ def test_is_fed_avg_bit_for_bit(name, optimizer, options, of_fed_avg, metrics):
     ('q_fed_avg', {'q': 0}, _UNIFORM),
     ('afl', {'mixture_rate': 0}, _UNIFORM),
     ('fed_sac', {}, _UNIFORM),
+    ('fed_fv', {'keep_share': 1, 'memory_rounds': 0}, _UNIFORM),
     # (1 / f)^0 sigma(0) is the same for all.
     (
       'corefed',

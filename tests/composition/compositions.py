@@ -155,6 +155,12 @@ ROWS = (
     reasons=_BY_CLIENT,
   ),
   Row(
+    aggregators.FairAveragingFactory,
+    lambda sums: aggregators.FairAveragingFactory(NUM_CLIENTS),
+    _struct(accepted=np.float32(1), loss=lambda i, _: np.float32(2 + i)),
+    reasons=_BY_CLIENT,
+  ),
+  Row(
     aggregators.LargestValuesFactory,
     lambda sums: aggregators.LargestValuesFactory(0.5, sums.mean),
     _number,

@@ -3,6 +3,7 @@
 from tff_fair.aggregators.clustered_mean import ClusteredMeanFactory
 from tff_fair.aggregators.cosine_shapley import CosineShapleyFactory
 from tff_fair.aggregators.entrywise_mean import EntrywiseMeanFactory
+from tff_fair.aggregators.fair_averaging import FairAveragingFactory
 from tff_fair.aggregators.gradient_reuse import GradientReuseFactory
 from tff_fair.aggregators.largest_values import LargestValuesFactory
 from tff_fair.aggregators.largest_values import keep_largest
@@ -21,6 +22,7 @@ __all__ = [
   'ClusteredMeanFactory',
   'CosineShapleyFactory',
   'EntrywiseMeanFactory',
+  'FairAveragingFactory',
   'GradientReuseFactory',
   'LargestValuesFactory',
   'MeanDriftFactory',

@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 
 from tff_fair.aggregators import factory
 from tff_fair.tensors import client_table
+from tff_fair.tensors import flat
 from tff_fair.tensors import summable
 
 
@@ -133,6 +134,62 @@ def zeros_unless(usable: Any, structure: Any) -> Any:
     return tf.where(usable, tensor, tf.zeros_like(tensor))
 
   return tf.nest.map_structure(number_or_zero, structure)
+
+
+def specs_and_size(value_type: tff.Type) -> tuple[Any, int]:
+  """`TensorSpec`s of a value, and the size of its `trainable_part`, flat."""
+  specs = tff.types.structure_from_tensor_type_tree(
+    lambda t: tf.TensorSpec(t.shape, t.dtype), value_type
+  )
+  parts = tf.nest.flatten(trainable_part(specs))
+  return specs, sum(spec.shape.num_elements() for spec in parts)
+
+
+def flat_upload(value: Any, weight: Any) -> collections.OrderedDict:
+  """A client's upload with its update as a row of a server's table.
+
+  It is `OrderedDict(client_id, takes_part, non_finite, update, statistics)`,
+  where `update` is the `trainable_part` as a vector. A client takes part if
+  `accepted` in its weight is positive, and all its numbers are
+  `summable.is_summable`.
+  """
+  statistics = []
+  if isinstance(value, tff.learning.models.ModelWeights):
+    statistics = value.non_trainable
+  usable = summable.is_summable((value, weight))
+  return collections.OrderedDict(
+    client_id=weight['client_id'],
+    takes_part=usable & (weight['accepted'] > 0),
+    non_finite=~usable,
+    update=flat.flatten(trainable_part(value)),
+    statistics=statistics,
+  )
+
+
+def taking_part(uploads: Any, num_clients: int) -> collections.OrderedDict:
+  """The rows of `flat_upload`s that take part; usually all, without a copy.
+
+  At run time an id outside 0..num_clients-1 is an error.
+  """
+  with tf.control_dependencies(check_ids(uploads['client_id'], num_clients)):
+    takes_part = tf.identity(uploads['takes_part'])
+
+  def select(rows):
+    return tf.boolean_mask(rows, takes_part)
+
+  return tf.cond(
+    tf.reduce_all(takes_part),
+    lambda: tf.nest.map_structure(tf.identity, uploads),
+    lambda: tf.nest.map_structure(select, uploads),
+  )
+
+
+def from_flat(update: Any, statistics: Any, specs: Any) -> Any:
+  """A flat update and the statistics, if any, as a value like `specs`."""
+  trainable = flat.unflatten(update, trainable_part(specs))
+  if isinstance(specs, tff.learning.models.ModelWeights):
+    return tff.learning.models.ModelWeights(trainable, statistics)
+  return trainable
 
 
 def by_client(uploads: Any, num_clients: int) -> Any:

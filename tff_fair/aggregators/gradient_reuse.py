@@ -19,9 +19,7 @@ from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.annotations import Limits
 from tff_fair.tensors import client_table
-from tff_fair.tensors import flat
 from tff_fair.tensors import geometry
-from tff_fair.tensors import summable
 
 GlobalEmbedding = Literal['mean', 'first']
 
@@ -162,13 +160,7 @@ class GradientReuseFactory(factory.Factory):
     )
 
   def _create(self, value_type, weight_type):
-    specs = tff.types.structure_from_tensor_type_tree(
-      lambda t: tf.TensorSpec(t.shape, t.dtype), value_type
-    )
-    size = sum(
-      spec.shape.num_elements()
-      for spec in tf.nest.flatten(gathered.trainable_part(specs))
-    )
+    specs, size = gathered.specs_and_size(value_type)
     [embedding_size] = weight_type['embedding'].shape
 
     def initial_state():
@@ -192,7 +184,7 @@ class GradientReuseFactory(factory.Factory):
 
   def _server_round(self, state, uploads, specs) -> gathered.ServerOutput:
     non_finite, takes_part = uploads['non_finite'], uploads['takes_part']
-    uploads = _taking_part(uploads, self.num_clients)
+    uploads = gathered.taking_part(uploads, self.num_clients)
     ids = uploads['client_id']
     state = self._store(state, uploads)
     weighed = self._weigh(state, tf.size(ids))
@@ -211,7 +203,7 @@ class GradientReuseFactory(factory.Factory):
     stale = weighed['stale']
     return gathered.ServerOutput(
       state=state,
-      result=_result(update, statistics, specs),
+      result=gathered.from_flat(update, statistics, specs),
       measurements=collections.OrderedDict(
         window=weighed.pop('window'),
         contrastive_loss=weighed.pop('contrastive_loss'),
@@ -309,40 +301,5 @@ class GradientReuseFactory(factory.Factory):
 
 def _prepare(value, weight) -> collections.OrderedDict:
   """A client's upload: its update as a row of the server's table."""
-  update = flat.flatten(gathered.trainable_part(value))
-  statistics = []
-  if isinstance(value, tff.learning.models.ModelWeights):
-    statistics = value.non_trainable
-  usable = summable.is_summable((value, weight))
-  return collections.OrderedDict(
-    client_id=weight['client_id'],
-    takes_part=usable & (weight['accepted'] > 0),
-    non_finite=~usable,
-    embedding=weight['embedding'],
-    update=update,
-    statistics=statistics,
-  )
-
-
-def _taking_part(uploads, num_clients) -> collections.OrderedDict:
-  """The rows of the clients that take part; usually all, without a copy."""
-  check = gathered.check_ids(uploads['client_id'], num_clients)
-  with tf.control_dependencies(check):
-    takes_part = tf.identity(uploads['takes_part'])
-
-  def select(rows):
-    return tf.boolean_mask(rows, takes_part)
-
-  return tf.cond(
-    tf.reduce_all(takes_part),
-    lambda: tf.nest.map_structure(tf.identity, uploads),
-    lambda: tf.nest.map_structure(select, uploads),
-  )
-
-
-def _result(update, statistics, specs) -> Any:
-  """The flat update and the statistics, if any, as a value."""
-  trainable = flat.unflatten(update, gathered.trainable_part(specs))
-  if isinstance(specs, tff.learning.models.ModelWeights):
-    return tff.learning.models.ModelWeights(trainable, statistics)
-  return trainable
+  upload = gathered.flat_upload(value, weight)
+  return collections.OrderedDict(upload, embedding=weight['embedding'])

@@ -7,6 +7,7 @@ from tff_fair.algorithms.baselines.fed_as import build_fed_as
 from tff_fair.algorithms.baselines.fed_ave import build_fed_ave
 from tff_fair.algorithms.baselines.fed_avg import build_fed_avg
 from tff_fair.algorithms.baselines.fed_dc import build_fed_dc
+from tff_fair.algorithms.baselines.fed_fv import build_fed_fv
 from tff_fair.algorithms.baselines.fed_mdfg import build_fed_mdfg
 from tff_fair.algorithms.baselines.fed_mgda import build_fed_mgda
 from tff_fair.algorithms.baselines.fed_mpr import build_fed_mpr
@@ -52,6 +53,7 @@ __all__ = [
   'build_fed_ave',
   'build_fed_avg',
   'build_fed_dc',
+  'build_fed_fv',
   'build_fed_mdfg',
   'build_fed_mgda',
   'build_fed_mpr',

@@ -109,6 +109,15 @@ METHODS = (
     tuned={'drift_weight': (1.0, 0.1, 0.01)},
   ),
   entry.Method(
+    name='fed_fv',
+    title='FedFV',
+    summary='updates are freed of conflicts with each other and with those of'
+    ' absent clients',
+    rule='FairAveragingFactory',
+    groups=('fair',),
+    tuned={'keep_share': (0.1, 0.2, 0.5)},
+  ),
+  entry.Method(
     name='fed_mdfg',
     title='FedMDFG',
     summary='as FedMGDA+, with guidance towards equal losses and a line search'

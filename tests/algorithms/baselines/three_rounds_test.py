@@ -172,6 +172,43 @@ def _afl(rounds, mixture_rate, decay):
     shares = _nearest_shares(shares + mixture_rate * losses)
 
 
+def _fed_fv(rounds, keep_share, memory_rounds, decay=1.0):
+  """Client by client; the last updates are kept with their round."""
+  w, memory, counts = _START, {}, []
+  for number, clients in enumerate(rounds):
+    rate = 0.1 * decay**number
+    updates = [w - _train(w, data, rate=rate) for data in clients.values()]
+    losses = [float(_loss(w, data)) for data in clients.values()]
+    order = np.argsort(losses)
+    first = int(np.ceil((len(order) - 1) * (1 - keep_share)))
+    kept = set(order[first:]) if keep_share else set()
+    projected, counts = [], [0, 0]
+    for i, update in enumerate(updates):
+      g = update
+      for j in order if i not in kept else ():
+        if i != j and g @ updates[j] < 0:
+          g = g - g @ updates[j] / (updates[j] @ updates[j]) * updates[j]
+          counts[0] += 1
+      projected.append(g)
+    g = reference.mean(projected)
+    memory |= {i: (number, u) for i, u in zip(clients, updates, strict=True)}
+    if number >= memory_rounds:
+      for past in range(number - memory_rounds, number):
+        against = [u for n, u in memory.values() if n == past and u @ g < 0]
+        if against:
+          c = sum(against)
+          g = g - g @ c / (c @ c) * c
+          counts[1] += len(against)
+    length = np.linalg.norm(reference.mean(updates))
+    w = w - length / np.linalg.norm(g) * g
+    yield {
+      'weights': w,
+      'aggregator/num_internal_conflicts': counts[0],
+      'aggregator/num_external_conflicts': counts[1],
+      'aggregator/scale': length / np.linalg.norm(g),
+    }
+
+
 def _prop_fair(rounds, loss_bound, linear_width, decay):
   """The logarithm goes on as its tangent."""
   w, edge = _START, loss_bound - linear_width
@@ -304,6 +341,18 @@ _CASES = (
   (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}, None, _FULL),
   # At the first step, losses lie on both sides of 1.13.
   (_prop_fair, {'loss_bound': 1.5, 'linear_width': 0.37, 'decay': 0.5}),
+  # With up to two conflicts of each kind in a round.
+  (
+    _fed_fv,
+    {'keep_share': 0.4, 'memory_rounds': 1},
+    [[0, 1, 3, 4], [1, 2], [0, 5, 2, 3], [3]],
+  ),
+  (
+    _fed_fv,
+    {'keep_share': 0.0, 'memory_rounds': 2, 'decay': 0.5},
+    [[0, 1, 3], [0, 1, 3], [0], [2]],
+    _FULL,
+  ),
   (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
   (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
   (_fed_dc, {'grad_correction': False}, None, _FULL),
