@@ -103,6 +103,12 @@ _ROWS = {
     aggregators.TiltedMeanFactory(0.5),
     lambda *_: _STRUCT(loss=np.float32(2), num_examples=np.float32(5)),
   ),
+  'LossSpreadFactory': _Row(
+    aggregators.LossSpreadFactory(0.5),
+    lambda client_id, _: _STRUCT(
+      group=np.int32(client_id), loss=np.float32(2), num_examples=np.float32(5)
+    ),
+  ),
   'LargestValuesFactory': _Row(aggregators.LargestValuesFactory(0.5)),
   'ModelWeightsFactory': _Row(
     aggregators.ModelWeightsFactory(
@@ -234,7 +240,7 @@ def _assert_finite_now_and_later(row, output, upload):
 
 _LIMITS = {
   'at least 0 and at most 1': 'deviation distillation_rate download_base'
-  ' history_weight keep_share threshold_absolute',
+  ' history_weight keep_share share threshold_absolute',
   'above 0 and at most 1': 'fraction upload_fraction',
   'above 0 and at most 700': 'punishment_factor',
   'above 0': 'altruism temperature update_length',

@@ -29,6 +29,9 @@ _FULL = {
   'afl': algorithms.build_afl,
   'term': algorithms.build_term,
   'fed_fv': algorithms.build_fed_fv,
+  'gifair_fl': functools.partial(
+    algorithms.build_gifair_fl, groups=(0, 1, 0, 2)
+  ),
   'prop_fair': algorithms.build_prop_fair,
   'fed_mgda': algorithms.build_fed_mgda,
   'fed_mdfg': contract.build_fed_mdfg,

@@ -64,6 +64,7 @@ _SAME = (
   ('moon', 'momentum', {'contrastive_weight': 0}, {}, True),
   ('fed_mpr', 'adam', {'prune_fraction': 0}, _UNIFORM, True),
   ('term', 'adam', {'tilt': 0}, {}, False),
+  ('gifair_fl', 'momentum', {'spread_share': 0}, {}, False),
   ('ditto', 'momentum', {}, {}, False),
   ('fedakd', 'momentum', {'variant': 'all_data', 'up_weight': 0}, {}, False),
   ('corefed', 'adam', {'variant': 'refed', 'alignment': 'server'}, {}, True),

@@ -68,8 +68,12 @@ COUNTS = (
   'Updates and weights are summed securely; the metrics of the rule, how many'
   ' clients count and their total weight, are plain sums of numbers.'
 )
+LOSSES = (
+  'Updates and weights are summed securely; the losses that are compared with'
+  ' each other are not, nor are the metrics of the rule.'
+)
 REASONS = (SINGLE, CLIENT_ID, LOSS, MASK, STATISTICS)
-REMARKS = (DIRECTIONS, COUNTS)
+REMARKS = (DIRECTIONS, COUNTS, LOSSES)
 
 
 class Sums(NamedTuple):
@@ -182,7 +186,16 @@ ROWS = (
       loss=np.float32(2 + i), num_examples=np.float32(1)
     ),
     reasons=dict.fromkeys(BUILDERS, LOSS),
-    remarks={'secure': COUNTS},
+    remarks={'secure': LOSSES},
+  ),
+  Row(
+    aggregators.LossSpreadFactory,
+    lambda sums: aggregators.LossSpreadFactory(0.5, sums.mean),
+    lambda i, _: collections.OrderedDict(
+      group=np.int32(i), loss=np.float32(2 + i), num_examples=np.float32(1)
+    ),
+    reasons=dict.fromkeys(BUILDERS, LOSS),
+    remarks={'secure': LOSSES},
   ),
   Row(
     aggregators.MinNormFactory,

@@ -7,6 +7,7 @@ from tff_fair.aggregators.fair_averaging import FairAveragingFactory
 from tff_fair.aggregators.gradient_reuse import GradientReuseFactory
 from tff_fair.aggregators.largest_values import LargestValuesFactory
 from tff_fair.aggregators.largest_values import keep_largest
+from tff_fair.aggregators.loss_spread import LossSpreadFactory
 from tff_fair.aggregators.mean_drift import MeanDriftFactory
 from tff_fair.aggregators.min_norm import MinNormFactory
 from tff_fair.aggregators.model_weights import ModelWeightsFactory
@@ -25,6 +26,7 @@ __all__ = [
   'FairAveragingFactory',
   'GradientReuseFactory',
   'LargestValuesFactory',
+  'LossSpreadFactory',
   'MeanDriftFactory',
   'MinNormFactory',
   'ModelWeightsFactory',

@@ -125,6 +125,26 @@ def summable_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
   )
 
 
+def counted_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
+  """A client's upload by its number of examples, zeros unless it counts.
+
+  It is `OrderedDict(value, weight, included, non_finite)`. A client counts if
+  `num_examples` in its weight is positive, and all its numbers and the products
+  of its value with that are `summable.is_summable`; `non_finite` is 1 if they
+  are not. Integers are kept.
+  """
+  number = weight['num_examples']
+  usable = summable.is_summable((value, weight))
+  usable &= summable.is_summable(value, number)
+  included = usable & (number > 0)
+  return collections.OrderedDict(
+    value=zeros_unless(included, value),
+    weight=zeros_unless(included, weight),
+    included=tf.cast(included, tf.int32),
+    non_finite=tf.cast(~usable, tf.int32),
+  )
+
+
 def zeros_unless(usable: Any, structure: Any) -> Any:
   """A structure with zeros for all floats unless `usable`; integers stay."""
 

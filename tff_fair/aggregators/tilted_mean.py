@@ -16,7 +16,6 @@ import tensorflow_federated as tff
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.annotations import Limits
-from tff_fair.tensors import summable
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(loss=np.float32, num_examples=np.float32)
@@ -78,7 +77,9 @@ class TiltedMeanFactory(factory.Factory):
 
     @tff.tensorflow.computation(value_type, weight_type)
     def check(value, weight):
-      return _checked(value, weight)
+      checked = gathered.counted_or_zeros(value, weight)
+      loss = tf.where(checked['included'] > 0, weight['loss'], -np.inf)
+      return collections.OrderedDict(checked, compared_loss=loss)
 
     @tff.tensorflow.computation(check.type_signature.result, np.float32)
     def weigh(checked, largest_loss):
@@ -111,18 +112,3 @@ class TiltedMeanFactory(factory.Factory):
     return factory.build_process(
       inner.initialize, next_fn, value_type, weight_type
     )
-
-
-def _checked(value, weight) -> collections.OrderedDict:
-  """A client's upload, zeros if it is excluded, and the loss to compare."""
-  number = weight['num_examples']
-  usable = summable.is_summable((value, weight))
-  usable &= summable.is_summable(value, number)
-  included = usable & (number > 0)
-  return collections.OrderedDict(
-    value=gathered.zeros_unless(included, value),
-    weight=gathered.zeros_unless(included, weight),
-    compared_loss=tf.where(included, weight['loss'], -np.inf),
-    included=tf.cast(included, tf.int32),
-    non_finite=tf.cast(~usable, tf.int32),
-  )

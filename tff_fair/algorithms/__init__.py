@@ -16,6 +16,7 @@ from tff_fair.algorithms.baselines.fed_rdn import build_channel_statistics
 from tff_fair.algorithms.baselines.fed_rdn import build_fed_rdn
 from tff_fair.algorithms.baselines.fed_rdn import normalize_for_client
 from tff_fair.algorithms.baselines.fed_sac import build_fed_sac
+from tff_fair.algorithms.baselines.gifair_fl import build_gifair_fl
 from tff_fair.algorithms.baselines.metric_learning import build_quadruplet_fl
 from tff_fair.algorithms.baselines.metric_learning import build_supcon_fl
 from tff_fair.algorithms.baselines.metric_learning import build_triplet_fl
@@ -63,6 +64,7 @@ __all__ = [
   'build_fedaboost',
   'build_fedakd',
   'build_fedquad',
+  'build_gifair_fl',
   'build_moon',
   'build_pfed_ck',
   'build_prop_fair',

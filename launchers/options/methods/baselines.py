@@ -177,6 +177,15 @@ METHODS = (
     tuned={'contribution_sharpness': (2.0, 0.5, 5.0)},
   ),
   entry.Method(
+    name='gifair_fl',
+    title='GIFAIR-FL',
+    summary="the spread of the clients' losses is penalised: weights by their"
+    ' ranks',
+    rule='LossSpreadFactory',
+    groups=('fair',),
+    tuned={'spread_share': (0.1, 0.5, 0.9)},
+  ),
+  entry.Method(
     name='moon',
     title='MOON',
     summary='embeddings near those of the received model, away from those of'

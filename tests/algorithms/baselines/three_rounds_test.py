@@ -209,6 +209,25 @@ def _fed_fv(rounds, keep_share, memory_rounds, decay=1.0):
     }
 
 
+def _gifair_fl(rounds, spread_share, decay, groups=range(6)):
+  """A client of a single group has its share of the examples."""
+  w = _START
+  for number, clients in enumerate(rounds):
+    losses = [float(_loss(w, data)) for data in clients.values()]
+    shares = np.array(_sizes(clients)) / sum(_sizes(clients))
+    own = np.array([groups[i] for i in clients])
+    means = {g: np.mean(np.array(losses)[own == g]) for g in own}
+    sizes = np.array([np.sum(own == g) for g in own])
+    ranks = [
+      sum(np.sign(means[g] - means[other]) for other in means) for g in own
+    ]
+    largest = np.min(shares * sizes) / max(len(means) - 1, 1)
+    rate = 0.1 * decay**number
+    models = [_train(w, data, rate=rate) for data in clients.values()]
+    w = (shares + spread_share * largest * np.array(ranks) / sizes) @ models
+    yield {'weights': w, 'client_work/clients/loss_before': losses}
+
+
 def _prop_fair(rounds, loss_bound, linear_width, decay):
   """The logarithm goes on as its tangent."""
   w, edge = _START, loss_bound - linear_width
@@ -341,6 +360,12 @@ _CASES = (
   (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}, None, _FULL),
   # At the first step, losses lie on both sides of 1.13.
   (_prop_fair, {'loss_bound': 1.5, 'linear_width': 0.37, 'decay': 0.5}),
+  (_gifair_fl, {'spread_share': 0.9, 'decay': 0.5}),
+  (
+    _gifair_fl,
+    {'spread_share': 0.9, 'decay': 0.5, 'groups': (7, 1, 7, 1, 2, 0)},
+    [[0, 1, 2, 3], [0, 2], [1, 4, 5, 0]],
+  ),
   # With up to two conflicts of each kind in a round.
   (
     _fed_fv,
@@ -495,6 +520,16 @@ def test_the_number_of_steps_is_that_of_minibatches(
     if name == 'fed_dc':  # Its mean drift, over 6 clients, is added.
       moved /= 1 + 1 / 6
     linear_task.assert_close(rows[i] * number * 0.1, moved, rtol=1e-4)
+
+
+def test_groups():
+  linear_task.assert_refused(
+    functools.partial(_build, 'gifair_fl'),
+    ('groups', '012345', 'a sequence of integers, .*found', TypeError),
+    ('groups', (0, 1), 'an entry for each of the 6 clients, found 2'),
+    ('groups', (0, 1, 2, 3, 4, -1), 'at least 0, found -1'),
+    ('groups', (0, 1, 2, 3, 4, 0.5), 'an integer, found 0.5', TypeError),
+  )
 
 
 @pytest.mark.parametrize('name', ('scaffold', 'fed_dc'))
