@@ -32,7 +32,7 @@ _IGNORED = dict.fromkeys(
   ),
   {},
 )
-_TILT = flag_types.Real('tilt', 1.0, 'Tilt.', minimum=0)
+_POWER = flag_types.Real('power', 1.0, 'Power.', minimum=0)
 
 
 def _build(
@@ -44,14 +44,14 @@ def _build(
   batch_size=32,
   seed=0,
   client_learning_rate_fn=None,
-  tilt: float = 1.0,
+  power: float = 1.0,
 ):
-  raise ValueError(f'tilt must be small, found {tilt}.')
+  raise ValueError(f'power must be small, found {power}.')
 
 
 def _method(**changes):
   values = dict(
-    name='tilted', title='T', summary='t', flags=[_TILT], ignores=_IGNORED
+    name='powered', title='T', summary='t', flags=[_POWER], ignores=_IGNORED
   )
   return entry.Method(**{**values, **changes})
 
@@ -64,16 +64,16 @@ def _resolve(*arguments):
 
 def test_a_method_has_flags_help_and_a_builder():
   plugins.register_method(_method(), _build)
-  settings = _resolve('--preset=fedaboost_mnist', '--algorithm=tilted')
-  assert settings['tilt'] == 1.0
+  settings = _resolve('--preset=fedaboost_mnist', '--algorithm=powered')
+  assert settings['power'] == 1.0
   assert settings['num_clients'] == 264
   assert 'robust' in settings
-  assert '--tilt: Tilt. [at least 0; default 1.0]' in help_text.help_text()
-  assert builders.get('tilted') is _build
+  assert '--power: Power. [at least 0; default 1.0]' in help_text.help_text()
+  assert builders.get('powered') is _build
   for line, message in (
-    ('--algorithm=tilted --tilt=-1', '--tilt must be at least 0, found -1.0.'),
-    ('--algorithm=tilted --robust', '--robust must not be given with'),
-    ('--algorithm=fed_avg --tilt=2', '--tilt must not be given with'),
+    ('--algorithm=powered --power=-1', '--power must be at least 0, found -1.0.'),
+    ('--algorithm=powered --robust', '--robust must not be given with'),
+    ('--algorithm=fed_avg --power=2', '--power must not be given with'),
   ):
     with pytest.raises(settings_lib.SettingsError, match=f'^{message}'):
       _resolve(*line.split())
@@ -84,11 +84,11 @@ def test_flags_of_other_names_than_their_arguments_reach_the_builder():
   from tff_fair.launchers.runs import building
   from tff_fair.launchers.runs import training
 
-  flag = flag_types.Real('strength', 1.0, 'Tilt.', argument='tilt')
+  flag = flag_types.Real('strength', 1.0, 'Power.', argument='power')
   plugins.register_method(_method(flags=[flag]), _build)
-  settings = _resolve('--algorithm=tilted', '--strength=3')
+  settings = _resolve('--algorithm=powered', '--strength=3')
   task = training.build_task(settings)
-  assert building.builder_arguments(settings, task)['tilt'] == 3
+  assert building.builder_arguments(settings, task)['power'] == 3
   with pytest.raises(
     training.RunError, match='^--strength must be small, found 3.0.$'
   ):
@@ -108,10 +108,10 @@ def test_flags_of_other_names_than_their_arguments_reach_the_builder():
     ('entry.Method', {'method': 'x'}),
     ("found 'ditto'", {'name': 'ditto'}),
     ('3', {'builder': 3}),
-    ("flag_types, found 'tilt'", {'flags': ['tilt']}),
-    ("absl, found 'v'", {'flags': [_TILT, flag_types.Real('v', 1.0, '')]}),
+    ("flag_types, found 'power'", {'flags': ['power']}),
+    ("absl, found 'v'", {'flags': [_POWER, flag_types.Real('v', 1.0, '')]}),
     ('--rounds .* kind', {'flags': [flag_types.Switch('rounds', True, '')]}),
-    ('found no ridge', {'flags': [_TILT, flag_types.Real('ridge', 1.0, '')]}),
+    ('found no ridge', {'flags': [_POWER, flag_types.Real('ridge', 1.0, '')]}),
     ('default or a flag', {'builder': lambda model_fn, *, ridge, **rest: None}),
     ("'robusst'", {'ignores': {'robusst': {}, **_IGNORED}}),
     ('--rounds .* at least 1, found 0', {'defaults': {'rounds': 0}}),
@@ -123,8 +123,8 @@ def test_what_methods_must_not_be(name, changes):
   method = changes.pop('method', None) or _method(**changes)
   with pytest.raises((TypeError, ValueError), match=name):
     plugins.register_method(method, builder)
-  assert 'tilted' not in builders.methods.METHODS
-  assert 'tilt' not in train_flags.FLAG_NAMES
+  assert 'powered' not in builders.methods.METHODS
+  assert 'power' not in train_flags.FLAG_NAMES
 
 
 def _build_rings(options):
@@ -262,7 +262,7 @@ def test_a_plugin_of_the_command_that_fails_ends_the_program(name, message):
 
 
 def test_names_are_read_from_flags_and_flag_files(folder, monkeypatch):
-  (folder / 'flags').write_text('--plugins=a, b\n--tilt=2\n')
+  (folder / 'flags').write_text('--plugins=a, b\n--power=2\n')
   loaded = []
   monkeypatch.setattr(plugins, 'load', loaded.extend)
   monkeypatch.setattr(plugins, 'load_installed', lambda: [])
