@@ -71,7 +71,10 @@ def test_a_method_has_flags_help_and_a_builder():
   assert '--power: Power. [at least 0; default 1.0]' in help_text.help_text()
   assert builders.get('powered') is _build
   for line, message in (
-    ('--algorithm=powered --power=-1', '--power must be at least 0, found -1.0.'),
+    (
+      '--algorithm=powered --power=-1',
+      '--power must be at least 0, found -1.0.',
+    ),
     ('--algorithm=powered --robust', '--robust must not be given with'),
     ('--algorithm=fed_avg --power=2', '--power must not be given with'),
   ):

@@ -1,7 +1,8 @@
 """Methods of each kind return the same on the device and the native runtime.
 
-A sum after a second exchange in a round, a download and a table at the server,
-rows that clients select, and personal models. The other methods are made of the
+A sum, and sums after an exchange of a maximum and of all losses in the same
+round, a download and a table at the server, rows that clients select, and
+personal models. The other methods are made of the
 same parts.
 """
 
@@ -37,6 +38,8 @@ _METHODS = {
   },
   'corefed': {'alignment': 'client'},
   'pfed_ck': {'num_clusters': 2},
+  'term': {'tilt': 2.0},
+  'gifair_fl': {'spread_share': 0.9, 'groups': (0, 1, 0)},
 }
 
 

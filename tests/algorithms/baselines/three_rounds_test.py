@@ -360,7 +360,7 @@ _CASES = (
   (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}, None, _FULL),
   # At the first step, losses lie on both sides of 1.13.
   (_prop_fair, {'loss_bound': 1.5, 'linear_width': 0.37, 'decay': 0.5}),
-  (_gifair_fl, {'spread_share': 0.9, 'decay': 0.5}),
+  (_gifair_fl, {'spread_share': 0.9, 'decay': 0.5}, None, _FULL),
   (
     _gifair_fl,
     {'spread_share': 0.9, 'decay': 0.5, 'groups': (7, 1, 7, 1, 2, 0)},
