@@ -14,7 +14,7 @@ METHODS = (
     summary='for the worst mixture of the clients: their weights rise with'
     ' their losses',
     groups=('fair',),
-    tuned={'mixture_rate': (0.01, 0.1, 0.5)},
+    tuned={'mixture_rate': (0.001, 0.01, 0.1)},
   ),
   entry.Method(
     name='cgsv',
