@@ -6,12 +6,15 @@ and a line that begins with `|` is a comment. In `adult.test` a dot follows the
 class.
 """
 
+from collections.abc import Sequence
 import csv
 import os
 
 import numpy as np
 import pandas as pd
 
+from tff_fair.own_data import encoded
+from tff_fair.own_data import sensitive
 from tff_fair.tasks import sources
 from tff_fair.tasks import task
 
@@ -144,7 +147,9 @@ _CATEGORIES = {
   name: values for name, values in _COLUMNS.items() if values is not None
 }
 _NUMERIC = tuple(name for name, values in _COLUMNS.items() if values is None)
-_CLASSES = ('<=50K', '>50K')
+_LABEL = 'class'
+CLASSES = ('<=50K', '>50K')
+"""The names of the classes."""
 
 NUM_CATEGORICAL_FEATURES = sum(map(len, _CATEGORIES.values()))
 
@@ -156,12 +161,64 @@ def read(path: str | os.PathLike) -> task.Examples:
     *(_one_hot(path, name, table[name]) for name in _CATEGORIES),
     *(_number(path, name, table[name]) for name in _NUMERIC),
   ]
-  labels = _codes(path, 'class', table['class'].str.rstrip('.'), _CLASSES)
+  labels = _codes(path, _LABEL, table[_LABEL].str.rstrip('.'), CLASSES)
   return task.Examples(np.hstack(features), labels.astype(np.int32))
 
 
+def check_sensitive(names: Sequence[str]) -> None:
+  """Checks that sensitive columns are columns of categories.
+
+  Args:
+    names: The columns.
+
+  Raises:
+    ValueError: If one is none.
+  """
+  sensitive.check_columns(
+    '--sensitive_columns',
+    names,
+    [*_COLUMNS, _LABEL],
+    label=_LABEL,
+    table='adult',
+  )
+  for name in names:
+    if name in _NUMERIC:
+      raise ValueError(
+        f'The sensitive column {name!r} must hold groups, found a continuous'
+        f' number; adult has the groups {", ".join(_CATEGORIES)}.'
+      )
+
+
+def find_groups(x: np.ndarray, name: str) -> encoded.Groups:
+  """Finds the groups of people in a categorical column of inputs.
+
+  Args:
+    x: float32 [n, 108], as `read` gives them.
+    name: The column.
+
+  Raises:
+    ValueError: If there is a single group, or a group of one record.
+  """
+  codes = x[:, _features_of(name)].argmax(axis=1)
+  return sensitive.make_groups(name, _CATEGORIES[name], codes)
+
+
+def feature_positions(names: Sequence[str]) -> np.ndarray:
+  """Returns the positions of the features of categorical columns, int64 [m]."""
+  positions = np.arange(NUM_CATEGORICAL_FEATURES)
+  parts = [positions[_features_of(name)] for name in names]
+  return np.concatenate([positions[:0], *parts])
+
+
+def _features_of(name: str) -> slice:
+  """The place of a column among the features."""
+  before = list(_CATEGORIES)[: list(_CATEGORIES).index(name)]
+  start = sum(len(_CATEGORIES[other]) for other in before)
+  return slice(start, start + len(_CATEGORIES[name]))
+
+
 def _read_table(path: str | os.PathLike) -> pd.DataFrame:
-  names = [*_COLUMNS, 'class']
+  names = [*_COLUMNS, _LABEL]
   required = f'records of {len(names)} fields'
   try:
     table = pd.read_csv(

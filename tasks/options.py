@@ -94,6 +94,12 @@ class TaskOptions:
       commas; None for all others.
     missing_values: Task table: 'refuse', 'drop' or 'fill'; see
       `tff_fair.own_data.table.encode`. None for 'refuse'.
+    sensitive_columns: Tasks table and adult: the columns that say the groups of
+      people, separated by commas; None for none. Only under the split 'client'.
+    drop_sensitive: Whether these columns are for the measures only, and no
+      features.
+    positive_label: The class that counts as positive in the rates of groups, of
+      two; None for the last one by name.
     free_riders: Number of additional clients without data, the last ones, at
       most 10,000.
     seed: Seed of the partition and of the splits, at least 0.
@@ -130,6 +136,9 @@ class TaskOptions:
   label_column: str | None = None
   feature_columns: str | None = None
   missing_values: str | None = None
+  sensitive_columns: str | None = None
+  drop_sensitive: bool = False
+  positive_label: str | None = None
   free_riders: int = 0
   seed: int = 0
 
@@ -168,6 +177,7 @@ class TaskOptions:
       checks.check_choice(
         'missing_values', self.missing_values, encoded.MISSING_VALUES
       )
+    self._check_sensitive()
     checks.check_count('free_riders', self.free_riders, 0, _MAX_FREE_RIDERS)
     checks.check_integer('seed', self.seed, 0)
 
@@ -203,6 +213,21 @@ class TaskOptions:
       raise ValueError(
         'test_fraction must be above 0 with a test_leak, which is of test'
         f' examples, found {self.test_fraction} with {self.test_leak!r}.'
+      )
+
+  def _check_sensitive(self) -> None:
+    checks.check_choice('drop_sensitive', self.drop_sensitive, (False, True))
+    if self.sensitive_columns is None:
+      for name in ('drop_sensitive', 'positive_label'):
+        if getattr(self, name):
+          raise ValueError(
+            f'{name} must be given with sensitive_columns, found'
+            f' {getattr(self, name)!r} without them.'
+          )
+    elif not self.sensitive_columns.strip(' ,'):
+      raise ValueError(
+        'sensitive_columns must name columns, found'
+        f' {self.sensitive_columns!r}.'
       )
 
   def _check_shift(self) -> None:

@@ -119,4 +119,6 @@ def build(
     client_names=names,
     class_names=data.class_names,
     notes=data.notes,
+    sensitive=data.sensitive,
+    positive_class=data.positive_class,
   )

@@ -93,6 +93,7 @@ USED_WITH: dict[str, dict[str, tuple[str, ...]]] = {
   'holdout_fraction': {'split': ('client',)},
   'test_leak': {'split': ('client',)},
   'unseen_fraction': {'split': ('client',)},
+  'sensitive_columns': {'split': ('client',)},
   'data_fraction': {'partition': POOL_PARTITIONS},
   'client_column': {'partition': (OWN_PARTITION,)},
 }

@@ -84,6 +84,9 @@ class Task:
     notes: Sentences about the data that the user should read before training.
     unseen: The clients that take no part in the training, as a task of their
       own; None if there are none.
+    sensitive: The groups of people of each sensitive column, of all examples.
+    positive_class: The class that counts as positive in the rates of groups;
+      None if there are more than two classes, or no groups.
   """
 
   name: str
@@ -99,6 +102,8 @@ class Task:
   features: tuple[encoded.Feature, ...] = ()
   notes: tuple[str, ...] = ()
   unseen: 'Task | None' = None
+  sensitive: tuple[encoded.Groups, ...] = ()
+  positive_class: int | None = None
 
   def __post_init__(self):
     x, y = self.data

@@ -196,12 +196,12 @@ def task_options(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_own_data(settings: Mapping[str, Any]) -> None:
-  """Checks the user's own data file, which takes no TensorFlow.
+  """Checks the user's own data file and columns, which takes no TensorFlow.
 
   Raises:
     SettingsError: If the file or the flags about it are wrong.
   """
-  if settings['data_file'] is None:
+  if settings['data_file'] is None and settings['sensitive_columns'] is None:
     return
   try:
     tasks.check_task(settings['task'], **task_options(settings))

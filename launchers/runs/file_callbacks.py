@@ -12,7 +12,7 @@ from tff_fair.launchers.runs import run_files
 
 
 class RunFiles(callbacks.Callback):
-  """Writes flags.txt, the rows of each round, clients.csv and summary.json."""
+  """Writes flags.txt, the rows of each round, and the files of the end."""
 
   def __init__(self, flags_text: str):
     """Takes the content of the flags file."""
@@ -35,9 +35,11 @@ class RunFiles(callbacks.Callback):
     run.directory.write_round(result.number, result.row)
 
   def on_end(self, run, summary):
-    """Writes clients.csv and summary.json."""
+    """Writes clients.csv, the tables of groups of people, and summary.json."""
     if summary is not None:
       run.directory.write_clients(_client_columns(run))
+      if run.groups is not None:
+        run.directory.write_groups(run.groups)
       run.directory.write_summary(summary)
 
 

@@ -21,10 +21,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair import checkpoints
+from tff_fair import group_fairness
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import errors
+from tff_fair.launchers.runs import groups as groups_lib
 from tff_fair.launchers.runs import run_files
 
+_ALL = group_fairness.ALL
 _CHECKPOINT_PREFIX = 'round_'
 # Files that every round appends rows to; the first column is the round.
 _TABLES = ('metrics.csv', 'reports.csv', 'client_scores.csv')
@@ -130,6 +133,18 @@ class RunDirectory:
     text = self._named(pd.DataFrame(columns)).to_csv(index=False)
     run_files.write_atomically(self.path / 'clients.csv', text)
 
+  def write_groups(self, tables: groups_lib.GroupTables) -> None:
+    """Writes groups.csv and group_differences.csv."""
+    for name, table in (
+      (groups_lib.FILE, tables.groups),
+      (groups_lib.DIFFERENCES_FILE, tables.differences),
+    ):
+      table = table.assign(column=table['column'].map(client_names.encodable))
+      if 'group' in table:
+        table['group'] = table['group'].map(client_names.encodable)
+      text = self._named(table).to_csv(index=False)
+      run_files.write_atomically(self.path / name, text)
+
   def write_summary(self, summary: Mapping[str, Any]) -> None:
     """Writes summary.json; NaN becomes null."""
     text = json.dumps(_without_nan(summary), indent=2)
@@ -186,7 +201,8 @@ class RunDirectory:
     """With the clients' names beside their ids, if they have names."""
     if not self._names:
       return frame
-    names = [self._names[i] for i in frame['client_id']]
+    # Of all clients together, too.
+    names = [self._names[i] if i != _ALL else i for i in frame['client_id']]
     frame.insert(1, client_names.COLUMN, names)
     return frame
 

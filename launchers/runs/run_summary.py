@@ -12,6 +12,7 @@ import tff_fair
 from tff_fair import metrics
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import evaluation
+from tff_fair.launchers.runs import groups
 from tff_fair.launchers.runs import round_metrics
 
 # What stays as it is if a later start trains nothing.
@@ -38,7 +39,11 @@ def summarize(run: Any) -> dict[str, Any]:
     'algorithm': run.settings['algorithm'],
     'task': run.settings['task'],
     'rounds': run.done,
-    'final': {**scores, **distances.last(rounds)},
+    'final': {
+      **scores,
+      **distances.last(rounds),
+      **groups.metric_columns(run.groups),
+    },
     **{f'{name}_window': _window(rounds[name]) for name in _WINDOWS},
     'dropped': round_metrics.dropped(rounds),
     # Only rounds since the last start.
@@ -54,6 +59,8 @@ def summarize(run: Any) -> dict[str, Any]:
     summary['score_last'] = run.settings['score_last']
   if run.stop:
     summary['stopped_early'] = run.stop._asdict()
+  positive = groups.positive_name(run.task)
+  summary.update(groups.describe(run.groups, positive))
   if run.notes:
     summary['notes'] = list(run.notes)
   return summary

@@ -25,6 +25,7 @@ from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import file_callbacks
 from tff_fair.launchers.runs import further_scores
+from tff_fair.launchers.runs import groups
 from tff_fair.launchers.runs import messages
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
@@ -66,6 +67,8 @@ class Run:
     done: The number of rounds that are trained.
     state: The state of the process after them.
     scores: Those of the last evaluation since the start; None before it.
+    groups: How groups of people are served; None before the end, and without
+      sensitive columns.
     seconds: Those of each round since the start, without evaluation and files.
     cpu_seconds: Processor time of these rounds in this process.
     stop: Why the run has ended before its last round; None if it has not.
@@ -137,6 +140,7 @@ class Run:
       raise RunError(str(error)) from error
     self.done = self.start
     self.scores = None
+    self.groups = None
     self.seconds = []
     self.cpu_seconds = 0.0
     self.stop = early_stopping.find(
@@ -209,6 +213,9 @@ class Run:
         self.scores = self.evaluate(self.state, self.done)
         divergence.check_scores(self, self.scores, self.done)
       divergence.check_trained(self)
+      self.groups = groups.measure(
+        self.task, evaluation.of_clients(self.scores), self.has_data
+      )
       if self.settings['score_last'] is not None and not self.stop:
         # From the file: some of these rounds may have been before this start.
         accuracies = self.directory.read_mean_accuracies(

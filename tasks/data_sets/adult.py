@@ -3,7 +3,8 @@
 Census records (Becker and Kohavi, 1996), files `adult.data` and `adult.test`
 pooled and balanced as in CFFL: all 11,687 records above 50,000 dollars and as
 many random others. Inputs are float32 [23374, 108], one-hot categories and
-then standardised numbers; class 1 is the higher income.
+then standardised numbers; class 1 is the higher income, and the positive one in
+the rates of groups of people.
 """
 
 import dataclasses
@@ -41,11 +42,56 @@ def build(options: options_lib.TaskOptions) -> task.Task:
   all that are outside the server's test set, or, under the split 'client', the
   clients' train and holdout parts.
   """
+  # Imports pandas.
+  from tff_fair.own_data import sensitive
+  from tff_fair.tasks import adult_records
+
+  _check(options)
   parts = [_read(name, options.data_dir) for name in _FILE_NAMES]
   data = task.Examples(*map(np.concatenate, zip(*parts, strict=True)))
   data = _balanced(data, options.seed)
+  names = sensitive.split_names(options.sensitive_columns)
+  groups = tuple(adult_records.find_groups(data.x, name) for name in names)
+  num_categorical = adult_records.NUM_CATEGORICAL_FEATURES
+  if options.drop_sensitive:
+    dropped = adult_records.feature_positions(names)
+    data = data._replace(x=np.delete(data.x, dropped, axis=1))
+    num_categorical -= len(dropped)
   built = pooled.build(DATA_SET.name, data=data, num_classes=2, options=options)
-  return _standardised(built)
+  built = _standardised(built, num_categorical)
+  if not groups:
+    return built
+  positive, note = _choose_positive(options)
+  return dataclasses.replace(
+    built,
+    class_names=adult_records.CLASSES,
+    sensitive=groups,
+    positive_class=positive,
+    notes=(*built.notes, note),
+  )
+
+
+def _check(options: options_lib.TaskOptions) -> None:
+  """Refuses groups of people that the records do not have."""
+  # Imports pandas.
+  from tff_fair.own_data import sensitive
+  from tff_fair.tasks import adult_records
+
+  names = sensitive.split_names(options.sensitive_columns)
+  adult_records.check_sensitive(names)
+  if names:
+    _choose_positive(options)
+
+
+def _choose_positive(
+  options: options_lib.TaskOptions,
+) -> tuple[int | None, str]:
+  from tff_fair.own_data import sensitive
+  from tff_fair.tasks import adult_records
+
+  return sensitive.choose_positive(
+    '--positive_label', options.positive_label, adult_records.CLASSES
+  )
 
 
 def _read(file_name: str, data_dir: str | os.PathLike | None) -> task.Examples:
@@ -89,12 +135,12 @@ def _balanced(data: task.Examples, seed: int) -> task.Examples:
   return task.Examples(data.x[chosen], data.y[chosen])
 
 
-def _standardised(built: task.Task) -> task.Task:
-  """Returns the task with standardised numbers; constant ones become 0."""
-  from tff_fair.tasks import adult_records
+def _standardised(built: task.Task, first: int) -> task.Task:
+  """Returns the task with standardised numbers; constant ones become 0.
 
+  `first` is the position of the first number.
+  """
   x, y = built.data
-  first = adult_records.NUM_CATEGORICAL_FEATURES
   numbers = encoded.standardise(
     x[:, first:].astype(np.float64), built.training_positions()
   )
@@ -115,4 +161,6 @@ DATA_SET = rules.DataSet(
   ),
   dirichlet_alpha=0.5,
   model='mlp_cffl_adult',
+  options=('sensitive_columns', 'drop_sensitive', 'positive_label'),
+  check_data=_check,
 )

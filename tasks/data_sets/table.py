@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
   # Imports pandas.
+  from tff_fair.own_data import sensitive
   from tff_fair.own_data import table
   from tff_fair.tasks import table_file
 
@@ -28,20 +29,22 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
     table_file.read(options.data_file, [key for key in keys if key]),
     client=options.client_column,
     label=options.label_column,
-    features=None if features is None else _split(features),
+    features=None if features is None else sensitive.split_names(features),
     missing=options.missing_values,
+    sensitive=sensitive.split_names(options.sensitive_columns),
+    drop_sensitive=options.drop_sensitive,
+    positive_label=options.positive_label,
     called=table.Arguments(
       client='--client_column',
       label='--label_column',
       features='--feature_columns',
       missing='--missing_values={}',
+      sensitive='--sensitive_columns',
+      drop_sensitive='--drop_sensitive',
+      positive_label='--positive_label',
       table=f"the file '{os.path.basename(options.data_file)}'",
     ),
   )
-
-
-def _split(names: str) -> list[str]:
-  return [name.strip() for name in names.split(',') if name.strip()]
 
 
 def _check_columns(options: options_lib.TaskOptions) -> None:
@@ -63,6 +66,9 @@ DATA_SET = own_data.data_set(
     'label_column',
     'feature_columns',
     'missing_values',
+    'sensitive_columns',
+    'drop_sensitive',
+    'positive_label',
   ),
   required=('data_file', 'label_column'),
   inputs='numbers',

@@ -34,6 +34,8 @@ class ClientScores(NamedTuple):
     loss: `float64[k]`, mean cross-entropy, independent of the training loss;
       NaN if the nearest centroid classified.
     pooled: `dict` with keys `accuracy`, `f1` and `loss`, over all examples.
+    predicted: `int64[n]`, the predicted class of each test example, client by
+      client; None on the server's data.
   """
 
   num_examples: np.ndarray
@@ -43,6 +45,7 @@ class ClientScores(NamedTuple):
   f1_weighted: np.ndarray
   loss: np.ndarray
   pooled: dict[str, float]
+  predicted: np.ndarray | None = None
 
 
 class _Evaluator(abc.ABC):
@@ -304,14 +307,15 @@ def score_predictions(
     num_clients: Number of clients.
 
   Returns:
-    `ClientScores`.
+    `ClientScores`; its `predicted` is in the order of the logits.
 
   Raises:
     TypeError: If the labels or clients are not integers.
     ValueError: If a label or a client is out of range, or the shapes differ
       from these.
   """
-  return _scores(*_totals(logits, labels, clients, num_clients))
+  found = _scores(*_totals(logits, labels, clients, num_clients))
+  return found._replace(predicted=np.asarray(logits).argmax(axis=1))
 
 
 def _totals(logits, labels, clients, num_clients):

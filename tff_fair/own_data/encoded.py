@@ -26,6 +26,20 @@ class Feature(NamedTuple):
   deviation: float
 
 
+class Groups(NamedTuple):
+  """Groups of people, as a sensitive column says them.
+
+  Attributes:
+    column: The column.
+    names: The name of each group.
+    codes: int64 [n], the group of each example, 0..len(names)-1.
+  """
+
+  column: str
+  names: tuple[str, ...]
+  codes: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Encoded:
   """Examples of several clients, as numbers, with the names of everything.
@@ -41,6 +55,9 @@ class Encoded:
     is_number: bool [d], the features that `to_inputs` standardises; None for
       none of them.
     notes: Sentences about the data that the user should read.
+    sensitive: The groups of people of each sensitive column.
+    positive_class: The class that counts as positive in their rates; None if
+      there is none.
   """
 
   x: np.ndarray
@@ -51,6 +68,8 @@ class Encoded:
   feature_names: tuple[str, ...] = ()
   is_number: np.ndarray | None = None
   notes: tuple[str, ...] = ()
+  sensitive: tuple[Groups, ...] = ()
+  positive_class: int | None = None
 
   def to_inputs(
     self, training: np.ndarray
@@ -90,6 +109,9 @@ class Encoded:
       owners=self.owners[kept],
       client_names=self.client_names[:count],
       notes=(*self.notes, note),
+      sensitive=tuple(
+        groups._replace(codes=groups.codes[kept]) for groups in self.sensitive
+      ),
     )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from tff_fair import checks
 from tff_fair.own_data import encoded
 from tff_fair.own_data import names
+from tff_fair.own_data import sensitive as sensitive_lib
 
 # One feature each; a column with more is most often a name or an id.
 _MAX_CATEGORIES = 100
@@ -29,6 +30,9 @@ class Arguments:
     label: The argument `label`.
     features: The argument `features`.
     missing: The argument `missing` with a value, for `str.format`.
+    sensitive: The argument `sensitive`.
+    drop_sensitive: The argument `drop_sensitive`.
+    positive_label: The argument `positive_label`.
     table: The table.
   """
 
@@ -36,6 +40,9 @@ class Arguments:
   label: str = 'label'
   features: str = 'features'
   missing: str = "missing='{}'"
+  sensitive: str = 'sensitive'
+  drop_sensitive: str = 'drop_sensitive'
+  positive_label: str = 'positive_label'
   table: str = 'the table'
 
 
@@ -46,6 +53,9 @@ def encode(
   label: Any,
   features: Sequence[Any] | None = None,
   missing: str = 'refuse',
+  sensitive: Sequence[Any] = (),
+  drop_sensitive: bool = False,
+  positive_label: str | None = None,
   called: Arguments | None = None,
 ) -> encoded.Encoded:
   """Makes numbers of a table with a row for each example.
@@ -53,7 +63,8 @@ def encode(
   A column of texts, or of pandas's categories, becomes a feature of 0 and 1 for
   each of its values; numbers stay as they are, for `Encoded.to_inputs` to
   standardise; booleans become 0 and 1, and count as numbers where some are
-  missing.
+  missing. Sensitive columns say the groups of people, and are features like
+  others unless they are dropped.
   """
   called = called or Arguments()
   if not isinstance(table, pd.DataFrame):
@@ -63,9 +74,20 @@ def encode(
   checks.check_choice(
     called.missing.partition('=')[0], missing, encoded.MISSING_VALUES
   )
+  given = features is not None
   features = _check_columns(table, client, label, features, called)
+  sensitive_lib.check_columns(
+    called.sensitive,
+    sensitive,
+    list(table.columns),
+    label=label,
+    table=called.table,
+  )
+  if drop_sensitive:
+    features = _without_sensitive(features, sensitive, given, called)
   keys = [label] if client is None else [client, label]
-  table = table[[*keys, *features]].reset_index(drop=True)
+  table = table[[*dict.fromkeys([*keys, *features, *sensitive])]]
+  table = table.reset_index(drop=True)
   if not len(table):
     raise ValueError(f'{_upper(called.table)} must have rows, found none.')
   table, notes = _without_missing(table, keys, missing, called)
@@ -81,6 +103,13 @@ def encode(
   notes += _rare_classes(np.bincount(y), class_names)
   parts = [_Feature.of(name, table[name], called) for name in features]
   notes += [note for part in parts for note in part.notes]
+  groups = [sensitive_lib.find_groups(n, table[n]) for n in sensitive]
+  positive = None
+  if groups:
+    positive, note = sensitive_lib.choose_positive(
+      called.positive_label, positive_label, class_names
+    )
+    notes.append(note)
   return encoded.Encoded(
     x=np.hstack([part.values for part in parts]),
     y=y,
@@ -90,6 +119,8 @@ def encode(
     feature_names=tuple(name for part in parts for name in part.names),
     is_number=np.concatenate([part.is_number for part in parts]),
     notes=tuple(notes),
+    sensitive=tuple(groups),
+    positive_class=positive,
   )
 
 
@@ -203,6 +234,23 @@ def _check_columns(table, client, label, features, called) -> list[Any]:
         f' {name!r}.'
       )
   return features
+
+
+def _without_sensitive(features, sensitive, given, called) -> list[Any]:
+  """The features that are not sensitive; `given` if the user names them."""
+  named = [name for name in features if name in sensitive]
+  if given and named:
+    raise ValueError(
+      f'{called.features} must not name a sensitive column with'
+      f' {called.drop_sensitive}, found {named[0]!r}.'
+    )
+  left = [name for name in features if name not in sensitive]
+  if not left:
+    raise ValueError(
+      f'{called.drop_sensitive} must leave a column of features, found none'
+      f' beside {names.listed(named)}.'
+    )
+  return left
 
 
 def _check_known(argument, name, known, called) -> None:
