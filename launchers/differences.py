@@ -21,7 +21,8 @@ from tff_fair.launchers.runs import client_names
 _DATA = tuple(
   name
   for name in train_flags.DATA_FLAG_NAMES
-  if name not in ('data_dir', 'data_seed')  # A place; one of the seeds.
+  # A place; one of the seeds; a condition.
+  if name not in ('data_dir', 'data_seed', 'drop_sensitive')
 )
 _SEEDS = tuple(flag.name for flag in train_flags.GROUPS['Seeds'])
 _TRAINING = ('local_epochs', 'model', 'score_last')
@@ -33,6 +34,7 @@ _CONDITIONS = (
     for flag in (*train_flags.GROUPS['Clients'], *train_flags.GROUPS['Server'])
     if flag.name not in _TRAINING
   ),
+  'drop_sensitive',
   'fine_tune_epochs',  # Of a score alone.
 )
 # The method and its own flags are the subject of a comparison, and all other

@@ -35,6 +35,7 @@ from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import groups
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_files
 
@@ -83,6 +84,8 @@ class Run:
       training data add `client_accuracy_min`, `..._worst10`, `..._jain`, and
       the quartiles `..._low` and `..._high` of every evaluation. In an
       unfinished run, what belongs to the end is that of the last evaluation.
+    groups: groups.csv; empty without groups of people, and before the end.
+    group_differences: group_differences.csv, likewise.
   """
 
   directory: pathlib.Path
@@ -95,6 +98,10 @@ class Run:
   last_round: int
   names: Mapping[int, str]
   values: pd.DataFrame
+  groups: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
+  group_differences: pd.DataFrame = dataclasses.field(
+    default_factory=pd.DataFrame
+  )
 
   @property
   def algorithm(self) -> str:
@@ -304,6 +311,8 @@ def _read_files(path) -> Run:
     notes=[str(note) for note in summary.get('notes', [])],
     last_round=int(metrics['round'].max()),
     names=_names(clients, scores, reports),
+    groups=_read_groups(path / groups.FILE, finished),
+    group_differences=_read_groups(path / groups.DIFFERENCES_FILE, finished),
     values=pd.concat(
       [
         _tidy(_with_spread(metrics, scores, clients)),
@@ -330,6 +339,20 @@ def _read(file, columns, finished) -> pd.DataFrame:
       f' numbers as {", ".join(known)}, found otherwise in {file}.'
     )
   return frame.sort_values(keys, kind='stable')
+
+
+def _read_groups(file, finished) -> pd.DataFrame:
+  """A table of groups of people, whose names are texts; empty without one."""
+  if not finished or not file.exists():
+    return pd.DataFrame()
+  names = ('client_id', client_names.COLUMN, 'column', 'group')
+  with _naming(file):
+    table = pd.read_csv(file, converters=dict.fromkeys(names, str))
+    required = groups.TABLES[file.name]
+    if missing := [name for name in required if name not in table]:
+      raise ValueError(f'no column {missing[0]!r}')
+    numbers = table[[name for name in required if name not in names]]
+    return table.assign(**numbers.apply(pd.to_numeric))
 
 
 def _tidy(frame, prefix='') -> pd.DataFrame:

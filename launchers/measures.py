@@ -12,6 +12,7 @@ from typing import NamedTuple
 from matplotlib import ticker
 
 from tff_fair.launchers.runs import distances
+from tff_fair.launchers.runs import groups
 from tff_fair.launchers.show import numbers
 
 _FILE = pathlib.Path(__file__).with_name('measures.csv')
@@ -114,6 +115,7 @@ OF_METHODS: tuple[Measure, ...] = tuple(
     'fine_tuned_unseen_accuracy_mean',
     'fine_tuned_unseen_accuracy_worst10',
     'fine_tuned_unseen_accuracy_min',
+    *groups.COLUMNS,
     'rounds_to_target',
     'bytes_down',
     'bytes_up',

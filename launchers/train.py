@@ -62,6 +62,13 @@ _RESULTS = {
     'fine_tuned_unseen_accuracy_min': 'worst client',
     'fine_tuned_unseen_accuracy_worst10': 'worst 10 %',
   },
+  'groups of people': {
+    'group_accuracy_min': 'accuracy of the worst group',
+    'group_accuracy_difference': 'accuracy difference',
+    'demographic_parity_difference': 'demographic parity difference',
+    'demographic_parity_ratio': 'demographic parity ratio',
+    'equalized_odds_difference': 'equalised odds difference',
+  },
 }
 
 
@@ -123,12 +130,13 @@ class _Console(callbacks.Callback):
       if not summary['final'].keys() >= columns.keys():
         continue
       print(f'  {heading}{averaged if heading == _ACCURACY else ""}')
+      width = max(12, *map(len, columns.values())) + 2
       for column, name in columns.items():
         value = summary['final'][column]
         text = 'not measured' if math.isnan(value) else f'{value:.4f}'
         if column == 'client_accuracy_min' and worst_client:
           text = worst_client
-        print(f'    {name:14}{text}')
+        print(f'    {name:{width}}{text}')
     for name, count in summary['dropped'].items():
       if count:
         print(f'  {round_metrics.DROPPED[name]}: {count} in all rounds')

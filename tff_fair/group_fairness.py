@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair import checks
+
 FEWEST_EXAMPLES = 10
 """A group with fewer test examples is counted, and not measured."""
 
@@ -35,7 +37,7 @@ MEASURES = ('accuracy', *RATES)
 """Those of a group; the rates need two classes."""
 
 DIFFERENCES = (
-  'accuracy_difference',
+  'group_accuracy_difference',
   'demographic_parity_difference',
   'demographic_parity_ratio',
   'equalized_odds_difference',
@@ -68,12 +70,14 @@ def measure(
   names: Sequence[str],
   clients: Sequence[int],
   positive: int | None,
+  *,
+  fewest: int = FEWEST_EXAMPLES,
 ) -> Measured:
   """Measures how a classifier serves groups of people.
 
   A rate of a group without a positive, or negative, example is NaN, and so is
   an equalised odds difference in which it would enter. Differences are between
-  the groups of `FEWEST_EXAMPLES` examples or more, at a client as over all.
+  the groups of `fewest` examples or more, at a client as over all.
 
   Args:
     labels: int [n], the classes of the examples.
@@ -83,13 +87,17 @@ def measure(
     clients: int [n], the client of each example.
     positive: The positive class of two; None for more classes, of which only
       the accuracy is measured.
+    fewest: Number of examples below which a group is small, at least 1.
 
   Returns:
     The measures; clients are in the order of their ids.
 
   Raises:
-    ValueError: If the lengths differ, or there is no example.
+    TypeError: If `fewest` is not an integer.
+    ValueError: If the lengths differ, there is no example, or `fewest` is below
+      1.
   """
+  checks.check_integer('fewest', fewest, 1)
   table = pd.DataFrame(
     {
       'label': _as_vector('labels', labels, len(labels)),
@@ -101,8 +109,8 @@ def measure(
   if table.empty:
     raise ValueError('labels must be of at least one example, found none.')
   parts = [
-    _measure(table.assign(client_id=ALL), positive),
-    _measure(table, positive),
+    _measure(table.assign(client_id=ALL), positive, fewest),
+    _measure(table, positive, fewest),
   ]
   groups, differences = (
     pd.concat(part, ignore_index=True) for part in zip(*parts, strict=True)
@@ -123,11 +131,11 @@ def _as_vector(what: str, values: Sequence[int], length: int) -> np.ndarray:
 
 
 def _measure(
-  table: pd.DataFrame, positive: int | None
+  table: pd.DataFrame, positive: int | None, fewest: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
   keys = ['client_id', 'group']
   groups = table.groupby(keys).size().rename('count').reset_index()
-  is_large = groups['count'] >= FEWEST_EXAMPLES
+  is_large = groups['count'] >= fewest
   differences = pd.DataFrame({'client_id': groups['client_id'].unique()})
   for name, counted in (
     ('num_groups', is_large),
@@ -188,7 +196,7 @@ def _by_fairlearn(
   is_defined = measured[_ODDS].notna().groupby(level=0).all().all(axis=1)
   between = pd.DataFrame(
     {
-      'accuracy_difference': gaps['accuracy'],
+      'group_accuracy_difference': gaps['accuracy'],
       'demographic_parity_difference': gaps['selection_rate'],
       'demographic_parity_ratio': ratios['selection_rate'],
       'equalized_odds_difference': gaps[_ODDS].max(axis=1).where(is_defined),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair import group_fairness
 from tff_fair.launchers import measures
 from tff_fair.launchers import statistics
 from tff_fair.launchers import summary
@@ -94,6 +95,8 @@ class Analysis(summary.Summary):
       examples, see `client_scores`.
     tuned: Every method with a run -> its chosen values.
     curves: Method -> its learning curve.
+    groups: Method -> `count` and the measures of each group of people, by
+      column and group, means over seeds; empty without groups.
   """
 
   facts: Mapping[str, Any]
@@ -104,6 +107,7 @@ class Analysis(summary.Summary):
   kept_means: Mapping[str, float]
   tuned: Mapping[str, Tuned]
   curves: Mapping[str, Curve]
+  groups: Mapping[str, pd.DataFrame] = dataclasses.field(default_factory=dict)
 
   @property
   def baseline(self) -> str:
@@ -252,7 +256,21 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     .to_dict(),
     tuned={m: _tuned(rows, seeds[0]) for m, rows in by_method.items()},
     curves={m: _curve(table.loc[m, 'curve'][seeds]) for m in methods},
+    groups=_groups(found, methods),
   )
+
+
+def _groups(found, methods) -> dict[str, pd.DataFrame]:
+  """The mean over the seeds of the measures of each group of people."""
+  if found['groups'].isna().any():
+    return {}
+  means = {}
+  for method, rows in found.groupby('method'):
+    if method in methods:
+      table = pd.DataFrame([row for run in rows['groups'] for row in run])
+      by_group = table.groupby(['column', 'group'], sort=False)
+      means[method] = by_group[['count', *group_fairness.MEASURES]].mean()
+  return means
 
 
 def _seeds_of(found, method) -> set[int]:

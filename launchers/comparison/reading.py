@@ -17,6 +17,8 @@ unseen_accuracy_*         the global model on clients that took no part in the
                           training, with --unseen_fraction
 fine_tuned_*              the global model after each client has trained it
                           further, with --fine_tune_epochs
+group_accuracy_min to     how groups of people are served, with
+num_small_groups          --sensitive_columns, see `runs.groups.COLUMNS`
 cf                        CF coefficient against Standalone of the same seed
 better_off                share of the clients above Standalone's accuracy
 gain_mean, gain_sd,       accuracy minus Standalone's: mean, standard deviation
@@ -27,6 +29,8 @@ target, rounds_to_target  an accuracy, and the first evaluation that has it
 bytes_down, bytes_up      of a round, all clients together
 seconds_per_round         the median
 client_accuracies         JSON, a number or null for each client
+groups                    JSON, a row for each group of people, over all
+                          clients: column, group, count and measures
 curve                     JSON: rounds, mean and worst10 of the evaluations
 command                   the command of `launchers.train`
 """
@@ -38,6 +42,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from tff_fair.launchers.runs import groups
 
 SCORES = (
   'client_accuracy_mean',
@@ -58,6 +64,7 @@ FURTHER_SCORES = (
   'fine_tuned_unseen_accuracy_mean',
   'fine_tuned_unseen_accuracy_worst10',
   'fine_tuned_unseen_accuracy_min',
+  *groups.COLUMNS,
 )
 """Likewise, of runs whose flags ask for them."""
 AGAINST_ALONE = (
@@ -94,6 +101,7 @@ COLUMNS = (
   'rounds',
   *_NUMBERS,
   'client_accuracies',
+  'groups',
   'curve',
   'command',
 )
@@ -110,8 +118,8 @@ def read(
   """Reads compare.csv and compare.json.
 
   `client_accuracies` is a vector, NaN for a client without test data, and
-  `curve` a dictionary of lists; both are None where they are empty. Numbers
-  that an older version did not write are NaN.
+  `curve` a dictionary of lists; both are None where they are empty, as are
+  `groups`. Numbers that an older version did not write are NaN.
   """
   frame = pd.read_csv(
     csv_path,
@@ -120,11 +128,14 @@ def read(
       'method': str,  # One of a plug-in may look like a missing value.
       'parameters': str,
       'client_accuracies': _accuracies,
+      'groups': _json,
       'curve': _json,
     },
     float_precision='round_trip',
   )
   frame = frame.assign(**{n: np.nan for n in _NUMBERS if n not in frame})
+  if 'groups' not in frame:
+    frame['groups'] = None
   return frame, json.loads(pathlib.Path(json_path).read_text(encoding='utf-8'))
 
 

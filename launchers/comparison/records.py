@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import fairness
+from tff_fair import group_fairness
 from tff_fair.launchers import frame
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
@@ -108,7 +109,16 @@ def _scores(e, run, accuracy, alone) -> dict[str, Any]:
   if alone is not None and e.method != plan.ALONE:
     found |= fairness.against_alone(alone, accuracy, run.test_sizes)
   values = [None if math.isnan(a) else a for a in accuracy]
+  if len(run.groups):
+    found['groups'] = _groups(run)
   return {**found, 'client_accuracies': json.dumps(values)}
+
+
+def _groups(run) -> str:
+  """The groups of people over all clients, as JSON."""
+  groups = run.groups[run.groups['client_id'] == group_fairness.ALL]
+  names = ['column', 'group', 'count', *group_fairness.MEASURES]
+  return groups[names].to_json(orient='records', double_precision=_DIGITS)
 
 
 def _speed(run, target) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods as methods_lib
+from tff_fair.launchers.pages import group_blocks
 from tff_fair.launchers.pages import page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.pages import text
@@ -29,7 +30,10 @@ from tff_fair.launchers.show import words
 MARK = '<!doctype html>\n<!-- Written by launchers.compare. -->\n'
 """The start of a page."""
 
-_SCORES = tuple(m for m in measures.OF_METHODS if m.group != 'Cost')
+_GROUPS = tuple(m for m in measures.OF_METHODS if m.group == group_blocks.TITLE)
+_SCORES = tuple(
+  m for m in measures.OF_METHODS if m.group not in ('Cost', group_blocks.TITLE)
+)
 _COSTS = tuple(m for m in measures.OF_METHODS if m.group == 'Cost')
 # What a person asks first; the web page has all measures.
 _MAIN = (
@@ -107,6 +111,7 @@ def render(analysis: analysis_lib.Analysis) -> str:
         page.Text(_legend(analysis)),
         *_tables(analysis, _SCORES),
       ],
+      **_of_groups(analysis),
       'What each method was tuned to': [_tuned_table(analysis)],
       'Cost': [
         page.Text('Bytes are of all clients together in one round.'),
@@ -142,6 +147,19 @@ def render_headline(analysis: analysis_lib.Analysis) -> str:
   shown = [measures.MEASURES[column] for column in (*_MAIN, _COST)]
   found = _tables(analysis, shown, chosen)
   return '\n\n'.join(tables.to_markdown(t, with_details=False) for t in found)
+
+
+def _of_groups(analysis) -> dict[str, list]:
+  """The section on groups of people, if there are sensitive columns."""
+  if not analysis.groups:
+    return {}
+  return {
+    group_blocks.TITLE: [
+      page.Text(group_blocks.EXPLANATION),
+      *_tables(analysis, _GROUPS),
+      *group_blocks.of_methods(analysis),
+    ]
+  }
 
 
 def _legend(analysis) -> str:

@@ -12,6 +12,7 @@ from tff_fair.launchers import frame
 from tff_fair.launchers import measures
 from tff_fair.launchers import summary as summary_lib
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.pages import group_blocks
 from tff_fair.launchers.pages import page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.pages import text
@@ -42,6 +43,7 @@ def render(runs: Sequence[frame.Run]) -> str:
   styles = run_plots.find_styles(by_label)
   figures = all_plots.draw(runs)
   scores = figures.pop('client_f1', None)
+  of_groups = group_blocks.of_runs(runs)
   accuracy = run_plots.client_scores(by_label, styles, 'accuracy')
   of_clients = {
     'Macro-F1 of the clients': scores,
@@ -71,6 +73,7 @@ def render(runs: Sequence[frame.Run]) -> str:
         ),
         *map(_clients, runs),
       ],
+      **({group_blocks.TITLE: of_groups} if of_groups else {}),
       'Inside the method': _reports(runs),
       'Settings': _settings(runs),
     },

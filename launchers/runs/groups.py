@@ -2,19 +2,34 @@
 
 Each client's test examples are predicted by its final model. Clients without
 training data, and those that take no part in the training, are left out.
+Nothing here imports TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from tff_fair import group_fairness
-from tff_fair import metrics
 from tff_fair import tasks
 
+if TYPE_CHECKING:
+  from tff_fair import metrics
+
 FILE, DIFFERENCES_FILE = 'groups.csv', 'group_differences.csv'
+
+TABLES = {
+  FILE: ('client_id', 'column', 'group', 'count', *group_fairness.MEASURES),
+  DIFFERENCES_FILE: (
+    'client_id',
+    'column',
+    'num_groups',
+    'num_small_groups',
+    *group_fairness.DIFFERENCES,
+  ),
+}
+"""File -> its columns, beside the names of clients."""
 
 _ALL = group_fairness.ALL
 # Difference -> what is worst of several sensitive columns.
@@ -49,7 +64,7 @@ class GroupTables(NamedTuple):
 
 
 def measure(
-  task: tasks.Task, scores: metrics.ClientScores, has_data: Sequence[bool]
+  task: tasks.Task, scores: 'metrics.ClientScores', has_data: Sequence[bool]
 ) -> GroupTables | None:
   """Measures the groups of people of a task by the scores of its clients.
 
