@@ -47,6 +47,42 @@ def test_by_default(data_dir):
   assert [len(split.test) for split in task.splits] == [0, 1, 2, 3, 5]
 
 
+def test_groups_of_people(data_dir):
+  plain = tasks.build_task('adult', data_dir=data_dir)
+  kept = tasks.build_task('adult', data_dir=data_dir, sensitive_columns='sex')
+  np.testing.assert_array_equal(plain.data.x, kept.data.x)
+  (groups,) = kept.sensitive
+  assert (groups.column, groups.names) == ('sex', ('Female', 'Male'))
+  # The features of the sex, behind those of the other columns.
+  np.testing.assert_array_equal(groups.codes, kept.data.x[:, 59])
+  assert kept.data.x[:, 58:60].sum(axis=1).tolist() == [1] * 60
+  assert kept.class_names[kept.positive_class] == '>50K'
+  dropped = tasks.build_task(
+    'adult',
+    data_dir=data_dir,
+    sensitive_columns='sex',
+    drop_sensitive=True,
+    positive_label='<=50K',
+  )
+  np.testing.assert_array_equal(
+    dropped.data.x, np.delete(plain.data.x, [58, 59], axis=1)
+  )
+  np.testing.assert_array_equal(dropped.sensitive[0].codes, groups.codes)
+  assert dropped.positive_class == 0
+
+
+def test_refuses_what_are_no_groups(data_dir):
+  for columns, message in (
+    ('sexx', 'Did you mean sex'),
+    ('age', 'continuous'),
+    ('class', 'column of the labels'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      tasks.check_task('adult', sensitive_columns=columns)
+  with pytest.raises(ValueError, match="found only 'White'"):
+    tasks.build_task('adult', data_dir=data_dir, sensitive_columns='race')
+
+
 def test_pools_all_above_with_random_others(data_dir):
   def weights(task, label):
     # The weight is the number of the record, standardised.

@@ -101,6 +101,33 @@ _REFUSED = [
   (_table(), {'feature_columns': 'age,age'}, "'age' twice"),
   (_table(), {'feature_columns': ''}, '--feature_columns'),
   (_table()[['hospital', 'outcome']], {}, 'column of features'),
+  # Groups of people.
+  (_table(), {'sensitive_columns': 'sexx'}, 'Did you mean sex?'),
+  (_table(), {'sensitive_columns': 'sex,outcome'}, 'column of the labels'),
+  (_table(), {'sensitive_columns': 'sex,sex'}, "'sex' twice"),
+  (_table(), {'sensitive_columns': ' , '}, 'must name columns'),
+  (_table(ward='A'), {'sensitive_columns': 'ward'}, "found only 'A'"),
+  (_table(), {'sensitive_columns': 'age'}, '30 distinct numbers'),
+  (_table(born=[f'p{i}' for i in _ROW]).pipe(lambda t: pd.concat([t] * 3))
+   .assign(born=[f'p{i}' for i in range(3 * _ROWS)]),
+   {'sensitive_columns': 'born', 'drop_sensitive': True}, 'at most 100 groups'),
+  (_with('sex', 3, 'd'), {'sensitive_columns': 'sex'}, "found one of 'd'"),
+  (_table(day=pd.date_range('2024-01-01', periods=_ROWS).astype(str)),
+   {'sensitive_columns': 'day'}, "'day'"),
+  (_with('sex', 3, None), {'sensitive_columns': 'sex', 'drop_sensitive': True},
+   "1 in 'sex' of 40 rows"),
+  (_table(), {'sensitive_columns': 'sex', 'drop_sensitive': True,
+              'feature_columns': 'age,sex'}, '--drop_sensitive'),
+  (_table().drop(columns='age'), {'sensitive_columns': 'sex',
+                                  'drop_sensitive': True}, 'must leave a col'),
+  (_table(), {'sensitive_columns': 'sex', 'positive_label': 'dead'},
+   "one of the classes 'ill', 'well', found 'dead'"),
+  (_with('outcome', slice(0, 5), 'dead'),
+   {'sensitive_columns': 'sex', 'positive_label': 'ill'}, 'with 3'),
+  (_table(), {'drop_sensitive': True}, 'found True without them'),
+  (_table(), {'positive_label': 'ill'}, "found 'ill' without them"),
+  (_table(), {'sensitive_columns': 'sex', 'split': 'server'},
+   'sensitive_columns'),
   # Clients.
   (_table(hospital='Ulm'), {}, "'Ulm'"),
   (_table(hospital=_ROW / 8), {}, '0.125 in row 2'),
@@ -162,6 +189,9 @@ _NOTED = [
     {'missing_values': 'drop'},
     '1 of 40 rows have missing values',
   ),
+  (_table(), {'sensitive_columns': 'sex'}, "class 'well' as the positive one, "),
+  (_with('outcome', slice(0, 5), 'dead'), {'sensitive_columns': 'sex'},
+   'in accuracy alone: there are 3 classes'),
   (_with('sex', 0, ''), {'missing_values': 'fill'}, "filled: 1 in 'sex' of 40"),
   (
     ('own.csv', f'{_HEADER}007,3,a\n7,4,b\n8,3,a\n7,9,b\n'),
@@ -247,6 +277,42 @@ class TestTable:
       *((name, 0, 1) for name in names),
     )
     np.testing.assert_array_equal(built.data.y, table['outcome'] == 'well')
+
+  def test_groups_of_people(self, tmp_path):
+    table = _table(stage=_ROW % 3, smoker=np.where(_ROW < 2, '', _ROW % 2 == 0))
+    options = {
+      'sensitive_columns': 'sex, stage,smoker',
+      'missing_values': 'fill',
+      'positive_label': 'ill',
+      'num_clients': 2,
+    }
+    for is_dropped, number in ((False, 6), (True, 1)):
+      built = tasks.build_task(
+        **_task(tmp_path, table, drop_sensitive=is_dropped, **options)
+      )
+      assert built.data.x.shape[1] == number
+      assert built.positive_class == 0
+      # Without the third hospital.
+      rows = table[table['hospital'] != 'Ulm']
+      for groups, column, names in zip(
+        built.sensitive,
+        ('sex', 'stage', 'smoker'),
+        (('f', 'm'), ('0', '1', '2'), ('False', 'True', '(missing)')),
+        strict=True,
+      ):
+        assert groups.column == column and groups.names == names
+        found = np.array([*groups.names])[groups.codes]
+        expected = rows[column].astype(str).replace('', '(missing)')
+        assert found.tolist() == expected.tolist()
+
+  def test_groups_do_not_change_the_inputs(self, tmp_path):
+    plain, grouped = (
+      tasks.build_task(**_task(tmp_path, _table(), **options))
+      for options in ({}, {'sensitive_columns': 'sex'})
+    )
+    np.testing.assert_array_equal(plain.data.x, grouped.data.x)
+    assert plain.sensitive == () and plain.positive_class is None
+    assert grouped.positive_class == 1
 
   def test_inputs_beyond_float32_name_their_column(self, tmp_path):
     arguments = _task(tmp_path, _table())

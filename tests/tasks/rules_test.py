@@ -41,6 +41,7 @@ class TestTaskOptions:
         'ehr_scale': [0.0, 1.5],
         'max_events': [0, 9.0],
         'missing_values': ['keep', 0],
+        'drop_sensitive': ['yes', None],
         'free_riders': [-1, 10**5, None],
         'seed': [-1, None],
       },
