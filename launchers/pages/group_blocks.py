@@ -31,7 +31,9 @@ EXPLANATION = (
   f' false positive rates. A group with fewer than'
   f' {group_fairness.FEWEST_EXAMPLES} test examples, at a client or over all,'
   ' is counted, not measured. A rate without people of whom it would be the'
-  ' share is not defined, nor is an equalised odds difference that needs it.'
+  ' share is not defined, nor is an equalised odds difference that needs it. A'
+  ' model that selects nobody, or everybody, has no difference in selection:'
+  ' read the rates beside it.'
 )
 
 # Characters of a name in a table.
@@ -59,6 +61,7 @@ def of_runs(runs: Sequence[frame.Run]) -> list:
     if figure:
       blocks.append(page.Picture(figure, f'Groups by {column}'))
   for run in measured.values():
+    blocks.append(page.Text(run.label, 'run'))
     blocks.append(make_group_table(run))
     blocks.append(make_client_table(run))
   return blocks

@@ -189,9 +189,16 @@ _NOTED = [
     {'missing_values': 'drop'},
     '1 of 40 rows have missing values',
   ),
-  (_table(), {'sensitive_columns': 'sex'}, "class 'well' as the positive one, "),
-  (_with('outcome', slice(0, 5), 'dead'), {'sensitive_columns': 'sex'},
-   'in accuracy alone: there are 3 classes'),
+  (
+    _table(),
+    {'sensitive_columns': 'sex'},
+    "class 'well' as the positive one, ",
+  ),
+  (
+    _with('outcome', slice(0, 5), 'dead'),
+    {'sensitive_columns': 'sex'},
+    'in accuracy alone: there are 3 classes',
+  ),
   (_with('sex', 0, ''), {'missing_values': 'fill'}, "filled: 1 in 'sex' of 40"),
   (
     ('own.csv', f'{_HEADER}007,3,a\n7,4,b\n8,3,a\n7,9,b\n'),
