@@ -64,6 +64,7 @@ def test_flags_that_forbid_a_rank_are_told_or_say_nothing(runs):
     ('client_learning_rate', (0.1, 0.2)),
     ('client_fraction', (0.5, 1.0)),
     ('fine_tune_epochs', (1, 2)),
+    ('drop_sensitive', ('False', 'True')),
     ('server_optimizer', ('adam', 'yogi')),
   ):
     found = _differing(runs, name, values)
