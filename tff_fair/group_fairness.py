@@ -121,13 +121,13 @@ def measure(
 
 
 def _as_vector(what: str, values: Sequence[int], length: int) -> np.ndarray:
-  values = np.asarray(values)
-  if values.shape != (length,):
+  vector = np.asarray(values)
+  if vector.shape != (length,):
     raise ValueError(
       f'{what} must have the shape [{length}], one for each label, found'
-      f' {list(values.shape)}.'
+      f' {list(vector.shape)}.'
     )
-  return values
+  return vector
 
 
 def _measure(

@@ -4,6 +4,7 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -55,7 +56,7 @@ def of_runs(runs: Sequence[frame.Run]) -> list:
   columns = dict.fromkeys(
     name for run in measured.values() for name in run.groups['column']
   )
-  blocks = [page.Text(EXPLANATION)]
+  blocks: list[Any] = [page.Text(EXPLANATION)]
   for column in columns:
     figure = group_plots.group_measures(measured, styles, column)
     if figure:
@@ -70,7 +71,7 @@ def of_runs(runs: Sequence[frame.Run]) -> list:
 def make_group_table(run: frame.Run) -> tables.Table:
   """Makes the table of the groups over all clients' test examples."""
   groups = run.groups[run.groups['client_id'] == group_fairness.ALL]
-  rows = {}
+  rows: dict[str, list[tables.Row]] = {}
   for row in groups.to_dict('records'):
     cells = [str(row['count']), *_format(row, group_plots.TITLES)]
     title = client_names.one_line(row['group'], _NAME_WIDTH)
@@ -84,7 +85,7 @@ def make_group_table(run: frame.Run) -> tables.Table:
 
 def make_client_table(run: frame.Run) -> tables.Table:
   """Makes the table of the differences between groups, a row a client."""
-  rows = {}
+  rows: dict[str, list[tables.Row]] = {}
   for row in run.group_differences.to_dict('records'):
     who = 'all clients together'
     if row['client_id'] != group_fairness.ALL:
@@ -107,7 +108,7 @@ def of_methods(analysis: analysis_lib.Analysis) -> list:
   """The table of a comparison: the methods for each group; or nothing."""
   if not analysis.groups:
     return []
-  rows = {}
+  rows: dict[str, list[tables.Row]] = {}
   for method in (*analysis.ranked, *analysis.in_turn):
     for (column, group), row in analysis.groups[method].iterrows():
       heading = client_names.one_line(f'{column}: {group}', _NAME_WIDTH)

@@ -74,7 +74,8 @@ def measure(
   parts = [split.test for split in task.splits]
   clients = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
   counts = np.asarray(has_data, bool)[clients]
-  if not task.sensitive or not counts.any():
+  # The server's test examples are of no client, and have no groups here.
+  if not task.sensitive or not counts.any() or scores.predicted is None:
     return None
   positions = np.concatenate(parts)[counts]
   found = []

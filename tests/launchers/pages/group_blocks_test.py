@@ -77,7 +77,9 @@ def test_a_damaged_table_is_one_sentence(tmp_path):
   path = report_run.write(tmp_path / 'run')
   _write_groups(path)
   (path / 'groups.csv').write_text('client_id,column,group\nall,sex,f\n')
-  with pytest.raises(frame.FrameError, match="groups.csv must .*no column .*count"):
+  with pytest.raises(
+    frame.FrameError, match='groups.csv must .*no column .*count'
+  ):
     frame.read_run(path)
 
 
