@@ -33,7 +33,7 @@ aggregators client
 metrics
 losses models own_data
 runtime
-checkpoints fairness group_fairness internals splits summary tensors
+checkpoints fairness group_fairness internals privacy splits summary tensors
 annotations
 checks streams
 __init__

@@ -11,6 +11,7 @@ from tff_fair.aggregators.loss_spread import LossSpreadFactory
 from tff_fair.aggregators.mean_drift import MeanDriftFactory
 from tff_fair.aggregators.min_norm import MinNormFactory
 from tff_fair.aggregators.model_weights import ModelWeightsFactory
+from tff_fair.aggregators.private_mean import private_mean_factory
 from tff_fair.aggregators.q_fair import QFairFactory
 from tff_fair.aggregators.reputation import ReputationMaskedFactory
 from tff_fair.aggregators.robust import robust_factory
@@ -36,6 +37,7 @@ __all__ = [
   'TiltedMeanFactory',
   'ValidatedRewardFactory',
   'keep_largest',
+  'private_mean_factory',
   'robust_factory',
   'samme_alpha',
 ]
