@@ -31,6 +31,7 @@ import pandas as pd
 
 from tff_fair import fairness
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import private
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.runs import data_description
@@ -410,7 +411,9 @@ def _end_so_far(metrics) -> dict[str, float]:
   names = [
     name
     for name in metrics
-    if name.startswith(_EVALUATION) or name in distances.COLUMNS
+    if name.startswith(_EVALUATION)
+    or name in distances.COLUMNS
+    or name in private.COLUMNS
   ]
   dropped = round_metrics.dropped(metrics)
   found = {_DROPPED + name: count for name, count in dropped.items()}

@@ -137,6 +137,11 @@ class _Console(callbacks.Callback):
         if column == 'client_accuracy_min' and worst_client:
           text = worst_client
         print(f'    {name:{width}}{text}')
+    if run.accounting is not None:
+      print(
+        f'  privacy: epsilon {summary["final"]["epsilon"]:.4g} at delta'
+        f' {summary["final"]["delta"]:.2g}'
+      )
     for name, count in summary['dropped'].items():
       if count:
         print(f'  {round_metrics.DROPPED[name]}: {count} in all rounds')

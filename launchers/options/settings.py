@@ -16,6 +16,7 @@ from tff_fair import tasks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import presets
+from tff_fair.launchers.options import private
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.options.methods import entry
 
@@ -266,6 +267,9 @@ def _check_together(settings, method: entry.Method) -> None:
       f'--algorithm={method.name} must be given with'
       f' {_as_flags(method.required)}, found {_as_flags(found)}.'
     )
+  refusal = private.refusal(settings, method)
+  if refusal:
+    raise SettingsError(refusal)
   metric = settings['stop_metric']
   if method.rule == 'none' and metric in train_flags.GLOBAL_METRICS:
     raise SettingsError(

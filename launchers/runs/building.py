@@ -13,12 +13,14 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair import aggregators
 from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import runtime
 from tff_fair import tasks
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import private
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import errors
@@ -211,6 +213,8 @@ def build_process(
       ' `SharedArguments.compose` does, an algorithms.FairLearningProcess,'
       f' found {type(process).__name__}.'
     )
+  if private.is_private(settings):
+    _check_only_trainable(process)
   return process
 
 
@@ -228,12 +232,15 @@ def builder_arguments(
   method = methods.METHODS[settings['algorithm']]
   run = _Run(settings, task, statistics, contributions)
   flags = {flag.argument or flag.name: flag.name for flag in method.flags}
-  return {
+  found = {
     name: _ARGUMENTS[name](run)
     if name in _ARGUMENTS
     else settings[flags.get(name, name)]
     for name in train_flags.builder_arguments(method)
   }
+  if private.is_private(settings):
+    found['model_aggregator'] = _private_mean(run)
+  return found
 
 
 def fine_tuning_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,15 +290,24 @@ def build_cohorts(
   if methods.takes_turns(settings['algorithm']):
     turns = [[i] for i in clients]
     return lambda round_number: turns
-  # A free rider has no data and still takes part.
-  server = settings['split'] == 'server'
-  eligible = [i for i in clients if server or task.num_train(i) > 0]
-  size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
-  size = min(size, len(eligible))
+  eligible, size = sampled_clients(settings, task)
   sample = tff.simulation.build_uniform_sampling_fn(
     eligible, random_seed=settings['client_seed']
   )
   return lambda round_number: [sample(round_number, size)]
+
+
+def sampled_clients(
+  settings: Mapping[str, Any], task: tasks.Task
+) -> tuple[list[int], int]:
+  """Returns the clients that a round draws from, and how many it draws."""
+  # A free rider has no data and still takes part.
+  server = settings['split'] == 'server'
+  eligible = [
+    i for i in range(task.num_clients) if server or task.num_train(i) > 0
+  ]
+  size = max(1, int(settings['client_fraction'] * task.num_clients + 0.5))
+  return eligible, min(size, len(eligible))
 
 
 def origin(
@@ -357,6 +373,32 @@ def _server_optimizer(run):
   if kind is None:
     return None
   return _OPTIMIZERS[kind](run.settings['server_learning_rate'])
+
+
+def _private_mean(run):
+  _, size = sampled_clients(run.settings, run.task)
+  try:
+    return aggregators.private_mean_factory(
+      run.settings['dp_noise_multiplier'],
+      size,
+      private.clip(run.settings),
+      run.settings['client_seed'],
+    )
+  except ValueError as error:
+    # Begins with the name of an argument.
+    raise ValueError(f'dp_{error}') from error
+
+
+def _check_only_trainable(process) -> None:
+  """Raises ValueError if clients would send statistics without noise."""
+  state_type = process.initialize.type_signature.result.member
+  number = len(state_type.global_model_weights.non_trainable)
+  if number:
+    raise ValueError(
+      'dp_noise_multiplier must be given with a model that has trainable'
+      ' weights only, since statistics such as those of batch normalisation'
+      f' get no noise, found {number} tensors of others.'
+    )
 
 
 def _free_riders(run):

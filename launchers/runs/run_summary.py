@@ -13,6 +13,7 @@ from tff_fair import metrics
 from tff_fair.launchers.runs import distances
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import groups
+from tff_fair.launchers.runs import private_training
 from tff_fair.launchers.runs import round_metrics
 
 # What stays as it is if a later start trains nothing.
@@ -43,6 +44,7 @@ def summarize(run: Any) -> dict[str, Any]:
       **scores,
       **distances.last(rounds),
       **groups.metric_columns(run.groups),
+      **private_training.after(run.accounting, run.done),
     },
     **{f'{name}_window': _window(rounds[name]) for name in _WINDOWS},
     'dropped': round_metrics.dropped(rounds),

@@ -27,6 +27,7 @@ from tff_fair.launchers.runs import file_callbacks
 from tff_fair.launchers.runs import further_scores
 from tff_fair.launchers.runs import groups
 from tff_fair.launchers.runs import messages
+from tff_fair.launchers.runs import private_training
 from tff_fair.launchers.runs import round_metrics
 from tff_fair.launchers.runs import run_directory
 from tff_fair.launchers.runs import run_summary
@@ -62,6 +63,7 @@ class Run:
     process: The learning process of the method.
     centroids: From global weights to class centroids, if the nearest one
       classifies; else None.
+    accounting: The privacy of its rounds; None without noise.
     directory: The files of the run; `directory.path` is its folder.
     start: The round of the checkpoint from which it resumes; 0 for none.
     done: The number of rounds that are trained.
@@ -102,7 +104,7 @@ class Run:
     set_runtime(settings)
     self.settings = settings
     self.task = task = task or build_task(settings)
-    self.notes = task.notes
+    self.notes = list(task.notes)
     self.num_clients = task.num_clients
     self.num_train = [task.num_train(i) for i in range(task.num_clients)]
     self.has_data = np.greater(self.num_train, 0)
@@ -125,6 +127,9 @@ class Run:
       further_scores.build, self.statistics, self._evaluator
     )
     self.centroids = self._build(building.build_class_centroids)
+    self.accounting = self._build(private_training.build_accounting)
+    if self.accounting is not None:
+      self.notes.append(private_training.note(self.accounting))
     initial = self.process.initialize()
     early_stopping.check_metric(self, initial)
     contributions.keep(alone, output_dir)
@@ -149,7 +154,10 @@ class Run:
       self.directory.read_summary(['stopped_early']), settings, self.start
     )
     # Those that add to a round's row, write and check it, and see it whole.
-    self._measures = [distances.Distances(only_last=only_last_distances)]
+    self._measures = [
+      distances.Distances(only_last=only_last_distances),
+      private_training.Privacy(),
+    ]
     self._recorders = [
       file_callbacks.RunFiles(flags_text),
       tensorboard_files.TensorBoard(flags_text),

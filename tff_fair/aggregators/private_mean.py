@@ -124,7 +124,9 @@ class _PrivateMean(factory.Factory):
 
     @tff.tensorflow.computation(state_type)
     def measure(state):
-      return collections.OrderedDict(clipping_norm=_clipping_norm(state.query_state.query))
+      return collections.OrderedDict(
+        clipping_norm=_clipping_norm(state.query_state.query)
+      )
 
     def next_fn(state, value, weight):
       del weight  # Unused.
@@ -164,9 +166,7 @@ class _SeededNoise(tfp.SumAggregationDPQuery):
 
   def initial_global_state(self):
     state = self._query.initial_global_state()
-    return _NoiseState(
-      state, tf.constant(self._seed, tf.int32), tf.constant(0)
-    )
+    return _NoiseState(state, tf.constant(self._seed, tf.int32), tf.constant(0))
 
   def derive_sample_params(self, global_state):
     return self._query.derive_sample_params(global_state.query)

@@ -31,6 +31,7 @@ METHODS = (
     name='ditto',
     title='Ditto',
     summary='FedAvg, and a personal model for each client',
+    sends='',
     compared_with=('FeDABoost', 'CoRe-Fed'),
     flags=(
       flag_types.Choice(
@@ -79,6 +80,7 @@ METHODS = (
     name='fed_as',
     title='FedAS',
     summary='the shared feature extractor is aligned to each client before use',
+    sends='the trace of their Fisher information',
     compared_with=('FedAKD',),
     groups=('personal',),
     tuned={'alignment_learning_rate': (0.01, 0.1, 0.001)},
@@ -98,6 +100,7 @@ METHODS = (
     name='fed_avg',
     title='FedAvg',
     summary='mean by number of examples',
+    sends='',
     compared_with=('all',),
   ),
   entry.Method(
@@ -146,6 +149,7 @@ METHODS = (
     name='fed_mpr',
     title='FedMPR',
     summary='clients prune their smallest weights',
+    sends='',
     compared_with=('FedAKD',),
     tuned={'prune_fraction': (0.1, 0.3, 0.5)},
   ),
@@ -153,6 +157,7 @@ METHODS = (
     name='fed_prox',
     title='FedProx',
     summary='clients stay near the received model',
+    sends='',
     compared_with=('FedAKD',),
     tuned={'proximal_weight': (0.01, 0.1, 1.0)},
   ),
@@ -160,6 +165,7 @@ METHODS = (
     name='fed_rdn',
     title='FedRDN',
     summary='images normalised by the statistics of a randomly drawn client',
+    sends='the mean and the standard deviation of their images',
     compared_with=('CoRe-Fed',),
     # Test data are normalised by the statistics of the client that has them.
     required={'split': 'client'},
@@ -190,6 +196,7 @@ METHODS = (
     title='MOON',
     summary='embeddings near those of the received model, away from those of'
     " the client's last model",
+    sends='',
     compared_with=('FedQuad',),
     tuned={'contrastive_weight': (5.0, 1.0, 0.1), 'temperature': (0.5, 0.1)},
   ),
@@ -224,6 +231,7 @@ METHODS = (
     name='quadruplet_fl',
     title='QuadrupletFL',
     summary='the original quadruplet loss',
+    sends='',
     compared_with=('FedQuad',),
     flags=(
       flag_types.Real(
@@ -265,6 +273,7 @@ METHODS = (
     name='scaffold',
     title='SCAFFOLD',
     summary='control variates correct the drift of clients',
+    sends='the change of their control variates',
     compared_with=('FedAKD',),
     tuned={'server_learning_rate': (1.0, 0.5)},
   ),
@@ -285,6 +294,7 @@ METHODS = (
     name='supcon_fl',
     title='SupConFL',
     summary='supervised contrastive loss',
+    sends='',
     compared_with=('FedQuad',),
     tuned={'metric_weight': (0.5, 0.1, 0.9), 'temperature': (0.07, 0.2)},
   ),
@@ -300,6 +310,7 @@ METHODS = (
     name='triplet_fl',
     title='TripletFL',
     summary='triplet loss',
+    sends='',
     compared_with=('FedQuad',),
     tuned={'metric_weight': (0.5, 0.1, 0.9), 'margin': (1.0, 0.5)},
   ),

@@ -89,6 +89,9 @@ class Method:
       flags under which this is so; with no values it is always so.
     builder: Where its builder is, as 'module:name'; empty if it is `build_NAME`
       of `tff_fair.algorithms`.
+    sends: What a client sends beside its update, in words; nothing if it is
+      empty. None if that is not known: then there is no private training. Of a
+      rule that is no plain mean it need not be said.
     takes_turns: Whether clients take turns: a round calls `next` once for each
       client. `launchers.compare` does not rank such a method with others.
     groups: Which questions it answers, of `GROUPS`.
@@ -110,6 +113,7 @@ class Method:
     default_factory=dict
   )
   builder: str = ''
+  sends: str | None = None
   takes_turns: bool = False
   groups: Sequence[str] = ()
   tuned: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)

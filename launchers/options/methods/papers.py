@@ -59,6 +59,7 @@ METHODS = (
     summary='each client keeps its own model; it and the global model teach'
     ' each other by distillation in two phases, and only examples that the'
     ' client classifies correctly teach the global model',
+    sends='',
     ignores={'local_epochs': _SINGLE_STEP, 'batch_size': _SINGLE_STEP},
     groups=('fair', 'personal'),
     tuned={'down_weight': (1.0, 0.3, 0.1), 'up_weight': (1.0, 0.3)},
@@ -68,6 +69,7 @@ METHODS = (
     title='FedQuad',
     summary='clients add a quadruplet loss of their embedding to cross-entropy:'
     ' compact classes, far apart from each other',
+    sends='',
     flags=(
       flag_types.Real(
         'margin_1',
