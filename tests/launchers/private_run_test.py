@@ -23,6 +23,7 @@ _FLAGS = {
   'dp_noise_multiplier': 0.8,
   'dp_clip': 0.5,
 }
+_KERNEL = 'process/global_model_weights/trainable/0'
 
 
 @pytest.fixture(scope='module', name='finished')
@@ -48,6 +49,18 @@ def test_epsilon_is_in_all_files(finished):
   assert f'privacy: epsilon {expected[-1]:.4g} at delta 0.14' in printed
   page = report_page.render(frame.read_runs([run]))
   assert 'Epsilon' in page and f'{expected[-1]:.4g}' in page
+
+
+def test_the_model_has_the_noise(finished, tmp_path):
+  run, _ = finished
+  digits_run.main(
+    tmp_path, **{**_FLAGS, 'dp_noise_multiplier': 1e-6, 'rounds': 1}
+  )
+  noisy, plain = (
+    digits_run.variables(path, 1)[_KERNEL] for path in (run, tmp_path)
+  )
+  # The multiplier times the clip, by the clients of the round.
+  assert np.std(noisy - plain) == pytest.approx(0.8 * 0.5 / 3, rel=0.05)
 
 
 def test_a_resumed_run_has_the_same_noise(finished):
