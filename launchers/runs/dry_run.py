@@ -14,6 +14,7 @@ import tensorflow as tf
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import messages
+from tff_fair.launchers.runs import private_training
 
 # Examples that pass through the model for each example of a batch.
 _TUPLE_SIZES = {'fedquad': 4, 'quadruplet_fl': 4, 'triplet_fl': 3}
@@ -64,6 +65,11 @@ def to_text(settings: Mapping[str, Any]) -> str:
     'memory of a client, an estimate': format_bytes(client),
     f'clients that fit into {memory:g} GB at once': f'{fit:,}',
   }
+  accounting = building.build(private_training.build_accounting, settings, task)
+  if accounting is not None:
+    rounds = settings['rounds']
+    title = f'epsilon after {rounds} rounds, at delta {accounting.delta:.2g}'
+    rows[title] = f'{accounting.epsilon(rounds):.4g}'
   names, numbers = max(map(len, rows)), max(map(len, rows.values()))
   return '\n'.join(
     [
