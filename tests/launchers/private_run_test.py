@@ -51,6 +51,16 @@ def test_epsilon_is_in_all_files(finished):
   assert 'Epsilon' in page and f'{expected[-1]:.4g}' in page
 
 
+def test_a_dry_run_says_the_epsilon(tmp_path):
+  printed = digits_run.main(tmp_path, **_FLAGS, dry_run=True)
+  accounting = privacy.Accounting(
+    noise_multiplier=0.8, num_clients=6, clients_per_round=3
+  )
+  line = printed.splitlines()[-1].split()
+  assert line[:4] == ['epsilon', 'after', '2', 'rounds,']
+  assert line[-1] == f'{accounting.epsilon(2):.4g}'
+
+
 def test_the_model_has_the_noise(finished, tmp_path):
   run, _ = finished
   digits_run.main(

@@ -163,16 +163,16 @@ def test_the_launcher_prints_it_and_writes_nothing(
   tmp_path, monkeypatch, capsys
 ):
   monkeypatch.chdir(tmp_path)
-  flags = (
-    '--algorithm=fed_avg --dry_run --device_memory_gb=0.5'
-    ' --dp_noise_multiplier=2 --dp_clip=1'
+  train.main(
+    ['train'],
+    train_flags.parse(
+      ['--algorithm=fed_avg', '--dry_run', '--device_memory_gb=0.5']
+    ),
   )
-  train.main(['train'], train_flags.parse(flags.split()))
   printed = capsys.readouterr().out
   assert '4 clients, 3 in a round. Nothing is trained.\n' in printed
   assert re.search(r'trainable parameters +23\n', printed)
   assert 'clients that fit into 0.5 GB at once' in printed
-  assert re.search(r'epsilon after 20 rounds, at delta 0\.\d+ +\d', printed)
   assert not list(tmp_path.iterdir())
 
 
