@@ -52,6 +52,7 @@ _FULL = {
   'pfed_ck': contract.with_embedding(algorithms.build_pfed_ck),
   'fed_dc': algorithms.build_fed_dc,
   'fed_as': contract.with_embedding(algorithms.build_fed_as),
+  'fed_rep': contract.with_embedding(algorithms.build_fed_rep, head_epochs=2),
   'fed_mpr': algorithms.build_fed_mpr,
   'standalone': algorithms.build_standalone,
   'round_robin_fed_avg': functools.partial(

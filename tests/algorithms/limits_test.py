@@ -66,6 +66,7 @@ _SAME = (
   ('term', 'adam', {'tilt': 0}, {}, False),
   ('gifair_fl', 'momentum', {'spread_share': 0}, {}, False),
   ('ditto', 'momentum', {}, {}, False),
+  ('fed_rep', 'adam', {'num_head_layers': 0}, {}, True),
   ('fedakd', 'momentum', {'variant': 'all_data', 'up_weight': 0}, {}, False),
   ('corefed', 'adam', {'variant': 'refed', 'alignment': 'server'}, {}, True),
 )
@@ -150,6 +151,15 @@ def test_the_first_rounds_of_scaffold_and_fed_dc():
   )
   linear_task.assert_close(moved, 2 * usual, rtol=1e-4)
   linear_task.assert_close(fed_dc.non_trainable, average.non_trainable)
+
+
+def test_statistics_of_fed_rep():
+  """Those of the epochs of the body, on FedAvg's minibatches."""
+  found, expected = (
+    [weights.non_trainable for weights, *_ in _rounds(name, 'plain')]
+    for name in ('fed_rep', 'fed_avg')
+  )
+  linear_task.assert_equal(found, expected)
 
 
 def test_the_default_bound_changes_no_bit_of_an_honest_run():

@@ -15,6 +15,7 @@ from tff_fair.algorithms.baselines.fed_prox import build_fed_prox
 from tff_fair.algorithms.baselines.fed_rdn import build_channel_statistics
 from tff_fair.algorithms.baselines.fed_rdn import build_fed_rdn
 from tff_fair.algorithms.baselines.fed_rdn import normalize_for_client
+from tff_fair.algorithms.baselines.fed_rep import build_fed_rep
 from tff_fair.algorithms.baselines.fed_sac import build_fed_sac
 from tff_fair.algorithms.baselines.gifair_fl import build_gifair_fl
 from tff_fair.algorithms.baselines.metric_learning import build_quadruplet_fl
@@ -60,6 +61,7 @@ __all__ = [
   'build_fed_mpr',
   'build_fed_prox',
   'build_fed_rdn',
+  'build_fed_rep',
   'build_fed_sac',
   'build_fedaboost',
   'build_fedakd',

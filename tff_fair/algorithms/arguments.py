@@ -65,7 +65,7 @@ class SharedArguments:
 
   def local_training(
     self,
-    model: models.StatelessModel | models.PairedModel,
+    model: models.StatelessModel | models.PairedModel | models.PartialModel,
     objective: client.Objective,
     *,
     client_optimizer: tff.learning.optimizers.Optimizer | None = None,

@@ -164,8 +164,16 @@ class PersonalizedLearningProcess(FairLearningProcess):
     self,
     process: FairLearningProcess,
     get_client_model_weights: tff.Computation,
+    client_model_table: Callable[[Any], ModelWeights] | None = None,
   ) -> None:
-    """Adds `get_client_model_weights` to a composed process."""
+    """Adds `get_client_model_weights` to a composed process.
+
+    Args:
+      process: The process.
+      get_client_model_weights: See above.
+      client_model_table: Gives what the method of this name returns; None if
+        that is the entry `model` of the client table.
+    """
     super().__init__(
       process,
       process.model,
@@ -173,6 +181,7 @@ class PersonalizedLearningProcess(FairLearningProcess):
       description=process.description,
     )
     self.get_client_model_weights = get_client_model_weights
+    self._client_model_table = client_model_table
 
   def _summary(self) -> summary.Summary:
     found = super()._summary()
@@ -212,6 +221,8 @@ class PersonalizedLearningProcess(FairLearningProcess):
     Returns:
       `ModelWeights` of arrays `[num_clients, ...]`, not copied.
     """
+    if self._client_model_table is not None:
+      return self._client_model_table(state)
     return state.client_work['table']['model']
 
 

@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair.client import objectives
 from tff_fair.models import paired
+from tff_fair.models import partial
 from tff_fair.models import stateless
 
 ModelWeights: TypeAlias = tff.learning.models.ModelWeights
@@ -67,7 +68,7 @@ class EarlyStopping:
 
 
 def build_local_training(
-  model: stateless.StatelessModel | paired.PairedModel,
+  model: stateless.StatelessModel | paired.PairedModel | partial.PartialModel,
   objective: objectives.Objective,
   optimizer: tff.learning.optimizers.Optimizer,
   *,

@@ -20,12 +20,14 @@ from tff_fair.models.neurons import Neurons
 from tff_fair.models.outputs import num_classes
 from tff_fair.models.outputs import of_call as class_outputs
 from tff_fair.models.paired import PairedModel
+from tff_fair.models.partial import PartialModel
 from tff_fair.models.record_models import gru_ehr
 from tff_fair.models.stateless import StatelessModel
 
 __all__ = [
   'Neurons',
   'PairedModel',
+  'PartialModel',
   'StatelessModel',
   'assign_weights',
   'class_outputs',

@@ -172,6 +172,14 @@ METHODS = (
     without_flag=('epsilon',),
   ),
   entry.Method(
+    name='fed_rep',
+    title='FedRep',
+    summary='a shared body below a head for each client, trained one after the'
+    ' other',
+    groups=('personal',),
+    tuned={'head_epochs': (10, 5, 1)},
+  ),
+  entry.Method(
     name='fed_sac',
     title='FedSAC',
     summary='clients that contribute less train a submodel of less important'

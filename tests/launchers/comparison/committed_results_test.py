@@ -18,7 +18,7 @@ _RULES = (
   f'within {analysis_lib.NEAR_CHANCE:g}',
 )
 # Methods that are newer than the comparisons, as the page says.
-_NEWER = {'afl', 'term', 'prop_fair', 'fed_fv', 'gifair_fl'}
+_NEWER = {'afl', 'term', 'prop_fair', 'fed_fv', 'gifair_fl', 'fed_rep'}
 # Numbers that are no results: names of tests, of files and of commands.
 _NO_RESULTS = re.compile(
   r'```.*?```|`[^`]*`|\]\([^)]*\)|<!-- compare.*?<!-- end -->'
