@@ -13,6 +13,7 @@ METHODS = (
     title='AFL',
     summary='for the worst mixture of the clients: their weights rise with'
     ' their losses',
+    sends='the loss of the received model',
     groups=('fair',),
     tuned={'mixture_rate': (0.001, 0.01, 0.1)},
   ),
@@ -223,6 +224,7 @@ METHODS = (
     name='prop_fair',
     title='PropFair',
     summary='clients pull more, the nearer their losses are to a bound',
+    sends='',
     groups=('fair',),
     tuned={'loss_bound': (2.0, 3.0, 5.0)},
   ),
