@@ -109,7 +109,7 @@ def test_which_methods_can_be_private():
   can = [n for n, m in methods.METHODS.items() if not private.sent_besides(m)]
   assert sorted(can) == [
     *('ditto', 'fed_avg', 'fed_mpr', 'fed_prox', 'fedakd', 'fedquad', 'moon'),
-    *('quadruplet_fl', 'supcon_fl', 'triplet_fl', 'prop_fair'),
+    *('prop_fair', 'quadruplet_fl', 'supcon_fl', 'triplet_fl'),
   ]
   for name in can:
     parameters = builders.parameters(builders.get(name))
