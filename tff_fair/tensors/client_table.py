@@ -15,6 +15,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+# The name scope in which `build_gather` appends a row, so that a runtime may
+# put all rows together at once.
+GATHERED = 'gathered_rows'
+
 
 def build_table(row: Any, num_clients: int) -> Any:
   """A table with `num_clients` equal rows."""
@@ -144,9 +148,10 @@ def build_gather(value_type: tff.Type) -> Callable[[Any], Any]:
 
   @tff.tensorflow.computation(rows_type, value_type)
   def accumulate(rows, value):
-    return tf.nest.map_structure(
-      lambda r, v: tf.concat([r, v[tf.newaxis]], axis=0), rows, value
-    )
+    with tf.name_scope(GATHERED):
+      return tf.nest.map_structure(
+        lambda r, v: tf.concat([r, v[tf.newaxis]], axis=0), rows, value
+      )
 
   @tff.tensorflow.computation(rows_type, rows_type)
   def merge(rows, more_rows):

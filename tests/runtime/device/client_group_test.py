@@ -14,6 +14,8 @@ from tff_fair import client
 from tff_fair import runtime
 from tff_fair.runtime.device import client_group
 from tff_fair.runtime.device import local_clients
+from tff_fair.runtime.device import program
+from tff_fair.tensors import client_table
 
 # Five groups, the last of them of three clients.
 _NUM_CLIENTS = 35
@@ -84,6 +86,24 @@ def test_rounds_of_clients_of_unlike_sizes(build, sizes, monkeypatch):
   assert not sizes
   for in_groups in found:
     equivalence.assert_equal(in_groups, one_by_one, 0)
+
+
+def test_rows_are_put_together_at_once(sizes):
+  gather = client_table.build_gather(tff.TensorType(np.int32))
+  square = tff.tensorflow.computation(lambda x: x * x, np.int32)
+
+  @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
+  def rows_and_sum(numbers):
+    squares = tff.federated_map(square, numbers)
+    return gather(squares), tff.federated_sum(squares)
+
+  compiled = program.Program(program.compile_computation(rows_and_sum))
+  (stage,) = compiled.stages
+  assert sorted(a.is_gather for a in stage.aggregations) == [False, True]
+  rows, total = _run(rows_and_sum, list(range(_NUM_CLIENTS)))
+  assert sizes == [8, 8, 8, 8, 3]
+  assert list(rows) == [i**2 for i in range(_NUM_CLIENTS)]
+  assert total == sum(rows)
 
 
 def test_what_clients_keep(sizes):

@@ -8,6 +8,8 @@ clients that are called one by one.
 
 from collections.abc import Callable, Iterator, Sequence
 import enum
+import itertools
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +71,6 @@ class ClientGroup:
       raise tracing.NotTraceableError
     self._stage = stage
     self._at_hand = at_hand
-    self._summed = stage.aggregations if sums else []
     self._inputs = [
       _Leaf(spec, _form(spec, part))
       for value_type, flag in zip(
@@ -81,11 +82,23 @@ class ClientGroup:
     num_outputs = len(stage.stage.outputs)
     output_types = stage.result_types[:num_outputs]
     self._outputs = _leaves(output_types)
-    self._values = [] if sums else _leaves(stage.result_types[num_outputs:])
+    self._sums = sums
+    self._is_summed = [sums and not a.is_gather for a in stage.aggregations]
+    self._values = _leaves(
+      [
+        value_type
+        for value_type, is_summed in zip(
+          stage.result_types[num_outputs:], self._is_summed, strict=True
+        )
+        if not is_summed
+      ]
+    )
     if any(leaf.form is not _Form.STACKED for leaf in self._values):
       raise tracing.NotTraceableError
     self._pack_outputs = [values.build_pack(t) for t in output_types]
-    self._total_specs = tracing.leaf_specs([a.total_type for a in self._summed])
+    self._total_specs = tracing.leaf_specs(
+      [a.total_type for a in self._summed()]
+    )
     self._run: Callable[..., list[tf.Tensor]] | None = None
     self._is_traceable = True
 
@@ -123,6 +136,10 @@ class ClientGroup:
         self._is_traceable = False
     return self._is_traceable
 
+  def _summed(self) -> list[client_stage.StageAggregation]:
+    """The aggregations whose values are added up here."""
+    return [*itertools.compress(self._stage.aggregations, self._is_summed)]
+
   def _trace(self, functions):
     end = len(self._total_specs)
 
@@ -154,14 +171,23 @@ class ClientGroup:
         starts.append(np.cumsum([0, *map(len, column)]))
       leaves.append(leaf.join(column))
     starts = np.array(starts, np.int32)
-    results = iter(self._run(starts, *values.flatten(totals), *leaves))
-    totals = [a.pack_total(results) for a in self._summed]
+    totals = values.flatten([*itertools.compress(totals, self._is_summed)])
+    results = iter(self._run(starts, *totals, *leaves))
+    summed = iter([a.pack_total(results) for a in self._summed()])
     outputs = [leaf.take_apart(results, size) for leaf in self._outputs]
     entries = []
     for client in range(size):
       of_client = iter([column[client] for column in outputs])
       entries.append([pack(of_client) for pack in self._pack_outputs])
-    return GroupResult(entries, totals, list(results))
+    if not self._sums:
+      return GroupResult(entries, [], list(results))
+    totals = [
+      next(summed) if is_summed else aggregated.pack_total(results)
+      for aggregated, is_summed in zip(
+        self._stage.aggregations, self._is_summed, strict=True
+      )
+    ]
+    return GroupResult(entries, totals, [])
 
   def _loop(self, functions, starts, totals, leaves):
     """Adds the clients to the totals, in their order; with their outputs."""
@@ -173,20 +199,24 @@ class ClientGroup:
     def run_client(client, totals, arrays):
       own = self._leaves_of(client, starts, leaves)
       results = self._stage.take_steps(pack_inputs(own))
-      summed = results[len(results) - len(self._summed) :]
-      leaves_out = values.flatten(results[: len(results) - len(summed)])
+      kept = results[: len(self._pack_outputs)]
+      sent = results[len(self._pack_outputs) :]
+      kept += itertools.compress(sent, map(operator.not_, self._is_summed))
       totals = iter(totals)
       totals = [
         function.accumulate(
           (aggregation.keep_order(aggregated.pack_total(totals)), value)
         )
         for function, aggregated, value in zip(
-          functions, self._summed, summed, strict=True
+          itertools.compress(functions, self._is_summed),
+          self._summed(),
+          itertools.compress(sent, self._is_summed),
+          strict=True,
         )
       ]
       arrays = [
         array.write(client, leaf)
-        for array, leaf in zip(arrays, leaves_out, strict=True)
+        for array, leaf in zip(arrays, values.flatten(kept), strict=True)
       ]
       return client + 1, values.flatten(totals), arrays
 

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import threading
 from typing import Any, NamedTuple
 
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fair.runtime.device import aggregation
 from tff_fair.runtime.device import plan
 from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
+from tff_fair.tensors import client_table
 
 # `(block, scope) -> value`, of a part of the computation, for one client.
 Evaluate = Callable[[Any, Any], Any]
@@ -143,6 +145,8 @@ class StageAggregation(aggregation.Aggregation):
   Attributes:
     name: Of the step.
     value: The expression of the clients' values.
+    is_gather: Whether it is a `client_table.build_gather`: the clients' values
+      as rows, in their order. A runtime may put them together at once.
   """
 
   def __init__(self, step: plan.Step, evaluate: Evaluate) -> None:
@@ -154,12 +158,36 @@ class StageAggregation(aggregation.Aggregation):
       _element(argument, i) for i in range(len(argument.type_signature))
     ]
     self._evaluate = evaluate
+    self.is_gather = _is_gather(self._functions[1])
 
   def functions(self, scope: Mapping[str, Any]) -> Functions:
     """Evaluates the other arguments."""
     return Functions(
       *(self._evaluate(block, scope) for block in self._functions)
     )
+
+  def merge(
+    self,
+    function: aggregation.Function,
+    totals: Mapping[aggregation.Span, Any],
+    span: aggregation.Span,
+  ) -> Any:
+    """As any aggregation, but rows are copied once."""
+    if not self.is_gather:
+      return super().merge(function, totals, span)
+    inside = [s for s in sorted(totals) if span[0] <= s[0] and s[1] <= span[1]]
+    parts = zip(*[values.flatten(totals[s]) for s in inside], strict=True)
+    return self.pack_total(iter([tf.concat(leaves, 0) for leaves in parts]))
+
+  def merge_last(
+    self,
+    function: aggregation.Function,
+    totals: dict[aggregation.Span, Any],
+    end: int,
+  ) -> None:
+    """As any aggregation, but rows wait for all others."""
+    if not self.is_gather:
+      super().merge_last(function, totals, end)
 
   def result(
     self,
@@ -172,6 +200,17 @@ class StageAggregation(aggregation.Aggregation):
       return functions.report(functions.zero)
     groups = (0, aggregation.num_groups(num_clients))
     return functions.report(self.merge(functions.merge, totals, groups))
+
+
+def _is_gather(accumulate) -> bool:
+  """Returns whether a function is that of `client_table.build_gather`."""
+  if isinstance(accumulate, tff.framework.CompiledComputation):
+    graph_def = tf.compat.v1.GraphDef()
+    accumulate.proto.tensorflow.graph_def.Unpack(graph_def)
+    return any(
+      client_table.GATHERED in node.name.split('/') for node in graph_def.node
+    )
+  return any(map(_is_gather, accumulate.children()))
 
 
 def _element(block, index):
