@@ -150,7 +150,8 @@ def test_a_task_is_built_or_refused(arguments):
     _assert_is_a_sentence(error)
     return
   riders = found.get('free_riders', 0)
-  assert task.num_clients == (found['num_clients'] or 20) + riders
+  unseen = task.unseen.num_clients if task.unseen else 0
+  assert task.num_clients + unseen == (found['num_clients'] or 20) + riders
 
 
 class _Resolved(Exception):

@@ -15,7 +15,7 @@ METHODS = (
     ' their losses',
     sends='the loss of the received model',
     groups=('fair',),
-    tuned={'mixture_rate': (0.001, 0.01, 0.1)},
+    tuned={'mixture_rate': (0.01, 0.001, 0.1)},
   ),
   entry.Method(
     name='cgsv',

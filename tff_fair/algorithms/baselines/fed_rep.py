@@ -134,7 +134,7 @@ def build_fed_rep(
       report=collections.OrderedDict(output.report, **measured),
     )
 
-  initial_row = ()
+  initial_row: Any = ()
   if num_head_layers:
     initial_row = collections.OrderedDict(
       head=head.parted(model.initial_weights).trainable

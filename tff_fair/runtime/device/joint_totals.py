@@ -10,6 +10,9 @@ from tff_fair.runtime.device import client_stage
 from tff_fair.runtime.device import tracing
 from tff_fair.runtime.device import values
 
+# Numbers of clients and parts of a stage for which there are functions.
+_MAX_SIZES = 3
+
 
 def find_totals(
   stage: client_stage.ClientStage,
@@ -18,9 +21,14 @@ def find_totals(
   num_clients: int,
   num_parts: int,
 ) -> 'JointTotals | None':
-  """The totals of a stage, as `JointTotals`; None if they are made apart."""
+  """The totals of a stage, as `JointTotals`; None if they are made apart.
+
+  So they are beyond a few sizes of cohorts, as each is a function of its own.
+  """
   key = num_clients, num_parts
   if key not in stage.joint_totals:
+    if len(stage.joint_totals) >= _MAX_SIZES:
+      return None
     try:
       stage.joint_totals[key] = JointTotals(
         stage.aggregations, functions, value_specs, *key
