@@ -56,7 +56,10 @@ class LocalClients:
     groups = aggregation.num_groups(num_clients)
     if groups >= _GROUPS_PER_THREAD * self._threads:
       run = self._run_groups
-    entries, results = run(stage, columns, functions, num_clients)
+    found = run(stage, columns, functions, num_clients)
+    if found is None:
+      found = self._run_one_by_one(stage, columns, functions, num_clients)
+    entries, results = found
     outputs = {
       name: [entry[i] for entry in entries]
       for i, name in enumerate(stage.stage.outputs)
@@ -90,21 +93,20 @@ class LocalClients:
     return [results[client] for client in devices], found
 
   def _run_parts(self, stage, columns, functions, num_clients):
-    """As `_run_one_by_one`, for small clients and few of them."""
-    group = self._group(stage, columns, num_clients, sums=False)
+    """As `_run_one_by_one`; None unless clients are small."""
+    group, sizes = self._group(stage, columns, num_clients, sums=False)
     if (
       group is None
       or group.num_value_bytes > _SMALL_VALUES
       or not group.trace([])
     ):
-      return self._run_one_by_one(stage, columns, functions, num_clients)
-    sizes = group.example_bytes(columns.leaves, num_clients)
+      return None
     parts = _cut(sizes, self._threads)
     totals = joint_totals.find_totals(
       stage, functions, group.value_specs, num_clients, len(parts)
     )
     if totals is None:
-      return self._run_one_by_one(stage, columns, functions, num_clients)
+      return None
     devices = self.deal(range(len(parts)))
     shared = self._shared(columns.leaves, devices)
 
@@ -119,10 +121,10 @@ class LocalClients:
     return entries, totals([f.zero for f in functions], stacked)
 
   def _run_groups(self, stage, columns, functions, num_clients):
-    """As `_run_one_by_one`, for small clients and many of them."""
-    group = self._group(stage, columns, num_clients, sums=True)
+    """As `_run_one_by_one`; None unless clients are small."""
+    group, _ = self._group(stage, columns, num_clients, sums=True)
     if group is None or not group.trace(functions):
-      return self._run_one_by_one(stage, columns, functions, num_clients)
+      return None
     numbers = range(aggregation.num_groups(num_clients))
     devices = self.deal(numbers)
     zeros = [f.zero for f in functions]
@@ -150,14 +152,16 @@ class LocalClients:
     ]
 
   def _group(self, stage, columns, num_clients, sums):
-    """The stage for groups, or None if its clients run one by one."""
+    """The stage for groups, None if they do not fit; the clients' bytes."""
     if num_clients < 2:
-      return None
+      return None, []
     group = client_group.find_group(stage, columns.at_hand, sums)
     if group is None:
-      return None
-    num_bytes = sum(group.example_bytes(columns.leaves, num_clients))
-    return group if num_bytes <= _SMALL_CLIENT * num_clients else None
+      return None, []
+    sizes = group.example_bytes(columns.leaves, num_clients)
+    if sum(sizes) > _SMALL_CLIENT * num_clients:
+      return None, []
+    return group, sizes
 
   def deal(self, clients: Sequence[int]) -> dict[int, str]:
     """Client -> its device, in the order in which the clients start."""
