@@ -97,6 +97,17 @@ def _check_part(name: str, value: Any, members: tuple[Any, ...]) -> None:
     type_checks.check_unweighted(name, value)
 
 
+def create_mean(
+  inner_agg_factory: tff.aggregators.WeightedAggregationFactory | None,
+  value_type: tff.Type,
+  weight_type: tff.Type,
+) -> tff.templates.AggregationProcess:
+  """Creates a rule's inner mean; None is TFF's, of zero clients 0."""
+  if inner_agg_factory is None:
+    inner_agg_factory = tff.aggregators.MeanFactory(no_nan_division=True)
+  return inner_agg_factory.create(value_type, weight_type)
+
+
 def build_process(
   initialize: Callable[[], Any],
   next_fn: Callable[[Any, Any, Any], tuple[Any, Any, Any]],

@@ -169,7 +169,9 @@ class FairAveragingFactory(factory.Factory):
 
   def _server_round(self, state, uploads, specs) -> gathered.ServerOutput:
     non_finite = uploads['non_finite']
-    uploads = _by_id(gathered.taking_part(uploads, self.num_clients))
+    uploads = gathered.taking_part(uploads, self.num_clients)
+    # Runtimes gather in any order.
+    uploads = gathered.sort_rows(uploads['client_id'], uploads)
     number = tf.size(uploads['client_id'])
     state = _store(state, uploads)
     updates = tf.cast(uploads['update'], tf.float64)
@@ -219,12 +221,6 @@ class FairAveragingFactory(factory.Factory):
 def _prepare(value, weight) -> collections.OrderedDict:
   upload = gathered.flat_upload(value, weight)
   return collections.OrderedDict(upload, loss=weight['loss'])
-
-
-def _by_id(uploads) -> collections.OrderedDict:
-  """Sorted, because runtimes gather in any order."""
-  order = tf.argsort(uploads['client_id'])
-  return tf.nest.map_structure(lambda rows: tf.gather(rows, order), uploads)
 
 
 def _store(state, uploads) -> collections.OrderedDict:

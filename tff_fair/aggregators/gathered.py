@@ -219,8 +219,13 @@ def by_client(uploads: Any, num_clients: int) -> Any:
   """
   ids = uploads['weight']['client_id']
   with tf.control_dependencies(check_ids(ids, num_clients)):
-    order = tf.argsort(ids)
-  return tf.nest.map_structure(lambda t: tf.gather(t, order), uploads)
+    return sort_rows(ids, uploads)
+
+
+def sort_rows(ids: Any, rows: Any) -> Any:
+  """Rows `[m, ...]` in the order of their ids `[m]`."""
+  order = tf.argsort(ids)
+  return tf.nest.map_structure(lambda t: tf.gather(t, order), rows)
 
 
 def check_ids(ids: Any, num_clients: int) -> list[tf.Operation]:

@@ -133,10 +133,7 @@ class LargestValuesFactory(factory.Factory):
   ties: Ties = 'index'
 
   def _create(self, value_type, weight_type):
-    inner_factory = self.inner_agg_factory or tff.aggregators.MeanFactory(
-      no_nan_division=True
-    )
-    inner = inner_factory.create(value_type, weight_type)
+    inner = factory.create_mean(self.inner_agg_factory, value_type, weight_type)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def sparsify(value, weight):

@@ -89,10 +89,9 @@ class QFairFactory(factory.Factory):
     return WEIGHT_TYPE
 
   def _create(self, value_type, weight_type):
-    inner_factory = self.inner_agg_factory or tff.aggregators.MeanFactory(
-      no_nan_division=True
+    inner = factory.create_mean(
+      self.inner_agg_factory, value_type, tff.TensorType(np.float32)
     )
-    inner = inner_factory.create(value_type, tff.TensorType(np.float32))
 
     @tff.tensorflow.computation(value_type, weight_type)
     def scale(value, weight):
