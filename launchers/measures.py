@@ -88,6 +88,31 @@ MEASURES: Mapping[str, Measure] = {
 }
 """Column -> measure, in the order of a report."""
 
+AGAINST_ALONE = (
+  'cf',
+  'better_off',
+  'gain_mean',
+  'gain_sd',
+  'gain_min',
+  'harmed',
+  'harmed_share',
+)
+"""Those that compare a run with Standalone: see `fairness.against_alone`."""
+
+FURTHER_SCORES = (
+  'unseen_accuracy_mean',
+  'unseen_accuracy_worst10',
+  'unseen_accuracy_min',
+  'fine_tuned_accuracy_mean',
+  'fine_tuned_accuracy_worst10',
+  'fine_tuned_accuracy_min',
+  'fine_tuned_unseen_accuracy_mean',
+  'fine_tuned_unseen_accuracy_worst10',
+  'fine_tuned_unseen_accuracy_min',
+  *groups.COLUMNS,
+)
+"""Those that a run writes only if its flags ask for them."""
+
 OF_METHODS: tuple[Measure, ...] = tuple(
   MEASURES[column]
   for column in (
@@ -98,24 +123,9 @@ OF_METHODS: tuple[Measure, ...] = tuple(
     'client_accuracy_variance',
     'client_accuracy_jain',
     'client_f1_mean',
-    'cf',
-    'better_off',
-    'gain_mean',
-    'gain_sd',
-    'gain_min',
-    'harmed',
-    'harmed_share',
+    *AGAINST_ALONE,
     'global_accuracy',
-    'unseen_accuracy_mean',
-    'unseen_accuracy_worst10',
-    'unseen_accuracy_min',
-    'fine_tuned_accuracy_mean',
-    'fine_tuned_accuracy_worst10',
-    'fine_tuned_accuracy_min',
-    'fine_tuned_unseen_accuracy_mean',
-    'fine_tuned_unseen_accuracy_worst10',
-    'fine_tuned_unseen_accuracy_min',
-    *groups.COLUMNS,
+    *FURTHER_SCORES,
     'rounds_to_target',
     'bytes_down',
     'bytes_up',

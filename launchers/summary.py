@@ -129,10 +129,7 @@ def cf_coefficient(alone: frame.Run, run: frame.Run) -> float:
 def against_alone(alone: frame.Run, run: frame.Run) -> dict[str, float]:
   """The measures of `fairness.against_alone`, of the honest clients."""
   pairs = pd.DataFrame(
-    {
-      'alone': alone.honest['accuracy'],
-      'run': run.honest['accuracy'],
-    }
+    {'alone': alone.honest['accuracy'], 'run': run.honest['accuracy']}
   )
   sizes = run.test_sizes.reindex(pairs.index, fill_value=0)
   return fairness.against_alone(pairs['alone'], pairs['run'], sizes)

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy import special
 
 from tff_fair import fairness
+from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import plan
-from tff_fair.launchers.comparison import reading
 
 FEWEST_TEST_EXAMPLES = 10
 """A client with fewer counts in averages only, see `rescored`."""
@@ -79,7 +79,7 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
     row[KEPT_MEAN] = spread['mean']
     row[BY_CHANCE] = worst_by_chance(tested, spread['mean'])
     rows.append(row)
-  names = [*_SPREADS, *reading.AGAINST_ALONE, KEPT_MEAN, BY_CHANCE]
+  names = [*_SPREADS, *measures.AGAINST_ALONE, KEPT_MEAN, BY_CHANCE]
   return results.assign(**pd.DataFrame(rows, results.index, names, dtype=float))
 
 

@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tff_fair.launchers.runs import groups
+from tff_fair.launchers import measures
 
 SCORES = (
   'client_accuracy_mean',
@@ -54,36 +54,13 @@ SCORES = (
   'client_f1_mean',
 )
 """Columns of scores that a run writes itself."""
-FURTHER_SCORES = (
-  'unseen_accuracy_mean',
-  'unseen_accuracy_worst10',
-  'unseen_accuracy_min',
-  'fine_tuned_accuracy_mean',
-  'fine_tuned_accuracy_worst10',
-  'fine_tuned_accuracy_min',
-  'fine_tuned_unseen_accuracy_mean',
-  'fine_tuned_unseen_accuracy_worst10',
-  'fine_tuned_unseen_accuracy_min',
-  *groups.COLUMNS,
-)
-"""Likewise, of runs whose flags ask for them."""
-AGAINST_ALONE = (
-  'cf',
-  'better_off',
-  'gain_mean',
-  'gain_sd',
-  'gain_min',
-  'harmed',
-  'harmed_share',
-)
-"""Columns that compare a run with Standalone: see `fairness.against_alone`."""
 
 _NUMBERS = (
   'holdout_accuracy',
   *SCORES,
   'global_accuracy',
-  *FURTHER_SCORES,
-  *AGAINST_ALONE,
+  *measures.FURTHER_SCORES,
+  *measures.AGAINST_ALONE,
   'target',
   'rounds_to_target',
   'bytes_down',

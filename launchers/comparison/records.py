@@ -12,6 +12,7 @@ import pandas as pd
 from tff_fair import fairness
 from tff_fair import group_fairness
 from tff_fair.launchers import frame
+from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.execution import outcomes
@@ -103,7 +104,7 @@ def _row(e) -> dict[str, Any]:
 
 def _scores(e, run, accuracy, alone) -> dict[str, Any]:
   found = {name: run.end[name] for name in reading.SCORES}
-  found |= {n: v for n, v in run.end.items() if n in reading.FURTHER_SCORES}
+  found |= {n: v for n, v in run.end.items() if n in measures.FURTHER_SCORES}
   if methods.METHODS[e.method].has_global_model:
     found['global_accuracy'] = run.end['global_accuracy']
   if alone is not None and e.method != plan.ALONE:
