@@ -11,17 +11,17 @@ peak of that process, less what it had before its data were made.
 
 Writes costs.csv, a row per point with the slopes from the point before, and
 costs.png. Slope 1 means that ten times as much costs ten times as much. Takes
-about eight minutes, and 12 GB of memory.
+about five minutes, and 12 GB of memory.
 """
 
 import pathlib
-from typing import Any
 
 from absl import flags
 import numpy as np
 import pandas as pd
 
 from benchmarks import own_process
+from benchmarks import round_times
 from tff_fair.launchers import cli
 from tff_fair.launchers.options import settings
 
@@ -38,7 +38,6 @@ _LABELS = {
   'weights': 'Weights of the model',
 }
 _COSTS = {'seconds': 'Seconds a round', 'memory_mib': 'Memory, MiB'}
-_UNCOUNTED = 2
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -84,7 +83,9 @@ def _measure(rounds) -> pd.DataFrame:
     size = tuple({**_BASE, axis: value}.values())
     if size not in known:
       known[size] = own_process.run(
-        'benchmarks.costs_once', [*size, rounds + _UNCOUNTED], f'{size}'
+        'benchmarks.costs_once',
+        [*size, rounds + round_times.NOT_COUNTED],
+        f'{size}',
       )
     seconds, mib, weights = known[size]
     value = weights if axis == 'weights' else value
@@ -108,7 +109,7 @@ def with_slopes(table: pd.DataFrame) -> pd.DataFrame:
   return table.join(slopes.add_suffix('_slope'))
 
 
-def draw(table: pd.DataFrame, path: pathlib.Path) -> Any:
+def draw(table: pd.DataFrame, path: pathlib.Path) -> None:
   """Draws the costs, a panel for each that varies, and saves the picture."""
   from tff_fair.launchers.plots import plot_parts
 
@@ -129,7 +130,6 @@ def draw(table: pd.DataFrame, path: pathlib.Path) -> Any:
     axes.set_ylabel(_COSTS[cost])
     plot_parts.tidy(axes)
   plot_parts.save(figure, path)
-  return figure
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ import pandas as pd
 import tqdm
 
 # The first round compiles, the second may still warm up.
-_NOT_COUNTED = 2
+NOT_COUNTED = 2
 _TRAFFIC = ('sent_mb', 'received_mb')
 
 
@@ -82,7 +82,7 @@ def _time_round(run_round) -> Round:
 
 def _rows(workload, rounds):
   counted = {
-    name: pd.DataFrame(found[_NOT_COUNTED:], columns=Round._fields)
+    name: pd.DataFrame(found[NOT_COUNTED:], columns=Round._fields)
     for name, found in rounds.items()
   }
   reference = next(iter(counted))

@@ -260,6 +260,27 @@ def tiny(setup: Setup) -> Implementations:
   )
 
 
+def of_size(
+  setup: Setup, num_clients: int, num_examples: int, num_weights: int
+) -> tuple[Implementations, int]:
+  """FedAvg: a perceptron on 64 numbers of about so many weights, batch 20.
+
+  Returns:
+    The implementation on `device`, and the number of weights.
+  """
+  inputs, outputs = 64, _NUM_CLASSES
+  # Weights and biases of a unit: from the inputs, and to the outputs.
+  of_a_unit = inputs + 1 + outputs
+  units = max(1, round((num_weights - outputs) / of_a_unit))
+  task = _Task(
+    lambda: _mlp([inputs], units),
+    _examples(num_clients, num_examples, [inputs]),
+    batch_size=20,
+  )
+  rounds = _ours(setup.context('device'), task, num_clients=num_clients)
+  return {'device': rounds}, units * of_a_unit + outputs
+
+
 class _Rounds:
   """Runs a round per call, and keeps the state between calls."""
 
