@@ -193,6 +193,7 @@ def _facts(planner, schedule, data, target) -> dict[str, Any]:
     'target_rule': rule,
     'options': chosen,
     'notes': data['notes'],
+    'positive_class': data['positive_class'],
     'excluded': schedule.excluded,
   }
 

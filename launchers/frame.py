@@ -85,6 +85,8 @@ class Run:
       training data add `client_accuracy_min`, `..._worst10`, `..._jain`, and
       the quartiles `..._low` and `..._high` of every evaluation. In an
       unfinished run, what belongs to the end is that of the last evaluation.
+    positive_class: The class that the rates of groups of people are of; None
+      without groups, and before the end.
     groups: groups.csv; empty without groups of people, and before the end.
     group_differences: group_differences.csv, likewise.
   """
@@ -99,6 +101,7 @@ class Run:
   last_round: int
   names: Mapping[int, str]
   values: pd.DataFrame
+  positive_class: str | None = None
   groups: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
   group_differences: pd.DataFrame = dataclasses.field(
     default_factory=pd.DataFrame
@@ -312,6 +315,7 @@ def _read_files(path) -> Run:
     notes=[str(note) for note in summary.get('notes', [])],
     last_round=int(metrics['round'].max()),
     names=_names(clients, scores, reports),
+    positive_class=summary.get('groups', {}).get('positive_class'),
     groups=_read_groups(path / groups.FILE, finished),
     group_differences=_read_groups(path / groups.DIFFERENCES_FILE, finished),
     values=pd.concat(

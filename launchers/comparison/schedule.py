@@ -178,6 +178,7 @@ def describe(
   `test_examples`, the size of each client's test part with each seed; or why a
   task cannot be built.
   """
+  from tff_fair.launchers.runs import groups
   from tff_fair.launchers.runs import training
 
   try:
@@ -190,6 +191,7 @@ def describe(
     'cohort_size': sum(map(len, calls)),
     'client_names': list(tasks[0].client_names),
     'notes': list(tasks[0].notes),
+    'positive_class': groups.positive_name(tasks[0]),
     'has_holdout': all(map(worker.has_holdout, tasks)),
     'test_examples': [_test_examples(task) for task in tasks],
   }

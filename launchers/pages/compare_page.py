@@ -155,7 +155,7 @@ def _of_groups(analysis) -> dict[str, list]:
     return {}
   return {
     group_blocks.TITLE: [
-      page.Text(group_blocks.EXPLANATION),
+      group_blocks.explain(analysis.facts.get('positive_class')),
       *_tables(analysis, _GROUPS),
       *group_blocks.of_methods(analysis),
     ]

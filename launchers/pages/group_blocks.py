@@ -21,7 +21,7 @@ from tff_fair.launchers.show import numbers
 TITLE = 'Groups of people'
 """The heading of the section, and the group of `measures.csv`."""
 
-EXPLANATION = (
+_EXPLANATION = (
   'Of the people of a group on test data: accuracy is the share that is'
   ' predicted rightly, the selection rate the share for whom the model predicts'
   ' the positive class, the true positive rate this share of those who truly'
@@ -47,6 +47,15 @@ _TITLES = {
 }
 
 
+def explain(positive_class: str | None) -> page.Text:
+  """Says what the measures are, and of which class, if there is one."""
+  which = ''
+  if positive_class is not None:
+    shown = client_names.one_line(positive_class, _NAME_WIDTH)
+    which = f' The positive class is ‘{shown}’.'
+  return page.Text(_EXPLANATION + which)
+
+
 def of_runs(runs: Sequence[frame.Run]) -> list:
   """The blocks about runs; none if no run has groups of people."""
   measured = {run.label: run for run in runs if len(run.groups)}
@@ -56,7 +65,8 @@ def of_runs(runs: Sequence[frame.Run]) -> list:
   columns = dict.fromkeys(
     name for run in measured.values() for name in run.groups['column']
   )
-  blocks: list[Any] = [page.Text(EXPLANATION)]
+  classes = {run.positive_class for run in measured.values()}
+  blocks: list[Any] = [explain(classes.pop() if len(classes) == 1 else None)]
   for column in columns:
     figure = group_plots.group_measures(measured, styles, column)
     if figure:

@@ -88,6 +88,7 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
     *_why_no_leader(analysis),
     *_by_chance(analysis),
     *_small_tests(analysis),
+    *_of_groups(analysis),
     *_in_turn(analysis),
     _worth_of_marks(analysis),
     *left_out,
@@ -295,6 +296,40 @@ def _small_tests(analysis) -> list[str]:
     f' averages only: {who} of {clients}. Without them the highest mean is'
     f' {", against ".join(means)}.'
   ]
+
+
+def _of_groups(analysis) -> list[str]:
+  """How the baseline serves groups of people, a sentence a column."""
+  measured = analysis.groups.get(analysis.baseline)
+  if measured is None:
+    return []
+  positive, told = analysis.facts.get('positive_class'), []
+  for column, rows in measured.groupby('column', sort=False):
+    rows = rows.droplevel('column').dropna(subset='accuracy')
+    if len(rows) < 2:
+      continue
+    told.append(
+      f'Groups by {_name(column)}: {analysis.title(analysis.baseline)} predicts'
+      f' rightly for {_extremes(rows["accuracy"])}'
+    )
+    if positive is not None:
+      rates = _extremes(rows['selection_rate'])
+      told[-1] += f', and predicts ‘{_name(positive)}’ for {rates}'
+  return [f'{sentence}.' for sentence in told]
+
+
+def _extremes(rates) -> str:
+  lowest, highest = rates.idxmin(), rates.idxmax()
+  if lowest == highest:
+    return f'{rates[lowest]:.3f} of each group'
+  return (
+    f'{rates[lowest]:.3f} of {_name(lowest)} (the lowest) to'
+    f' {rates[highest]:.3f} of {_name(highest)} (the highest)'
+  )
+
+
+def _name(name) -> str:
+  return client_names.one_line(str(name), _NAME_WIDTH)
 
 
 def _in_turn(analysis) -> list[str]:

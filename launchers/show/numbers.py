@@ -17,7 +17,11 @@ def format_number(
     form: As for `format`, such as '.3f'.
     missing: The text for NaN.
   """
-  return missing if math.isnan(value) else format(value, form)
+  if math.isnan(value):
+    return missing
+  shown = format(value, form)
+  # A small negative number rounds to zero, not to minus zero.
+  return shown.removeprefix('-') if not shown.strip('-0.') else shown
 
 
 def format_plain(value: float) -> str:

@@ -102,6 +102,8 @@ def test_a_comparison_has_the_methods_for_each_group(tmp_path):
     )
     table.loc[i, 'group_accuracy_min'] = 0.5
   table.to_csv(paths[0], index=False)
+  facts = json.loads(paths[1].read_text())
+  paths[1].write_text(json.dumps({**facts, 'positive_class': '<i>ill'}))
   found = analysis_lib.analyse(*reading.read(*paths))
   page = web_page.Page(compare_page.render(found))
   page.check_is_safe()
@@ -115,3 +117,8 @@ def test_a_comparison_has_the_methods_for_each_group(tmp_path):
     ['69', '0.650', '0.250', '1.000', '–'],
   ]
   assert 'Worst group\N{NO-BREAK SPACE}↑' in page.text
+  assert 'The positive class is ‘<i>ill’.' in page.text
+  assert (
+    'Groups by sex: FedAvg predicts rightly for 0.600 of f (the lowest) to'
+    ' 0.650 of m (the highest), and predicts ‘<i>ill’ for 0.250 of each group.'
+  ) in page.text
