@@ -1,7 +1,7 @@
 """The package as others install it: from a wheel, with no clone beside it.
 
-The commands are those of the README, each in an empty folder. What uv resolves
-is what a new user gets today, not the pinned versions of this project.
+The commands are those of docs/installation.md, each in an empty folder. What uv
+resolves is what a new user gets today, not the pinned versions of this project.
 """
 
 import os
@@ -17,9 +17,11 @@ pytestmark = pytest.mark.full
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
-_SECTION = re.search(
-  r'^## In your own project\n(.*?)^## ', _README, re.DOTALL | re.MULTILINE
-)[1]
+_SECTION = (
+  (_ROOT / 'docs' / 'installation.md')
+  .read_text()
+  .partition('\n## In your own project\n')[2]
+)
 
 
 def _blocks(text, language):
@@ -122,7 +124,7 @@ def _activated(folder):
 
 
 def _follow(commands, wheel, folder, **environment):
-  """Runs the README's commands, the training for one round."""
+  """Runs the page's commands, the training for one round."""
   script = commands.replace('ADDRESS', wheel.as_uri())
   script = script.replace('_digits\n', '_digits --rounds=1\n')
   for name in _OTHERS:
@@ -166,6 +168,7 @@ def test_an_environment_with_uv_differs_in_one_command():
     f'uv pip install --override={override.split()[-1]} "tff-fair @ ADDRESS"'
   )
   assert train == _PIP.splitlines()[-1]
+  assert _ENVIRONMENT in _blocks(_README, 'sh')
 
 
 def test_an_environment_with_pip(wheel, folder):

@@ -1,6 +1,6 @@
 """What the site has beside the pages of docs/, as hooks of MkDocs.
 
-The start page is README.md; pages of the API reference are made of the `api/`
+Pages of the API reference are made of the `api/`
 entries of the navigation; others, of the notebooks in examples/, and of the
 files that pages link to.
 """
@@ -38,13 +38,12 @@ def on_config(config):
 
 
 def on_files(files, config):
-  """Adds the start page, the API reference, and the sources linked to."""
+  """Adds the API reference, the notebooks, and the sources linked to."""
 
   def add(uri, text):
     files.append(site_files.File.generated(config, uri, content=text))
 
   names = _read_names(config)
-  add('index.md', (repository_pages.ROOT / 'README.md').read_text())
   for uri, text in repository_pages.read_notebooks().items():
     add(uri, text)
   linked = {

@@ -116,18 +116,14 @@ def rewrite(uri: str, markdown: str, defined: dict[str, str]) -> str:
 def _resolve(uri, target):
   """Returns the path of a link's target from the root of the repository."""
   folder = posixpath.join('docs', posixpath.dirname(uri))
-  if uri == 'index.md':
-    folder = ''
-  elif uri.startswith(NOTEBOOKS):
+  if uri.startswith(NOTEBOOKS):
     folder = 'examples'
   return posixpath.normpath(posixpath.join(folder, target))
 
 
 def _has_page(path):
   """Returns whether the site shows a file, and not only its source."""
-  return (
-    path == 'README.md' or path.startswith('docs/') or path[-6:] == '.ipynb'
-  )
+  return path.startswith('docs/') or path.endswith('.ipynb')
 
 
 def _full_name(path, name):
@@ -138,8 +134,6 @@ def _full_name(path, name):
 
 def _page_of(path, name, anchor):
   """Returns the page of the site, with an anchor, that shows a file."""
-  if path == 'README.md':
-    return f'index.md{anchor}'
   if path.endswith('.ipynb'):
     return f'{NOTEBOOKS}{pathlib.Path(path).stem}.md'
   if _has_page(path):

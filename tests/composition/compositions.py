@@ -47,7 +47,7 @@ SINGLE = (
 CLIENT_ID = (
   "The weight holds the client's id and more about it; the clients of TFF's"
   ' builders send a number. Use [a client work that sends'
-  ' it](docs/composing.md#a-rule-that-knows-who-sent-what).'
+  ' it](#a-rule-that-knows-who-sent-what).'
 )
 LOSS = (
   "The weight holds the client's loss; the clients of TFF's builders send a"

@@ -71,8 +71,8 @@ def test_every_note_is_of_a_column_and_used():
   assert in_builders == [in_builders[0]] * len(in_builders)
 
 
-def test_the_readme_shows_this_matrix():
-  page = write_matrix.README.read_text()
+def test_the_page_shows_this_matrix():
+  page = write_matrix.PAGE.read_text()
   # `python -m tests.composition.write_matrix` makes it so.
   assert '<!-- composition matrix -->' in page
   assert write_matrix.render(page) == page

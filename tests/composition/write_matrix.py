@@ -1,4 +1,4 @@
-"""Writes the composition matrix into the README.
+"""Writes the composition matrix into docs/composing.md.
 
 python -m tests.composition.write_matrix
 """
@@ -9,18 +9,18 @@ from tests.composition import compositions
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
 
-README = pathlib.Path(__file__).parents[2] / 'README.md'
+PAGE = pathlib.Path(__file__).parents[2] / 'docs' / 'composing.md'
 
 
 def render(page: str) -> str:
-  """The README, or another page, with its matrix as it should be."""
+  """The page, or another one, with its matrix as it should be."""
   name = 'composition matrix'
   return blocks.replace(page, name, f'end of {name}', lambda match: _text())
 
 
 def main() -> None:
   """Writes it."""
-  README.write_text(render(README.read_text()))
+  PAGE.write_text(render(PAGE.read_text()))
 
 
 def _text():

@@ -32,7 +32,7 @@ def test_every_block_stands_once_and_on_its_page(texts):
       pages[name].append(path.name)
   expected = {
     **{f'results {name}': ['results.md'] for name in layouts.LAYOUTS},
-    'results headlines': ['README.md'],
+    'results headlines': ['results.md'],
     'claims': ['README.md'],
     'compare overview': ['README.md', 'comparison.md'],
     'overview': ['baselines.md'],
