@@ -170,8 +170,10 @@ def fisher_trace(
   def add(start, total):
     batch = _batch_from(start, examples, batch_size)
     gradient, _ = mean_gradient(model, weights, batch, batch_size)
-    squares = [tf.reduce_sum(g**2) for g in gradient]
-    return start + batch_size, total + tf.add_n(squares)
+    # Not `tf.add_n`, whose bits depend on the function around it: the kernel
+    # is oneDNN's or Eigen's.
+    squares = tf.reduce_sum([tf.reduce_sum(g**2) for g in gradient])
+    return start + batch_size, total + squares
 
   return tf.while_loop(
     lambda start, _: start < size, add, (tf.constant(0), tf.constant(0.0))

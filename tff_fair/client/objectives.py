@@ -211,7 +211,8 @@ def proximal_objective(
       tf.nn.l2_loss(w - centre)
       for w, centre in zip(forward.trainable, context, strict=True)
     ]
-    return loss + proximal_weight * tf.add_n(distances), metrics
+    # Not `tf.add_n`: see `full_batch.fisher_trace`.
+    return loss + proximal_weight * tf.reduce_sum(distances), metrics
 
   return Objective(compute, objective.metric_names)
 
