@@ -37,6 +37,14 @@ class ElementDataset(internals.LazyDataset):
     specs = [tf.TensorSpec(a.shape, a.dtype) for a in self.leaves]
     return _pack(self._names, specs)
 
+  @property
+  def nbytes(self) -> int:
+    """The bytes of the arrays."""
+    return sum([array.nbytes for array in self.leaves])
+
+  def __reduce__(self) -> Any:
+    return ElementDataset, (_pack(self._names, self.leaves),)
+
   def is_of_type(self, sequence_type: tff.SequenceType) -> bool:
     """Returns whether it is a data set of the type."""
     leaves = [(array.dtype, array.shape) for array in self.leaves]

@@ -1,7 +1,7 @@
 """Values of clients that workers hold, so that nothing is sent twice."""
 
 import collections
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 import itertools
 from typing import Any
 import weakref
@@ -37,6 +37,8 @@ class ClientValues:
     self._graphs: dict[int, np.ndarray] = {}
     # Function, or its `id` if it has no hash -> the function, its number.
     self._loaders: dict[Any, tuple[Callable[[Any], Any], int]] = {}
+    # Number of a function -> how many clients it loaded, and their bytes.
+    self._loaded: dict[int, tuple[int, float]] = {}
     self._homes: collections.OrderedDict[Hashable, pool_lib.Worker] = (
       collections.OrderedDict()
     )
@@ -60,6 +62,28 @@ class ClientValues:
       for part in _kept_parts(client)
     ]
     return sum(sizes) if sizes else 1
+
+  def num_bytes(self, client: Any) -> float:
+    """The bytes of a client's data; a mean for those of a reference.
+
+    They are infinite before a worker has loaded any.
+    """
+    return sum(
+      self._mean_bytes(self._loader(part.load))
+      if isinstance(part, client_reference.ClientReference)
+      else self._sizes[self._data_set(part)]
+      for part in _kept_parts(client)
+    )
+
+  def learn(self, loaded: Mapping[int, tuple[int, float]]) -> None:
+    """Learns what workers have loaded, see `messages.StageResult`."""
+    for loader, new in loaded.items():
+      before = self._loaded.get(loader, (0, 0))
+      self._loaded[loader] = tuple(map(sum, zip(before, new, strict=True)))
+
+  def _mean_bytes(self, loader):
+    clients, total = self._loaded.get(loader, (0, 0))
+    return total / clients if clients else float('inf')
 
   def home(self, key: Hashable | None) -> pool_lib.Worker | None:
     """The worker that ran a client last."""
@@ -89,11 +113,11 @@ class ClientValues:
       size = worker.data_sets.pop(key, None)
       if size is None:
         # Another worker gets it anew: kept, it would be a second copy here.
-        graph = self._graphs.pop(key, None)
-        if graph is None:
-          graph = messages.serialize_dataset(dataset)
-        call.data_sets[key] = graph
-        size = graph.nbytes
+        sent = self._graphs.pop(key, None)
+        if sent is None:
+          sent = messages.sent_dataset(dataset)
+        call.data_sets[key] = sent
+        size = sent.nbytes
       worker.data_sets[key] = size  # The last one was used last.
       return messages.SentDataSet(key)
 
@@ -130,8 +154,10 @@ class ClientValues:
     key = self._data_sets.get(id(dataset))
     if key is None:
       key = next(self._numbers)
-      self._graphs[key] = graph = messages.serialize_dataset(dataset)
-      self._sizes[key] = graph.nbytes
+      sent = messages.sent_dataset(dataset)
+      self._sizes[key] = sent.nbytes
+      if sent is not dataset:
+        self._graphs[key] = sent
       self._data_sets[id(dataset)] = key
       forget = weakref.finalize(dataset, self._forget, id(dataset), key)
       forget.atexit = False

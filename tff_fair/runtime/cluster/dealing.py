@@ -1,5 +1,6 @@
 """Assigns clients to workers."""
 
+import collections
 from collections.abc import Mapping, Sequence
 import heapq
 from typing import TypeVar
@@ -44,6 +45,29 @@ def deal(
       dealt[client] = worker
       heapq.heapreplace(heap, (load + sizes[client], rank, worker))
   return [dealt[client] for client in range(len(sizes))]
+
+
+def deal_groups(
+  sizes: Sequence[float], groups: Sequence[int], workers: Sequence[Worker]
+) -> list[Worker]:
+  """Deals clients to workers, those of a group to the same one.
+
+  Groups stay in order, so that few sums come back from a worker: to send small
+  clients costs less than to send sums of their updates.
+
+  Args:
+    sizes: The work of each client.
+    groups: The group of each client, ascending.
+    workers: The workers.
+
+  Returns:
+    The worker of each client.
+  """
+  loads: dict[int, float] = collections.defaultdict(float)
+  for group, size in zip(groups, sizes, strict=True):
+    loads[group] += size
+  dealt = dict(zip(loads, _in_order([*loads.values()], workers), strict=True))
+  return [dealt[group] for group in groups]
 
 
 def _in_order(sizes, workers):

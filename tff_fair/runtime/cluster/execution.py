@@ -16,6 +16,7 @@ from tff_fair.runtime.cluster import messages
 from tff_fair.runtime.cluster import pool as pool_lib
 from tff_fair.runtime.device import aggregation
 from tff_fair.runtime.device import client_stage
+from tff_fair.runtime.device import local_clients
 from tff_fair.runtime.device import values
 
 # Leaves of at least so many bytes go through Ray's object store.
@@ -93,6 +94,9 @@ class Execution:
     self._sent = sent
     self._keys = [sent.key(client) for client in clients]
     self._sizes = [sent.size(client) for client in clients]
+    self._in_groups = local_clients.are_many(
+      len(clients), pool.client_threads
+    ) and local_clients.are_small([sent.num_bytes(c) for c in clients])
     self._worker_of: dict[int, pool_lib.Worker] = {}
     self._losses: collections.Counter[int] = collections.Counter()
     self._used: set[pool_lib.Worker] = set()
@@ -178,8 +182,13 @@ class Execution:
     ]
     if not lost:
       return
-    homes = {i: self._sent.home(self._keys[c]) for i, c in enumerate(lost)}
-    dealt = dealing.deal([self._sizes[c] for c in lost], homes, workers)
+    sizes = [self._sizes[client] for client in lost]
+    if self._in_groups:
+      groups = [client // aggregation.GROUP_SIZE for client in lost]
+      dealt = dealing.deal_groups(sizes, groups, workers)
+    else:
+      homes = {i: self._sent.home(self._keys[c]) for i, c in enumerate(lost)}
+      dealt = dealing.deal(sizes, homes, workers)
     for client, worker in zip(lost, dealt, strict=True):
       self._worker_of[client] = worker
       self._sent.move(self._keys[client], worker)
@@ -192,7 +201,12 @@ class Execution:
     for client, worker in enumerate(owners):
       if done.get(client) is not worker:
         to_run[worker].append(client)
-    whole, divided = _find_groups(owners) if totals else ({}, [])
+    missing = set()
+    if totals:
+      # Others came before a worker was lost.
+      missing.update(range(aggregation.num_groups(num_clients)))
+      missing.difference_update(*itertools.starmap(range, totals[0]))
+    whole, divided = _find_groups(owners, missing)
     starts = collections.defaultdict(list)
     for runs in divided:
       starts[runs[0][0]].append(runs)
@@ -225,6 +239,7 @@ class Execution:
     self._running = False
 
   def _receive(self, result, fetched, totals):
+    self._sent.learn(result.loaded)
     for name, entries in result.fetched.items():
       if name in fetched:
         for client, message in entries.items():
@@ -253,6 +268,7 @@ class Execution:
       num_clients=num_clients,
       # Big clients first: the last ones then end at the same time.
       clients=sorted(clients, key=lambda c: -self._sizes[c]),
+      in_groups=self._in_groups,
       parts=[],
       spans=spans,
       starts=starts,
@@ -349,10 +365,10 @@ class _Chains:
     return following, worker
 
 
-def _find_groups(owners):
+def _find_groups(owners, groups):
   """Worker -> the groups that it has whole; and the runs of the others."""
   whole, divided = collections.defaultdict(set), []
-  for group in range(aggregation.num_groups(len(owners))):
+  for group in sorted(groups):
     members = aggregation.members(group, len(owners))
     runs = [
       (worker, list(clients))

@@ -8,6 +8,7 @@ from typing import Any
 from ray import cloudpickle
 import tensorflow as tf
 
+from tff_fair.runtime import element_dataset
 from tff_fair.runtime.cluster import messages
 from tff_fair.runtime.device import values
 
@@ -28,6 +29,8 @@ class LoadedClients:
       collections.OrderedDict()
     )
     self._bytes = 0
+    # Number of a function -> how many clients it loaded, and their bytes.
+    self._new: dict[int, tuple[int, float]] = {}
     self._mirror = values.Mirror()
     # A `load` need not be safe in several threads.
     self._lock = threading.Lock()
@@ -45,8 +48,17 @@ class LoadedClients:
         return self._kept[key][0]
       loaded = self._loader(reference.loader)(reference.client_id)
       value = values.from_python(loaded, value_type, self._mirror, load=False)
-      self._keep(key, value, memory(value))
+      size = memory(value)
+      clients, total = self._new.get(reference.loader, (0, 0))
+      self._new[reference.loader] = clients + 1, total + size
+      self._keep(key, value, size)
       return value
+
+  def take_new(self) -> dict[int, tuple[int, float]]:
+    """What was loaded since the last call of this: see `StageResult.loaded`."""
+    with self._lock:
+      new, self._new = self._new, {}
+    return new
 
   def _loader(self, number):
     # Not earlier: what fails is then an error of the client.
@@ -69,6 +81,8 @@ def memory(value: Any) -> float:
   """Bytes that a value holds; infinity for a data set that calls Python."""
   if isinstance(value, tuple):
     return sum(map(memory, value))
+  if isinstance(value, element_dataset.ElementDataset):
+    return value.nbytes
   if isinstance(value, tf.data.Dataset):
     try:
       return messages.serialize_dataset(value).nbytes

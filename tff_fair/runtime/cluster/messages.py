@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_fair import internals
+from tff_fair.runtime import element_dataset
 from tff_fair.runtime.device import aggregation
 from tff_fair.runtime.device import values
 
@@ -122,7 +123,8 @@ class StageCall:
     parts: The inputs of the stage, in the order of their leaves.
     spans: Groups of clients whose totals to return.
     starts: The first members of groups of which other workers have the rest.
-    data_sets: The graphs of new data sets.
+    in_groups: Whether they are groups of `aggregation`, each of them whole.
+    data_sets: New data sets: those at hand, and the graphs of others.
     loaders: New functions of references, pickled.
     unused: Data sets that are not needed again.
     unused_programs: Computations that are not.
@@ -134,10 +136,11 @@ class StageCall:
   stage: int
   num_clients: int
   clients: Sequence[int]
+  in_groups: bool
   parts: Sequence[Shared | OfClients | OfStage]
   spans: Sequence[aggregation.Span]
   starts: Sequence[Sequence[int]]
-  data_sets: Mapping[int, np.ndarray]
+  data_sets: Mapping[int, element_dataset.ElementDataset | np.ndarray]
   loaders: Mapping[int, bytes]
   unused: Sequence[int]
   unused_programs: Sequence[int]
@@ -151,10 +154,13 @@ class StageResult:
     fetched: Output -> client -> its entry, of the outputs that are needed
       outside of stages.
     totals: For each aggregation, span -> total.
+    loaded: Number of a function of references -> how many clients it loaded
+      now, and their bytes.
   """
 
   fetched: Mapping[str, Mapping[int, Any]]
   totals: Sequence[Mapping[aggregation.Span, Any]]
+  loaded: Mapping[int, tuple[int, float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +172,15 @@ class Failure:
   """
 
   error: Exception
+
+
+def sent_dataset(
+  dataset: tf.data.Dataset,
+) -> element_dataset.ElementDataset | np.ndarray:
+  """A data set as it is sent: itself if it is at hand, else its graph."""
+  if isinstance(dataset, element_dataset.ElementDataset):
+    return dataset
+  return serialize_dataset(dataset)
 
 
 def serialize_dataset(dataset: tf.data.Dataset) -> np.ndarray:
@@ -243,7 +258,9 @@ def num_bytes(message: Any) -> int:
     return sum(map(num_bytes, message))
   if isinstance(message, Mapping):
     return sum(map(num_bytes, message.values()))
-  if isinstance(message, (np.ndarray, np.generic)):
+  if isinstance(
+    message, (np.ndarray, np.generic, element_dataset.ElementDataset)
+  ):
     return message.nbytes
   if isinstance(message, bytes):
     return len(message)

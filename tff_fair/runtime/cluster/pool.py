@@ -62,6 +62,7 @@ class Pool:
 
   Attributes:
     workers: Those that are ready.
+    client_threads: How many clients all workers together run at a time.
   """
 
   def __init__(
@@ -85,6 +86,7 @@ class Pool:
       WorkerError: If Ray's nodes cannot have so many workers.
     """
     _check_nodes(num_workers, cpus_per_worker, gpus_per_worker)
+    self.client_threads = num_workers * cpus_per_worker
     self._timeout = timeout
     self._session = _session()
     self._actor_class = ray.remote(

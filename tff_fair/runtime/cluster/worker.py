@@ -6,11 +6,13 @@ import itertools
 import os
 from typing import Any
 
+import numpy as np
 import ray
 from ray import cloudpickle
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fair.runtime import element_dataset
 from tff_fair.runtime import failed_computation
 from tff_fair.runtime.cluster import loaded_clients
 from tff_fair.runtime.cluster import messages
@@ -36,7 +38,8 @@ class Worker:
     self._programs: dict[int, program.Program] = {}
     self._executions: dict[int, _Execution] = {}
     self._stopped: set[int] = set()
-    self._data_sets: dict[int, tf.Tensor] = {}
+    # At hand, or the variant.
+    self._data_sets: dict[int, element_dataset.ElementDataset | tf.Tensor] = {}
     self._loaded = loaded_clients.LoadedClients()
 
   @ray.method(concurrency_group='health')
@@ -94,7 +97,10 @@ class Worker:
     execution.scopes[call.stage] = scope = self._scope(
       compiled, stage, call, large
     )
-    if call.clients:
+    groups = None
+    if call.clients and call.in_groups:
+      groups = self._run_groups(execution, stage, scope, call, large)
+    if call.clients and groups is None:
       self._run_clients(execution, stage, scope, call, large)
     fetched = {
       name: {
@@ -104,9 +110,9 @@ class Worker:
       for i, name in enumerate(stage.stage.outputs)
       if name in stage.stage.fetched
     }
-    totals = execution.totals(call.stage, call.spans, call.num_clients)
+    totals = execution.totals(call.stage, call.spans, call.num_clients, groups)
     return [
-      messages.StageResult(fetched, totals),
+      messages.StageResult(fetched, totals, self._loaded.take_new()),
       *(execution.accumulate(call.stage, start) for start in call.starts),
     ]
 
@@ -116,8 +122,10 @@ class Worker:
       self._data_sets.pop(key, None)
     for number in call.unused_programs:
       self._programs.pop(number, None)
-    for key, graph in call.data_sets.items():
-      self._data_sets[key] = messages.load_dataset(graph)
+    for key, sent in call.data_sets.items():
+      if isinstance(sent, np.ndarray):
+        sent = messages.load_dataset(sent)
+      self._data_sets[key] = sent
     self._loaded.add_loaders(call.loaders)
     if call.program not in self._programs:
       tree = tff.framework.ComputationBuildingBlock.from_proto(call.tree)
@@ -135,6 +143,28 @@ class Worker:
     for step in stage.stage.constants:
       scope[step.name] = compiled.evaluate_at_client(step.block, scope)
     return scope
+
+  def _run_groups(self, execution, stage, scope, call, large):
+    """The totals of groups; None if there are none, see `run_groups`."""
+    clients = sorted(call.clients)
+    placed = {}
+    parts = iter(call.parts)
+    for name, value_type in stage.stage.inputs.items():
+      own = [(next(parts), t) for t in values.parts(value_type)]
+      if name not in scope:
+        found = [self._entries(execution, *p, clients, large) for p in own]
+        placed[name] = values.join(iter(found), value_type)
+    columns = stage.columns(scope.new_child(placed), len(clients))
+    return execution.run_groups(call.stage, columns, clients)
+
+  def _entries(self, execution, part, value_type, clients, large):
+    """A part of the inputs of some clients."""
+    if isinstance(part, messages.Shared):
+      return values.build_pack(value_type)(iter(_leaves(part, large)))
+    if isinstance(part, messages.OfStage):
+      kept = execution.entries[part.stage]
+      return [kept[client][part.output] for client in clients]
+    return [self._value(part.entries[c], value_type.member) for c in clients]
 
   def _run_clients(self, execution, stage, scope, call, large):
     columns = []
@@ -167,10 +197,14 @@ class Worker:
 
   def _load(self, message, value_type):
     """The leaves of a client's entry."""
+    return values.flatten(self._value(message, value_type))
+
+  def _value(self, message, value_type):
+    """A client's entry."""
     if isinstance(message, messages.Reference):
-      return values.flatten(self._loaded(message, value_type))
-    return values.flatten(
-      messages.from_message(message, lambda sent: self._data_sets[sent.key])
+      return self._loaded(message, value_type)
+    return messages.from_message(
+      message, lambda sent: self._data_sets[sent.key]
     )
 
 
@@ -199,10 +233,7 @@ class _Execution:
     stage = self.stages[number]
 
     def run(parts):
-      if self._is_stopped():
-        raise RuntimeError(
-          'An execution must go on, found one that is stopped.'
-        )
+      self._check()
       leaves = [part() if callable(part) else [part] for part in parts]
       return stage(list(itertools.chain.from_iterable(leaves)))
 
@@ -214,24 +245,68 @@ class _Execution:
       self._clients.run_clients(run, columns, devices)
     )
 
+  def run_groups(
+    self,
+    number: int,
+    columns: client_stage.Columns,
+    clients: Sequence[int],
+  ) -> list[dict[aggregation.Span, Any]] | None:
+    """Runs a stage for whole groups of clients, and keeps their entries.
+
+    Takes the inputs of these clients, ascending. Returns the totals of
+    `LocalClients.run_groups`, None if the clients must run one by one.
+    """
+    stage = self.stages[number]
+    groups = {}
+    for group, own in itertools.groupby(
+      range(len(clients)), lambda i: clients[i] // aggregation.GROUP_SIZE
+    ):
+      positions = list(own)
+      groups[group] = range(positions[0], positions[-1] + 1)
+    functions = [a.functions(self.scopes[number]) for a in stage.aggregations]
+    found = self._clients.run_groups(
+      stage, columns, functions, groups, self._check
+    )
+    if found is None:
+      return None
+    entries, totals = found
+    self.entries.setdefault(number, {}).update(
+      zip(clients, entries, strict=True)
+    )
+    return totals
+
+  def _check(self):
+    if self._is_stopped():
+      raise RuntimeError('An execution must go on, found one that is stopped.')
+
   def totals(
-    self, number: int, spans: Sequence[aggregation.Span], num_clients: int
+    self,
+    number: int,
+    spans: Sequence[aggregation.Span],
+    num_clients: int,
+    parts: Sequence[dict[aggregation.Span, Any]] | None = None,
   ) -> list[dict[aggregation.Span, Any]]:
-    """For each aggregation of a stage, the total of each span of groups."""
+    """For each aggregation of a stage, the total of each span of groups.
+
+    Takes what `run_groups` returned, if the clients ran in groups.
+    """
     found = []
     for i, aggregated in enumerate(self.stages[number].aggregations):
       functions = aggregated.functions(self.scopes[number])
-      groups = {
-        (group, group + 1): self._accumulate(
-          number,
-          i,
-          functions,
-          functions.zero,
-          aggregation.members(group, num_clients),
-        )
-        for span in spans
-        for group in range(*span)
-      }
+      if parts is None:
+        groups = {
+          (group, group + 1): self._accumulate(
+            number,
+            i,
+            functions,
+            functions.zero,
+            aggregation.members(group, num_clients),
+          )
+          for span in spans
+          for group in range(*span)
+        }
+      else:
+        groups = parts[i]
       found.append(
         {
           span: messages.to_message(

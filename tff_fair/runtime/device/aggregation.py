@@ -106,11 +106,14 @@ class Aggregation:
   def merge_last(
     self, function: Function, totals: dict[Span, Any], end: int
   ) -> None:
-    """Merges the totals of the last groups before `end` if they are a part."""
+    """Merges the last groups before `end` if they are a part and all there."""
+    if end % _MERGED_GROUPS:
+      return
     start = end - _MERGED_GROUPS
-    if end % _MERGED_GROUPS == 0:
-      last = {(i, i + 1): totals.pop((i, i + 1)) for i in range(start, end)}
-      totals[start, end] = self.merge(function, last, (start, end))
+    last = [(i, i + 1) for i in range(start, end)]
+    if totals.keys() >= set(last):
+      parts = {span: totals.pop(span) for span in last}
+      totals[start, end] = self.merge(function, parts, (start, end))
 
   def __call__(self, num_clients: int, argument: tuple[Any, ...]) -> Any:
     """Returns the R of values that are all here, and of the functions."""

@@ -1,6 +1,6 @@
 """Runs the clients of a stage in this process, on one device or several."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent import futures
 import functools
 import itertools
@@ -21,6 +21,17 @@ _SMALL_CLIENT = 2**18
 _GROUPS_PER_THREAD = 4
 # Larger values gain nothing by being stacked, which copies them.
 _SMALL_VALUES = 2**20
+
+
+def are_many(num_clients: int, threads: int) -> bool:
+  """Returns whether clients are groups enough to run in groups."""
+  groups = aggregation.num_groups(num_clients)
+  return groups >= _GROUPS_PER_THREAD * threads
+
+
+def are_small(num_bytes: Sequence[float]) -> bool:
+  """Returns whether clients have so few bytes that they run in groups."""
+  return sum(num_bytes) <= _SMALL_CLIENT * len(num_bytes)
 
 
 class LocalClients:
@@ -53,8 +64,7 @@ class LocalClients:
       columns = stage.columns(scope, num_clients)
     functions = [a.functions(scope) for a in stage.aggregations]
     run = self._run_parts
-    groups = aggregation.num_groups(num_clients)
-    if groups >= _GROUPS_PER_THREAD * self._threads:
+    if are_many(num_clients, self._threads):
       run = self._run_groups
     found = run(stage, columns, functions, num_clients)
     if found is None:
@@ -122,34 +132,66 @@ class LocalClients:
 
   def _run_groups(self, stage, columns, functions, num_clients):
     """As `_run_one_by_one`; None unless clients are small."""
-    group, _ = self._group(stage, columns, num_clients, sums=True)
-    if group is None or not group.trace(functions):
+    groups = {
+      group: aggregation.members(group, num_clients)
+      for group in range(aggregation.num_groups(num_clients))
+    }
+    found = self.run_groups(stage, columns, functions, groups)
+    if found is None:
       return None
-    numbers = range(aggregation.num_groups(num_clients))
-    devices = self.deal(numbers)
-    zeros = [f.zero for f in functions]
-    shared = self._shared(columns.leaves, devices)
-
-    def run(number):
-      device = devices[number]
-      members = aggregation.members(number, num_clients)
-      with tf.device(device):  # Threads do not inherit the device.
-        return group(_part(shared[device], members), zeros, len(members))
-
-    entries, totals = [], [{} for _ in functions]
-    for number, result in enumerate(self._map(run, numbers)):
-      entries += result.entries
-      for i, aggregated in enumerate(stage.aggregations):
-        total = self._copy(result.totals[i], self._devices[0])
-        totals[i][number, number + 1] = total
-        # While others run, and so that few are kept.
-        aggregated.merge_last(functions[i].merge, totals[i], number + 1)
+    entries, totals = found
     return entries, [
       a.result(own, found, num_clients)
       for a, own, found in zip(
         stage.aggregations, functions, totals, strict=True
       )
     ]
+
+  def run_groups(
+    self,
+    stage: client_stage.ClientStage,
+    columns: client_stage.Columns,
+    functions: Sequence[client_stage.Functions],
+    groups: Mapping[int, range],
+    check: Callable[[], None] = lambda: None,
+  ) -> tuple[list[list[Any]], list[dict[aggregation.Span, Any]]] | None:
+    """Runs a stage for groups of `aggregation`, each of them in one call.
+
+    Args:
+      stage: The stage.
+      columns: Its inputs, with the entries of all clients of these groups.
+      functions: Those of each aggregation.
+      groups: Number of a group, ascending -> where its clients are in the
+        columns, one group after the other.
+      check: Is called before each group; may raise an error.
+
+    Returns:
+      The clients' entries of outputs, and for each aggregation the totals of
+      parts of the tree of merges; None unless clients are small.
+    """
+    num_clients = sum(map(len, groups.values()))
+    group, _ = self._group(stage, columns, num_clients, sums=True)
+    if group is None or not group.trace(functions):
+      return None
+    devices = self.deal(groups)
+    zeros = [f.zero for f in functions]
+    shared = self._shared(columns.leaves, devices)
+
+    def run(number):
+      check()
+      device, clients = devices[number], groups[number]
+      with tf.device(device):  # Threads do not inherit the device.
+        return group(_part(shared[device], clients), zeros, len(clients))
+
+    entries, totals = [], [{} for _ in functions]
+    for number, result in zip(groups, self._map(run, groups), strict=True):
+      entries += result.entries
+      for i, aggregated in enumerate(stage.aggregations):
+        total = self._copy(result.totals[i], self._devices[0])
+        totals[i][number, number + 1] = total
+        # While others run, and so that few are kept.
+        aggregated.merge_last(functions[i].merge, totals[i], number + 1)
+    return entries, totals
 
   def _group(self, stage, columns, num_clients, sums):
     """The stage for groups, None if they do not fit; the clients' bytes."""
@@ -159,11 +201,11 @@ class LocalClients:
     if group is None:
       return None, []
     sizes = group.example_bytes(columns.leaves, num_clients)
-    if sum(sizes) > _SMALL_CLIENT * num_clients:
+    if not are_small(sizes):
       return None, []
     return group, sizes
 
-  def deal(self, clients: Sequence[int]) -> dict[int, str]:
+  def deal(self, clients: Collection[int]) -> dict[int, str]:
     """Client -> its device, in the order in which the clients start."""
     count = len(self._devices)
     device_of = {

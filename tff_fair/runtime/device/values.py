@@ -3,7 +3,8 @@
 A tensor is a `tf.Tensor`, a sequence a `tf.data.Dataset` or `Slices`, a
 structure a tuple (names are in the types), a function a Python function of at
 most one value. A server-placed value is the value itself. A client-placed value
-is a list with an entry per client, or `AllEqual`.
+is a list with an entry per client, or `AllEqual`. A sequence is at hand if it
+is an `ElementDataset`: its leaves are then those of its element, arrays.
 """
 
 import collections
@@ -42,20 +43,15 @@ class Slices:
   them only where a TensorFlow block needs one.
 
   Attributes:
-    elements: The elements, values of type `element_type`; of arrays in place of
-      tensors if there is a `source`.
+    elements: The elements, values of type `element_type`.
     element_type: Their type.
-    source: The caller's data set, if the only element is its arrays.
   """
 
   elements: tuple[Any, ...]
   element_type: tff.Type
-  source: element_dataset.ElementDataset | None = None
 
   def dataset(self) -> tf.data.Dataset:
     """The sequence as a data set."""
-    if self.source is not None:
-      return self.source
     return to_dataset(self.elements, self.element_type)
 
   def components(self) -> list[list[tf.Tensor]]:
@@ -119,8 +115,8 @@ def for_each_client(value: Any, num_clients: int) -> list[Any]:
 def flatten(value: Any, at_hand: bool = False) -> list[Any]:
   """The leaves of a value, depth first.
 
-  A sequence is one leaf, the variant of its data set; or, with `at_hand`, each
-  is of one element, whose leaves they are.
+  A sequence is one leaf, the variant of its data set; or, with `at_hand`, all
+  sequences are at hand.
   """
   leaves: list[Any] = []
   _add_leaves(value, at_hand, leaves)
@@ -133,9 +129,10 @@ def _add_leaves(value, at_hand, leaves) -> None:
       _add_leaves(part, at_hand, leaves)
   elif isinstance(value, AllEqual):
     _add_leaves(value.value, at_hand, leaves)
+  elif at_hand and isinstance(value, element_dataset.ElementDataset):
+    leaves.extend(value.leaves)
   elif isinstance(value, Slices):
-    sequence = value.elements[0] if at_hand else value.dataset()
-    _add_leaves(sequence, at_hand, leaves)
+    _add_leaves(value.dataset(), at_hand, leaves)
   elif isinstance(value, tf.data.Dataset):
     leaves.append(tf.data.experimental.to_variant(value))
   else:
@@ -143,12 +140,14 @@ def _add_leaves(value, at_hand, leaves) -> None:
 
 
 def is_at_hand(value: Any) -> bool:
-  """Returns whether all sequences in a value are arrays of one element."""
+  """Returns whether all sequences in a value are at hand."""
   if isinstance(value, (tuple, list)):
     return all(map(is_at_hand, value))
-  if isinstance(value, Slices):
-    return value.source is not None
-  return not isinstance(value, (AllEqual, tf.data.Dataset))
+  if isinstance(value, element_dataset.ElementDataset):
+    return True
+  if isinstance(value, (AllEqual, Slices, tf.data.Dataset)):
+    return False
+  return value.dtype != tf.variant
 
 
 def parts(value_type: tff.Type) -> list[tff.Type]:
@@ -164,6 +163,13 @@ def split(value: Any, value_type: tff.Type) -> list[Any]:
     pairs = zip(value, value_type, strict=True)
     return [part for v, t in pairs for part in split(v, t)]
   return [value]
+
+
+def join(parts_: Iterator[Any], value_type: tff.Type) -> Any:
+  """The value of a type whose parts `split` returns."""
+  if isinstance(value_type, tff.StructType):
+    return tuple([join(parts_, t) for t in value_type])
+  return next(parts_)
 
 
 def columns(
@@ -273,9 +279,8 @@ def from_python(
     value: The argument.
     value_type: Its type.
     mirror: Knows the arrays that the context returned.
-    load: Whether clients that are references are loaded, and data sets of
-      arrays become `Slices` of them. Otherwise both stay what they are, since
-      others load them.
+    load: Whether clients that are references are loaded. Otherwise they stay
+      references, since others load them.
 
   Returns:
     The value.
@@ -298,7 +303,7 @@ def from_python(
     case tff.StructType():
       return _struct(value, value_type, mirror, load)
     case tff.SequenceType():
-      return _sequence(value, value_type, mirror, load)
+      return _sequence(value, value_type, mirror)
     case tff.TensorType():
       return _tensor(value, value_type, mirror)
   raise TypeError(f'An argument must not be of the type {value_type}.')
@@ -345,7 +350,7 @@ def _client(value, value_type, mirror, load) -> Any:
     if not load:
       return value
     value = value()
-  return from_python(value, value_type, mirror, load)
+  return from_python(value, value_type, mirror)
 
 
 def _struct(value, value_type, mirror, load) -> tuple:
@@ -383,7 +388,7 @@ def _struct(value, value_type, mirror, load) -> tuple:
   )
 
 
-def _sequence(value, value_type, mirror, load) -> tf.data.Dataset | Slices:
+def _sequence(value, value_type, mirror) -> tf.data.Dataset:
   """A data set, or a list of elements."""
   if isinstance(value, list):
     element_type = value_type.element
@@ -394,15 +399,10 @@ def _sequence(value, value_type, mirror, load) -> tf.data.Dataset | Slices:
       f'An argument of type {value_type} must be a tf.data.Dataset or a list,'
       f' found {type(value).__name__}.'
     )
-  if (
-    load
-    and isinstance(value, element_dataset.ElementDataset)
-    and value.is_of_type(value_type)
+  if isinstance(value, element_dataset.ElementDataset) and value.is_of_type(
+    value_type
   ):
-    element_type = value_type.element
-    is_struct = isinstance(element_type, tff.StructType)
-    element = value.leaves if is_struct else value.leaves[0]
-    return Slices((element,), element_type, value)
+    return value
   found = tff.SequenceType(tff.types.tensorflow_to_type(value.element_spec))
   if not value_type.is_assignable_from(found):
     raise TypeError(
