@@ -104,11 +104,11 @@ def test_data_are_sent_once_and_dropped_with_the_callers(contexts):
   rounds.assert_same_bits(rounds.invoke(cluster, data[::-1]), first)
   assert middle - start > 3 * 4 * size > 500 > cluster.bytes_sent - middle
   workers = cluster._pool.workers
-  kept = sum(sum(worker.data_sets.values()) for worker in workers)
+  kept = sum(sum(worker.values.values()) for worker in workers)
   del data
   gc.collect()
   rounds.invoke(cluster, [rounds.data_set(i) for i in range(9)])
-  left = sum(sum(worker.data_sets.values()) for worker in workers)
+  left = sum(sum(worker.values.values()) for worker in workers)
   assert kept - left > 3 * 4 * size - 5000
 
 

@@ -1,39 +1,81 @@
 """Values of clients that workers hold, so that nothing is sent twice."""
 
 import collections
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+import dataclasses
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 import weakref
 
 import numpy as np
 from ray import cloudpickle
 import tensorflow as tf
+import tree
 
 from tff_fair.runtime import client_reference
 from tff_fair.runtime.cluster import messages
 from tff_fair.runtime.cluster import pool as pool_lib
 
-# How many bytes of data sets a worker keeps, those that were sent or used last.
+# How many bytes of values a worker keeps, those that were sent or used last.
 KEPT_BYTES = 2**30
 # Of how many clients is known where they ran last.
 _KEPT_HOMES = 100_000
 
 
+class Client(NamedTuple):
+  """What is known of a client without its data.
+
+  Attributes:
+    key: The same in all rounds; None if workers keep nothing of the client.
+    work: Its examples, or the bytes of its data sets.
+    num_bytes: The bytes of its data; for a reference the mean of its function,
+      infinite before a worker has loaded any.
+  """
+
+  key: Hashable | None
+  work: float
+  num_bytes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Parcel:
+  """What a call brings to a worker.
+
+  Attributes:
+    worker: The worker.
+    values: Number -> a value that is new there.
+    loaders: Functions that are new there, pickled.
+    used: The numbers of all values that the call needs.
+  """
+
+  worker: pool_lib.Worker
+  values: dict[int, Any] = dataclasses.field(default_factory=dict)
+  loaders: dict[int, bytes] = dataclasses.field(default_factory=dict)
+  used: set[int] = dataclasses.field(default_factory=set)
+
+
+class _Kept(NamedTuple):
+  """The number of a value that workers keep, and its bytes."""
+
+  number: int
+  num_bytes: int
+
+
 class ClientValues:
   """The data sets and references of clients, by number.
 
-  A data set is sent to a worker once, and kept there while the caller keeps it,
-  within a bound. Of a reference only the client's id is sent.
+  A value that consists of data sets, such as a client's, is sent to a worker
+  once, and kept there while the caller keeps it, within a bound. Of a reference
+  only the client's id is sent.
   """
 
   def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
     """Knows nothing yet."""
     self._kept_bytes = kept_bytes
     self._numbers = itertools.count()
-    self._data_sets: dict[int, int] = {}  # By the `id` of the data set.
-    self._sizes: dict[int, int] = {}
-    # Graphs from which sizes were taken, until they are sent.
+    self._kept: dict[Any, _Kept] = {}  # By what `_identity` returns.
+    self._used: set[int] = set()  # The numbers of all of them.
+    # By the `id` of a data set, if its size needed it, until it is sent.
     self._graphs: dict[int, np.ndarray] = {}
     # Function, or its `id` if it has no hash -> the function, its number.
     self._loaders: dict[Any, tuple[Callable[[Any], Any], int]] = {}
@@ -43,47 +85,27 @@ class ClientValues:
       collections.OrderedDict()
     )
 
-  def key(self, client: Any) -> Hashable | None:
-    """The key of a client in all rounds; None if a worker keeps nothing."""
-    own = tuple(
-      (self._loader(part.load), part.client_id)
-      if isinstance(part, client_reference.ClientReference)
-      else self._data_set(part)
-      for part in _kept_parts(client)
-    )
-    return own or None
-
-  def size(self, client: Any) -> float:
-    """The work of a client: its examples, or the bytes of its data sets."""
-    sizes = [
-      part.num_examples
-      if isinstance(part, client_reference.ClientReference)
-      else self._sizes[self._data_set(part)]
-      for part in _kept_parts(client)
-    ]
-    return sum(sizes) if sizes else 1
-
-  def num_bytes(self, client: Any) -> float:
-    """The bytes of a client's data; a mean for those of a reference.
-
-    They are infinite before a worker has loaded any.
-    """
-    return sum(
-      self._mean_bytes(self._loader(part.load))
-      if isinstance(part, client_reference.ClientReference)
-      else self._sizes[self._data_set(part)]
-      for part in _kept_parts(client)
-    )
+  def client(self, parts: tuple[Any, ...]) -> Client:
+    """What is known of a client, of its parts of the argument."""
+    key, work, num_bytes = [], 0, 0
+    for part, identity in _kept_parts(parts):
+      if identity is None:
+        loader = self._loader(part.load)
+        key.append((loader, part.client_id))
+        work += part.num_examples
+        num_bytes += self._mean_bytes(loader)
+      else:
+        kept = self._keep(part, identity)
+        key.append(kept.number)
+        work += kept.num_bytes
+        num_bytes += kept.num_bytes
+    return Client(tuple(key) or None, work if key else 1, num_bytes)
 
   def learn(self, loaded: Mapping[int, tuple[int, float]]) -> None:
     """Learns what workers have loaded, see `messages.StageResult`."""
     for loader, new in loaded.items():
       before = self._loaded.get(loader, (0, 0))
-      self._loaded[loader] = tuple(map(sum, zip(before, new, strict=True)))
-
-  def _mean_bytes(self, loader):
-    clients, total = self._loaded.get(loader, (0, 0))
-    return total / clients if clients else float('inf')
+      self._loaded[loader] = before[0] + new[0], before[1] + new[1]
 
   def home(self, key: Hashable | None) -> pool_lib.Worker | None:
     """The worker that ran a client last."""
@@ -97,49 +119,37 @@ class ClientValues:
       if len(self._homes) > _KEPT_HOMES:
         self._homes.popitem(last=False)
 
-  def send(
-    self, client: Any, worker: pool_lib.Worker, call: messages.StageCall
-  ) -> Any:
-    """A client's value as it is sent; adds to `call` what is new there."""
-    if isinstance(client, client_reference.ClientReference):
-      loader = self._loader(client.load)
-      if loader not in worker.loaders:
-        call.loaders[loader] = _pickle(client.load)
-        worker.loaders.add(loader)
-      return messages.Reference(loader, client.client_id)
+  def send(self, value: Any, parcel: Parcel) -> Any:
+    """A client's value as it is sent; adds to the parcel what is new there."""
+    if isinstance(value, client_reference.ClientReference):
+      loader = self._loader(value.load)
+      if loader not in parcel.worker.loaders:
+        parcel.loaders[loader] = _pickle(value.load)
+        parcel.worker.loaders.add(loader)
+      return messages.Reference(loader, value.client_id)
+    identity = _identity(value)
+    if identity is None:
+      if isinstance(value, tuple):
+        return tuple(self.send(part, parcel) for part in value)
+      return messages.to_message(value)
+    number, size = self._keep(value, identity)
+    there = parcel.worker.values
+    if there.pop(number, None) is None:
+      parcel.values[number] = messages.to_message(value, self._send_dataset)
+    there[number] = size  # The last one was used last.
+    parcel.used.add(number)
+    return messages.Kept(number)
 
-    def send_dataset(dataset):
-      key = self._data_set(dataset)
-      size = worker.data_sets.pop(key, None)
-      if size is None:
-        # Another worker gets it anew: kept, it would be a second copy here.
-        sent = self._graphs.pop(key, None)
-        if sent is None:
-          sent = messages.sent_dataset(dataset)
-        call.data_sets[key] = sent
-        size = sent.nbytes
-      worker.data_sets[key] = size  # The last one was used last.
-      return messages.SentDataSet(key)
-
-    return messages.to_message(client, send_dataset)
-
-  def drop_unused(
-    self, worker: pool_lib.Worker, needed: Iterable[Any]
-  ) -> list[int]:
+  def drop_unused(self, parcel: Parcel) -> list[int]:
     """Chooses what a worker drops: what is gone here, or over the bound."""
-    stay = {
-      self._data_set(part)
-      for client in needed
-      for part in _kept_parts(client)
-      if isinstance(part, tf.data.Dataset)
-    }
-    total = sum(worker.data_sets.values())
+    there = parcel.worker.values
+    total = sum(there.values())
     dropped = []
-    for key, size in list(worker.data_sets.items()):
-      gone = key not in self._sizes
-      if key not in stay and (gone or total > self._kept_bytes):
-        del worker.data_sets[key]
-        dropped.append(key)
+    for number, size in list(there.items()):
+      gone = number not in self._used
+      if number not in parcel.used and (gone or total > self._kept_bytes):
+        del there[number]
+        dropped.append(number)
         total -= size
     return dropped
 
@@ -149,34 +159,56 @@ class ClientValues:
       self._loaders[key] = load, next(self._numbers)
     return self._loaders[key][1]
 
-  def _data_set(self, dataset):
-    """The key of a data set, while the caller keeps it."""
-    key = self._data_sets.get(id(dataset))
-    if key is None:
-      key = next(self._numbers)
-      sent = messages.sent_dataset(dataset)
-      self._sizes[key] = sent.nbytes
-      if sent is not dataset:
-        self._graphs[key] = sent
-      self._data_sets[id(dataset)] = key
-      forget = weakref.finalize(dataset, self._forget, id(dataset), key)
-      forget.atexit = False
-    return key
+  def _mean_bytes(self, loader):
+    clients, total = self._loaded.get(loader, (0, 0))
+    return total / clients if clients else float('inf')
 
-  def _forget(self, identity, key):
-    self._data_sets.pop(identity, None)
-    self._sizes.pop(key, None)
-    self._graphs.pop(key, None)
+  def _keep(self, value, identity) -> _Kept:
+    """The number of a value, while the caller keeps its data sets."""
+    kept = self._kept.get(identity)
+    if kept is None:
+      size = 0
+      for dataset in tree.flatten(value):
+        sent = messages.sent_dataset(dataset)
+        size += sent.nbytes
+        if sent is not dataset:
+          self._graphs[id(dataset)] = sent
+        forget = weakref.finalize(dataset, self._forget, identity, id(dataset))
+        forget.atexit = False
+      self._kept[identity] = kept = _Kept(next(self._numbers), size)
+      self._used.add(kept.number)
+    return kept
+
+  def _send_dataset(self, dataset):
+    # Another worker gets it anew: kept, it would be a second copy here.
+    graph = self._graphs.pop(id(dataset), None)
+    return messages.sent_dataset(dataset) if graph is None else graph
+
+  def _forget(self, identity, dataset):
+    self._graphs.pop(dataset, None)
+    kept = self._kept.pop(identity, None)
+    if kept is not None:
+      self._used.remove(kept.number)
 
 
-def _kept_parts(
-  value: Any,
-) -> list[tf.data.Dataset | client_reference.ClientReference]:
-  """The data sets and references in a value."""
+def _kept_parts(value: Any) -> Iterator[tuple[Any, Any]]:
+  """Yields references, and what a worker keeps, with the identity of these."""
+  for part in value:
+    identity = _identity(part)
+    if identity or isinstance(part, client_reference.ClientReference):
+      yield part, identity
+    elif isinstance(part, tuple):
+      yield from _kept_parts(part)
+
+
+def _identity(value: Any) -> Any:
+  """What distinguishes a value of data sets only, None for any other."""
+  if isinstance(value, tf.data.Dataset):
+    return id(value)
   if isinstance(value, tuple):
-    return [kept for part in value for kept in _kept_parts(part)]
-  kinds = tf.data.Dataset, client_reference.ClientReference
-  return [value] if isinstance(value, kinds) else []
+    found = tuple([_identity(part) for part in value])
+    return found if found and None not in found else None
+  return None
 
 
 def _pickle(load: Callable[[Any], Any]) -> bytes:

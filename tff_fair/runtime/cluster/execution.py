@@ -92,11 +92,10 @@ class Execution:
     self._program = program
     self._pool = pool
     self._sent = sent
-    self._keys = [sent.key(client) for client in clients]
-    self._sizes = [sent.size(client) for client in clients]
+    self._clients = list(map(sent.client, clients))
     self._in_groups = local_clients.are_many(
       len(clients), pool.client_threads
-    ) and local_clients.are_small([sent.num_bytes(c) for c in clients])
+    ) and local_clients.are_small([c.num_bytes for c in self._clients])
     self._worker_of: dict[int, pool_lib.Worker] = {}
     self._losses: collections.Counter[int] = collections.Counter()
     self._used: set[pool_lib.Worker] = set()
@@ -182,16 +181,19 @@ class Execution:
     ]
     if not lost:
       return
-    sizes = [self._sizes[client] for client in lost]
+    sizes = [self._clients[client].work for client in lost]
     if self._in_groups:
       groups = [client // aggregation.GROUP_SIZE for client in lost]
       dealt = dealing.deal_groups(sizes, groups, workers)
     else:
-      homes = {i: self._sent.home(self._keys[c]) for i, c in enumerate(lost)}
+      homes = {
+        i: self._sent.home(self._clients[client].key)
+        for i, client in enumerate(lost)
+      }
       dealt = dealing.deal(sizes, homes, workers)
     for client, worker in zip(lost, dealt, strict=True):
       self._worker_of[client] = worker
-      self._sent.move(self._keys[client], worker)
+      self._sent.move(self._clients[client].key, worker)
 
   def _run(self, number, num_clients, fetched=(), totals=()):
     """Runs a stage for the clients that have not, and adds up what is asked."""
@@ -260,6 +262,15 @@ class Execution:
 
   def _send(self, worker, number, num_clients, clients, spans, starts):
     inputs, program = self._inputs[number], self._program
+    parcel = client_values.Parcel(worker)
+    parts = [
+      messages.OfClients(
+        {c: self._sent.send(part.entries[c], parcel) for c in clients}
+      )
+      if isinstance(part, messages.OfClients)
+      else part
+      for part in inputs.parts
+    ]
     call = messages.StageCall(
       execution=self._number,
       program=program.number,
@@ -267,27 +278,17 @@ class Execution:
       stage=number,
       num_clients=num_clients,
       # Big clients first: the last ones then end at the same time.
-      clients=sorted(clients, key=lambda c: -self._sizes[c]),
+      clients=sorted(clients, key=lambda c: -self._clients[c].work),
       in_groups=self._in_groups,
-      parts=[],
+      parts=parts,
       spans=spans,
       starts=starts,
-      data_sets={},
-      loaders={},
-      unused=[],
+      values=messages.join(parcel.values),
+      loaders=parcel.loaders,
+      unused=self._sent.drop_unused(parcel),
       unused_programs=worker.unused_programs,
     )
     worker.unused_programs = []
-    needed = []
-    for part in inputs.parts:
-      if isinstance(part, messages.OfClients):
-        own = {client: part.entries[client] for client in clients}
-        needed += own.values()
-        part = messages.OfClients(
-          {c: self._sent.send(v, worker, call) for c, v in own.items()}
-        )
-      call.parts.append(part)
-    call.unused.extend(self._sent.drop_unused(worker, needed))
     worker.programs.add(program.number)
     self._used.add(worker)
     references = worker.actor.run_stage.options(

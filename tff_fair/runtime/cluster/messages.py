@@ -6,6 +6,9 @@ memory without a copy.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 import dataclasses
+import itertools
+import pickle
+import types
 from typing import Any
 
 import numpy as np
@@ -28,15 +31,25 @@ class DataSet:
   graph: np.ndarray
 
 
+class Kept(int):
+  """The number of a value that the worker keeps."""
+
+  __slots__ = ()
+
+
 @dataclasses.dataclass(frozen=True)
-class SentDataSet:
-  """A data set that the worker has.
+class Joined:
+  """A value with many arrays, which are one: Ray takes as long for each.
 
   Attributes:
-    key: Its number.
+    pickled: The value without its buffers.
+    sizes: The bytes of each buffer.
+    buffer: All of them, uint8 [n].
   """
 
-  key: int
+  pickled: bytes
+  sizes: Sequence[int]
+  buffer: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,9 +137,9 @@ class StageCall:
     spans: Groups of clients whose totals to return.
     starts: The first members of groups of which other workers have the rest.
     in_groups: Whether they are groups of `aggregation`, each of them whole.
-    data_sets: New data sets: those at hand, and the graphs of others.
+    values: Number -> a new value to keep, of data sets at hand and graphs.
     loaders: New functions of references, pickled.
-    unused: Data sets that are not needed again.
+    unused: Values that are not needed again.
     unused_programs: Computations that are not.
   """
 
@@ -140,7 +153,7 @@ class StageCall:
   parts: Sequence[Shared | OfClients | OfStage]
   spans: Sequence[aggregation.Span]
   starts: Sequence[Sequence[int]]
-  data_sets: Mapping[int, element_dataset.ElementDataset | np.ndarray]
+  values: Joined
   loaders: Mapping[int, bytes]
   unused: Sequence[int]
   unused_programs: Sequence[int]
@@ -172,6 +185,22 @@ class Failure:
   """
 
   error: Exception
+
+
+def join(value: Any) -> Joined:
+  """Joins the arrays of a value."""
+  buffers: list[pickle.PickleBuffer] = []
+  pickled = pickle.dumps(value, 5, buffer_callback=buffers.append)
+  raw = [buffer.raw() for buffer in buffers]
+  joined = np.frombuffer(b''.join(raw), np.uint8)
+  return Joined(pickled, [part.nbytes for part in raw], joined)
+
+
+def take_apart(joined: Joined) -> Any:
+  """The value of `join`."""
+  ends = itertools.accumulate(joined.sizes, initial=0)
+  parts = [joined.buffer[i:j] for i, j in itertools.pairwise(ends)]
+  return pickle.loads(joined.pickled, buffers=parts)
 
 
 def sent_dataset(
@@ -231,18 +260,18 @@ def to_message(
 
 
 def from_message(
-  message: Any, sent_dataset: Callable[[SentDataSet], Any] | None = None
+  message: Any, kept: Mapping[int, Any] = types.MappingProxyType({})
 ) -> Any:
   """The value of a message."""
   if isinstance(message, tuple):
-    return tuple(from_message(part, sent_dataset) for part in message)
+    return tuple(from_message(part, kept) for part in message)
   if isinstance(message, Selection):
     # Not empty, since the keys are not.
     return values.concatenate([tuple(e) for e in message.elements])
   if isinstance(message, DataSet):
     return load_dataset(message.graph)
-  if isinstance(message, SentDataSet):
-    return sent_dataset(message)
+  if isinstance(message, Kept):
+    return kept[message]
   return tf.convert_to_tensor(message)
 
 
@@ -258,9 +287,7 @@ def num_bytes(message: Any) -> int:
     return sum(map(num_bytes, message))
   if isinstance(message, Mapping):
     return sum(map(num_bytes, message.values()))
-  if isinstance(
-    message, (np.ndarray, np.generic, element_dataset.ElementDataset)
-  ):
+  if isinstance(message, (np.ndarray, np.generic)):
     return message.nbytes
   if isinstance(message, bytes):
     return len(message)

@@ -32,7 +32,7 @@ class Worker:
     actor: Ray's handle.
     programs: The numbers of the computations that it has.
     loaders: The numbers of the functions that it has.
-    data_sets: Key -> bytes of the data sets that it has; the last one was used
+    values: Number -> bytes of the values that it has; the last one was used
       last.
     unused_programs: Computations that it has, and need not keep.
   """
@@ -44,14 +44,14 @@ class Worker:
     self.address, self.process = None, None
     self.programs: set[int] = set()
     self.loaders: set[int] = set()
-    self.data_sets: dict[int, int] = {}
+    self.values: dict[int, int] = {}
     self.unused_programs: list[int] = []
 
   def forget(self) -> None:
     """Takes it that the worker has nothing, so that all is sent again."""
     self.programs.clear()
     self.loaders.clear()
-    self.data_sets.clear()
+    self.values.clear()
 
 
 class Pool:

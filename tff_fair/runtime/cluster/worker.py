@@ -12,7 +12,6 @@ from ray import cloudpickle
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_fair.runtime import element_dataset
 from tff_fair.runtime import failed_computation
 from tff_fair.runtime.cluster import loaded_clients
 from tff_fair.runtime.cluster import messages
@@ -38,8 +37,7 @@ class Worker:
     self._programs: dict[int, program.Program] = {}
     self._executions: dict[int, _Execution] = {}
     self._stopped: set[int] = set()
-    # At hand, or the variant.
-    self._data_sets: dict[int, element_dataset.ElementDataset | tf.Tensor] = {}
+    self._kept: dict[int, Any] = {}
     self._loaded = loaded_clients.LoadedClients()
 
   @ray.method(concurrency_group='health')
@@ -119,13 +117,11 @@ class Worker:
   def _receive(self, call):
     """Keeps what the worker has not got yet, and drops what is unused."""
     for key in call.unused:
-      self._data_sets.pop(key, None)
+      self._kept.pop(key, None)
     for number in call.unused_programs:
       self._programs.pop(number, None)
-    for key, sent in call.data_sets.items():
-      if isinstance(sent, np.ndarray):
-        sent = messages.load_dataset(sent)
-      self._data_sets[key] = sent
+    new = messages.take_apart(call.values)
+    self._kept.update((key, _kept(value)) for key, value in new.items())
     self._loaded.add_loaders(call.loaders)
     if call.program not in self._programs:
       tree = tff.framework.ComputationBuildingBlock.from_proto(call.tree)
@@ -203,9 +199,7 @@ class Worker:
     """A client's entry."""
     if isinstance(message, messages.Reference):
       return self._loaded(message, value_type)
-    return messages.from_message(
-      message, lambda sent: self._data_sets[sent.key]
-    )
+    return messages.from_message(message, self._kept)
 
 
 class _Execution:
@@ -341,6 +335,15 @@ class _Execution:
       {client: entries[client][position] for client in clients},
       self._devices,
     )
+
+
+def _kept(value) -> Any:
+  """A value as it is kept: graphs are loaded once."""
+  if isinstance(value, tuple):
+    return tuple(map(_kept, value))
+  return (
+    messages.load_dataset(value) if isinstance(value, np.ndarray) else value
+  )
 
 
 def _leaves(part, large) -> list[Any]:
