@@ -1,6 +1,7 @@
 """Data sets of one element, for those who read them and for the runtime."""
 
 import collections
+import pickle
 
 import numpy as np
 import pytest
@@ -41,6 +42,15 @@ def test_its_arrays_are_a_copy_that_nobody_changes():
   np.testing.assert_array_equal(dataset.leaves[0], [0, 0])
   with pytest.raises(ValueError, match='read-only'):
     dataset.leaves[0][0] = 1
+
+
+def test_arrives_whole_in_another_process():
+  for dataset in (_dataset(), element_dataset.ElementDataset(np.int32(7))):
+    found = pickle.loads(pickle.dumps(dataset))
+    assert found.element_spec == dataset.element_spec
+    assert found.nbytes == dataset.nbytes > 0
+    for own, other in zip(found.leaves, dataset.leaves, strict=True):
+      np.testing.assert_array_equal(own, other)
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,20 @@ from ray import exceptions
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.algorithms import linear_task
 from tests.runtime import equivalence
 from tests.runtime import equivalence_test
 from tests.runtime import stock_equivalence_test
 from tests.runtime.cluster import rounds
 from tests.runtime.cluster import two_nodes
+from tff_fair import algorithms
+from tff_fair import client
 from tff_fair import runtime
+from tff_fair.runtime import element_dataset
 from tff_fair.runtime.cluster import execution
 from tff_fair.runtime.cluster import pool as pool_lib
 from tff_fair.runtime.cluster import ray_session
+from tff_fair.runtime.device import local_clients
 
 pytestmark = pytest.mark.full
 
@@ -167,6 +172,90 @@ def test_functions_that_load(contexts):
   )
   with pytest.raises(TypeError, match='can be pickled, found <function'):
     rounds.invoke(cluster, refer(lambda i: lock and rounds.data_set(i)))
+
+
+@pytest.fixture(name='many')
+def _many(monkeypatch):
+  """Ten groups, the last of five clients, which are many for two workers."""
+  monkeypatch.setattr(local_clients, '_GROUPS_PER_THREAD', 5)
+  return range(77)
+
+
+def _groups(cluster):
+  """For each worker, how many stages ran in groups."""
+  return ray.get(
+    [
+      worker.actor.__ray_call__.remote(
+        lambda self: sum(
+          group is not None
+          for compiled in self._programs.values()
+          for stage in compiled.stages
+          for group in stage.groups.values()
+        )
+      )
+      for worker in cluster._pool.workers
+    ]
+  )
+
+
+def test_small_clients_run_in_groups(contexts, many):
+  device, cluster = contexts
+  data = [rounds.at_hand(i) for i in many]
+  before = _groups(cluster)
+  for cohort in (data, data[::-1], data[:70]):
+    for computation in (rounds.variance, rounds.rows_and_sum):
+      rounds.assert_same_bits(
+        rounds.invoke(cluster, cohort, computation),
+        rounds.invoke(device, cohort, computation),
+      )
+  assert np.subtract(_groups(cluster), before).tolist() == [3, 3]
+
+
+def test_rounds_of_small_clients_of_unlike_sizes(contexts, many):
+  process = algorithms.build_scaffold(
+    linear_task.model_fn,
+    num_clients=len(many),
+    client_optimizer=tff.learning.optimizers.build_sgdm(0.1),
+    batch_size=3,
+  )
+  clients = linear_task.make_clients([i % 7 for i in many])  # Some are empty.
+  data = [
+    client.build_client_data(i, (d.x, d.y), (d.x[:2], d.y[:2]))
+    for i, d in enumerate(clients)
+  ]
+  equivalence.assert_same_rounds(process, data, contexts, tolerance=0)
+
+
+def test_small_clients_by_reference_run_in_groups(contexts, many):
+  device, cluster = contexts
+
+  def load(client_id):
+    # As `rounds.at_hand`, which workers do not have.
+    return element_dataset.ElementDataset(np.float32(client_id / 7))
+
+  clients = [runtime.ClientReference(load, i) for i in many]
+  expected = rounds.invoke(device, clients, rounds.rows_and_sum)
+  found = [_groups(cluster)]
+  for _ in range(2):
+    result = rounds.invoke(cluster, clients, rounds.rows_and_sum)
+    rounds.assert_same_bits(result, expected)
+    found.append(_groups(cluster))
+  # Their size is known when some are loaded.
+  assert np.diff(found, axis=0).tolist() == [[0, 0], [1, 1]]
+
+
+def test_large_clients_and_those_not_at_hand_run_one_by_one(
+  contexts, many, monkeypatch
+):
+  device, cluster = contexts
+  before = _groups(cluster)
+  # A graph is small, but has to be run.
+  data = [rounds.data_set(i) for i in many]
+  rounds.assert_same_bits(*(rounds.invoke(c, data) for c in contexts))
+  monkeypatch.setattr(local_clients, '_SMALL_CLIENT', 3)
+  data = [rounds.at_hand(i) for i in many]
+  rounds.assert_same_bits(*(rounds.invoke(c, data) for c in contexts))
+  assert _groups(cluster) == before
 
 
 def test_errors_arrive_once_and_as_they_are(contexts, loader):
@@ -402,20 +491,39 @@ def test_memory_that_ray_finds_full_is_named(cluster, loader, monkeypatch):
   assert '\n' not in str(error.value)
 
 
-def test_a_worker_killed_between_two_exchanges(
-  cluster, loader, lost, expected, monkeypatch
-):
+def _kill_at(exchange, monkeypatch):
+  """Lets a worker be killed when the driver waits for the n-th time."""
   results = pool_lib.Pool.results
   calls = []
 
-  def kill_at_second(self, pending, follow):
+  def kill(self, pending, follow):
     calls.append(pending)
-    if len(calls) == 2:
+    if len(calls) == exchange:
       os.kill(self.workers[0].process, signal.SIGKILL)
     return results(self, pending, follow)
 
-  monkeypatch.setattr(pool_lib.Pool, 'results', kill_at_second)
+  monkeypatch.setattr(pool_lib.Pool, 'results', kill)
+
+
+def test_a_worker_killed_between_two_exchanges(
+  cluster, loader, lost, expected, monkeypatch
+):
+  _kill_at(2, monkeypatch)
   rounds.assert_same_bits(_round(cluster, loader), expected)
+  assert len(lost()) == 1
+
+
+@pytest.mark.parametrize(
+  ('computation', 'exchange'),
+  [(rounds.variance, 1), (rounds.variance, 2), (rounds.rows_and_sum, 1)],
+)
+def test_a_worker_killed_that_has_groups(
+  computation, exchange, cluster, contexts, many, lost, monkeypatch
+):
+  data = [rounds.at_hand(i) for i in many]
+  expected = rounds.invoke(contexts[0], data, computation)
+  _kill_at(exchange, monkeypatch)
+  rounds.assert_same_bits(rounds.invoke(cluster, data, computation), expected)
   assert len(lost()) == 1
 
 

@@ -41,6 +41,22 @@ def test_a_deal_worked_by_hand(
   assert _deal(sizes, homes, workers) == expected
 
 
+@pytest.mark.parametrize(
+  ('sizes', 'groups', 'workers', 'expected'),
+  [
+    ([1, 1, 1, 1, 1, 1], '001122', 'ab', 'aabbbb'),
+    ([3, 3, 1, 1, 1, 1], '001122', 'ab', 'aabbbb'),
+    ([1, 1, 1, 1, 3, 3], '001122', 'ab', 'aaaabb'),
+    ([1, 1, 1], '779', 'abcd', 'bbd'),
+    ([], '', 'ab', ''),
+  ],
+)
+def test_groups_stay_together_and_in_order(
+  sizes: Sequence[int], groups: str, workers: str, expected: str
+):
+  assert ''.join(dealing.deal_groups(sizes, groups, workers)) == expected
+
+
 def test_no_worker_has_much_more_than_an_even_deal_would_give():
   rng = random.Random(0)
   for _ in range(200):

@@ -13,6 +13,8 @@ import tensorflow_federated as tff
 
 from tests.runtime import equivalence
 from tff_fair import runtime
+from tff_fair.runtime import element_dataset
+from tff_fair.tensors import client_table
 
 _DATA = tff.SequenceType(np.float32)
 _SERVER = tff.FederatedType(np.float32, tff.SERVER)
@@ -68,10 +70,30 @@ def data_set(client_id: int) -> tf.data.Dataset:
   return tf.data.Dataset.from_tensor_slices(_load_numbers(client_id))
 
 
-def invoke(context: Any, clients: Sequence[Any], start: float = 0.1) -> Any:
+def at_hand(client_id: int) -> tf.data.Dataset:
+  """A client of one number that is at hand, so that it can run in a group."""
+  return element_dataset.ElementDataset(_load_numbers(client_id)[0])
+
+
+@tff.tensorflow.computation(np.float32, _DATA)
+def _vector(start, data):
+  return tf.stack([start, data.reduce(start, tf.add)])
+
+
+@tff.federated_computation(_SERVER, tff.FederatedType(_DATA, tff.CLIENTS))
+def rows_and_sum(start, data):
+  """The clients' rows in their order, and a sum."""
+  found = tff.federated_map(_vector, (tff.federated_broadcast(start), data))
+  gather = client_table.build_gather(_vector.type_signature.result)
+  return gather(found), tff.federated_sum(found)
+
+
+def invoke(
+  context: Any, clients: Sequence[Any], computation: Any = variance
+) -> Any:
   """A round."""
   with tff.framework.get_context_stack().install(context):
-    return variance(start, list(clients))
+    return computation(0.1, list(clients))
 
 
 def expected(context: Any, client_ids: Sequence[int]) -> Any:

@@ -203,12 +203,10 @@ def _kept_parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _identity(value: Any) -> Any:
   """What distinguishes a value of data sets only, None for any other."""
-  if isinstance(value, tf.data.Dataset):
-    return id(value)
   if isinstance(value, tuple):
     found = tuple([_identity(part) for part in value])
     return found if found and None not in found else None
-  return None
+  return id(value) if isinstance(value, tf.data.Dataset) else None
 
 
 def _pickle(load: Callable[[Any], Any]) -> bytes:

@@ -283,9 +283,11 @@ def load_dataset(graph: np.ndarray) -> tf.Tensor:
 
 def num_bytes(message: Any) -> int:
   """The size of the arrays in a message."""
+  if isinstance(message, Kept):
+    return 0
   if isinstance(message, (tuple, list)):
     return sum(map(num_bytes, message))
-  if isinstance(message, Mapping):
+  if isinstance(message, dict):
     return sum(map(num_bytes, message.values()))
   if isinstance(message, (np.ndarray, np.generic)):
     return message.nbytes

@@ -390,6 +390,10 @@ def _struct(value, value_type, mirror, load) -> tuple:
 
 def _sequence(value, value_type, mirror) -> tf.data.Dataset:
   """A data set, or a list of elements."""
+  # By `type`: to ask what is a data set of TensorFlow takes longer.
+  has_arrays = type(value) is element_dataset.ElementDataset
+  if has_arrays and value.is_of_type(value_type):
+    return value
   if isinstance(value, list):
     element_type = value_type.element
     elements = [from_python(e, element_type, mirror) for e in value]
@@ -399,10 +403,6 @@ def _sequence(value, value_type, mirror) -> tf.data.Dataset:
       f'An argument of type {value_type} must be a tf.data.Dataset or a list,'
       f' found {type(value).__name__}.'
     )
-  if isinstance(value, element_dataset.ElementDataset) and value.is_of_type(
-    value_type
-  ):
-    return value
   found = tff.SequenceType(tff.types.tensorflow_to_type(value.element_spec))
   if not value_type.is_assignable_from(found):
     raise TypeError(
