@@ -181,15 +181,14 @@ def _many(monkeypatch):
   return range(77)
 
 
-def _groups(cluster):
-  """For each worker, how many stages ran in groups."""
+def _in_groups(cluster):
+  """Whether the newest computation ran in groups, for each worker."""
   return ray.get(
     [
       worker.actor.__ray_call__.remote(
-        lambda self: sum(
+        lambda self: any(
           group is not None
-          for compiled in self._programs.values()
-          for stage in compiled.stages
+          for stage in self._programs[max(self._programs)].stages
           for group in stage.groups.values()
         )
       )
@@ -201,14 +200,14 @@ def _groups(cluster):
 def test_small_clients_run_in_groups(contexts, many):
   device, cluster = contexts
   data = [rounds.at_hand(i) for i in many]
-  before = _groups(cluster)
+  computations = rounds.variance, rounds.build_rows_and_sum()
   for cohort in (data, data[::-1], data[:70]):
-    for computation in (rounds.variance, rounds.rows_and_sum):
+    for computation in computations:
       rounds.assert_same_bits(
         rounds.invoke(cluster, cohort, computation),
         rounds.invoke(device, cohort, computation),
       )
-  assert np.subtract(_groups(cluster), before).tolist() == [3, 3]
+  assert _in_groups(cluster) == [True, True]
 
 
 def test_rounds_of_small_clients_of_unlike_sizes(contexts, many):
@@ -233,29 +232,32 @@ def test_small_clients_by_reference_run_in_groups(contexts, many):
     # As `rounds.at_hand`, which workers do not have.
     return element_dataset.ElementDataset(np.float32(client_id / 7))
 
+  rows_and_sum = rounds.build_rows_and_sum()
   clients = [runtime.ClientReference(load, i) for i in many]
-  expected = rounds.invoke(device, clients, rounds.rows_and_sum)
-  found = [_groups(cluster)]
-  for _ in range(2):
-    result = rounds.invoke(cluster, clients, rounds.rows_and_sum)
+  expected = rounds.invoke(device, clients, rows_and_sum)
+  for is_known in (False, True):  # The size, which workers say.
+    result = rounds.invoke(cluster, clients, rows_and_sum)
     rounds.assert_same_bits(result, expected)
-    found.append(_groups(cluster))
-  # Their size is known when some are loaded.
-  assert np.diff(found, axis=0).tolist() == [[0, 0], [1, 1]]
+    assert _in_groups(cluster) == [is_known] * 2
 
 
-def test_large_clients_and_those_not_at_hand_run_one_by_one(
-  contexts, many, monkeypatch
-):
+@pytest.mark.parametrize(
+  ('make', 'limit'),
+  [
+    (rounds.data_set, 2**18),  # A small graph, but it has to be run.
+    (rounds.at_hand, 3),
+  ],
+)
+def test_other_clients_run_one_by_one(make, limit, contexts, many, monkeypatch):
   device, cluster = contexts
-  before = _groups(cluster)
-  # A graph is small, but has to be run.
-  data = [rounds.data_set(i) for i in many]
-  rounds.assert_same_bits(*(rounds.invoke(c, data) for c in contexts))
-  monkeypatch.setattr(local_clients, '_SMALL_CLIENT', 3)
-  data = [rounds.at_hand(i) for i in many]
-  rounds.assert_same_bits(*(rounds.invoke(c, data) for c in contexts))
-  assert _groups(cluster) == before
+  monkeypatch.setattr(local_clients, '_SMALL_CLIENT', limit)
+  data = [make(i) for i in many]
+  computation = rounds.build_rows_and_sum()
+  rounds.assert_same_bits(
+    rounds.invoke(cluster, data, computation),
+    rounds.invoke(device, data, computation),
+  )
+  assert _in_groups(cluster) == [False, False]
 
 
 def test_errors_arrive_once_and_as_they_are(contexts, loader):
@@ -515,7 +517,11 @@ def test_a_worker_killed_between_two_exchanges(
 
 @pytest.mark.parametrize(
   ('computation', 'exchange'),
-  [(rounds.variance, 1), (rounds.variance, 2), (rounds.rows_and_sum, 1)],
+  [
+    (rounds.variance, 1),
+    (rounds.variance, 2),
+    (rounds.build_rows_and_sum(), 1),
+  ],
 )
 def test_a_worker_killed_that_has_groups(
   computation, exchange, cluster, contexts, many, lost, monkeypatch

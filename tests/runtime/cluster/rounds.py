@@ -80,12 +80,16 @@ def _vector(start, data):
   return tf.stack([start, data.reduce(start, tf.add)])
 
 
-@tff.federated_computation(_SERVER, tff.FederatedType(_DATA, tff.CLIENTS))
-def rows_and_sum(start, data):
-  """The clients' rows in their order, and a sum."""
-  found = tff.federated_map(_vector, (tff.federated_broadcast(start), data))
-  gather = client_table.build_gather(_vector.type_signature.result)
-  return gather(found), tff.federated_sum(found)
+def build_rows_and_sum() -> Any:
+  """The clients' rows in their order, and a sum, as a new computation."""
+
+  @tff.federated_computation(_SERVER, tff.FederatedType(_DATA, tff.CLIENTS))
+  def rows_and_sum(start, data):
+    found = tff.federated_map(_vector, (tff.federated_broadcast(start), data))
+    gather = client_table.build_gather(_vector.type_signature.result)
+    return gather(found), tff.federated_sum(found)
+
+  return rows_and_sum
 
 
 def invoke(
