@@ -4,8 +4,9 @@ The driver, which is the process that calls a computation, runs the steps of the
 server as the runtime `device` does (`context`). Each worker runs a share of the
 clients (`worker`), as `device` does: a stage of the plan is one call a
 worker (`execution`). Clients are dealt so that the workers have the same amount
-of work, and get the clients again whose data they have (`dealing`,
-`client_values`, `loaded_clients`). Lost workers are found and replaced
+of work, and get the clients again whose data they have; many small ones are
+dealt in groups, of which each is one call (`dealing`, `client_values`,
+`loaded_clients`). Lost workers are found and replaced
 (`pool`). `messages` says what is sent, `ray_session` starts and ends Ray.
 """
 

@@ -70,9 +70,10 @@ class SentProgram(NamedTuple):
 class Execution:
   """Runs the stages of one execution on the workers.
 
-  Clients stay at their worker from stage to stage. If a worker is lost, its
-  clients run all stages so far again, on the others: they are functions of
-  their inputs, so nobody can tell.
+  Clients stay at their worker from stage to stage. Many small ones are dealt in
+  groups, so that none is divided and workers run them as such. If a worker is
+  lost, its clients run all stages so far again, on the others: they are
+  functions of their inputs, so nobody can tell.
 
   Attributes:
     bytes_sent: Bytes of arrays that went to workers.
