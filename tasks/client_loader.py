@@ -34,9 +34,11 @@ class ClientLoader:
     y: np.ndarray,
     splits: Sequence[splits_lib.Split],
     rebuild: 'Callable[[], task.Task] | None',
+    groups: np.ndarray | None = None,
   ):
-    """Initializes the loader."""
-    self._x, self._y, self._splits = x, y, splits
+    """Initializes the loader; with `groups`, clients have them."""
+    self._y, self._splits = y, splits
+    self._arrays = (x, y) if groups is None else (x, y, groups)
     self._rebuild = rebuild
     self._loaded: dict[int, Any] = {}
 
@@ -54,7 +56,8 @@ class ClientLoader:
         'A task must be built by tasks.build_task for another process to load'
         ' its clients, found one built by hand.'
       )
-    return RebuildingLoader, (self._rebuild, self.checksum)
+    with_groups = len(self._arrays) > 2
+    return RebuildingLoader, (self._rebuild, self.checksum, with_groups)
 
   def build(
     self, client_id: int
@@ -64,7 +67,7 @@ class ClientLoader:
     from tff_fair import client
 
     train, holdout = (
-      (self._x[part], self._y[part])
+      tuple(array[part] for array in self._arrays)
       for part in (
         self._splits[client_id].train,
         self._splits[client_id].holdout,
@@ -90,10 +93,16 @@ class RebuildingLoader:
   data are built at each call: a runtime keeps what it wants to keep.
   """
 
-  def __init__(self, rebuild: 'Callable[[], task.Task]', checksum: int):
+  def __init__(
+    self,
+    rebuild: 'Callable[[], task.Task]',
+    checksum: int,
+    with_groups: bool = False,
+  ):
     """Initializes the loader."""
     self._rebuild = rebuild
     self._checksum = checksum
+    self._with_groups = with_groups
 
   def __call__(
     self, client_id: int
@@ -106,4 +115,6 @@ class RebuildingLoader:
           f'The task {task.name!r} must be the same in all processes of a run,'
           ' found other labels or another partition where a client is loaded.'
         )
+    if self._with_groups:
+      task = task.with_groups()
     return task.loader.build(client_id)

@@ -87,6 +87,8 @@ class Task:
     sensitive: The groups of people of each sensitive column, of all examples.
     positive_class: The class that counts as positive in the rates of groups;
       None if there are more than two classes, or no groups.
+    gives_groups: Whether the clients' data have the component `group`, that of
+      the first sensitive column.
   """
 
   name: str
@@ -104,6 +106,7 @@ class Task:
   unseen: 'Task | None' = None
   sensitive: tuple[encoded.Groups, ...] = ()
   positive_class: int | None = None
+  gives_groups: bool = False
 
   def __post_init__(self):
     x, y = self.data
@@ -224,6 +227,45 @@ class Task:
       self._of_clients(seen), notes=notes, unseen=unseen
     )
 
+  def with_groups(self) -> 'Task':
+    """Returns this task with groups of people in its clients' data.
+
+    They are those of the first sensitive column, for methods that train by
+    them; a note says so.
+
+    Raises:
+      ValueError: If there is no sensitive column, its groups are not two, or
+        there are not two classes.
+    """
+    if self.gives_groups:
+      return self
+    if not self.sensitive:
+      raise ValueError(
+        'sensitive_columns must name the two groups of people that a method'
+        ' weighs clients by, found none.'
+      )
+    first, *others = self.sensitive
+    if self.positive_class is None:
+      raise ValueError(
+        'The labels must be of 2 classes for a method that weighs clients by'
+        f' rates of groups of people, found {self.num_classes}.'
+      )
+    if len(first.names) != 2:
+      raise ValueError(
+        f'The sensitive column {first.column!r}, the first one, must hold 2'
+        ' groups for a method that weighs clients by them, found'
+        f' {len(first.names)}.'
+      )
+    note = (
+      'Clients are weighted by how the model treats the groups'
+      f' {first.names[0]!r} and {first.names[1]!r} of {first.column!r}.'
+    )
+    if others:
+      note += ' The other sensitive columns are only measured.'
+    return dataclasses.replace(
+      self, gives_groups=True, notes=(*self.notes, note)
+    )
+
   def _of_clients(self, ids: Sequence[int]) -> 'Task':
     """The task with some of its clients."""
     names = self.client_names
@@ -319,7 +361,10 @@ class Task:
   @functools.cached_property
   def loader(self) -> client_loader.ClientLoader:
     """`client id -> client_data`, of any existing client."""
-    return client_loader.ClientLoader(*self.data, self.splits, self.rebuild)
+    groups = self.sensitive[0].codes if self.gives_groups else None
+    return client_loader.ClientLoader(
+      *self.data, self.splits, self.rebuild, groups
+    )
 
   @functools.cached_property
   def validation(self) -> Examples:

@@ -267,6 +267,12 @@ def _check_together(settings, method: entry.Method) -> None:
       f'--algorithm={method.name} must be given with'
       f' {_as_flags(method.required)}, found {_as_flags(found)}.'
     )
+  if method.needs_groups and settings['sensitive_columns'] is None:
+    raise SettingsError(
+      f'--algorithm={method.name} must be given with --sensitive_columns, which'
+      ' names the two groups of people that it weighs clients by, found no'
+      ' --sensitive_columns.'
+    )
   refusal = private.refusal(settings, method)
   if refusal:
     raise SettingsError(refusal)

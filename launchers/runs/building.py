@@ -102,6 +102,17 @@ def build_task(settings: Mapping[str, Any]) -> tasks.Task:
     raise errors.RunError(with_flags(str(error))) from error
 
 
+def with_groups(settings: Mapping[str, Any], task: tasks.Task) -> tasks.Task:
+  """Returns the task whose clients know groups of people, if a run needs it.
+
+  Raises:
+    ValueError: If they are not two, or there are not two classes.
+  """
+  if not methods.METHODS[settings['algorithm']].needs_groups:
+    return task
+  return task.with_groups()
+
+
 def build(
   build_fn: Callable[..., Any], settings: Mapping[str, Any], *arguments: Any
 ) -> Any:
@@ -443,6 +454,7 @@ _ARGUMENTS: Mapping[str, Callable[[_Run], Any]] = {
     run.task, run.settings['scenario']
   ),
   'free_riders': _free_riders,
+  'positive_class': lambda run: run.task.positive_class,
   'statistics': lambda run: run.statistics,
   'contributions': lambda run: run.contributions,
   'total_examples': lambda run: sum(

@@ -32,6 +32,7 @@ def to_text(settings: Mapping[str, Any]) -> str:
     RunError, or an error of `tasks`: As of `building.build_task`.
   """
   task = building.build_task(settings)
+  task = building.build(building.with_groups, settings, task)
   # Of the right shapes, with other numbers.
   ones = np.ones([task.num_clients, task.data.x.shape[-1]], np.float32)
   prepared = task, {'mean': ones, 'std': ones}, [0.5] * task.num_clients

@@ -103,7 +103,8 @@ class Run:
     """
     set_runtime(settings)
     self.settings = settings
-    self.task = task = task or build_task(settings)
+    task = task or build_task(settings)
+    self.task = task = building.build(building.with_groups, settings, task)
     self.notes = list(task.notes)
     self.num_clients = task.num_clients
     self.num_train = [task.num_train(i) for i in range(task.num_clients)]

@@ -5,6 +5,7 @@ from tff_fair.aggregators.cosine_shapley import CosineShapleyFactory
 from tff_fair.aggregators.entrywise_mean import EntrywiseMeanFactory
 from tff_fair.aggregators.fair_averaging import FairAveragingFactory
 from tff_fair.aggregators.gradient_reuse import GradientReuseFactory
+from tff_fair.aggregators.group_gap import GroupGapFactory
 from tff_fair.aggregators.largest_values import LargestValuesFactory
 from tff_fair.aggregators.largest_values import keep_largest
 from tff_fair.aggregators.loss_spread import LossSpreadFactory
@@ -26,6 +27,7 @@ __all__ = [
   'EntrywiseMeanFactory',
   'FairAveragingFactory',
   'GradientReuseFactory',
+  'GroupGapFactory',
   'LargestValuesFactory',
   'LossSpreadFactory',
   'MeanDriftFactory',

@@ -3,6 +3,7 @@
 from tff_fair.algorithms.baselines.afl import build_afl
 from tff_fair.algorithms.baselines.cgsv import build_cgsv
 from tff_fair.algorithms.baselines.ditto import build_ditto
+from tff_fair.algorithms.baselines.fair_fed import build_fair_fed
 from tff_fair.algorithms.baselines.fed_as import build_fed_as
 from tff_fair.algorithms.baselines.fed_ave import build_fed_ave
 from tff_fair.algorithms.baselines.fed_avg import build_fed_avg
@@ -51,6 +52,7 @@ __all__ = [
   'build_corefed',
   'build_ditto',
   'build_dssgd',
+  'build_fair_fed',
   'build_fed_as',
   'build_fed_ave',
   'build_fed_avg',

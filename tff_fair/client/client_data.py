@@ -5,10 +5,12 @@ A client is either plain data, `D* = {<x=float32[?, ...], y=int32[?]>}*`, or
     OrderedDict(client_id=int32*, train=D*, holdout=D*)
 
 where `client_id` is a sequence of one integer, 0..num_clients-1, the client's
-row in the client table. Any batching of `D*` is legal; local training first
-gathers the elements into one tensor, so a single element with all of the
-client's data is the natural form. Epochs, shuffling and batching belong to the
-client work, not to the data set.
+row in the client table. For a method that weighs clients by groups of people,
+`D*` has a third component, `group=int32[?]`, the group 0 or 1 of each example.
+Any batching of `D*` is legal; local training first gathers the elements into
+one tensor, so a single element with all of the client's data is the natural
+form. Epochs, shuffling and batching belong to the client work, not to the data
+set.
 """
 
 import collections
@@ -28,26 +30,28 @@ _ALL = 2**40
 
 
 def client_data_type(
-  input_spec: tf.TensorSpec, num_clients: int | None = None
+  input_spec: tf.TensorSpec,
+  num_clients: int | None = None,
+  with_groups: bool = False,
 ) -> tff.Type:
   """The unplaced TFF type of one client's data.
 
   Args:
     input_spec: Spec of a batch of inputs, `float32[?, ...]`.
     num_clients: If given, the structure with a client id; else plain data.
+    with_groups: Whether examples also have `group=int32[?]`.
 
   Returns:
     `<x=float32[?, ...], y=int32[?]>*`, or
     `<client_id=int32*, train=<x=...,y=...>*, holdout=<x=...,y=...>*>`.
   """
-  examples = tff.SequenceType(
-    tff.types.to_type(
-      collections.OrderedDict(
-        x=tff.TensorType(np.float32, input_spec.shape),
-        y=tff.TensorType(np.int32, [None]),
-      )
-    )
+  components = collections.OrderedDict(
+    x=tff.TensorType(np.float32, input_spec.shape),
+    y=tff.TensorType(np.int32, [None]),
   )
+  if with_groups:
+    components['group'] = tff.TensorType(np.int32, [None])
+  examples = tff.SequenceType(tff.types.to_type(components))
   if num_clients is None:
     return examples
   return tff.types.to_type(
@@ -61,8 +65,8 @@ def client_data_type(
 
 def build_client_data(
   client_id: int,
-  train: tuple[Any, Any],
-  holdout: tuple[Any, Any],
+  train: tuple[Any, ...],
+  holdout: tuple[Any, ...],
   *,
   check_finite: bool = True,
 ) -> collections.OrderedDict:
@@ -71,8 +75,9 @@ def build_client_data(
   Args:
     client_id: The client's row in the client table, from 0.
     train: `(x, y)`, numbers [n, ...] and the classes, whole numbers [n]; they
-      become float32 and int32; n may be 0.
-    holdout: `(x, y)`, arrays as in `train`: the client's validation part.
+      become float32 and int32; n may be 0. Or `(x, y, group)`, with the group
+      of each example, 0 or 1, for methods that need it.
+    holdout: Arrays as in `train`: the client's validation part.
     check_finite: Whether inputs must be finite as float32. Otherwise each round
       trains the client, drops its update, and counts it as rejected.
 
@@ -84,7 +89,8 @@ def build_client_data(
     TypeError: If the id is not an integer, `x` is not numeric, or `y` does not
       hold integers.
     ValueError: If the id is negative, `x` and `y` differ in length, `y` is not
-      a vector or has a label outside int32, or an input is not finite.
+      a vector or has a label outside int32, an input is not finite, or groups
+      are not 0 or 1, one for each label.
   """
   if isinstance(client_id, str):
     raise TypeError(
@@ -94,8 +100,8 @@ def build_client_data(
   client_id = checks.check_integer('client_id', client_id, 0, _LARGEST_INT32)
   return collections.OrderedDict(
     client_id=element_dataset.ElementDataset(np.int32(client_id)),
-    train=_dataset(client_id, 'train', *train, check_finite),
-    holdout=_dataset(client_id, 'holdout', *holdout, check_finite),
+    train=_dataset(client_id, 'train', train, check_finite),
+    holdout=_dataset(client_id, 'holdout', holdout, check_finite),
   )
 
 
@@ -103,10 +109,12 @@ def gather_examples(dataset: tf.data.Dataset) -> collections.OrderedDict:
   """Gathers a data set with any batching into one tensor per component.
 
   Args:
-    dataset: Elements `OrderedDict(x=float32[?, ...], y=int32[?])`.
+    dataset: Elements `OrderedDict(x=float32[?, ...], y=int32[?])`, perhaps with
+      `group=int32[?]`.
 
   Returns:
-    `OrderedDict(x=float32[n, ...], y=int32[n])`; n is 0 for an empty data set.
+    `OrderedDict(x=float32[n, ...], y=int32[n])`, and groups; n is 0 for an
+    empty data set.
   """
   # A runtime that has the only element at hand finds these operations by it.
   with tf.name_scope(graph_import.WHOLE):
@@ -145,8 +153,8 @@ def build_gather_client(
   """The part of a client's round that reads the data set.
 
   `data_type -> <key=int32, train=<x,y>[, holdout=<x,y>]>`: `key` distinguishes
-  clients in random draws, by the id or a checksum of plain data. A label or an
-  id out of range is an error at run time.
+  clients in random draws, by the id or a checksum of plain data. A label, an id
+  or a group out of range is an error at run time.
   """
   has_ids = num_clients is not None
 
@@ -183,6 +191,11 @@ def build_gather_client(
       (client_id, num_clients, 'The client id'),
       (train['y'], num_classes, 'Labels'),
       (holdout['y'], num_classes, 'Labels'),
+      *(
+        (part['group'], 2, 'Groups')
+        for part in (train, holdout)
+        if 'group' in part
+      ),
     )
     return collections.OrderedDict(key=client_id, train=train, holdout=holdout)
 
@@ -221,8 +234,8 @@ def check_labels(what: str, y: Any) -> np.ndarray:
   return y.astype(np.int32)
 
 
-def _dataset(client_id, part, x, y, check_finite) -> tf.data.Dataset:
-  x, y = np.asarray(x), np.asarray(y)
+def _dataset(client_id, part, arrays, check_finite) -> tf.data.Dataset:
+  x, y, *groups = map(np.asarray, arrays)
   what = f'The {part} part of client {client_id}'
   if x.dtype.kind not in 'biuf':
     raise TypeError(
@@ -246,7 +259,15 @@ def _dataset(client_id, part, x, y, check_finite) -> tf.data.Dataset:
       f' {bad[0].tolist()}: client.from_dataframe treats missing values, and'
       ' check_finite=False leaves it to each round to drop the client.'
     )
-  return element_dataset.ElementDataset(collections.OrderedDict(x=x, y=y))
+  examples = collections.OrderedDict(x=x, y=y)
+  for group in groups:
+    if group.shape != y.shape or not np.isin(group, (0, 1)).all():
+      raise ValueError(
+        f'{what} must have the group 0 or 1 of each of its {len(y)} examples,'
+        f' found {np.unique(group).tolist()[:5]} in shape {list(group.shape)}.'
+      )
+    examples['group'] = group.astype(np.int32)
+  return element_dataset.ElementDataset(examples)
 
 
 def _check_ranges(*checked) -> None:

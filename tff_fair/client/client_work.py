@@ -67,6 +67,7 @@ def build_client_work(
   learning_rate_fn: Callable[[Any], Any] | None = None,
   start_round: Callable[[Any, Any, Any], Any] | None = None,
   share_fn: Callable[[Any, Any], Any] | None = None,
+  with_groups: bool = False,
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds a client work process around one client's arithmetic.
 
@@ -89,6 +90,8 @@ def build_client_work(
     share_fn: `(table, round) -> shared`, applied at the server after
       `start_round`: a structure of tensors that is broadcast to all clients; or
       None.
+    with_groups: Whether `train` and `holdout` also have `group`, the group 0 or
+      1 of each example; clients must have ids.
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess` whose state is
@@ -105,7 +108,9 @@ def build_client_work(
     `num_examples`, `rejected`, `clipped` and the report. The report of a
     dropped client is NaN, or 0 where it is an integer.
   """
-  data_type = client_data.client_data_type(model.input_spec, num_clients)
+  data_type = client_data.client_data_type(
+    model.input_spec, num_clients, with_groups
+  )
   gather_client = client_data.build_gather_client(
     data_type, model.num_classes, num_clients
   )

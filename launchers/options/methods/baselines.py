@@ -78,6 +78,15 @@ METHODS = (
     tuned={'clip_value': (0.01, 0.1, 1.0), 'upload_rate': (1.0, 0.1)},
   ),
   entry.Method(
+    name='fair_fed',
+    title='FairFed',
+    summary='clients count less, the further their gap between two groups of'
+    ' people is from that of all',
+    rule='GroupGapFactory',
+    groups=('fair',),
+    tuned={'fairness_budget': (1.0, 0.3, 0.1)},
+  ),
+  entry.Method(
     name='fed_as',
     title='FedAS',
     summary='the shared feature extractor is aligned to each client before use',

@@ -22,6 +22,7 @@ PROVIDED: Mapping[str, tuple[str, ...]] = {
     'personal_learning_rate',
     'personal_weight_decay',
   ),
+  'positive_class': (),
   'statistics': (),
   'total_examples': (),
   'validation': (),
@@ -117,6 +118,11 @@ class Method:
   takes_turns: bool = False
   groups: Sequence[str] = ()
   tuned: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+
+  @property
+  def needs_groups(self) -> bool:
+    """Whether its clients must know the group of people of each example."""
+    return 'positive_class' in self.arguments
 
   @property
   def has_global_model(self) -> bool:
