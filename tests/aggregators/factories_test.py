@@ -109,6 +109,16 @@ _ROWS = {
       group=np.int32(client_id), loss=np.float32(2), num_examples=np.float32(5)
     ),
   ),
+  'GroupGapFactory': _Row(
+    aggregators.GroupGapFactory(_NUM_CLIENTS),
+    lambda client_id, _: _STRUCT(
+      client_id=np.int32(client_id),
+      num_examples=np.float32(5),
+      num_correct=np.float32(3),
+      members=np.float32([2, 1 + client_id]),
+      selected=np.float32([1, 1]),
+    ),
+  ),
   'LargestValuesFactory': _Row(aggregators.LargestValuesFactory(0.5)),
   'ModelWeightsFactory': _Row(
     aggregators.ModelWeightsFactory(
@@ -244,7 +254,7 @@ _LIMITS = {
   'above 0 and at most 1': 'fraction upload_fraction',
   'above 0 and at most 700': 'punishment_factor',
   'above 0': 'altruism temperature update_length',
-  'at least 0': 'fairness_exponent memory_rounds minimum q sharpness tilt',
+  'at least 0': 'fairness_exponent memory_rounds minimum q rate sharpness tilt',
   'at least 1': 'num_clients num_clusters',
 }
 

@@ -80,6 +80,12 @@ def build_fed_mdfg(model_fn, **arguments):
   return algorithms.build_fed_mdfg(model_fn, **{**arguments, 'local_epochs': 1})
 
 
+def build_fair_fed(model_fn, **arguments):
+  """For two classes, and clients whose data have groups of people."""
+  del model_fn  # For three classes.
+  return algorithms.build_fair_fed(linear_task.binary_model_fn, **arguments)
+
+
 def build_fed_rdn(model_fn, **arguments):
   """For images, with statistics of all clients but the first."""
   del model_fn  # For vectors.
@@ -208,7 +214,7 @@ def _check_bounded(process, name):
   hidden = len(process.get_model_weights(state).trainable) > 2
   huge = _client(
     _BROKEN,
-    _takes_images(process),
+    _form(process),
     scale=_HUGE_BEHIND_HIDDEN if hidden else _HUGE,
   )
   alone = process.next(state, [huge])
@@ -270,7 +276,7 @@ def _rows(state, ids):
 
 
 @functools.cache
-def _client(client_id, images, kind=None, scale=None):
+def _client(client_id, form, kind=None, scale=None):
   data = linear_task.make_clients(SIZES)[client_id]
   if kind == 'broken':
     data.x[0, 0] = np.nan
@@ -280,21 +286,26 @@ def _client(client_id, images, kind=None, scale=None):
     # In one step an epoch.
     data.x = scale * data.x[:1] * np.float32([[1], [2]])
     data.y = np.array([1, 0])
-  if images:
+  if form == 'images':
     data = linear_task.as_images(data)
+  if form == 'groups':
+    data = linear_task.of_two_groups(data)
   return linear_task.client_data(client_id, data)
 
 
-def _takes_images(process):
-  examples_type = process.next.type_signature.parameter[1].member['train']
-  return len(examples_type.element['x'].shape) == 4
+def _form(process):
+  """What is special of the clients' data."""
+  element = process.next.type_signature.parameter[1].member['train'].element
+  if len(element['x'].shape) == 4:
+    return 'images'
+  return 'groups' if len(element) == 3 else ''
 
 
 def _data(process, cohort):
-  images = _takes_images(process)
-  return [_client(i, images) for i in cohort]
+  form = _form(process)
+  return [_client(i, form) for i in cohort]
 
 
 def _dropped(process):
-  images = _takes_images(process)
-  return [_client(_BROKEN, images, 'broken'), _client(_EMPTY, images, 'empty')]
+  form = _form(process)
+  return [_client(_BROKEN, form, 'broken'), _client(_EMPTY, form, 'empty')]

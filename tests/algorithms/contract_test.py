@@ -32,6 +32,7 @@ _FULL = {
   'gifair_fl': functools.partial(
     algorithms.build_gifair_fl, groups=(0, 1, 0, 2)
   ),
+  'fair_fed': contract.build_fair_fed,
   'prop_fair': algorithms.build_prop_fair,
   'fed_mgda': algorithms.build_fed_mgda,
   'fed_mdfg': contract.build_fed_mdfg,

@@ -84,12 +84,16 @@ def start(build=model_fn):
 
 @dataclasses.dataclass
 class Client:
-  """A client's data: arrays float32[n, features] and int[n]."""
+  """A client's data: arrays float32[n, features] and int[n].
+
+  `groups` are the groups of people of both parts, if a method needs them.
+  """
 
   x: np.ndarray
   y: np.ndarray
   holdout_x: np.ndarray
   holdout_y: np.ndarray
+  groups: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def make_clients(sizes, *, holdout=10, seed=0):
@@ -123,6 +127,29 @@ def as_images(data):
   )
 
 
+def of_two_groups(data):
+  """A client with two classes, and two groups of people by the last feature.
+
+  What is not finite is of group 0.
+  """
+  return dataclasses.replace(
+    data,
+    y=np.minimum(data.y, 1),
+    holdout_y=np.minimum(data.holdout_y, 1),
+    groups=tuple((x[:, -1] > 0).astype(int) for x in (data.x, data.holdout_x)),
+  )
+
+
+def binary_model_fn():
+  """A linear classifier of two classes with fixed initial weights."""
+  x = tf.keras.Input([NUM_FEATURES])
+  kernel = np.linspace(-1, 1, NUM_FEATURES * 2).reshape(NUM_FEATURES, 2)
+  dense = tf.keras.layers.Dense(
+    2, kernel_initializer=tf.constant_initializer(kernel[::-1])
+  )
+  return tf.keras.Model(x, dense(x))
+
+
 def rounds(cohorts=_COHORTS):
   """Rounds of six clients, dictionaries from ids to data.
 
@@ -152,12 +179,10 @@ def build_process(
 
 def client_data(client_id, data):
   """A client's data in the form that processes take."""
-  return client.build_client_data(
-    client_id,
-    (data.x, data.y),
-    (data.holdout_x, data.holdout_y),
-    check_finite=False,
-  )
+  parts = (data.x, data.y), (data.holdout_x, data.holdout_y)
+  if data.groups is not None:
+    parts = [(*p, group) for p, group in zip(parts, data.groups, strict=True)]
+  return client.build_client_data(client_id, *parts, check_finite=False)
 
 
 def pick(clients, ids):

@@ -68,12 +68,16 @@ COUNTS = (
   'Updates and weights are summed securely; the metrics of the rule, how many'
   ' clients count and their total weight, are plain sums of numbers.'
 )
+GROUPS = (
+  'Updates and weights are summed securely; the counts of groups of people that'
+  ' are compared with each other are not, nor are the metrics of the rule.'
+)
 LOSSES = (
   'Updates and weights are summed securely; the losses that are compared with'
   ' each other are not, nor are the metrics of the rule.'
 )
 REASONS = (SINGLE, CLIENT_ID, LOSS, MASK, STATISTICS)
-REMARKS = (DIRECTIONS, COUNTS, LOSSES)
+REMARKS = (DIRECTIONS, COUNTS, LOSSES, GROUPS)
 
 
 class Sums(NamedTuple):
@@ -196,6 +200,20 @@ ROWS = (
     ),
     reasons=dict.fromkeys(BUILDERS, LOSS),
     remarks={'secure': LOSSES},
+  ),
+  Row(
+    aggregators.GroupGapFactory,
+    lambda sums: aggregators.GroupGapFactory(
+      NUM_CLIENTS, inner_agg_factory=sums.mean
+    ),
+    _struct(
+      num_examples=np.float32(5),
+      num_correct=np.float32(3),
+      members=np.float32([2, 1]),
+      selected=np.float32([1, 1]),
+    ),
+    reasons=dict.fromkeys(BUILDERS, CLIENT_ID),
+    remarks={'secure': GROUPS},
   ),
   Row(
     aggregators.MinNormFactory,
