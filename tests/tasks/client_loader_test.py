@@ -89,6 +89,29 @@ def test_the_data_folder_is_that_of_the_first_process(monkeypatch, tmp_path):
     _elsewhere(task.client_reference(0))()
 
 
+def test_another_process_has_the_groups_of_people(tmp_path):
+  path = tmp_path / 'table.csv'
+  rows = [f'{i % 2},{i},{"wm"[i % 3 > 0]},{i % 4 > 1}' for i in range(40)]
+  path.write_text('\n'.join(['client,age,sex,label', *rows]))
+  task = tasks.build_task(
+    'table',
+    data_file=str(path),
+    client_column='client',
+    label_column='label',
+    sensitive_columns='sex',
+  )
+  plain = [len(_arrays(task.client_data(i))) for i in (0, 1)]
+  task = task.with_groups()
+  _assert_same(task, [0, 1])
+  for i, number in enumerate(plain):
+    found = next(task.client_data(i)['train'].as_numpy_iterator())
+    ages = task.data.x[task.splits[i].train]
+    assert len(_arrays(task.client_data(i))) == number + 2
+    np.testing.assert_array_equal(found['x'], ages)
+    codes = task.sensitive[0].codes[task.splits[i].train]
+    np.testing.assert_array_equal(found['group'], codes)
+
+
 def test_other_data_in_the_other_process_are_refused(monkeypatch):
   # Clients of the same sizes: only who has which example differs.
   task, other = (

@@ -2,10 +2,12 @@ import collections
 import gc
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests import refusals
 from tff_fair import splits
+from tff_fair.own_data import encoded
 from tff_fair.tasks import task
 
 # Two clients of a data set of six examples, whose x tells the position; the
@@ -148,6 +150,30 @@ def test_client_data_is_built_once_for_each_client():
   assert tiny.client_data(np.int32(1)) is first
   assert tiny.client_data(0) is not first
   assert _task().client_data(1) is not first
+
+
+def test_groups_of_people_in_the_data_of_clients():
+  sex, race = (
+    encoded.Groups(column, names, np.array([0, 1, 1, 0, 1, 0]))
+    for column, names in (('sex', ('f', 'm')), ('race', ('a', 'b', 'c')))
+  )
+  binary = _DATA._replace(y=np.minimum(_DATA.y, 1))
+  options = {'num_classes': 2, 'data': binary, 'positive_class': 1}
+  plain = _task(**options, sensitive=(sex, race))
+  found = plain.with_groups()
+  assert found.with_groups() is found
+  assert not plain.gives_groups and len(found.notes) == 1
+  assert "groups 'f' and 'm' of 'sex'. The other" in found.notes[0]
+  train = next(found.client_data(0)['train'].as_numpy_iterator())
+  assert train['group'].tolist() == [0, 1]
+  assert train['group'].dtype == np.int32
+  for changes, message in (
+    ({}, '^sensitive_columns must name the two groups .*, found none'),
+    ({'sensitive': (race, sex)}, "'race', the first one, must .*, found 3"),
+    ({'sensitive': (sex,), 'positive_class': None}, 'must be of 2 classes'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      _task(**{**options, **changes}).with_groups()
 
 
 def test_refuses():

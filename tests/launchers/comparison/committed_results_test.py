@@ -18,7 +18,15 @@ _RULES = (
   f'within {analysis_lib.NEAR_CHANCE:g}',
 )
 # Methods that are newer than the comparisons, as the page says.
-_NEWER = {'afl', 'term', 'prop_fair', 'fed_fv', 'gifair_fl', 'fed_rep'}
+_NEWER = {
+  'afl',
+  'term',
+  'prop_fair',
+  'fed_fv',
+  'gifair_fl',
+  'fed_rep',
+  'fair_fed',
+}
 # Numbers that are no results: names of tests, of files and of commands.
 _NO_RESULTS = re.compile(
   r'```.*?```|`[^`]*`|\]\([^)]*\)|<!-- compare.*?<!-- end -->'

@@ -92,6 +92,8 @@ def test_shared_flags_reach_every_run_of_a_method_that_has_them():
   planner = _planner(tune=2, **shared)
   ignored = {}
   for method in methods.METHODS.values():
+    if method.needs_groups:  # Digits have none.
+      continue
     run = planner.run(method.name, 1, 3)
     given = _names(run.arguments)
     without = {n for n in shared if n not in given}

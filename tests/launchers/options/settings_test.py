@@ -138,6 +138,7 @@ _REFUSED = """
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
 --algorithm=fed_mpr --prune_fraction=1 | --prune_fraction must be at least 0 and below 1, found 1.0.
 --algorithm=fedakd --variant=cofed | --variant must be one of full, all_data, single_dist, correct_agg with --algorithm=fedakd, found 'cofed'.
+--algorithm=fair_fed | --algorithm=fair_fed must be given with --sensitive_columns, which names the two
 --unseen_fraction=1 | --unseen_fraction must be at least 0 and below 1, found 1.0.
 --algorithm=standalone --unseen_fraction=0.2 | --unseen_fraction must be given with --noscore_unseen where a method has no global model for clients that took no part in the training, found --algorithm=standalone.
 --algorithm=fed_rdn --split=server | --algorithm=fed_rdn must be given with --split=client, found --split=server.

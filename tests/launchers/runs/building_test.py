@@ -59,7 +59,12 @@ def _built(monkeypatch):
 
 def test_flags_reach_the_builder_of_the_method(built):
   for method in _OURS.values():
-    settings, arguments = built(f'--algorithm={method.name}', '--batch_size=7')
+    groups = ['--task=adult', '--sensitive_columns=sex']
+    settings, arguments = built(
+      f'--algorithm={method.name}',
+      '--batch_size=7',
+      *(groups if method.needs_groups else []),
+    )
     assert arguments['num_clients'] == 3
     expected = {
       flag.name: settings[flag.name]

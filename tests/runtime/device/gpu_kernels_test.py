@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.algorithms import linear_task
 from tests.runtime.device import gpu_kernels
 from tff_fair import algorithms
 from tff_fair import models
@@ -40,8 +41,9 @@ _OPTIONS = (
 # The other methods, with their defaults.
 _PLAIN = [
   name
-  for name in methods.METHODS
-  if not any(options.startswith(f'{name} ') for options in _OPTIONS)
+  for name, method in methods.METHODS.items()
+  if not method.needs_groups
+  and not any(options.startswith(f'{name} ') for options in _OPTIONS)
 ]
 # A model of each kind of layers; perceptrons are in the rounds.
 _MODELS = {
@@ -87,6 +89,16 @@ def test_rounds(options):
   _, process = _build(options)
   for computation in (process.initialize, process.next):
     _check(gpu_kernels.operations(computation))
+
+
+@pytest.mark.usefixtures('default_runtime')
+def test_rounds_with_groups_of_people():
+  process = algorithms.build_fair_fed(
+    linear_task.binary_model_fn,
+    num_clients=3,
+    client_optimizer=tff.learning.optimizers.build_sgdm(0.1),
+  )
+  _check(gpu_kernels.operations(process.next))
 
 
 @pytest.mark.usefixtures('default_runtime')
