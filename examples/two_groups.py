@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 CLIENTS = {'of_many': 8, 'of_few': 2}
-EXAMPLES = 200  # Of each client.
+EXAMPLES = 500  # Of each client.
 NOISE = 0.3  # Standard deviation; that of features is 1.
 
 

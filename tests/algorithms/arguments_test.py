@@ -41,11 +41,13 @@ _REQUIRED = {
 
 
 def _call(name, **options):
-  """Builds a method of a model with an embedding, and of images for FedRDN."""
+  """Builds a method of a model with an embedding, or one that it needs."""
   parameters = inspect.signature(_BUILDERS[name]).parameters
-  model_fn = linear_task.embedding_model_fn
-  if name == 'build_fed_rdn':
-    model_fn = linear_task.image_model_fn
+  special = {
+    'build_fed_rdn': linear_task.image_model_fn,
+    'build_fair_fed': linear_task.binary_model_fn,
+  }
+  model_fn = special.get(name, linear_task.embedding_model_fn)
   needed = {n: value for n, value in _REQUIRED.items() if n in parameters}
   return _BUILDERS[name](
     model_fn,
