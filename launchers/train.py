@@ -124,7 +124,7 @@ class _Console(callbacks.Callback):
     number = summary.get('score_last')
     averaged = f', mean of the last {number} rounds' if number else ''
     worst_client = evaluation.worst_client(
-      run.scores, run.has_data, run.task.client_names
+      run.scores, run.is_scored, run.task.client_names
     )
     for heading, columns in _RESULTS.items():
       if not summary['final'].keys() >= columns.keys():

@@ -16,6 +16,7 @@ SHIFT_DIRECTIONS = 7
 SHIFT_CONTROL = 8
 POOL_SPLIT = 9
 UNSEEN = 10
+ATTACKERS = 11
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:

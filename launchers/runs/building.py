@@ -18,11 +18,13 @@ from tff_fair import algorithms
 from tff_fair import client
 from tff_fair import runtime
 from tff_fair import tasks
+from tff_fair.launchers.options import attack
 from tff_fair.launchers.options import builders
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import private
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.launchers.runs import attackers
 from tff_fair.launchers.runs import errors
 
 # Runtime -> its arguments, each with the flag that sets it.
@@ -156,9 +158,11 @@ def same_for_all_seeds(settings: Mapping[str, Any]) -> bool:
   """Returns whether runs that differ only in their seeds share one `next`.
 
   The seed and the initial weights are in the state. But some servers validate,
-  or rate clients, by data that are constants of the computation; and what a
-  plug-in does with its seed is not known.
+  or rate clients, by data that are constants of the computation, as are the ids
+  of attackers; and what a plug-in does with its seed is not known.
   """
+  if attack.is_attacked(settings):
+    return False
   return builders.is_provided(settings['algorithm']) and not any(
     needs(settings, argument) for argument in _OF_THE_DATA
   )
@@ -217,7 +221,11 @@ def build_process(
     ValueError: If a builder refuses an argument's value.
   """
   arguments = builder_arguments(settings, task, statistics, contributions)
-  process = builders.get(settings['algorithm'])(task.model_fn, **arguments)
+  builder = builders.get(settings['algorithm'])
+  found = attackers.build(settings, task)
+  if found is not None:
+    builder = algorithms.with_attackers(builder, found)
+  process = builder(task.model_fn, **arguments)
   if not isinstance(process, algorithms.FairLearningProcess):
     raise TypeError(
       f'The builder of {settings["algorithm"]} must return what'

@@ -44,11 +44,11 @@ class Distances(callbacks.Callback):
     # NaN if no local model has changed.
     result.row.update({name: float(value) for name, value in found.items()})
     scores = result.scores.get('personal', result.scores['global'])
-    result.row.update(of_accuracies(scores.accuracy, run.has_data))
+    result.row.update(of_accuracies(scores.accuracy, run.is_scored))
 
 
 def of_accuracies(
-  accuracies: np.ndarray, has_data: Sequence[bool]
+  accuracies: np.ndarray, is_scored: Sequence[bool]
 ) -> dict[str, float]:
   """Measures how far accuracies, float[k], are from equal ones, by column.
 
@@ -57,7 +57,7 @@ def of_accuracies(
   # Imported here: the plots import this module, and must not import TensorFlow.
   from tff_fair import metrics
 
-  values = np.where(has_data, accuracies, np.nan)
+  values = np.where(is_scored, accuracies, np.nan)
   distances = metrics.accuracy_distances(values)
   return {f'accuracy_{name}': value for name, value in distances.items()}
 

@@ -37,7 +37,7 @@ def check_scores(run: Any, scores: evaluation.Scores, number: int) -> None:
   """Raises `DivergedError` if the loss of a model is not finite."""
   evaluation.check_finite(
     scores,
-    run.has_data,
+    run.is_scored,
     run.task.client_names,
     number,
     has_global_loss=run.centroids is None,
@@ -60,7 +60,7 @@ def check_trained(run: Any) -> None:
   if 'personal' not in run.scores:
     return
   rejected = run.directory.read_always_rejected()
-  untrained = [i for i in rejected if run.has_data[i]]
+  untrained = [i for i in rejected if run.is_scored[i]]
   if untrained:
     who = evaluation.listed(untrained, run.task.client_names)
     raise errors.diverged(

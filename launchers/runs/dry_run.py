@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_fair.launchers.runs import attackers
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import messages
@@ -66,6 +67,9 @@ def to_text(settings: Mapping[str, Any]) -> str:
     'memory of a client, an estimate': format_bytes(client),
     f'clients that fit into {memory:g} GB at once': f'{fit:,}',
   }
+  notes = list(task.notes)
+  if found := attackers.draw(settings, task):
+    notes.append(attackers.note(settings, task, found))
   accounting = building.build(private_training.build_accounting, settings, task)
   if accounting is not None:
     rounds = settings['rounds']
@@ -74,7 +78,7 @@ def to_text(settings: Mapping[str, Any]) -> str:
   names, numbers = max(map(len, rows)), max(map(len, rows.values()))
   return '\n'.join(
     [
-      *task.notes,
+      *notes,
       f'{settings["algorithm"]} on {data_description.describe(settings)}:'
       f' {task.num_clients} clients, {clients} in a round. Nothing is trained.',
       *(f'  {n:{names}}  {number:>{numbers}}' for n, number in rows.items()),

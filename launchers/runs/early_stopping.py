@@ -63,7 +63,7 @@ def check_metric(run: Any, initial: Any) -> None:
     defined = metric.removeprefix('train_') in names
   else:
     scores = run.evaluate(initial, 0)
-    columns = evaluation.metric_columns(scores, run.has_data)
+    columns = evaluation.metric_columns(scores, run.is_scored)
     defined = not np.isnan(columns[metric])
   if not defined:
     raise errors.RunError(

@@ -118,7 +118,7 @@ def evaluate(
 
 def check_finite(
   scores: Scores,
-  has_data: Sequence[bool],
+  is_scored: Sequence[bool],
   names: Sequence[str],
   number: int,
   *,
@@ -127,8 +127,8 @@ def check_finite(
   """Checks that the losses after round `number` are finite where defined.
 
   Accuracy does not show such models: the largest of NaN logits is the first.
-  Free riders, and clients without test examples, do not count; there is no
-  global loss if the nearest centroid classified.
+  Free riders, attackers, and clients without test examples do not count; there
+  is no global loss if the nearest centroid classified.
 
   Raises:
     DivergedError: If the loss of a model is NaN or infinite.
@@ -136,7 +136,7 @@ def check_finite(
   for model, model_scores in scores.items():
     counts = model_scores.num_examples > 0
     if model in _OF_TRAINED:
-      counts = counts & np.asarray(has_data)
+      counts = counts & np.asarray(is_scored)
     bad = np.flatnonzero(counts & ~np.isfinite(model_scores.loss))
     if not bad.size or (model in _GLOBAL and not has_global_loss):
       continue
@@ -175,25 +175,25 @@ def of_clients(scores: Scores) -> metrics.ClientScores:
 
 
 def metric_columns(
-  scores: Scores, has_data: Sequence[bool]
+  scores: Scores, is_scored: Sequence[bool]
 ) -> dict[str, float]:
   """Returns the columns of metrics.csv that hold the scores.
 
-  Clients without training data, free riders, are excluded from the statistics
-  over clients. Unseen clients need none.
+  Attackers, and clients without training data, free riders, are excluded from
+  the statistics over clients. Unseen clients need no data.
   """
   columns = {}
   for model in filter(scores.__contains__, _MODELS):
     for name, value in scores[model].pooled.items():
       columns[f'{model}_{name}'] = value
   for name in train_flags.CLIENT_SCORES:
-    values = np.where(has_data, getattr(of_clients(scores), name), np.nan)
+    values = np.where(is_scored, getattr(of_clients(scores), name), np.nan)
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value
   for model in filter(scores.__contains__, _FURTHER):
     values = scores[model].accuracy
     if model in _OF_TRAINED:
-      values = np.where(has_data, values, np.nan)
+      values = np.where(is_scored, values, np.nan)
     found = metrics.client_statistics(values)
     for statistic in _FURTHER_STATISTICS:
       columns[f'{model}_accuracy_{statistic}'] = found[statistic]
@@ -219,20 +219,20 @@ def fine_tuned_column(scores: Scores) -> dict[str, np.ndarray]:
   return {'fine_tuned_accuracy': scores['fine_tuned'].accuracy}
 
 
-def honest_accuracies(scores: Scores, has_data: Sequence[bool]) -> np.ndarray:
-  """Returns each client's accuracy, float64[k]; NaN for one without data."""
-  return np.where(has_data, of_clients(scores).accuracy, np.nan)
+def honest_accuracies(scores: Scores, is_scored: Sequence[bool]) -> np.ndarray:
+  """Returns the clients' accuracies, float64[k]; NaN where none counts."""
+  return np.where(is_scored, of_clients(scores).accuracy, np.nan)
 
 
 def worst_client(
-  scores: Scores, has_data: Sequence[bool], names: Sequence[str]
+  scores: Scores, is_scored: Sequence[bool], names: Sequence[str]
 ) -> str:
-  """Describes the lowest accuracy of a client with data, and whose it is.
+  """Describes the lowest accuracy that counts, and whose it is.
 
   For example `0.4333, client 3 (North)`; empty if no client is worse than
   another.
   """
-  accuracy = honest_accuracies(scores, has_data)
+  accuracy = honest_accuracies(scores, is_scored)
   known = accuracy[~np.isnan(accuracy)]
   if not known.size or known.min() == known.max():
     return ''

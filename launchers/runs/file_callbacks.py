@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_fair.launchers.options import settings as settings_lib
+from tff_fair.launchers.runs import attackers
 from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import run_files
@@ -68,6 +69,9 @@ def _client_columns(run) -> dict[str, Any]:
     'loss': scores.loss,
     **evaluation.fine_tuned_column(run.scores),
   }
+  if run.attackers:
+    columns[attackers.COLUMN] = np.isin(range(run.num_clients), run.attackers)
+    columns[attackers.COLUMN] = columns[attackers.COLUMN].astype(int)
   table = run.state.client_work['table'] or {}
   for name, column in table.items():
     if isinstance(column, np.ndarray) and column.ndim == 1:

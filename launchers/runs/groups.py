@@ -64,7 +64,7 @@ class GroupTables(NamedTuple):
 
 
 def measure(
-  task: tasks.Task, scores: 'metrics.ClientScores', has_data: Sequence[bool]
+  task: tasks.Task, scores: 'metrics.ClientScores', is_scored: Sequence[bool]
 ) -> GroupTables | None:
   """Measures the groups of people of a task by the scores of its clients.
 
@@ -73,7 +73,7 @@ def measure(
   """
   parts = [split.test for split in task.splits]
   clients = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-  counts = np.asarray(has_data, bool)[clients]
+  counts = np.asarray(is_scored, bool)[clients]
   # The server's test examples are of no client, and have no groups here.
   if not task.sensitive or not counts.any() or scores.predicted is None:
     return None

@@ -34,7 +34,7 @@ def summarize(run: Any) -> dict[str, Any]:
   """Summarizes a `training.Run` after its last evaluation."""
   # From the file: the last round may have been before this start.
   rounds = run.directory.read_metrics()
-  scores = evaluation.metric_columns(run.scores, run.has_data)
+  scores = evaluation.metric_columns(run.scores, run.is_scored)
   summary = {
     'version': code_version(),
     'algorithm': run.settings['algorithm'],

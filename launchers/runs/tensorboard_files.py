@@ -67,7 +67,7 @@ class TensorBoard(callbacks.Callback):
       ]
       summary = summary_pb2.Summary(value=values)
       if result.scores is not None:
-        known = evaluation.honest_accuracies(result.scores, run.has_data)
+        known = evaluation.honest_accuracies(result.scores, run.is_scored)
         known = known[known == known]  # Without NaN.
         if known.size:
           summary.MergeFrom(

@@ -15,6 +15,7 @@ from tff_fair import runtime
 from tff_fair import tasks
 from tff_fair.launchers import interrupts
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.runs import attackers
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import callbacks as callbacks_lib
 from tff_fair.launchers.runs import contributions
@@ -57,7 +58,9 @@ class Run:
     notes: What the user should read about the data before training.
     num_clients: Number of clients.
     num_train: Number of training examples of each client.
-    has_data: Whether each client has any, bool[k].
+    attackers: The ids of the clients that are attackers.
+    is_scored: Whether the scores of each client count, bool[k]: it has training
+      data, and is no attacker.
     statistics: The channel statistics of the clients' data, if the method needs
       them; else None.
     process: The learning process of the method.
@@ -108,7 +111,11 @@ class Run:
     self.notes = list(task.notes)
     self.num_clients = task.num_clients
     self.num_train = [task.num_train(i) for i in range(task.num_clients)]
-    self.has_data = np.greater(self.num_train, 0)
+    self.attackers = self._build(attackers.draw)
+    self.is_scored = np.greater(self.num_train, 0)
+    self.is_scored[[*self.attackers]] = False
+    if self.attackers:
+      self.notes.append(attackers.note(settings, task, self.attackers))
     # Before the seed is set: the seed is that of the initial weights.
     self.statistics = self._build(building.gather_statistics)
     alone = self._build(contributions.of_clients, output_dir)
@@ -223,7 +230,7 @@ class Run:
         divergence.check_scores(self, self.scores, self.done)
       divergence.check_trained(self)
       self.groups = groups.measure(
-        self.task, evaluation.of_clients(self.scores), self.has_data
+        self.task, evaluation.of_clients(self.scores), self.is_scored
       )
       if self.settings['score_last'] is not None and not self.stop:
         # From the file: some of these rounds may have been before this start.
@@ -253,7 +260,7 @@ class Run:
     """Returns the mean accuracy of the clients on what is held out.
 
     Their own holdout parts, or with the split `server` its validation part.
-    Clients without training data, and without a holdout, are excluded.
+    Attackers, and clients without training data or a holdout, are excluded.
 
     Raises:
       RunError: If there are no such examples.
@@ -267,7 +274,7 @@ class Run:
     scores = evaluation.evaluate(
       evaluator, self.process, self.state, self.centroids
     )
-    columns = evaluation.metric_columns(scores, self.has_data)
+    columns = evaluation.metric_columns(scores, self.is_scored)
     return columns['client_accuracy_mean']
 
   def bytes_per_round(self) -> tuple[int, int]:
@@ -311,7 +318,7 @@ class Run:
     scores = None
     if self._is_evaluated(number):
       self.scores = scores = self.evaluate(state, number)
-      row.update(evaluation.metric_columns(scores, self.has_data))
+      row.update(evaluation.metric_columns(scores, self.is_scored))
     return callbacks_lib.RoundResult(
       number, row, reports, scores, self.state, state, data, self.seconds[-1]
     )

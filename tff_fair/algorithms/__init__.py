@@ -1,5 +1,6 @@
 """The papers' methods and their baselines, as TFF learning processes."""
 
+from tff_fair.algorithms.attacks import with_attackers
 from tff_fair.algorithms.baselines.afl import build_afl
 from tff_fair.algorithms.baselines.cgsv import build_cgsv
 from tff_fair.algorithms.baselines.ditto import build_ditto
@@ -81,5 +82,6 @@ __all__ = [
   'build_term',
   'build_triplet_fl',
   'normalize_for_client',
+  'with_attackers',
   'with_train_metrics',
 ]

@@ -22,6 +22,7 @@ from tff_fair import client
 from tff_fair import models
 from tff_fair import summary
 from tff_fair.aggregators import type_checks
+from tff_fair.algorithms import attacks
 from tff_fair.algorithms import client_updates
 from tff_fair.algorithms import composition
 from tff_fair.algorithms import processes
@@ -102,10 +103,13 @@ class SharedArguments:
     learning_rate_fn: Callable[[Any], Any] | None = None,
     **options: Any,
   ) -> tff.learning.templates.ClientWorkProcess:
-    """Builds the client work, see `client.build_client_work`."""
+    """Builds the client work, see `client.build_client_work`.
+
+    Within `attacks.with_attackers`, some of its clients are attackers.
+    """
     return client.build_client_work(
       model,
-      client_update,
+      attacks.attacked(client_update, self.num_clients, model.num_classes),
       num_clients=self.num_clients,
       seed=self.seed,
       max_update_norm=self.max_update_norm,
@@ -182,7 +186,8 @@ def check_arguments(
   shared = SharedArguments(
     **{name: values[name] for name in parameters if name in _SHARED},
     description=processes.Description(
-      builder.__name__.removeprefix('build_'), _described(parameters, values)
+      builder.__name__.removeprefix('build_'),
+      {**_described(parameters, values), **attacks.described()},
     ),
   )
   check_optimizer('client_optimizer', shared.client_optimizer)

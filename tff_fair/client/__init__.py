@@ -1,5 +1,8 @@
 """The client side: data, local training, objectives and client updates."""
 
+from tff_fair.client.attackers import ATTACKS
+from tff_fair.client.attackers import Attackers
+from tff_fair.client.attackers import with_attackers
 from tff_fair.client.client_data import build_client_data
 from tff_fair.client.client_data import client_data_type
 from tff_fair.client.client_data import count_classes
@@ -53,7 +56,9 @@ from tff_fair.client.update_bound import bound_update
 from tff_fair.client.weight_decay import with_weight_decay
 
 __all__ = [
+  'ATTACKS',
   'RESAMPLE',
+  'Attackers',
   'ClientDataSource',
   'ClientOutput',
   'ClientUpdate',
@@ -101,6 +106,7 @@ __all__ = [
   'sample_quadruplets',
   'supervised_contrastive_objective',
   'triplet_objective',
+  'with_attackers',
   'with_free_riders',
   'with_gradient_clipping',
   'with_weight_decay',

@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tff_fair import checks
 from tff_fair.client import client_data
 from tff_fair.client import client_work
+from tff_fair.client import false_uploads
 
 ModelWeights = tff.learning.models.ModelWeights
 
@@ -23,7 +24,7 @@ KINDS = get_args(Kind)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FreeRiders:
+class FreeRiders(false_uploads.ChosenClients):
   """The clients that are free riders, and their uploads.
 
   Attributes:
@@ -34,27 +35,13 @@ class FreeRiders:
     bound: Largest magnitude, positive.
   """
 
-  client_ids: tuple[int, ...]
   kind: Kind = 'uniform'
   bound: float = 0.01
 
   def __post_init__(self):
-    for client_id in self.client_ids:
-      checks.check_integer('The id of a free rider', client_id, 0)
+    self._check_ids('a free rider')
     checks.check_choice('kind', self.kind, KINDS)
     checks.check_positive('bound', self.bound)
-
-  def include(self, client_id: Any) -> tf.Tensor:
-    """Returns whether a client is a free rider.
-
-    Args:
-      client_id: int32 scalar.
-
-    Returns:
-      bool scalar.
-    """
-    ids = tf.constant(self.client_ids, tf.int32)
-    return tf.reduce_any(tf.equal(ids, client_id))
 
   def noise(self, like: list[Any], seed: Any) -> list[tf.Tensor]:
     """The noise that a free rider uploads instead of an update.
@@ -66,16 +53,7 @@ class FreeRiders:
     Returns:
       Tensors of the same shapes.
     """
-    fold_in = tf.random.experimental.stateless_fold_in
-    return [self._draw(t.shape, fold_in(seed, i)) for i, t in enumerate(like)]
-
-  def _draw(self, shape, seed) -> tf.Tensor:
-    if self.kind == 'zero':
-      return tf.zeros(shape)
-    if self.kind == 'uniform':
-      return tf.random.stateless_uniform(shape, seed, -self.bound, self.bound)
-    noise = tf.random.stateless_normal(shape, seed, stddev=self.bound)
-    return tf.clip_by_value(noise, -self.bound, self.bound)
+    return false_uploads.replaced(self.kind, like, seed, self.bound)
 
 
 def with_free_riders(

@@ -20,7 +20,7 @@ def _measure(number, scored=True, only_last=False, wanted=True):
   run = types.SimpleNamespace(
     process=types.SimpleNamespace(divergence=_divergence),
     settings={'rounds': 3, 'distances': wanted},
-    has_data=[True, True, True, False],
+    is_scored=[True, True, True, False],
   )
   accuracy = np.array([0.6, 0.8, np.nan, 0.1])
   scores = metrics.ClientScores(None, accuracy, None, None, None, None, {})

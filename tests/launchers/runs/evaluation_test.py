@@ -27,7 +27,7 @@ def _scores(accuracy):
 
 def test_clients_without_data_do_not_count():
   columns = evaluation.metric_columns(
-    {'global': _scores([0.2, 0.4, 0.9])}, has_data=[True, True, False]
+    {'global': _scores([0.2, 0.4, 0.9])}, is_scored=[True, True, False]
   )
   assert columns['global_loss'] == 0.3
   assert columns['client_accuracy_max'] == 0.4
@@ -42,7 +42,7 @@ def test_clients_without_data_do_not_count():
 
 def test_unseen_clients_have_columns_of_their_own():
   trained = {'global': _scores([0.2, 0.4, 0.9])}
-  columns = evaluation.metric_columns(trained, has_data=[True] * 3)
+  columns = evaluation.metric_columns(trained, is_scored=[True] * 3)
   unseen = {'unseen': _scores([0.5, np.nan, 0.7])}
   found = evaluation.metric_columns({**trained, **unseen}, [True] * 3)
   assert found == pytest.approx(
@@ -69,12 +69,12 @@ def test_free_riders_do_not_count_after_fine_tuning():
 
 def test_the_worst_client_is_named():
   scores = {'global': _scores([np.nan, 0.4, 0.2, 0.1])}
-  has_data = [True, True, True, False]
+  is_scored = [True, True, True, False]
   names = ['', 'b', 'North\n"c"', 'rider']
   for found, expected in (
-    (evaluation.worst_client(scores, has_data, ()), '0.2000, client 2'),
+    (evaluation.worst_client(scores, is_scored, ()), '0.2000, client 2'),
     (
-      evaluation.worst_client(scores, has_data, names),
+      evaluation.worst_client(scores, is_scored, names),
       '0.2000, client 2 (North "c")',
     ),
     # Nobody is worse than another.
@@ -280,7 +280,7 @@ def test_clients_excluded_from_the_centroids_are_counted(recwarn):
 
 def test_clients_are_judged_by_their_own_models():
   both = {'global': _scores([0.2, 0.4]), 'personal': _scores([0.6, 0.8])}
-  columns = evaluation.metric_columns(both, has_data=[True, True])
+  columns = evaluation.metric_columns(both, is_scored=[True, True])
   assert columns['client_accuracy_max'] == 0.8
   assert {'global_accuracy', 'personal_accuracy'} <= set(columns)
   rows = evaluation.client_columns(both)

@@ -23,7 +23,7 @@ def _write(folder, rounds, *flags, accuracies=(0.5, np.nan, 0.01)):
   run = types.SimpleNamespace(
     settings=settings,
     directory=types.SimpleNamespace(path=folder),
-    has_data=[True] * 3,
+    is_scored=[True] * 3,
   )
   scores = metrics.ClientScores(
     None, np.array(accuracies), None, None, None, None, {}

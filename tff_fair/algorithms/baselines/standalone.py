@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tff_fair import client
 from tff_fair import models
 from tff_fair.algorithms import arguments
+from tff_fair.algorithms import attacks
 from tff_fair.algorithms import processes
 
 
@@ -46,6 +47,7 @@ def build_standalone(
     `OrderedDict(model, optimizer_state)`. Metrics are FedAvg's.
   """
   shared = arguments.check_arguments(build_standalone, locals())
+  attacks.refuse('Standalone', 'send nothing')
   model = models.StatelessModel(model_fn)
   train = shared.local_training(
     model, client.classification_objective(focal_gamma)
