@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tff_fair import tasks
 from tff_fair.launchers import frame
+from tff_fair.launchers.options import attack
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import client_names
@@ -104,6 +105,7 @@ def compare(runs: Sequence[frame.Run]) -> Comparison:
       'rounds', [str(run.evaluated or run.last_round) for run in runs]
     ),
     *_of_flags(runs, _TRAINING),
+    *_of_values('clients without a score', [_attackers(run) for run in runs]),
     *_of_values('updates in a row a round', [_depth(run) for run in runs]),
     *_of_values('version', [run.version for run in runs]),
   ]
@@ -145,6 +147,13 @@ def _value(run, name) -> str:
   except ValueError:  # The task of a plug-in that is not loaded.
     default = None
   return 'default' if default is None else str(default)
+
+
+def _attackers(run) -> str:
+  """Which clients do not count, as attackers; they are drawn by a seed."""
+  if not attack.is_attacked(run.settings):
+    return 'none'
+  return f'{float(run.settings["attack_fraction"]):.3g} attackers'
 
 
 def _depth(run) -> str:

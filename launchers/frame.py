@@ -49,6 +49,7 @@ _REPORT, _DROPPED = 'report_', 'dropped_'
 _KEYS = ('round', 'client_id')
 _COUNTS = ('num_train', 'num_examples')
 _SCORES = ('accuracy', 'f1', 'loss')
+_ATTACKER = 'attacker'
 _MEAN = 'client_accuracy_mean'
 # How the accuracies of the honest clients are spread, where metrics.csv lacks
 # it: always the quartiles, in runs of older versions all.
@@ -151,8 +152,11 @@ class Run:
 
   @property
   def honest(self) -> pd.DataFrame:
-    """The clients with training data; the others are free riders."""
-    return self.clients[self.clients['num_train'] != 0]
+    """The clients that follow the protocol: no free riders, no attackers.
+
+    Free riders have no training data.
+    """
+    return self.clients[is_honest(self.clients)]
 
   @property
   def test_sizes(self) -> pd.Series:
@@ -221,6 +225,15 @@ def read_runs(directories: Iterable[_Path]) -> list[Run]:
     dataclasses.replace(run, label=label)
     for run, label in zip(runs, labels, strict=True)
   ]
+
+
+def is_honest(clients: pd.DataFrame) -> pd.Series:
+  """Returns which clients, rows as of clients.csv, follow the protocol.
+
+  Free riders have no training data, and attackers are marked.
+  """
+  attacks = clients.get(_ATTACKER, pd.Series(0, clients.index))
+  return (clients['num_train'] != 0) & (attacks != 1)
 
 
 def check_finished(directories: Iterable[_Path]) -> None:
@@ -429,16 +442,21 @@ def _end_so_far(metrics) -> dict[str, float]:
 
 def _clients_so_far(scores, reports) -> pd.DataFrame:
   """The clients in scores or reports, without their number of classes."""
-  amounts = reports.groupby('client_id')['num_examples'].max()
+  by_client = reports.groupby('client_id')
+  amounts = by_client['num_examples'].max()
   last = scores[scores['round'] == scores['round'].max()]
   clients = last.set_index('client_id').reindex(columns=[*_SCORES])
   clients = clients.join(amounts.rename('num_train'), how='outer')
-  return clients.reset_index()[['client_id', 'num_train', *_SCORES]]
+  columns = ['client_id', 'num_train', *_SCORES]
+  if _ATTACKER in reports:
+    clients = clients.join(by_client[_ATTACKER].max())
+    columns.append(_ATTACKER)
+  return clients.reset_index()[columns]
 
 
 def _with_spread(metrics, scores, clients) -> pd.DataFrame:
   """metrics.csv with the spread of the honest clients' accuracy."""
-  honest = clients['client_id'][clients['num_train'] != 0]
+  honest = clients['client_id'][is_honest(clients)]
   known = scores[scores['client_id'].isin(honest)].dropna(subset='accuracy')
   by_round = known.groupby('round')['accuracy']
   spread = pd.DataFrame(

@@ -141,11 +141,12 @@ def _target(baseline) -> float:
 
 
 def _accuracies(run) -> np.ndarray:
-  """The accuracy of each client; NaN without training or test data."""
-  trained = run.clients['num_train'] > 0
+  """The accuracies; NaN of attackers, and without training or test data."""
+  counts = run.clients['num_train'] > 0
   if run.settings.get('split') == 'server':
-    trained[:] = True
-  return run.clients['accuracy'].where(trained).to_numpy()
+    counts[:] = True
+  counts &= run.clients.get('attacker', 0) != 1
+  return run.clients['accuracy'].where(counts).to_numpy()
 
 
 def _command(run) -> str:

@@ -178,19 +178,29 @@ def describe(
   `test_examples`, the size of each client's test part with each seed; or why a
   task cannot be built.
   """
+  from tff_fair.launchers.runs import attackers
+  from tff_fair.launchers.runs import building
   from tff_fair.launchers.runs import groups
   from tff_fair.launchers.runs import training
 
+  settings = runs[0].settings
   try:
     tasks = [worker.build_task(run.settings) for run in runs]
+    found = [
+      building.build(attackers.draw, run.settings, task)
+      for run, task in zip(runs, tasks, strict=True)
+    ]
   except training.USER_ERRORS as error:
     return worker.Report(worker.FAILED, str(error))
-  calls = training.build_cohorts(runs[0].settings, tasks[0])(1)
+  notes = list(tasks[0].notes)
+  if found[0]:
+    notes.append(attackers.note_of_seeds(settings, tasks[0], found[0]))
+  calls = training.build_cohorts(settings, tasks[0])(1)
   return {
     'num_clients': tasks[0].num_clients,
     'cohort_size': sum(map(len, calls)),
     'client_names': list(tasks[0].client_names),
-    'notes': list(tasks[0].notes),
+    'notes': notes,
     'positive_class': groups.positive_name(tasks[0]),
     'has_holdout': all(map(worker.has_holdout, tasks)),
     'test_examples': [_test_examples(task) for task in tasks],

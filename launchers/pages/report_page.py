@@ -11,6 +11,7 @@ from tff_fair.launchers import differences
 from tff_fair.launchers import frame
 from tff_fair.launchers import measures
 from tff_fair.launchers import summary as summary_lib
+from tff_fair.launchers.options import attack
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.pages import group_blocks
 from tff_fair.launchers.pages import page
@@ -203,11 +204,13 @@ def _card(run) -> page.Card:
 def _fairness(runs, summary) -> list:
   table = make_fairness_table(runs, summary)
   best = '; the best value of a row is marked' if table.has_best else ''
+  attacked = any(attack.is_attacked(run.settings) for run in runs)
+  attackers = 'Attackers, c' if attacked else 'C'
   blocks = [
     page.Text(
       'At the last evaluation. ↑ higher is better, ↓ lower is better'
-      f'{best}. Clients without training data (free riders) and without test'
-      ' data are excluded.'
+      f'{best}. {attackers}lients without training data (free riders) and'
+      ' without test data are excluded.'
     )
   ]
   if any(run.settings.get('split') == 'server' for run in runs):

@@ -98,12 +98,15 @@ def describe_clients(run: frame.Run) -> pd.DataFrame:
   """Orders the clients of a run, and gives them labels and line styles.
 
   Returns:
-    A frame with the columns `client_id`, `num_train`, `num_classes`, `label`
-    (with the client's name, if it has one) and `style`, ordered by the number
-    of examples, then of classes; free riders, which have no data, are last.
+    A frame with the columns `client_id`, `num_train`, `num_classes`, `attacker`
+    (1 or 0; NaN in a run without any), `label` (with the client's name, if it
+    has one) and `style`, ordered by the number of examples, then of classes;
+    free riders, which have no data, are last.
   """
   clients = run.clients.rename_axis('client_id').reset_index()
-  clients = clients.reindex(columns=['client_id', 'num_train', 'num_classes'])
+  clients = clients.reindex(
+    columns=['client_id', 'num_train', 'num_classes', 'attacker']
+  )
   honest = clients[clients['num_train'] > 0]
   order = honest.sort_values(
     ['num_train', 'num_classes', 'client_id'], kind='stable'
@@ -298,6 +301,7 @@ def _label(client, name, amount) -> str:
   if client.num_train == 0:
     return f'{who}: free rider'
   count = int(getattr(client, amount))
+  role = ', attacker' if client.attacker == 1 else ''
   if amount == 'num_train':
-    return f'{who}: {count:,} example{"" if count == 1 else "s"}'
-  return f'{who}: {count} class{"" if count == 1 else "es"}'
+    return f'{who}: {count:,} example{"" if count == 1 else "s"}{role}'
+  return f'{who}: {count} class{"" if count == 1 else "es"}{role}'

@@ -66,16 +66,27 @@ def note(
   settings: Mapping[str, Any], task: tasks.Task, client_ids: Sequence[int]
 ) -> str:
   """Says who is an attacker, and that these do not count."""
-  share = 100 * len(client_ids) / task.num_clients
+  names = evaluation.listed(client_ids, task.client_names)
   alone = (
     ' Clients that train alone send nothing, so that nobody is attacked.'
     if _is_alone(settings)
     else ''
   )
-  names = evaluation.listed(client_ids, task.client_names)
+  return f'{_share(settings, task, client_ids)}: {names}.{alone}'
+
+
+def note_of_seeds(
+  settings: Mapping[str, Any], task: tasks.Task, client_ids: Sequence[int]
+) -> str:
+  """Says how many attackers there are with each of several seeds."""
+  return f'{_share(settings, task, client_ids)}; each seed draws its own.'
+
+
+def _share(settings, task, client_ids) -> str:
+  share = 100 * len(client_ids) / task.num_clients
   return (
     f'{share:.3g} % of the clients are attackers ({settings["attack"]}), left'
-    f' out of the scores of clients: {names}.{alone}'
+    ' out of the scores of clients and of fairness measures'
   )
 
 

@@ -37,9 +37,7 @@ def _after_round(process):
 
 
 def _trained(data):
-  return reference.LINEAR.train(
-    linear_task.start(), data, rate=_RATE, epochs=2
-  )
+  return reference.LINEAR.train(linear_task.start(), data, rate=_RATE, epochs=2)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +97,7 @@ def test_the_server_bounds_what_it_receives():
 
 
 def test_a_client_without_data_attacks_nobody():
-  process = _process(
-    attackers=_attackers('gaussian_noise', 3), num_clients=4
-  )
+  process = _process(attackers=_attackers('gaussian_noise', 3), num_clients=4)
   empty = linear_task.labelled_client([])
   output = linear_task.next_round(
     process, process.initialize(), {**_CLIENTS, 3: empty}

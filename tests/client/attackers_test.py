@@ -36,7 +36,9 @@ def _output(client_id, kind, strength=None):
 
   attackers = client.Attackers(client_ids=(1, 3), kind=kind, strength=strength)
   attacked = client.with_attackers(client_update, attackers, num_classes=4)
-  return attacked((), tf.constant(4), _examples(client_id), _SEED, 0.1, shared=1)
+  return attacked(
+    (), tf.constant(4), _examples(client_id), _SEED, 0.1, shared=1
+  )
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,4 @@ def test_refusals():
     ),
   ):
     with pytest.raises(ValueError, match=message):
-      client.Attackers(
-        **{'client_ids': (0,), 'kind': 'sign_flip', **arguments}
-      )
+      client.Attackers(**{'client_ids': (0,), 'kind': 'sign_flip', **arguments})

@@ -4,7 +4,6 @@ from collections.abc import Callable
 import contextvars
 import dataclasses
 import functools
-from typing import Any
 
 from tff_fair import client
 from tff_fair.algorithms import processes
