@@ -17,6 +17,7 @@ from tff_fair.launchers.claiming import claims_page
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.pages import compare_docs
+from tff_fair.launchers.results import attackers_table
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_tables
 from tff_fair.launchers.runs import run_files
@@ -71,6 +72,7 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
 
   frame = records.read(root / 'results')
   comparisons = compare_docs.read_results(root / 'results')
+  attacked = attackers_table.read(root / 'results')
   recorded = verdicts.group(frame)
   results = verdicts.judge(recorded)
   texts = {}
@@ -78,6 +80,7 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
     page = results_tables.render_page(path.read_text(), frame)
     page = claims_page.render(page, results)
     page = compare_docs.render(page, comparisons)
+    page = attackers_table.render(page, attacked)
     texts[path] = options_docs.render(page)
   claims = claims_page.to_frame(results).to_csv(index=False)
   texts[root / 'results' / claims_page.FILE] = claims

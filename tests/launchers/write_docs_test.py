@@ -34,6 +34,7 @@ def test_every_block_stands_once_and_on_its_page(texts):
     **{f'results {name}': ['results.md'] for name in layouts.LAYOUTS},
     'results headlines': ['results.md'],
     'claims': ['README.md'],
+    'attackers': ['attackers.md'],
     'compare overview': ['README.md', 'comparison.md'],
     'overview': ['baselines.md'],
     'shared options': ['baselines.md'],
