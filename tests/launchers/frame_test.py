@@ -4,10 +4,12 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.launchers import report_run
 from tff_fair.launchers import frame
+from tff_fair.launchers import summary
 
 
 def _value(table, measure, **keys):
@@ -54,6 +56,28 @@ def test_free_riders_are_not_among_the_honest(tmp_path):
   # 0.25 and 0.75 of the way from 0.3 to 0.9.
   ends = [run.curve(f'client_accuracy_{end}')[3] for end in ('low', 'high')]
   assert ends == pytest.approx([0.45, 0.75])
+
+
+def test_attackers_are_not_among_the_honest(tmp_path):
+  # The attacker would be the worst client, and would turn the order around.
+  folders = [
+    report_run.write(tmp_path / name, accuracy, num_train=(10, 20, 30, 40))
+    for name, accuracy in (
+      ('run', (0.5, 0.1, 0.7, 0.9)),
+      ('alone', (0.2, 0.8, 0.4, 0.6)),
+    )
+  ]
+  for folder in folders:
+    clients = pd.read_csv(folder / 'clients.csv')
+    clients.assign(attacker=[0, 1, 0, 0]).to_csv(
+      folder / 'clients.csv', index=False
+    )
+  run, alone = map(frame.read_run, folders)
+  assert run.honest.index.tolist() == [0, 2, 3]
+  assert run.curve('client_accuracy_min')[3] == pytest.approx(0.5)
+  found = summary.against_alone(alone, run)
+  assert found['cf'] == pytest.approx(100)
+  assert found['gain_mean'] == pytest.approx(0.3)
 
 
 def test_runs_of_one_method_are_labelled_by_directory(tmp_path):

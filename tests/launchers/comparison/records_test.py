@@ -207,6 +207,22 @@ def test_clients_without_data_or_tests_are_left_out(tmp_path):
   assert found == accuracy
 
 
+def test_attackers_are_left_out(tmp_path):
+  planner = _planner(tmp_path)
+  runs = [
+    _ended(planner, 'fed_avg', [0.1, 0.9, 0.2, 0.3]),
+    _ended(planner, 'standalone', [0.4, 0.1, 0.5, 0.6]),
+  ]
+  for ended in runs:
+    path = ended.run.output_dir / 'clients.csv'
+    clients = pd.read_csv(path).assign(attacker=[0, 1, 0, 0])
+    clients.to_csv(path, index=False)
+  row = _row(records.table(runs, None), 'fed_avg')
+  assert json.loads(row['client_accuracies']) == [0.1, None, 0.2, 0.3]
+  assert row['cf'] == pytest.approx(100)
+  assert row['better_off'] == 0
+
+
 def test_with_a_server_a_client_without_data_has_the_accuracy_of_its_model(
   tmp_path,
 ):
