@@ -9,6 +9,7 @@ on where it was interrupted.
 """
 
 import pathlib
+import re
 import sys
 import warnings
 
@@ -42,10 +43,6 @@ _ROWS = {
     'algorithm': 'fed_avg',
     'max_update_norm': 1.0,
   },
-  'q-FedAvg': {'algorithm': 'q_fed_avg'},
-  'AFL': {'algorithm': 'afl'},
-  'TERM': {'algorithm': 'term'},
-  'FedFV': {'algorithm': 'fed_fv'},
   'FeDABoost': {'algorithm': 'fedaboost'},
   'CoRe-Fed': {'algorithm': 'corefed'},
   'CFFL': {'algorithm': 'cffl'},
@@ -61,10 +58,11 @@ def plan(
 ) -> dict[tuple[str, str, int], planned_run.PlannedRun]:
   """All runs, by row, attack and seed."""
   found = {}
-  for number, (title, flags) in enumerate(_ROWS.items()):
+  for title, flags in _ROWS.items():
+    name = '_'.join(re.findall(r'\w+', title)).lower()
     for attack in _ATTACKS:
       for seed in SEEDS:
-        path = folder / f'{number}_{flags["algorithm"]}' / f'{attack}_{seed}'
+        path = folder / name / f'{attack}_{seed}'
         values = {
           **_TASK,
           **flags,

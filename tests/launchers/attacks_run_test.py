@@ -63,7 +63,7 @@ def test_a_run_without_attackers_is_as_ever(finished, tmp_path):
   values = {**_FLAGS, 'attack': None}
   printed = digits_run.main(tmp_path / 'plain', **values)
   assert 'are attackers' not in printed
-  assert 'attack' not in (tmp_path / 'plain/flags.txt').read_text()
+  assert '--attack' not in (tmp_path / 'plain/flags.txt').read_text()
   tables = digits_run.tables(tmp_path / 'plain')
   assert not any(b'attacker' in table for table in tables.values())
   digits_run.main(tmp_path / 'none', **{**values, 'attack': 'none'})
