@@ -47,6 +47,10 @@ _ROWS = {
   'CoRe-Fed': {'algorithm': 'corefed'},
   'CFFL': {'algorithm': 'cffl'},
   'Ditto': {'algorithm': 'ditto', 'personal_learning_rate': 0.1},
+  'q-FedAvg': {'algorithm': 'q_fed_avg'},
+  'AFL': {'algorithm': 'afl'},
+  'TERM': {'algorithm': 'term'},
+  'FedFV': {'algorithm': 'fed_fv'},
 }
 _ATTACKS = (None, *client.ATTACKS)
 # With the default of 1, two of ten sign flips hardly slow the training down.
