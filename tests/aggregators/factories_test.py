@@ -175,7 +175,7 @@ _WITH_IDS = [name for name, row in _ROWS.items() if row.has_ids]
 def test_every_factory_is_in_the_table():
   exported = {name for name in aggregators.__all__ if name.endswith('Factory')}
   assert {name.partition(',')[0] for name in _ROWS} == exported
-  assert len(_WITH_IDS) == 6
+  assert len(_WITH_IDS) == 7
 
 
 @pytest.mark.parametrize('name', _ROWS)
