@@ -145,6 +145,8 @@ def build_task(name: str, **choices: Any) -> task.Task:
       f'The task {name!r} must be built as a tasks.Task, found'
       f' {type(built).__name__}.'
     )
+  # Of the training, test and server's parts alike.
+  checks.check_inputs(f'The task {name!r}', built.data.x)
   if chosen.test_leak is not None:
     built = built.with_test_leak(chosen.test_leak)
   if chosen.unseen_fraction:

@@ -14,6 +14,8 @@ import socket
 import tempfile
 from typing import TypeVar
 
+from tff_fair import files
+
 DATA_DIR_VARIABLE = 'TFF_FAIR_DATA_DIR'
 KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
 
@@ -107,6 +109,7 @@ def check_file(path: str | os.PathLike, endings: Sequence[str]) -> str:
   """
   found = absolute_path(path)
   try:
+    files.check_regular(found)  # A pipe would be waited for.
     with open(found, 'rb') as file:
       empty = not file.read(1)
   except (OSError, ValueError) as error:

@@ -1,15 +1,14 @@
 """Reads a table from a csv or parquet file."""
 
 from collections.abc import Collection
-import csv
 import gzip
 import os
 import re
-import zlib
 
 import numpy as np
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.tasks import sources
 
 _SEPARATORS = (';', '\t', '|')
@@ -36,8 +35,16 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
   if os.fspath(path).lower().endswith('.parquet'):
     return _read_parquet(path)
   required = 'a table of values separated by commas, with a line of names first'
-  try:
-    names = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
+
+  def damaged(found):
+    return sources.DataDamagedError(
+      path, required, f'an unreadable file ({found})'
+    )
+
+  with files.reading(path, damaged):
+    names = pd.read_csv(
+      path, header=None, nrows=1, dtype=str, skipinitialspace=True
+    ).iloc[0]
     table = pd.read_csv(
       path,
       skipinitialspace=True,
@@ -46,12 +53,6 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
       dtype=dict.fromkeys(keys, str),
     )
     has_nul = _has_nul(path)
-  except UnicodeDecodeError as error:
-    found = f'bytes that are no text in UTF-8 ({error.reason})'
-    raise sources.DataDamagedError(path, required, found) from None
-  except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
-    found = f'an unreadable file ({error})'
-    raise sources.DataDamagedError(path, required, found) from None
   if has_nul:  # Where a text ends for pandas.
     raise sources.DataDamagedError(path, required, 'a NUL, which no text has')
   # pandas calls a second column 'a' 'a.1'.
@@ -64,22 +65,55 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
     raise sources.DataDamagedError(path, required, found)
   if table.shape[1] == 1:
     _check_separator(path, required, str(table.columns[0]))
-  known = [key for key in keys if key in table]
-  return table.assign(**{key: _parse_names(table[key]) for key in known})
+  parsed = {
+    name: _parse_names(table[name]) if name in keys else _parse(table[name])
+    for name in table
+  }
+  return pd.DataFrame(parsed)
+
+
+def missing_texts(
+  path: str | os.PathLike, table: pd.DataFrame
+) -> dict[str, list[str]]:
+  """Finds what is written in a csv file where a table has missing values.
+
+  Args:
+    path: The file.
+    table: What `read` returns for it.
+
+  Returns:
+    Column -> its distinct texts such as 'None', which somebody may have meant
+    as they stand; without columns that have none but empty fields.
+  """
+  places = [i for i, name in enumerate(table) if table[name].isna().any()]
+  if not places or os.fspath(path).lower().endswith('.parquet'):
+    return {}
+  texts = pd.read_csv(
+    path, usecols=places, skipinitialspace=True, dtype=str, na_filter=False
+  )
+  texts.columns = table.columns[places]
+  found = {
+    name: texts[name][table[name].isna().to_numpy()].dropna().unique()
+    for name in texts
+  }
+  found = {name: [text for text in f if text] for name, f in found.items()}
+  return {name: values for name, values in found.items() if values}
 
 
 def _read_parquet(path: str | os.PathLike) -> pd.DataFrame:
+
+  def damaged(found):
+    return sources.DataDamagedError(
+      path, 'a table in the format parquet', f'an unreadable file ({found})'
+    )
+
   try:
-    return pd.read_parquet(path).reset_index(drop=True)
+    with files.reading(path, damaged):
+      return pd.read_parquet(path).reset_index(drop=True)
   except ImportError:  # pyarrow 26 does not go with NumPy 1.
     raise ValueError(
       'pyarrow must be installed to read parquet files, found none that can be'
       " imported: pip install 'pyarrow<26', or save the table as csv."
-    ) from None
-  # pyarrow's errors are subclasses of these.
-  except (ValueError, OSError) as error:
-    raise sources.DataDamagedError(
-      path, 'a table in the format parquet', f'an unreadable file ({error})'
     ) from None
 
 
@@ -87,6 +121,18 @@ def _has_nul(path) -> bool:
   is_packed = os.fspath(path).lower().endswith('.gz')
   with (gzip.open if is_packed else open)(path, 'rb') as file:
     return any(b'\0' in chunk for chunk in iter(lambda: file.read(_CHUNK), b''))
+
+
+def _parse(column: pd.Series) -> pd.Series:
+  """The column; as numbers if all are some, but too large for whole ones."""
+  if pd.api.types.infer_dtype(column, skipna=True) != 'string':
+    return column
+  try:
+    numbers = column.astype(np.float64)
+  except ValueError:
+    return column
+  # Python's float takes 1_000.
+  return column if column.str.contains('_').any() else numbers
 
 
 def _parse_names(column: pd.Series) -> pd.Series:

@@ -35,7 +35,7 @@ losses models own_data
 runtime
 checkpoints fairness group_fairness internals privacy splits summary tensors
 annotations
-checks streams
+checks files streams
 __init__
 """
 _LAYER_OF = {

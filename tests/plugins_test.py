@@ -197,6 +197,20 @@ def test_what_tasks_and_models_must_not_be():
     tasks.build_task('rings')
 
 
+def test_a_task_of_what_is_not_finite_is_refused():
+  def build(options):
+    built = _build_rings(options)
+    (position, *_) = built.splits[0].test
+    built.data.x[position, 1] = np.nan
+    return built
+
+  plugins.register_model('hidden', _build_hidden, inputs=['numbers'])
+  plugins.register_task(_rings(build=build))
+  message = "^The task 'rings' must hold finite inputs, found 1 others, the"
+  with pytest.raises(ValueError, match=message):
+    tasks.build_task('rings')
+
+
 # Module -> its text.
 _MODULES = {
   'raises': 'import os\n\nraise KeyError("x\\ny")',

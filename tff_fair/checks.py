@@ -9,6 +9,8 @@ import difflib
 import numbers
 from typing import Any
 
+import numpy as np
+
 # The limits of the integers and floats in TensorFlow graphs.
 _MAX_INT32 = 2**31 - 1
 _MAX_FLOAT32, _MIN_FLOAT32 = (2 - 2**-23) * 2.0**127, 2.0**-126
@@ -81,6 +83,24 @@ def check_fraction(name: str, value: Any) -> float:
   if not 0.0 <= value < 1.0:
     raise ValueError(f'{name} must be in [0, 1), found {value}.')
   return value
+
+
+def check_inputs(name: str, x: Any, remedy: str = '') -> np.ndarray:
+  """Returns `x` as float32 if all of its numbers are finite then.
+
+  `remedy` is the end of the message, such as ': mend these rows'.
+  """
+  with np.errstate(over='ignore', invalid='ignore'):
+    x = np.asarray(x, np.float32)
+    # NaN is the least and the largest number; no mask is kept in memory.
+    ends = x.min(initial=0), x.max(initial=0)
+  if not np.isfinite(ends).all():
+    bad = np.argwhere(~np.isfinite(x))
+    raise ValueError(
+      f'{name} must hold finite inputs, found {len(bad):,} others, the first'
+      f' {x[tuple(bad[0])]:g} at {bad[0].tolist()}{remedy}.'
+    )
+  return x
 
 
 def check_margins(margins: Sequence[float]) -> tuple[float, float]:

@@ -25,8 +25,9 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
   _check_columns(options)
   features = options.feature_columns
   keys = [options.client_column, options.label_column]
+  read = table_file.read(options.data_file, [key for key in keys if key])
   return table.encode(
-    table_file.read(options.data_file, [key for key in keys if key]),
+    read,
     client=options.client_column,
     label=options.label_column,
     features=None if features is None else sensitive.split_names(features),
@@ -43,6 +44,7 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
       drop_sensitive='--drop_sensitive',
       positive_label='--positive_label',
       table=f"the file '{os.path.basename(options.data_file)}'",
+      missing_texts=table_file.missing_texts(options.data_file, read),
     ),
   )
 

@@ -226,6 +226,18 @@ class TestFromClientData:
     found.data('f0')
     assert read == ['f0']
 
+  def test_inputs_of_every_part_are_finite(self):
+    def infinite(element):
+      return element['pixels'] / 0, element['label']
+
+    found = client.from_client_data(
+      _client_data(lambda d: d.map(infinite)), num_classes=4
+    )
+    for part, read in (('test', found.test), ('train', found.data)):
+      message = f'^The {part} part of client 1 must hold finite inputs, found '
+      with pytest.raises(ValueError, match=message):
+        read('f1')
+
   def test_refuses_what_has_no_classes(self):
     def texts(element):
       return element['pixels'], tf.strings.as_string(element['label'])

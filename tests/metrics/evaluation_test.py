@@ -238,6 +238,7 @@ def test_refusals():
   local = metrics.Evaluator(_model(), _EXAMPLES)
   server = metrics.ServerEvaluator(_model(), _SHARED, 2)
   two_inputs = np.ones([2, 1]), np.zeros(1, np.int32)
+  no_number = np.full([1, 1], np.nan), np.zeros(1, np.int32)
   logits, nearest = metrics.score_predictions, metrics.nearest_centroid_logits
   no_embedding = r"^The model must have an output 'embedding', found none\.$"
   shapes = r'the shapes \[n, p\], \[C, p\] and \[C\]'
@@ -253,6 +254,12 @@ def test_refusals():
     (metrics.Evaluator, (_model(), []), 'at least one client, found none'),
     (metrics.Evaluator, (_model(), [two_inputs]), 'as many inputs as labels'),
     (metrics.ServerEvaluator, (_model(), two_inputs, 1), 'as many inputs as'),
+    (
+      metrics.Evaluator,
+      (_model(), [_SHARED, no_number]),
+      r'part of client 1 .* finite inputs, .* 1 others, the first nan at',
+    ),
+    (metrics.ServerEvaluator, (_model(), no_number, 1), "The server's part"),
     (metrics.ServerEvaluator, (_model(), _SHARED, 0), 'num_clients must be at'),
     (nearest, ([[1.0, 2.0]], centroids), shapes),
     (nearest, ([1.0], centroids), shapes),

@@ -1,6 +1,7 @@
 """Tasks of one's own data: what becomes of them, and mistakes with them."""
 
 import gzip
+import io
 import os
 import pathlib
 import pickle
@@ -156,6 +157,15 @@ _REFUSED = [
   (('own.xlsx', 'x'), {}, '--data_file must end in'),
   (('own.csv', b'\x89PNG\r\n\x1a\n\xff\xfe' * 30), {}, 'UTF-8'),
   (('own.csv', f'{_HEADER}a\0x,3,ill\na\0y,3,well\n'), {}, 'NUL'),
+  (('own.csv', f'{_HEADER}"a\nb",3,ill\nb,3,well\n'), {}, "name 'a\\nb'"),
+  (_with('outcome', 0, 'i\x1b[1m'), {}, "character '\\x1b' in the name 'i"),
+  (_with('hospital', 0, 'x\u202ey'), {}, "'hospital' of the clients must hold"),
+  (_table(**{'a\tb': 1}), {}, "in the name 'a\\tb'"),
+  (_with('sex', slice(0, 3), '\x7f'), {'sensitive_columns': 'sex'}, "'\\x7f'"),
+  (_table(at=['12:30', '1:05 pm'] * 20), {}, "'at' must hold numbers or cat"),
+  (_table(at=['3 Jan 2020', 'May 2021'] * 20), {}, 'found dates or times'),
+  (_with('outcome', 3, 'None'), {}, "1 in 'outcome' (the text 'None') of 40"),
+  (('own.csv', 'hospital,outcome, outcome\nUlm,a,a\n'), {}, "called 'outcome'"),
   (('own.csv', 'hospital;age\nUlm;3\n'), {}, "as if ';'"),
   (('own.csv', 'hospital,age,age,outcome\nUlm,3,4,a\n'), {}, "called 'age'"),
   (('own.csv', f'{_HEADER}Ulm,3,a,1\nUlm,3,a,1\n'), {}, 'more values than'),
@@ -205,6 +215,46 @@ _NOTED = [
     {},
     "'007' and '7'",
   ),
+  # What is read otherwise than somebody may have meant.
+  *(
+    (_table(size=[*map(str, texts)] * 20), {}, f"'size' has texts that {words}")
+    for texts, words in (
+      (('1,5', '2,25'), "look like numbers with a comma, such as '1,5'"),
+      (('1,000', '2,500'), 'look like numbers with a comma'),
+      (
+        ('1.000.000', '2.000.000'),
+        'look like numbers with marks for thousands',
+      ),
+      (('7%', '12.5 %'), 'look like percentages'),
+      (('$7', '$8'), 'look like prices'),
+      (('<5', '> 7'), 'look like bounds'),
+      (('5 mg', '7.5mg'), 'look like numbers with a unit'),
+    )
+  ),
+  (
+    _table(f=['True', '1'] * 20),
+    {},
+    "'f' mixes 'True' with numbers such as '1'",
+  ),
+  (_table(copy=_table()['outcome']), {}, "'copy' says the class of each row"),
+  (_table(copy=(_ROW // 5) % 2), {}, "'copy' says the class of each row"),
+  (
+    pd.concat([_table(outcome=_ROW % 25)] * 3),
+    {},
+    "'outcome' of the labels holds 25 whole numbers, from 0 to 24, which",
+  ),
+  (
+    _with('outcome', slice(3, 6), 'None'),
+    {'missing_values': 'drop'},
+    "left out: 3 in 'outcome' (the text 'None').",
+  ),
+  (
+    _with('hospital', slice(3, 6), 'NA'),
+    {'missing_values': 'drop'},
+    "left out: 3 in 'hospital' (the text 'NA').",
+  ),
+  (_with('hospital', 0, 'Ulm\u200b'), {}, 'which look the same'),
+  (_with('hospital', 0, '\uff35lm'), {}, 'which look the same'),
   (_arrays(x=np.full([_ROWS, 2], 1e5)), {}, 'x has values up to 100000'),
   (_arrays(x=np.full([_ROWS, 4, 4], 255, np.uint8)), {}, 'divided by 255'),
 ]
@@ -225,6 +275,49 @@ def test_what_may_be_a_mistake_is_noted(tmp_path):
   for content, options, text in _NOTED:
     notes = tasks.build_task(**_task(tmp_path, content, **options)).notes
     assert [text in note for note in notes].count(True) == 1, notes
+
+
+def _damaged_archives():
+  """An archive with a bit of a header, a method or a shape changed."""
+  buffer = io.BytesIO()
+  np.savez(buffer, **_arrays())
+  whole = buffer.getvalue()
+  yield whole.replace(b"'descr': '<f4'", b"'descr': ('<f4")
+  yield whole.replace(b"'shape': (40, 2), }" + b' ' * 18,
+                      b"'shape': (%d, 2), }" % 10**18 + b' ')  # fmt: skip
+  for part, places in ((b'PK\3\4', (6, 8)), (b'PK\1\2', (8, 10))):
+    for place in places:
+      at = whole.index(part) + place
+      # Encrypted, and of an unknown method.
+      yield whole[:at] + bytes([whole[at] | 97]) + whole[at + 1 :]
+  yield whole[: len(whole) // 2]
+  yield from (whole[:i] + b'\xff' + whole[i + 1 :] for i in range(0, 300, 7))
+
+
+def test_damage_is_a_sentence_that_names_the_file(tmp_path):
+  packed = gzip.compress(_table().to_csv(index=False).encode())
+  contents = [('own.npz', archive) for archive in _damaged_archives()]
+  contents += [
+    ('own.csv.gz', packed[:i] + bytes([packed[i] ^ 16]) + packed[i + 1 :])
+    for i in range(0, len(packed), 9)
+  ]
+  refused = 0
+  for content in contents:
+    try:
+      tasks.check_task(**_task(tmp_path, content))
+    except ValueError as error:
+      refused += 1
+      sentence = str(error)
+      assert re.fullmatch('.*[.]', sentence), sentence
+      assert isinstance(error, sources.DataDamagedError), sentence
+      assert str(tmp_path / content[0]) in sentence
+  assert refused > 0.7 * len(contents)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+  os.mkfifo(tmp_path / 'own.csv')
+  with pytest.raises(sources.DataNotFoundError, match='found: Not a regular'):
+    tasks.check_task(**_task(tmp_path, tmp_path / 'own.csv'))
 
 
 def test_parquet_without_pyarrow_is_one_sentence(tmp_path):
@@ -320,6 +413,16 @@ class TestTable:
     np.testing.assert_array_equal(plain.data.x, grouped.data.x)
     assert plain.sensitive == () and plain.positive_class is None
     assert grouped.positive_class == 1
+
+  def test_one_large_number_leaves_a_column_of_numbers(self, tmp_path):
+    table = _with('age', 3, '99999999999999999999')
+    built = tasks.build_task(**_task(tmp_path, table))
+    assert [feature.name for feature in built.features][0] == 'age'
+    assert np.argmax(built.data.x[:, 0]) == 3
+
+  def test_texts_like_names_of_ranks_are_no_numbers(self, tmp_path):
+    table = _table(rank=['1st', '2nd', '3rd', '1a'] * 10)
+    assert not tasks.build_task(**_task(tmp_path, table)).notes
 
   def test_inputs_beyond_float32_name_their_column(self, tmp_path):
     arguments = _task(tmp_path, _table())

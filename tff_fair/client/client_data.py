@@ -250,15 +250,16 @@ def _dataset(client_id, part, arrays, check_finite) -> tf.data.Dataset:
       f'{remedy if one_hot else ""}.'
     )
   y = check_labels(f'client {client_id}', y)
-  with np.errstate(over='ignore'):
-    x = np.asarray(x, np.float32)
-  if check_finite and not np.isfinite(x).all():
-    bad = np.argwhere(~np.isfinite(x))
-    raise ValueError(
-      f'{what} must hold finite inputs, found {len(bad):,} others, the first at'
-      f' {bad[0].tolist()}: client.from_dataframe treats missing values, and'
-      ' check_finite=False leaves it to each round to drop the client.'
+  if check_finite:
+    x = checks.check_inputs(
+      what,
+      x,
+      ': client.from_dataframe treats missing values, and check_finite=False'
+      ' leaves it to each round to drop the client',
     )
+  else:
+    with np.errstate(over='ignore'):
+      x = np.asarray(x, np.float32)
   examples = collections.OrderedDict(x=x, y=y)
   for group in groups:
     if group.shape != y.shape or not np.isin(group, (0, 1)).all():

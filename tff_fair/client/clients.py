@@ -169,9 +169,14 @@ class Clients(summary.Summarized):
 
     Args:
       client: Its id or its name.
+
+    Raises:
+      ValueError: If there is no such client, or an input is not finite.
     """
-    x, y = self._parts(self.client_id(client))[2]
-    return np.asarray(x, np.float32), np.asarray(y, np.int32)
+    client_id = self.client_id(client)
+    x, y = self._parts(client_id)[2]
+    x = checks.check_inputs(f'The test part of client {client_id}', x)
+    return x, np.asarray(y, np.int32)
 
   def tests(self) -> list[_Examples]:
     """Returns the test examples of all clients, for `metrics.Evaluator`."""
@@ -327,6 +332,8 @@ def from_client_data(
       'client_data must be a tff.simulation.datasets.ClientData, found'
       f' {type(client_data).__name__}.'
     )
+  from tff_fair.own_data import names as names_lib  # Imports pandas.
+
   known = [str(name) for name in client_data.client_ids]
   names = known if client_ids is None else [str(name) for name in client_ids]
   for name in sorted({*names} - {*known}):
@@ -336,6 +343,7 @@ def from_client_data(
     )
   if not names:
     raise ValueError('client_data must have clients, found none.')
+  names_lib.check_printable('client_data', names)
   spec = client_data.create_tf_dataset_for_client(names[0]).element_spec
   x_key, y_key = _element_keys(spec, elements)
   is_batched = _is_batched(spec[x_key], spec[y_key])

@@ -120,12 +120,12 @@ class Evaluator(_Evaluator):
 
     Raises:
       ValueError: If there is no client, or a client has a different number of
-        inputs and labels.
+        inputs and labels, or an input that is not finite.
     """
     if not examples:
       raise ValueError('examples must be of at least one client, found none.')
-    for x, y in examples:
-      _check_examples(x, y)
+    for number, (x, y) in enumerate(examples):
+      _check_examples(f'The part of client {number} that is evaluated', x, y)
     super().__init__(model, len(examples))
     self._x = np.concatenate([x for x, _ in examples])
     self._labels = np.concatenate([y for _, y in examples])
@@ -176,11 +176,12 @@ class ServerEvaluator(_Evaluator):
 
     Raises:
       TypeError: If `num_clients` is not an integer.
-      ValueError: If it is below 1, or the numbers of inputs and labels differ.
+      ValueError: If it is below 1, the numbers of inputs and labels differ, or
+        an input is not finite.
     """
     checks.check_integer('num_clients', num_clients, 1)
     x, self._labels = examples
-    _check_examples(x, self._labels)
+    _check_examples("The server's part that is evaluated", x, self._labels)
     super().__init__(model, num_clients)
     self._batches = _batches(x)
 
@@ -362,12 +363,13 @@ def _cross_entropy(logits, labels) -> np.ndarray:
     return log_sum - shifted[np.arange(len(labels)), labels]
 
 
-def _check_examples(x, y) -> None:
+def _check_examples(what, x, y) -> None:
   if np.shape(x)[:1] != np.shape(y):
     raise ValueError(
-      'Every client must have as many inputs as labels, found shapes'
+      f'{what} must have as many inputs as labels, found shapes'
       f' {np.shape(x)} and {np.shape(y)}.'
     )
+  checks.check_inputs(what, x)
 
 
 def _batches(x) -> list[tf.Tensor]:

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from tff_fair import checks
 from tff_fair.own_data import encoded
+from tff_fair.own_data import guesses
 from tff_fair.own_data import names
 
-_MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # Inputs beyond it make the training of most models diverge.
 _LARGE = 100.0
 
@@ -45,7 +46,7 @@ def encode(
         f'{name} must have an entry for each of the {len(x):,} examples of x,'
         f' found the shape {list(np.shape(values))}.'
       )
-  _check_finite(x)
+  inputs = checks.check_inputs('x', x)
   owners, client_names, notes = None, (), []
   if client_ids is not None:
     owners, client_names = names.enumerate_clients(
@@ -54,8 +55,9 @@ def encode(
     notes += names.near_duplicates(client, client_names)
   y, class_names = names.enumerate_classes('y', _column('y', y))
   notes += names.near_duplicates('y', class_names)
+  notes += guesses.of_labels('y', class_names)
   if x.dtype == np.uint8:
-    x = x.astype(np.float32) / np.float32(255)
+    inputs = inputs / np.float32(255)
     notes.append('x holds bytes, which are divided by 255.')
   elif np.abs(x).max() > _LARGE:
     notes.append(
@@ -63,7 +65,7 @@ def encode(
       ' learns best from numbers of about -1 to 1.'
     )
   return encoded.Encoded(
-    x=x.astype(np.float32),
+    x=inputs,
     y=y,
     owners=owners,
     client_names=client_names,
@@ -81,15 +83,3 @@ def _column(what: str, values: np.ndarray) -> pd.Series:
       f' first in row {int(missing.idxmax()) + 1}.'
     )
   return column
-
-
-def _check_finite(x: np.ndarray) -> None:
-  if x.dtype.kind != 'f':
-    return
-  bad = ~(np.abs(x) <= _MAX_FLOAT32)  # Also NaN.
-  if bad.any():
-    first = tuple(int(i) for i in np.argwhere(bad)[0])
-    raise ValueError(
-      'x must hold finite numbers that fit float32, found'
-      f' {int(bad.sum()):,} others, the first {x[first]} at {list(first)}.'
-    )

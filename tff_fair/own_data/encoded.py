@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_fair import checks
+
 # Ways to treat missing values.
 MISSING_VALUES = ('refuse', 'drop', 'fill')
 
@@ -129,10 +131,13 @@ def positions_by_owner(owners: np.ndarray, count: int) -> list[np.ndarray]:
 
 def _check_finite(x: np.ndarray, names: tuple[str, ...]) -> None:
   """Refuses inputs that are NaN or infinite."""
+  if not names:
+    checks.check_inputs('x', x)
+    return
   bad = ~np.isfinite(x)
   if bad.any():
     first = np.argwhere(bad)[0]
-    what = f'The column {names[first[1]]!r}' if names else 'x'
+    what = f'The column {names[first[1]]!r}'
     raise ValueError(
       f'{what} must give finite inputs, found {x[tuple(first)]:g} for row'
       f' {first[0] + 1}: leave out the column or the row, or mend its value.'

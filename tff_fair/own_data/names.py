@@ -1,7 +1,8 @@
 """The names of clients and classes, and what kind of values a column has."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import re
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,13 @@ _KINDS = {
   **dict.fromkeys(('timedelta', 'timedelta64'), 'duration'),
 }
 _MAX_SHOWN = 12
+# Unicode's categories of control characters, surrogates, and ends of lines.
+_CONTROL = ('Cc', 'Cs', 'Zl', 'Zp')
+_NUL = '\0'
+# They show what stands beside them in another order.
+_DIRECTIONS = frozenset(
+  '\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069'
+)
 # Few digits, so that floats are equal only where the numbers are.
 _SMALL_NUMBER = re.compile(
   r'[+-]?(?=.{1,15}$)[0-9]+(\.[0-9]*)?([eE][0-9]{1,2})?'
@@ -90,16 +98,35 @@ def enumerate_classes(
   return codes.astype(np.int32), names
 
 
+def check_printable(what: str, names: Iterable[str]) -> None:
+  """Refuses names that files and terminals cannot show as they are.
+
+  Such as those with a line break, a NUL, or a mark that turns the direction.
+  """
+  for name in names:
+    for character in name:
+      if (
+        unicodedata.category(character) in _CONTROL or character in _DIRECTIONS
+      ):
+        found = f'the control character {character!a}'
+        raise ValueError(
+          f'{what} must hold names without control characters, found'
+          f' {"a NUL" if character == _NUL else found} in the name {name!a}.'
+        )
+
+
 def near_duplicates(what: str, names: Sequence[str]) -> list[str]:
   """Returns sentences about names that are almost the same.
 
-  They differ in capitals or blanks only, or are the same number.
+  They differ in capitals, blanks, invisible characters or the encoding of
+  accents only, or are the same number.
   """
   return [
     f'{what} has the names {first!r} and {name!r}, which {how} and count as'
     ' two.'
     for key, how in (
       (_folded, 'differ in capitals or blanks only'),
+      (_visible, 'look the same'),
       (_as_number, 'are the same number'),
     )
     for first, name in _pairs(names, key)[:3]
@@ -122,6 +149,12 @@ def _pairs(names, key) -> list[tuple[str, str]]:
 
 def _folded(name) -> str:
   return ' '.join(name.split()).casefold()
+
+
+def _visible(name) -> str:
+  """Without what is not seen, and with one way to write an accent."""
+  name = unicodedata.normalize('NFKC', name)
+  return ''.join(c for c in name if unicodedata.category(c) != 'Cf')
 
 
 def _as_number(name) -> str | float:
@@ -153,10 +186,6 @@ def _enumerate(what, column, required, remedy):
   values = column.tolist()
   found = sorted(set(values))
   names = tuple(map(str, found))
-  for name in names:
-    if '\0' in name:
-      raise ValueError(
-        f'{what} must hold {required}, found a NUL in the name {name!r}.'
-      )
+  check_printable(what, names)
   number_of = {value: i for i, value in enumerate(found)}
   return np.array([number_of[value] for value in values], np.int64), names

@@ -126,6 +126,7 @@ def make_groups(
       f'{what} must have 2 examples or more of each group, found one of'
       f' {names_lib.listed(alone)}: join small groups, or leave the row out.'
     )
+  names_lib.check_printable(what, kept)
   return encoded.Groups(
     str(name), tuple(kept), np.searchsorted(there, codes).astype(np.int64)
   )

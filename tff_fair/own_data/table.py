@@ -1,6 +1,6 @@
 """A table of pandas as inputs, labels and owners."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -9,6 +9,7 @@ import pandas as pd
 
 from tff_fair import checks
 from tff_fair.own_data import encoded
+from tff_fair.own_data import guesses
 from tff_fair.own_data import names
 from tff_fair.own_data import sensitive as sensitive_lib
 
@@ -17,7 +18,6 @@ _MAX_CATEGORIES = 100
 # Below it, numbers that are all different are no sign of an id.
 _MIN_IDS = 20
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
-_DATE = r'\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?'
 _MISSING_SIGN = '?'
 
 
@@ -34,6 +34,7 @@ class Arguments:
     drop_sensitive: The argument `drop_sensitive`.
     positive_label: The argument `positive_label`.
     table: The table.
+    missing_texts: Column -> texts of a file that count as missing values.
   """
 
   client: str = 'client'
@@ -44,6 +45,9 @@ class Arguments:
   drop_sensitive: str = 'drop_sensitive'
   positive_label: str = 'positive_label'
   table: str = 'the table'
+  missing_texts: Mapping[Any, Sequence[str]] = dataclasses.field(
+    default_factory=dict
+  )
 
 
 def encode(
@@ -88,6 +92,7 @@ def encode(
   keys = [label] if client is None else [client, label]
   table = table[[*dict.fromkeys([*keys, *features, *sensitive])]]
   table = table.reset_index(drop=True)
+  names.check_printable(f'The columns of {called.table}', map(str, table))
   if not len(table):
     raise ValueError(f'{_upper(called.table)} must have rows, found none.')
   table, notes = _without_missing(table, keys, missing, called)
@@ -100,9 +105,13 @@ def encode(
   what = f'The column {label!r} of the labels'
   y, class_names = names.enumerate_classes(what, table[label])
   notes += names.near_duplicates(what, class_names)
+  notes += guesses.of_labels(what, class_names)
   notes += _rare_classes(np.bincount(y), class_names)
   parts = [_Feature.of(name, table[name], called) for name in features]
   notes += [note for part in parts for note in part.notes]
+  for name in features:
+    what = f'The column {name!r}'
+    notes += guesses.of_copies(what, table[name], y, called.features)
   groups = [sensitive_lib.find_groups(n, table[n]) for n in sensitive]
   positive = None
   if groups:
@@ -137,7 +146,8 @@ class _Feature:
   def of(cls, name, column, called) -> '_Feature':
     what = f'The column {name!r}'
     kind = names.kind_of(what, column)
-    if kind in ('date', 'duration') or _holds_dates(kind, column):
+    is_date = kind == 'text' and guesses.holds_dates(column)
+    if kind in ('date', 'duration') or is_date:
       raise ValueError(
         f'{what} must hold numbers or categories, found dates or times: make'
         ' numbers of them, such as days since the first one, or leave the'
@@ -269,7 +279,10 @@ def _without_missing(table, keys, missing, called):
   counts = counts[counts > 0]
   if counts.empty:
     return table, []
-  found = [f'{count:,} in {name!r}' for name, count in counts.items()]
+  found = [
+    f'{count:,} in {name!r}{_written(called.missing_texts.get(name, ()))}'
+    for name, count in counts.items()
+  ]
   text = ', '.join(found[:8]) + (', ...' if len(found) > 8 else '')
   drop = f'{called.missing.format("drop")} leaves these rows out'
   if missing == 'refuse':
@@ -300,6 +313,11 @@ def _without_missing(table, keys, missing, called):
   return whole, [note]
 
 
+def _written(texts) -> str:
+  """What a file has in place of some missing values."""
+  return f' (the text {names.listed(texts)})' if texts else ''
+
+
 def _small_clients(sizes, client_names) -> Iterator[str]:
   small = np.flatnonzero(sizes < 3)
   if small.size:
@@ -327,6 +345,8 @@ def _notes_of(what, kind, column, called) -> list[str]:
       f'{what} has another value in each row, like an id: if it is one, leave'
       f' it out of {called.features}.'
     )
+  if kind == 'text' and not isinstance(column.dtype, pd.CategoricalDtype):
+    notes += guesses.of_texts(what, column)
   if kind == 'text':
     signs = int((column == _MISSING_SIGN).sum())
     if signs:
@@ -336,14 +356,6 @@ def _notes_of(what, kind, column, called) -> list[str]:
         ' None.'
       )
   return notes
-
-
-def _holds_dates(kind, column) -> bool:
-  """Returns whether the first texts all look like dates."""
-  if kind != 'text':
-    return False
-  known = column.dropna().astype(str)
-  return bool(known.head(100).str.fullmatch(_DATE).all())
 
 
 def _check_no_numbers(what, column) -> None:
