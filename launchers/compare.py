@@ -19,6 +19,7 @@ from absl import flags
 
 import tff_fair
 from tff_fair.launchers import cli
+from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import records
 from tff_fair.launchers.comparison import schedule as schedule_lib
@@ -111,7 +112,9 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
   """Trains all runs, and writes the results."""
   cli.prepare_for_tensorflow()  # For the workers, which inherit it.
   names = _plugin_names(planner.shared)
-  with cli.one_sentence_errors(pool_lib.PoolError, settings_lib.SettingsError):
+  with cli.one_sentence_errors(
+    pool_lib.PoolError, settings_lib.SettingsError, frame_lib.FrameError
+  ):
     with pool_lib.Pool(parallel, names, budget) as pool:
       pool.warm_up()
       data = pool.call(schedule_lib.describe, schedule.baseline_runs)

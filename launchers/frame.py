@@ -16,7 +16,7 @@ So what has no round is of the run as a whole, at its end. Nothing here imports
 TensorFlow.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import fairness
+from tff_fair import files
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import private
 from tff_fair.launchers.options import settings as settings_lib
@@ -272,23 +273,15 @@ def read_run(directory: _Path) -> Run:
     raise FrameError(str(error)) from error
 
 
-@contextlib.contextmanager
-def _naming(file) -> Iterator[None]:
+def _naming(file) -> contextlib.AbstractContextManager[None]:
   """Makes any error about a file name it."""
-  try:
-    yield
-  except (
-    AttributeError,
-    KeyError,
-    OSError,
-    RecursionError,  # Lists within lists within lists.
-    TypeError,
-    ValueError,
-  ) as error:
-    raise FrameError(
+  return files.reading(
+    file,
+    lambda found: FrameError(
       f'{file.name} must be as a training run writes it, found in {file}:'
-      f' {" ".join(repr(error).split())}.'
-    ) from error
+      f' {found}.'
+    ),
+  )
 
 
 def _read_files(path) -> Run:
@@ -306,6 +299,8 @@ def _read_files(path) -> Run:
   # A run that has not evaluated yet has no scores.
   scores = pd.DataFrame(columns=[*_KEYS, *_SCORES], dtype=float)
   file = path / 'client_scores.csv'
+  if file.exists():
+    files.check_regular(file)
   if file.exists() and (finished or file.read_bytes().count(b'\n') > 1):
     scores = _read(file, [*_KEYS, 'accuracy'], finished)
   if finished:

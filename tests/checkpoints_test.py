@@ -96,7 +96,10 @@ def test_old_versions_go(tmp_path, keep_first):
 def test_only_its_own_files_are_versions(tmp_path):
   _save(_manager(tmp_path, prefix='a_'), [1], 3)
   (tmp_path / 'a_4').mkdir()  # As TFF's manager writes it.
-  (tmp_path / 'a_x.safetensors').touch()
+  for name in ('a_x', 'a_07', 'a_\u0669', 'a_-1', 'a_1_0', f'a_{10**40}'):
+    (tmp_path / f'{name}.safetensors').touch()
+  (tmp_path / 'a_98.safetensors').mkdir()
+  os.mkfifo(tmp_path / 'a_99.safetensors')
   assert _versions(_manager(tmp_path, prefix='b_')) is None
   assert _versions(_manager(tmp_path, prefix='a_')) == [3]
 
@@ -115,6 +118,39 @@ def test_any_damage_is_found(tmp_path):
     manager.path(1).write_bytes(content)
     with pytest.raises(checkpoints.DamagedStateError, match='is damaged: '):
       _load(manager, 1, state)
+
+
+def test_a_forged_file_is_damaged(tmp_path):
+  """Right checksums of what no manager writes."""
+  manager = _manager(tmp_path)
+  state = {'a': np.ones([3], np.float32), 'b': 2, 'c': _Iterator(5)}
+  _save(manager, state, 1)
+  arrays = safetensors_numpy.load_file(manager.path(1))
+  with safetensors.safe_open(manager.path(1), 'np') as file:
+    text = file.metadata()['tff_fair'].partition(' ')[2]
+  whole = json.loads(text)
+  texts = ['', '[]', '7', 'null', '{', 2000 * '[', '{"format": 1}']
+  for key in whole:
+    texts.append(json.dumps({k: v for k, v in whole.items() if k != key}))
+    if key != 'format':
+      texts += [json.dumps({**whole, key: value}) for value in ([1], None)]
+  for name in whole['leaves']:
+    for leaf in (None, {}, {'kind': 'array'}, {'kind': 'object'}):
+      leaves = {**whole['leaves'], name: leaf}
+      texts.append(json.dumps({**whole, 'leaves': leaves}))
+  for text in texts:
+    header = {'tff_fair': f'{checkpoints._text_digest(text)} {text}'}
+    safetensors_numpy.save_file(arrays, manager.path(1), header)
+    with pytest.raises(
+      (checkpoints.DamagedStateError, checkpoints.OtherStateError)
+    ) as error:
+      _load(manager, 1, {**state, 'c': _Iterator(0)})
+    assert str(manager.path(1)) in str(error.value)
+  os.unlink(manager.path(1))
+  os.mkdir(manager.path(1))
+  # Not as if it had been saved.
+  with pytest.raises(OSError, match='round|1.safetensors'):
+    _save(manager, state, 1)
 
 
 def test_a_state_of_something_else_is_refused(tmp_path):

@@ -21,11 +21,13 @@ import tensorflow_federated as tff
 import tree
 
 from tff_fair import checks
+from tff_fair import files
 
 _FORMAT = 1
 _HEADER = 'tff_fair'
 _SUFFIX = '.safetensors'
 _UNFINISHED = '.tmp'
+_VERSION = re.compile('0|[1-9][0-9]{0,17}')
 # safetensors has no name for other types.
 _DTYPES = (
   *('bool', 'float16', 'float32', 'float64', 'complex64'),
@@ -103,7 +105,9 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
       for name in names
       if name.startswith(self._prefix)
     ]
-    return sorted(int(n) for n in numbers if n.isdecimal()) or None
+    # As `path` writes them, so not copies such as round_007.
+    versions = [int(n) for n in numbers if _VERSION.fullmatch(n)]
+    return sorted(v for v in versions if self.path(v).is_file()) or None
 
   async def load(self, version: int, structure: Any) -> Any:
     """Loads a version.
@@ -125,6 +129,14 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
     path = self.path(version)
     if not path.is_file():
       raise tff.program.ProgramStateNotFoundError(version)
+
+    def damaged(found):
+      return DamagedStateError(f'{path} is damaged: {found}.')
+
+    with files.reading(path, damaged, passing=(OtherStateError, MemoryError)):
+      return self._load(path, version, structure)
+
+  def _load(self, path, version, structure) -> Any:
     description, arrays = _read(path)
     self._check_origin(path, version, description)
     kinds = description['leaves']
@@ -154,7 +166,7 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
       OSError: If the file cannot be written; what was there remains.
     """
     path = self.path(version)
-    if path.exists():
+    if path.is_file():
       raise tff.program.ProgramStateExistsError(
         version=version, path=os.fspath(self._root)
       )
@@ -284,7 +296,7 @@ def _read(path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
       header = (file.metadata() or {}).get(_HEADER, '')
       digest, _, text = header.partition(' ')
       if _text_digest(text) != digest:
-        raise DamagedStateError(f'{path} is damaged: its header has changed.')
+        raise ValueError('its header has changed')
       description = json.loads(text)
       if description['format'] != _FORMAT:
         raise OtherStateError(
@@ -292,15 +304,15 @@ def _read(path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
           f' {description["format"]}, of another version of tff-fair.'
         )
       arrays = file.get_tensors()
-  except (safetensors.SafetensorError, OSError) as error:
-    raise DamagedStateError(f'{path} is damaged: {error}.') from error
+  except safetensors.SafetensorError as error:
+    raise ValueError(error) from error
   expected = {
     name: leaf['sha256']
     for name, leaf in description['leaves'].items()
     if 'sha256' in leaf
   }
   if {name: _digest(array) for name, array in arrays.items()} != expected:
-    raise DamagedStateError(f'{path} is damaged: its arrays have changed.')
+    raise ValueError('its arrays have changed')
   return description, arrays
 
 

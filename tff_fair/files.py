@@ -32,7 +32,9 @@ _DAMAGE = (
 
 @contextlib.contextmanager
 def reading(
-  path: str | os.PathLike, error: Callable[[str], Exception]
+  path: str | os.PathLike,
+  error: Callable[[str], Exception],
+  passing: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:
   """A context that reads a file, and raises what `error` makes of any failure.
 
@@ -40,10 +42,13 @@ def reading(
     path: The file. What is no regular file, such as a pipe, which would be
       waited for, is a failure.
     error: From what was found, a few words without a full stop, to the error.
+    passing: Errors that are raised as they are.
   """
   try:
     check_regular(path)
     yield
+  except passing:
+    raise
   except _DAMAGE as failure:
     raise error(describe(failure)) from failure
 

@@ -33,8 +33,14 @@ groups                    JSON, a row for each group of people, over all
                           clients: column, group, count and measures
 curve                     JSON: rounds, mean and worst10 of the evaluations
 command                   the command of `launchers.train`
+
+compare.json has the facts that are not of a single run, and the SHA-256
+checksums of both files, so that one that was cut or changed is no comparison.
 """
 
+from collections.abc import Mapping
+import hashlib
+import io
 import json
 import os
 import pathlib
@@ -43,7 +49,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.launchers import measures
+from tff_fair.launchers.runs import run_files
 
 SCORES = (
   'client_accuracy_mean',
@@ -84,9 +92,29 @@ COLUMNS = (
 )
 """All columns, in the order of the file."""
 
+_REQUIRED = ('method', 'seed', 'trial', 'chosen', 'status', 'rounds', 'curve')
+
+
+_CHECKSUMS = 'checksums'
+
 
 class ComparisonError(ValueError):
-  """A comparison is not there; the message is one sentence."""
+  """A comparison is not there, or damaged; the message is one sentence."""
+
+
+def write(
+  frame: pd.DataFrame,
+  facts: Mapping[str, Any],
+  csv_path: pathlib.Path,
+  json_path: pathlib.Path,
+) -> None:
+  """Writes compare.csv and compare.json."""
+  text = frame.to_csv(index=False)
+  of_csv = _checksum(text)
+  sums = {'csv': of_csv, 'facts': _checksum(_canonical(facts, of_csv))}
+  run_files.write_atomically(csv_path, text)
+  text = json.dumps({**facts, _CHECKSUMS: sums}, indent=2)
+  run_files.write_atomically(json_path, f'{text}\n')
 
 
 def read(
@@ -96,29 +124,72 @@ def read(
 
   `client_accuracies` is a vector, NaN for a client without test data, and
   `curve` a dictionary of lists; both are None where they are empty, as are
-  `groups`. Numbers that an older version did not write are NaN.
+  `groups`. Numbers that an older version did not write are NaN; it did not
+  write checksums, either.
+
+  Raises:
+    ComparisonError: If a file cannot be read, or has changed since it was
+      written.
   """
-  frame = pd.read_csv(
-    csv_path,
-    dtype=dict.fromkeys(_NUMBERS, float),
-    converters={
-      'method': str,  # One of a plug-in may look like a missing value.
-      'parameters': str,
-      'client_accuracies': _accuracies,
-      'groups': _json,
-      'curve': _json,
-    },
-    float_precision='round_trip',
-  )
+
+  def naming(path):
+    return files.reading(path, lambda found: _damaged(path, found))
+
+  with naming(json_path):
+    facts = json.loads(pathlib.Path(json_path).read_text(encoding='utf-8'))
+    sums = facts.pop(_CHECKSUMS, None)
+    if sums is not None:
+      _check_sum(_canonical(facts, sums['csv']), sums['facts'])
+  with naming(csv_path):
+    text = pathlib.Path(csv_path).read_text(encoding='utf-8')
+    if sums is not None:
+      _check_sum(text, sums['csv'])
+    frame = pd.read_csv(
+      io.StringIO(text),
+      dtype=dict.fromkeys(_NUMBERS, float),
+      converters={
+        'method': str,  # One of a plug-in may look like a missing value.
+        'parameters': str,
+        'client_accuracies': _accuracies,
+        'groups': _json,
+        'curve': _json,
+      },
+      float_precision='round_trip',
+    )
+    missing = [name for name in _REQUIRED if name not in frame]
+    if missing:
+      raise ValueError(f'no column {missing[0]!r}')
   frame = frame.assign(**{n: np.nan for n in _NUMBERS if n not in frame})
   if 'groups' not in frame:
     frame['groups'] = None
-  return frame, json.loads(pathlib.Path(json_path).read_text(encoding='utf-8'))
+  return frame, facts
 
 
 def results(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns the rows that are results: finished, with the chosen values."""
   return frame[frame['chosen'] & (frame['status'] == 'finished')]
+
+
+def _damaged(path, found) -> ComparisonError:
+  return ComparisonError(
+    f'{path} must be as a comparison writes it, found: {found}; the command of'
+    ' the comparison writes it again.'
+  )
+
+
+def _check_sum(text, expected) -> None:
+  if _checksum(text) != expected:
+    raise ValueError('that it was cut or changed')
+
+
+def _checksum(text) -> str:
+  # Git may have changed the ends of lines.
+  return hashlib.sha256(text.replace('\r\n', '\n').encode()).hexdigest()
+
+
+def _canonical(facts, of_csv) -> str:
+  """The text of a checksum of all that compare.json has."""
+  return json.dumps([of_csv, facts], sort_keys=True)
 
 
 def _json(cell) -> Any:

@@ -61,11 +61,7 @@ def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
     FrameError: If a file of a run is damaged.
   """
   runs = list(ended)
-  results = {
-    (e.method, e.run.seed): frame.read_run(e.run.output_dir)
-    for e in runs
-    if e.is_result
-  }
+  results = {(e.method, e.run.seed): _read(e.run) for e in runs if e.is_result}
   accuracies = {key: _accuracies(run) for key, run in results.items()}
   rows = []
   for e in runs:
@@ -79,6 +75,17 @@ def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
       row |= _speed(results[key], goal)
     rows.append(row)
   return pd.DataFrame(rows, columns=list(reading.COLUMNS))
+
+
+def _read(run) -> frame.Run:
+  try:
+    return frame.read_run(run.output_dir)
+  except frame.FrameError as error:
+    sentence = str(error).rstrip('.')
+    raise frame.FrameError(
+      f'{sentence}; remove {run.output_dir}, and the same command trains this'
+      ' run again.'
+    ) from error
 
 
 def _row(e) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 import pathlib
 from typing import NamedTuple
 
+from tff_fair import files
 from tff_fair.launchers.runs import run_files
 
 _FILE = 'compared.json'
@@ -36,7 +37,24 @@ def write(outcome: Outcome, output_dir: pathlib.Path) -> None:
 
 def read(output_dir: pathlib.Path) -> Outcome | None:
   """Reads it; None if the run has not ended, or the file is damaged."""
+  path = output_dir / _FILE
   try:
-    return Outcome(**json.loads((output_dir / _FILE).read_text()))
-  except (FileNotFoundError, TypeError, ValueError):
+    with files.reading(path, ValueError):
+      found = Outcome(**json.loads(path.read_text()))
+  except ValueError:
     return None
+  return found if _is_whole(found) else None
+
+
+def _is_whole(found) -> bool:
+  """Whether it may be what `write` has written."""
+  numbers = [found.bytes_down, found.bytes_up, found.seconds_per_round]
+  accuracy = found.holdout_accuracy
+  if found.status == DIVERGED:
+    return isinstance(found.reason, str)
+  return (
+    found.status == FINISHED
+    and all(n is None or isinstance(n, int | float) for n in numbers)
+    # None without a holdout part.
+    and (accuracy is None or (isinstance(accuracy, float) and accuracy >= 0))
+  )

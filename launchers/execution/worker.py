@@ -148,6 +148,7 @@ def _train(run, compiled, measure) -> Report:
     try:
       started.train(_count_round)
       summary = started.finish()
+      outcome = measure and _measured(run, started, summary, task, began, built)
     except training.DivergedError as error:
       if measure:
         outcome = outcomes.Outcome(outcomes.DIVERGED, reason=str(error))
@@ -158,7 +159,6 @@ def _train(run, compiled, measure) -> Report:
         raise
       return Report(INTERRUPTED, str(error))
     if measure:
-      outcome = _measured(run, started, summary, task, began, built)
       outcomes.write(outcome, run.output_dir)
   return Report(TRAINED, seconds=time.perf_counter() - began)
 

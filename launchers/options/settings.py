@@ -12,6 +12,7 @@ from typing import Any
 from absl import flags
 
 from tff_fair import checks
+from tff_fair import files
 from tff_fair import tasks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
@@ -151,6 +152,7 @@ def check_same_run(output_dir: pathlib.Path, text: str) -> bool:
   try:
     if not path.exists():
       return False
+    files.check_regular(path)  # A pipe would be waited for.
     text_there = path.read_text()
   except (OSError, ValueError) as error:
     raise SettingsError(

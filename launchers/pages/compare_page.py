@@ -4,7 +4,6 @@ Nothing here imports TensorFlow.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-import json
 import pathlib
 import shlex
 from typing import Any
@@ -72,8 +71,7 @@ def write(
 ) -> list[str]:
   """Writes a comparison; returns its answer."""
   csv_file, json_file = output_dir / 'compare.csv', output_dir / 'compare.json'
-  run_files.write_atomically(csv_file, frame.to_csv(index=False))
-  run_files.write_atomically(json_file, json.dumps(facts, indent=2) + '\n')
+  reading.write(frame, facts, csv_file, json_file)
   # From the files, so that pages of committed results are the same.
   analysis = analysis_lib.analyse(*reading.read(csv_file, json_file))
   run_files.write_atomically(output_dir / 'compare.html', render(analysis))

@@ -23,6 +23,7 @@ command  the runs; the reference first, if the metric compares
 """
 
 from collections.abc import Iterable
+import io
 import pathlib
 import re
 from typing import NamedTuple
@@ -31,6 +32,7 @@ import filelock
 import numpy as np
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
@@ -41,7 +43,11 @@ _VALUES = ('value', 'sd', 'source', 'version', 'settings', 'seconds', 'command')
 COLUMNS = (*KEY, *_VALUES)
 _FLOATS = ['scale', 'value', 'sd', 'seconds']
 # One text for each seed: '00' would be another key than '0'.
-_SEED = re.compile(r'(0|[1-9]\d*)(-[1-9]\d*)?')
+_SEED = re.compile('(0|[1-9][0-9]{0,9})(-[1-9][0-9]{0,9})?')
+_MOST_SEEDS = 1000
+# As Python writes numbers, which takes more as one, such as 1_000.
+_NUMBER = '[+-]?[0-9]+([.][0-9]*)?(e[+-]?[0-9]{1,3})?'
+_ROUNDS = '0{0,9}[1-9][0-9]{0,8}'
 _LOCK = '.lock'
 
 
@@ -112,8 +118,21 @@ def total(done: Iterable[Merged]) -> Merged:
 
 def seeds_of(seed: str) -> list[int]:
   """The seeds that a row is of: '3' is [3], '0-2' is [0, 1, 2]."""
+  first, last = _ends(seed)
+  return list(range(first, last + 1))
+
+
+def _ends(seed) -> tuple[int, int]:
+  """The first and the last seed that a row is of."""
   first, _, last = seed.partition('-')
-  return list(range(int(first), int(last or first) + 1))
+  return int(first), int(last or first)
+
+
+def _is_seeds(text) -> bool:
+  if not _SEED.fullmatch(text):
+    return False
+  first, last = _ends(text)
+  return 0 <= last - first < _MOST_SEEDS
 
 
 def _path(folder, table) -> pathlib.Path:
@@ -170,13 +189,17 @@ def _read_table(path, table) -> pd.DataFrame:
   """The rows of a table; none if there is no file."""
   if not path.exists():
     return _empty()
-  try:
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-  except (OSError, ValueError) as error:
-    reason = ' '.join(str(error).split()).rstrip('.')
-    raise RecordsError(
-      f'{path} must be a csv file of results, found: {reason}.'
-    ) from error
+
+  def damaged(found):
+    return RecordsError(
+      f'{path} must be a csv file of results, found: {found}.'
+    )
+
+  with files.reading(path, damaged):
+    text = path.read_text(encoding='utf-8')
+    if not text.endswith('\n'):
+      raise ValueError('a last line without an end, as if the file was cut')
+    frame = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
   if list(frame) != list(COLUMNS):
     raise RecordsError(
       f'{path} must have the columns {", ".join(COLUMNS)}, found'
@@ -200,12 +223,14 @@ def _read_table(path, table) -> pd.DataFrame:
 def _rules(frame, table):
   """Columns, what their texts must be, and which are."""
   known = definitions.TABLES[table]
-  numbers = frame[_FLOATS].apply(pd.to_numeric, errors='coerce')
+  numbers = frame[_FLOATS].apply(
+    lambda texts: pd.to_numeric(
+      texts.where(texts.str.fullmatch(_NUMBER)), errors='coerce'
+    )
+  )
   empty = frame[_FLOATS] == ''
   is_range = frame['seed'].str.contains('-')
-  has_seeds = frame['seed'].map(
-    lambda seed: bool(_SEED.fullmatch(seed) and seeds_of(seed))
-  )
+  has_seeds = frame['seed'].map(_is_seeds).astype(bool)
   choices = {
     'table': [table],
     'cell': known.cells,
@@ -217,15 +242,29 @@ def _rules(frame, table):
     yield name, f'one of {", ".join(values)}', frame[name].isin([*values])
   for name in ('value', 'sd', 'seconds'):
     yield name, 'a number', empty[name] | np.isfinite(numbers[name])
+  for name in ('sd', 'seconds'):
+    yield name, 'a number, at least 0,', empty[name] | (numbers[name] >= 0)
+  limits = [_limits(metric, known) for metric in frame['metric']]
+  lowest, highest = np.array(limits).reshape(-1, 2).T
+  for low, high in dict.fromkeys(limits):
+    of_these = (lowest == low) & (highest == high)
+    inside = (numbers['value'] >= low) & (numbers['value'] <= high)
+    what = f'a number in [{low:g}, {high:g}]'
+    yield 'value', what, ~of_these | empty['value'] | inside
   share = numbers['scale']
   yield 'scale', 'a number above 0 and at most 1', (share > 0) & (share <= 1)
-  is_whole = frame['rounds'].str.fullmatch(r'0*[1-9]\d*')
+  is_whole = frame['rounds'].str.fullmatch(_ROUNDS)
   yield 'rounds', 'a whole number, at least 1,', is_whole
+  yield 'data', 'the name of a data set', frame['data'].str.strip() != ''
   yield (
     'seed',
     'one seed, or of a transcribed mean seeds such as 0-2,',
     has_seeds & ~(is_range & (frame['source'] == RUN)),
   )
+
+
+def _limits(metric, table) -> tuple[float, float]:
+  return table_metrics.METRICS[metric].limits(table.percent)
 
 
 def _typed(frame) -> pd.DataFrame:

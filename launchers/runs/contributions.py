@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_fair import files
 from tff_fair import metrics
 from tff_fair import tasks
 from tff_fair.launchers.runs import building
@@ -30,9 +31,7 @@ def of_clients(
   if not building.needs(settings, 'contributions'):
     return None
   path = output_dir / FILE
-  return (
-    json.loads(path.read_text()) if path.exists() else _measure(settings, task)
-  )
+  return _read(path, task) if path.exists() else _measure(settings, task)
 
 
 def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
@@ -40,6 +39,20 @@ def keep(accuracies: list[float] | None, output_dir: pathlib.Path) -> None:
   if accuracies is not None:
     text = json.dumps(accuracies)
     run_files.write_atomically(output_dir / FILE, text)
+
+
+def _read(path, task) -> list[float]:
+  def damaged(found):
+    return ValueError(
+      f'{path} must hold an accuracy of each client, found: {found}; without'
+      ' the file, it is measured again.'
+    )
+
+  with files.reading(path, damaged):
+    found = json.loads(path.read_text())
+    if len(found) != task.num_clients or not all(0 <= a <= 1 for a in found):
+      raise ValueError('something else')
+  return found
 
 
 def _measure(settings, task) -> list[float]:

@@ -124,21 +124,22 @@ def check_finite(
   *,
   has_global_loss: bool = True,
 ) -> None:
-  """Checks that the losses after round `number` are finite where defined.
+  """Checks that the models after round `number` have finite losses and scores.
 
-  Accuracy does not show such models: the largest of NaN logits is the first.
   Free riders, attackers, and clients without test examples do not count; there
-  is no global loss if the nearest centroid classified.
+  is no global loss if the nearest centroid classified, but there are scores.
 
   Raises:
-    DivergedError: If the loss of a model is NaN or infinite.
+    DivergedError: If the loss of a model is NaN or infinite, or its outputs are
+      NaN.
   """
   for model, model_scores in scores.items():
-    counts = model_scores.num_examples > 0
-    if model in _OF_TRAINED:
-      counts = counts & np.asarray(is_scored)
-    bad = np.flatnonzero(counts & ~np.isfinite(model_scores.loss))
-    if not bad.size or (model in _GLOBAL and not has_global_loss):
+    has_loss = has_global_loss or model not in _GLOBAL
+    bad = _without_score(model, model_scores, is_scored)
+    if has_loss:
+      counts = _counts(model, model_scores, is_scored)
+      bad = np.flatnonzero(counts & ~np.isfinite(model_scores.loss))
+    if not bad.size:
       continue
     whose = 'the global model'
     if model == 'personal':
@@ -147,9 +148,22 @@ def check_finite(
       whose = f'the fine-tuned model of {listed(bad, names)}'
     elif model in _FURTHER:
       whose = f'the {_UNSEEN_MODELS[model]} on an unseen client'
+    what = 'the loss' if has_loss else 'an embedding'
     raise errors.diverged(
-      f'the loss of {whose} is not finite after round {number}'
+      f'{what} of {whose} is not finite after round {number}'
     )
+
+
+def _counts(model, scores, is_scored) -> np.ndarray:
+  """Which clients the scores of a model are of, bool[k]."""
+  counts = scores.num_examples > 0
+  return counts & np.asarray(is_scored) if model in _OF_TRAINED else counts
+
+
+def _without_score(model, scores, is_scored) -> np.ndarray:
+  """The clients for which a model gives NaN."""
+  counts = _counts(model, scores, is_scored)
+  return np.flatnonzero(counts & np.isnan(scores.accuracy))
 
 
 def averaged_rounds(settings: Mapping[str, Any]) -> range:
@@ -180,20 +194,26 @@ def metric_columns(
   """Returns the columns of metrics.csv that hold the scores.
 
   Attackers, and clients without training data, free riders, are excluded from
-  the statistics over clients. Unseen clients need no data.
+  the statistics over clients. Unseen clients need no data. Where a model gives NaN for a client,
+  there are no statistics: those of the others would be too good.
   """
   columns = {}
   for model in filter(scores.__contains__, _MODELS):
     for name, value in scores[model].pooled.items():
       columns[f'{model}_{name}'] = value
+  own = 'personal' if 'personal' in scores else 'global'
   for name in train_flags.CLIENT_SCORES:
-    values = np.where(is_scored, getattr(of_clients(scores), name), np.nan)
+    values = np.where(is_scored, getattr(scores[own], name), np.nan)
+    if _without_score(own, scores[own], is_scored).size:
+      values[:] = np.nan
     for statistic, value in metrics.client_statistics(values).items():
       columns[f'client_{name}_{statistic}'] = value
   for model in filter(scores.__contains__, _FURTHER):
     values = scores[model].accuracy
     if model in _OF_TRAINED:
       values = np.where(is_scored, values, np.nan)
+    if _without_score(model, scores[model], is_scored).size:
+      values = np.full_like(values, np.nan)
     found = metrics.client_statistics(values)
     for statistic in _FURTHER_STATISTICS:
       columns[f'{model}_accuracy_{statistic}'] = found[statistic]

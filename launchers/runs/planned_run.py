@@ -5,6 +5,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from tff_fair import files
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 
@@ -58,7 +59,9 @@ class EqualRuns:
     self._places = {}
     for path in sorted(folder.rglob('summary.json')):
       try:
-        text = (path.parent / settings_lib.FLAGS_FILE).read_text()
+        file = path.parent / settings_lib.FLAGS_FILE
+        files.check_regular(file)
+        text = file.read_text()
       except (OSError, ValueError):
         continue  # Not of a run, or damaged.
       self._places.setdefault(_identity(text), path.parent)

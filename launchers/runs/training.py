@@ -264,6 +264,7 @@ class Run:
 
     Raises:
       RunError: If there are no such examples.
+      DivergedError: If a model is of no use for them.
     """
     try:
       evaluator = evaluation.build_evaluator(
@@ -274,6 +275,7 @@ class Run:
     scores = evaluation.evaluate(
       evaluator, self.process, self.state, self.centroids
     )
+    divergence.check_scores(self, scores, self.done)
     columns = evaluation.metric_columns(scores, self.is_scored)
     return columns['client_accuracy_mean']
 

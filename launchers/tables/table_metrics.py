@@ -32,6 +32,8 @@ class Metric(NamedTuple):
     digits: Digits after the decimal point, for shares in per cent.
     undefined: The text for NaN.
     published: Its name in published.csv.
+    minimum: The lowest value that it can have.
+    maximum: The highest.
   """
 
   name: str
@@ -41,6 +43,14 @@ class Metric(NamedTuple):
   digits: int
   undefined: str
   published: str
+  minimum: float
+  maximum: float
+
+  def limits(self, percent: bool) -> tuple[float, float]:
+    """The lowest and the highest value in the paper's unit."""
+    # Sums of floats may be a little too large.
+    unit = (100 if self.is_share and percent else 1) * (1 + 1e-9)
+    return unit * self.minimum, unit * self.maximum
 
   def heading(self, percent: bool) -> str:
     """The title with the unit; `percent`: whether the paper prints per cent."""
@@ -177,6 +187,8 @@ METRICS: dict[str, Metric] = {
     is_share=row.is_share == 'yes',
     digits=int(row.digits),
     published=row.published or row.name,
+    minimum=float(row.minimum or '-inf'),
+    maximum=float(row.maximum or 'inf'),
   )
   for row in map(
     Metric._make,

@@ -11,6 +11,8 @@ import shlex
 
 import pandas as pd
 
+from tff_fair import files
+from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.show import markdown
@@ -83,8 +85,16 @@ def write(
   frame = pd.DataFrame(rows)
   path = output_dir / 'table.csv'
   if path.exists():
-    there = pd.read_csv(path, dtype=str, keep_default_na=False)
-    others = set(there['table']) & set(definitions.TABLES) - {name}
+
+    def damaged(found):
+      return frame_lib.FrameError(
+        f'{path} must be as a table is written, found: {found}; remove it, and'
+        ' the same commands write it again.'
+      )
+
+    with files.reading(path, damaged):
+      there = pd.read_csv(path, dtype=str, keep_default_na=False)
+      others = set(there['table']) & set(definitions.TABLES) - {name}
     frame = pd.concat([there[there['table'].isin(others)], frame])
     frame = frame.sort_values('table', kind='stable')
   run_files.write_atomically(path, frame.to_csv(index=False))

@@ -282,7 +282,13 @@ def test_a_personal_model_of_no_use_ends_the_run(tmp_path, recwarn):
   last = scores[scores['round'] == number]
   saved = digits_run.checkpoints(tmp_path)
   assert saved == list(range(1, number))[-3:]
-  assert last['accuracy'].notna().all()
+  # No prediction can be read from NaN: not of these clients, nor their mean.
+  assert last['accuracy'].isna().any()
+  rounds = digits_run.read(tmp_path, 'metrics.csv').set_index('round')
+  assert rounds['client_accuracy_mean'].isna().tolist() == [
+    *[False] * (number - 1),
+    True,
+  ]
   bad = last['client_id'][~np.isfinite(last['loss'])]
   who = ', '.join(f'client {i}' for i in bad)
   assert sentences[0].startswith(

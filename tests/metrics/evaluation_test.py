@@ -101,7 +101,12 @@ def test_logits_that_are_not_finite_have_no_loss_and_no_warning(recwarn):
   scores = metrics.score_predictions(logits, [0, 1, 0, 1, 1], range(5), 5)
   expected = [math.nan, math.nan, 0, inf, math.log(2)]
   np.testing.assert_allclose(scores.loss, expected)
-  assert scores.accuracy.tolist() == [1, 0, 1, 0, 0]
+  nan = math.nan
+  np.testing.assert_array_equal(scores.accuracy, [nan, nan, 1, 0, 0])
+  for name in ('f1', 'f1_own_labels', 'f1_weighted'):
+    found = np.isnan(getattr(scores, name))
+    assert found.tolist() == [True, True, False, False, False]
+  assert all(math.isnan(value) for value in scores.pooled.values())
   assert not recwarn.list
 
 

@@ -27,7 +27,8 @@ class ClientScores(NamedTuple):
 
   Attributes:
     num_examples: `int64[k]`, number of test examples of each client.
-    accuracy: `float64[k]`; NaN for a client without examples, as below.
+    accuracy: `float64[k]`; NaN for a client without examples, or if the largest
+      logit of one is not finite, as below.
     f1: `float64[k]`, macro-F1.
     f1_own_labels: `float64[k]`, macro-F1 over the true labels only.
     f1_weighted: `float64[k]`, F1 weighted by the numbers of true labels.
@@ -299,7 +300,8 @@ def score_predictions(
 ) -> ClientScores:
   """Scores logits; ties go to the lowest class.
 
-  NaN counts as the largest logit, as in Keras; the loss is NaN then.
+  A client for which a largest logit is NaN or infinite has no scores: its model
+  is of no use, and the first of such classes no prediction.
 
   Args:
     logits: `float[n, num_classes]`.
@@ -308,7 +310,8 @@ def score_predictions(
     num_clients: Number of clients.
 
   Returns:
-    `ClientScores`; its `predicted` is in the order of the logits.
+    `ClientScores`; its `predicted` is in the order of the logits, and means
+    nothing where there are no scores.
 
   Raises:
     TypeError: If the labels or clients are not integers.
@@ -320,7 +323,7 @@ def score_predictions(
 
 
 def _totals(logits, labels, clients, num_clients):
-  """The confusion matrix and the summed loss of each client."""
+  """Each client's confusion matrix, summed loss, and NaN without scores."""
   logits = np.asarray(logits, np.float64)
   if logits.ndim != 2 or not logits.shape[1]:
     raise ValueError(
@@ -330,10 +333,16 @@ def _totals(logits, labels, clients, num_clients):
     labels, logits.argmax(axis=1), clients, logits.shape[1], num_clients
   )
   losses = _cross_entropy(logits, np.asarray(labels, np.int64))
-  return confusion, np.bincount(clients, losses, num_clients)
+  # 0 for a model that predicts; -inf is a class that it never does.
+  useless = np.where(np.isfinite(logits.max(axis=1)), 0.0, np.nan)
+  return (
+    confusion,
+    np.bincount(clients, losses, num_clients),
+    np.bincount(clients, useless, num_clients),
+  )
 
 
-def _scores(confusion, losses) -> ClientScores:
+def _scores(confusion, losses, useless) -> ClientScores:
   """The scores that follow from each client's totals."""
   num_examples = confusion.sum(axis=(1, 2))
   pooled = confusion.sum(axis=0)
@@ -342,14 +351,14 @@ def _scores(confusion, losses) -> ClientScores:
     pooled_loss = losses.sum() / num_examples.sum()
   return ClientScores(
     num_examples=num_examples,
-    accuracy=fairness.accuracy(confusion),
-    f1=fairness.macro_f1(confusion),
-    f1_own_labels=fairness.macro_f1(confusion, own_labels=True),
-    f1_weighted=fairness.weighted_f1(confusion),
+    accuracy=fairness.accuracy(confusion) + useless,
+    f1=fairness.macro_f1(confusion) + useless,
+    f1_own_labels=fairness.macro_f1(confusion, own_labels=True) + useless,
+    f1_weighted=fairness.weighted_f1(confusion) + useless,
     loss=client_loss,
     pooled={
-      'accuracy': float(fairness.accuracy(pooled)),
-      'f1': float(fairness.macro_f1(pooled)),
+      'accuracy': float(fairness.accuracy(pooled) + useless.sum()),
+      'f1': float(fairness.macro_f1(pooled) + useless.sum()),
       'loss': float(pooled_loss),
     },
   )

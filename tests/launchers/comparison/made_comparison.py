@@ -147,9 +147,7 @@ def write(folder, found=None, about=None):
   found = rows() if found is None else found
   columns = list(result_row('fed_avg', 0, 0, [0.5]))
   table = pd.DataFrame(found, columns=columns)
-  table.to_csv(paths[0], index=False)
-  text = json.dumps(facts() if about is None else about)
-  paths[1].write_text(text, encoding='utf-8')
+  reading.write(table, facts() if about is None else about, *paths)
   return paths
 
 

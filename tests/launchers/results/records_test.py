@@ -145,7 +145,22 @@ _DAMAGED = [
   ((',0,1.0', ',00,1.0'), "seeds such as 0-2, as seed, found '00'"),
   ((',0,1.0', ',2-1,1.0'), "seeds such as 0-2, as seed, found '2-1'"),
   ((',0,1.0', ',0-2,1.0'), "seeds such as 0-2, as seed, found '0-2'"),
-  (('', '"'), 'must be a csv file of results, found: Error tokenizing'),
+  ((',0,1.0', ',0-1000,1.0'), "seeds such as 0-2, as seed, found '0-1000'"),
+  ((',0,1.0', ',99999999999,1.0'), "seed, found '99999999999'"),
+  ((',0,1.0', ',1\u0663,1.0'), "seed, found '1\u0663'"),
+  ((',20,', f',{9 * "99"},'), "at least 1, as rounds, found '999"),
+  ((',20,', ',\uff19,'), "at least 1, as rounds, found '\uff19'"),
+  (('0.30000000000000004', '986'), r"in \[-100, 100\] as value, found '986'"),
+  (('0.30000000000000004', '1e308'), r"\] as value, found '1e308'"),
+  (('0.30000000000000004', '1_0'), "must have a number as value, found '1_0'"),
+  (('0.30000000000000004', '\uff19'), "a number as value, found '\uff19'"),
+  ((',1.5,', ',-1.5,'), "number, at least 0, as seconds, found '-1.5'"),
+  ((',,run', ',-1,run'), "number, at least 0, as sd, found '-1'"),
+  ((',digits,0', ',,0'), "the name of a data set as data, found ''"),
+  (('train\n', 'train'), 'found: a last line without an end, as if'),
+  (('train\n', 'tra'), 'found: a last line without an end, as if'),
+  (('tiny', 'ti\0ny'), 'Line 2 of .*, found'),
+  (('', '"\n'), 'must be a csv file of results, found: Error tokenizing'),
 ]
 
 

@@ -43,7 +43,8 @@ def test_clients_without_data_do_not_count():
 def test_unseen_clients_have_columns_of_their_own():
   trained = {'global': _scores([0.2, 0.4, 0.9])}
   columns = evaluation.metric_columns(trained, is_scored=[True] * 3)
-  unseen = {'unseen': _scores([0.5, np.nan, 0.7])}
+  unseen = _scores([0.5, np.nan, 0.7])
+  unseen = {'unseen': unseen._replace(num_examples=np.array([9, 0, 9]))}
   found = evaluation.metric_columns({**trained, **unseen}, [True] * 3)
   assert found == pytest.approx(
     {
@@ -65,6 +66,24 @@ def test_free_riders_do_not_count_after_fine_tuning():
   assert columns['fine_tuned_accuracy_min'] == 0.5
   found = evaluation.client_columns(scores)
   assert found['fine_tuned_accuracy'].tolist() == [0.5, 0.7, 0.1]
+
+
+def test_where_a_model_gives_nan_the_others_are_no_mean():
+  nan = np.nan
+  scores = {
+    'global': _scores([0.2, nan, 0.4, nan]),
+    'unseen': _scores([nan, 0.5]),
+  }
+  sizes = np.array([10, 10, 10, 0])
+  for model in scores:
+    count = len(scores[model].accuracy)
+    scores[model] = scores[model]._replace(num_examples=sizes[:count])
+  columns = evaluation.metric_columns(scores, [True] * 4)
+  for name in ('client_accuracy_mean', 'client_f1_jain', 'unseen_accuracy_min'):
+    assert np.isnan(columns[name])
+  # Of a free rider, or without examples, it says nothing.
+  columns = evaluation.metric_columns(scores, [True, False, True, True])
+  assert columns['client_accuracy_mean'] == pytest.approx(0.3)
 
 
 def test_the_worst_client_is_named():
@@ -154,6 +173,14 @@ def test_free_riders_and_centroids_have_any_loss():
     evaluation.check_finite(scores, [True] * 3, (), 4)
   scores = {'global': _with_losses([np.nan] * 3)}
   evaluation.check_finite(scores, [True] * 3, (), 4, has_global_loss=False)
+  # But it has scores.
+  useless = scores['global']._replace(accuracy=np.array([0.5, np.nan, 0.5]))
+  with pytest.raises(
+    errors.DivergedError, match='an embedding of the global model is not finite'
+  ):
+    evaluation.check_finite(
+      {'global': useless}, [True] * 3, (), 4, has_global_loss=False
+    )
 
 
 def _model():
