@@ -309,6 +309,7 @@ def _read_files(path) -> Run:
       end = _read_end(summary)
     required = ['client_id', 'num_train', *_SCORES]
     clients = _read(path / 'clients.csv', required, finished)
+    _check_complete(path, summary, metrics, scores, clients)
   else:
     summary = {}
     end = _end_so_far(metrics)
@@ -337,6 +338,25 @@ def _read_files(path) -> Run:
       ignore_index=True,
     ),
   )
+
+
+def _check_complete(path, summary, metrics, scores, clients) -> None:
+  """Refuses files of a finished run that lack rounds or clients."""
+  last = int(metrics['round'].max())
+  rounds = summary.get('rounds', last)  # Older runs do not say.
+  if len(metrics) != last or last != rounds:
+    raise ValueError(
+      f'metrics.csv must have a row for each of {rounds} rounds, found'
+      f' {len(metrics)} in {path / "metrics.csv"}, as if it was cut.'
+    )
+  count = scores['client_id'].nunique()
+  sizes = scores.groupby('round').size()
+  if count and (len(clients) != count or (sizes != count).any()):
+    raise ValueError(
+      'clients.csv and each round of client_scores.csv must have a row for each'
+      f' client, found {len(clients)} and {sizes.min()} to {sizes.max()} in'
+      f' {path}, as if one was cut.'
+    )
 
 
 def _read(file, columns, finished) -> pd.DataFrame:

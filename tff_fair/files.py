@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 import contextlib
 import csv
 import errno
+import hashlib
 import os
 import stat
 import tokenize
@@ -64,6 +65,11 @@ def check_regular(path: str | os.PathLike) -> None:
     raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
   if not stat.S_ISREG(mode):
     raise OSError(errno.EINVAL, 'Not a regular file', os.fspath(path))
+
+
+def checksum(text: str) -> str:
+  """The SHA-256 checksum of a text, in hexadecimal, whatever ends its lines."""
+  return hashlib.sha256(text.replace('\r\n', '\n').encode()).hexdigest()
 
 
 def describe(failure: Exception) -> str:

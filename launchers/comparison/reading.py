@@ -39,7 +39,6 @@ checksums of both files, so that one that was cut or changed is no comparison.
 """
 
 from collections.abc import Mapping
-import hashlib
 import io
 import json
 import os
@@ -110,8 +109,8 @@ def write(
 ) -> None:
   """Writes compare.csv and compare.json."""
   text = frame.to_csv(index=False)
-  of_csv = _checksum(text)
-  sums = {'csv': of_csv, 'facts': _checksum(_canonical(facts, of_csv))}
+  of_csv = files.checksum(text)
+  sums = {'csv': of_csv, 'facts': files.checksum(_canonical(facts, of_csv))}
   run_files.write_atomically(csv_path, text)
   text = json.dumps({**facts, _CHECKSUMS: sums}, indent=2)
   run_files.write_atomically(json_path, f'{text}\n')
@@ -178,13 +177,8 @@ def _damaged(path, found) -> ComparisonError:
 
 
 def _check_sum(text, expected) -> None:
-  if _checksum(text) != expected:
+  if files.checksum(text) != expected:
     raise ValueError('that it was cut or changed')
-
-
-def _checksum(text) -> str:
-  # Git may have changed the ends of lines.
-  return hashlib.sha256(text.replace('\r\n', '\n').encode()).hexdigest()
 
 
 def _canonical(facts, of_csv) -> str:

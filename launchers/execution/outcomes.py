@@ -9,6 +9,7 @@ from tff_fair import files
 from tff_fair.launchers.runs import run_files
 
 _FILE = 'compared.json'
+_CHECKSUM = 'checksum'
 FINISHED, DIVERGED = 'finished', 'diverged'
 
 
@@ -31,7 +32,9 @@ class Outcome(NamedTuple):
 
 def write(outcome: Outcome, output_dir: pathlib.Path) -> None:
   """Writes the outcome of a run into its directory."""
-  text = json.dumps(outcome._asdict(), indent=2)
+  found = outcome._asdict()
+  found = {**found, _CHECKSUM: files.checksum(json.dumps(found))}
+  text = json.dumps(found, indent=2)
   run_files.write_atomically(output_dir / _FILE, f'{text}\n')
 
 
@@ -40,21 +43,13 @@ def read(output_dir: pathlib.Path) -> Outcome | None:
   path = output_dir / _FILE
   try:
     with files.reading(path, ValueError):
-      found = Outcome(**json.loads(path.read_text()))
+      found = json.loads(path.read_text())
+      # A version before checksums wrote none.
+      expected = found.pop(_CHECKSUM, None)
+      outcome = Outcome(**found)
+      if outcome.status not in (FINISHED, DIVERGED):
+        raise ValueError(outcome.status)
   except ValueError:
     return None
-  return found if _is_whole(found) else None
-
-
-def _is_whole(found) -> bool:
-  """Whether it may be what `write` has written."""
-  numbers = [found.bytes_down, found.bytes_up, found.seconds_per_round]
-  accuracy = found.holdout_accuracy
-  if found.status == DIVERGED:
-    return isinstance(found.reason, str)
-  return (
-    found.status == FINISHED
-    and all(n is None or isinstance(n, int | float) for n in numbers)
-    # None without a holdout part.
-    and (accuracy is None or (isinstance(accuracy, float) and accuracy >= 0))
-  )
+  is_whole = expected in (None, files.checksum(json.dumps(found)))
+  return outcome if is_whole else None

@@ -194,8 +194,9 @@ def metric_columns(
   """Returns the columns of metrics.csv that hold the scores.
 
   Attackers, and clients without training data, free riders, are excluded from
-  the statistics over clients. Unseen clients need no data. Where a model gives NaN for a client,
-  there are no statistics: those of the others would be too good.
+  the statistics over clients. Unseen clients need no data. Where a model gives
+  NaN for a client, there are no statistics: those of the others would be too
+  good.
   """
   columns = {}
   for model in filter(scores.__contains__, _MODELS):

@@ -9,6 +9,7 @@ import pathlib
 import filelock
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.runs import client_names
 
@@ -39,7 +40,7 @@ def read_whole(
   except ValueError as error:
     raise ValueError(
       f'{path.name} must hold numbers in {", ".join(map(str, frame))}, found in'
-      f' {path}: {_one_line(error)}.'
+      f' {path}: {files.describe(error)}.'
     ) from error
 
 
@@ -102,13 +103,16 @@ def _load(path, columns, growing) -> pd.DataFrame:
     text = path.read_text(encoding='utf-8')
     if growing:
       text = _whole_rows(text)
+    elif not text.endswith('\n'):
+      raise ValueError('a last line without an end, as if the file was cut')
     # A name may look like a number, or like a missing value.
     frame = pd.read_csv(
       io.StringIO(text), converters={client_names.COLUMN: str}
     )
   except ValueError as error:  # Includes pandas' error for a broken csv file.
     raise ValueError(
-      f'{path.name} must be a csv file, found in {path}: {_one_line(error)}.'
+      f'{path.name} must be a csv file, found in {path}:'
+      f' {files.describe(error)}.'
     ) from error
   missing = [column for column in columns if column not in frame]
   if missing or frame.empty:
@@ -125,7 +129,3 @@ def _whole_rows(text: str) -> str:
   while text.count('"') % 2:  # Within a name of several lines.
     text = text[: text.rfind('\n', 0, -1) + 1]
   return text
-
-
-def _one_line(error: Exception) -> str:
-  return ' '.join(str(error).split()).rstrip('.')

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.launchers import report_run
+from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import records
@@ -96,6 +98,32 @@ def _row(frame, method, **key):
     chosen &= frame[name] == value
   (row,) = frame[chosen].to_dict('records')
   return row
+
+
+def test_a_damaged_run_is_named_with_the_remedy(tmp_path):
+  planner = _planner(tmp_path)
+  ended = [_ended(planner, 'fed_avg', [0.5] * 4)]
+  folder = ended[0].run.output_dir
+  for name in ('summary.json', 'clients.csv', 'client_scores.csv', 'flags.txt'):
+    whole = (folder / name).read_bytes()
+    half = len(whole) // 2
+    lines = b''.join(whole.splitlines(keepends=True)[:-1])
+    for damage in (
+      lambda path, whole=whole, half=half: path.write_bytes(whole[:half]),
+      lambda path, lines=lines: path.write_bytes(lines),
+      os.mkfifo,
+    )[2 * (name == 'flags.txt') :]:  # Whose end nothing says.
+      (folder / name).unlink()
+      damage(folder / name)
+      with pytest.raises(frame_lib.FrameError) as error:
+        records.table(ended, None)
+      sentence = str(error.value)
+      assert name in sentence and str(folder) in sentence
+      assert f'; remove {folder}, and the same command' in sentence
+      assert '..' not in sentence and '\n' not in sentence
+    (folder / name).unlink()
+    (folder / name).write_bytes(whole)
+  assert records.table(ended, None)['status'].tolist() == ['finished']
 
 
 def test_a_result_against_standalone_of_the_same_seed(tmp_path):

@@ -101,9 +101,8 @@ def test_a_comparison_has_the_methods_for_each_group(tmp_path):
       ]
     )
     table.loc[i, 'group_accuracy_min'] = 0.5
-  table.to_csv(paths[0], index=False)
-  facts = json.loads(paths[1].read_text())
-  paths[1].write_text(json.dumps({**facts, 'positive_class': '<i>ill'}))
+  facts = {**made_comparison.facts(), 'positive_class': '<i>ill'}
+  reading.write(table, facts, *paths)
   found = analysis_lib.analyse(*reading.read(*paths))
   page = web_page.Page(compare_page.render(found))
   page.check_is_safe()
