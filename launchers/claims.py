@@ -15,6 +15,7 @@ from absl import flags
 from tff_fair.launchers import cli
 from tff_fair.launchers.claiming import claims_page
 from tff_fair.launchers.claiming import verdicts
+from tff_fair.launchers.options import paths
 from tff_fair.launchers.results import records
 
 _COLUMNS = ['id', 'verdict', *verdicts.OUTCOMES, 'seeds', 'script_verdict']
@@ -26,7 +27,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   Args:
     flag_values: Where to define them.
   """
-  flags.DEFINE_string(
+  paths.define(
     'results',
     'results',
     'Folder with the recorded results, a csv file for each table.',

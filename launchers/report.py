@@ -15,6 +15,7 @@ from absl import flags
 
 from tff_fair.launchers import cli
 from tff_fair.launchers import frame
+from tff_fair.launchers.options import paths
 from tff_fair.launchers.pages import report_page
 from tff_fair.launchers.runs import run_files
 
@@ -27,7 +28,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   Args:
     flag_values: Where to define them.
   """
-  flags.DEFINE_string(
+  paths.define(
     'output_file',
     None,
     f'The page to write; the default is {_FILE} in the first run directory.',
@@ -43,7 +44,10 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       directories.
     flag_values: The parsed flags of `define_flags`.
   """
-  directories = argv[1:]
+  try:
+    directories = [*map(paths.expand, argv[1:])]
+  except ValueError as error:
+    cli.fail(f'{error}.')
   if not directories:
     cli.fail('at least one run directory is required.')
   given = flag_values['output_file'].value

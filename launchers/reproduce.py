@@ -24,6 +24,7 @@ from tff_fair.launchers import frame
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
 from tff_fair.launchers.execution import train_all
+from tff_fair.launchers.options import paths
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.results import recording
 from tff_fair.launchers.results import records
@@ -86,7 +87,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'Folder with the data files, as for the training of one run.',
     flag_values=flag_values,
   )
-  flags.DEFINE_string(
+  paths.define(
     'record',
     None,
     'Also add the numbers of every finished run to TABLE.csv in this folder.',

@@ -10,6 +10,7 @@ from typing import Any
 from absl import flags
 import pandas as pd
 
+from tff_fair.launchers.options import paths
 from tff_fair.launchers.options import settings as settings_lib
 
 # Where Linux lists them. A process takes the memory of all that it sees.
@@ -42,7 +43,7 @@ def define_flags(
     ' has begun is finished; what was not started is said.',
     flag_values=flag_values,
   )
-  flags.DEFINE_string(
+  paths.define(
     'output_dir',
     None,
     f'Where the results go; the default is {output_dir}.',

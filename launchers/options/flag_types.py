@@ -150,6 +150,20 @@ class Texts(Text):
     return all(map(super()._allows, value))
 
 
+@dataclasses.dataclass(frozen=True)
+class Path(Text):
+  """A flag whose value is a file or a folder; see `paths`."""
+
+  kind: ClassVar[str] = 'path'
+
+
+@dataclasses.dataclass(frozen=True)
+class Paths(Texts):
+  """A flag that may be repeated; its value is a list of files or folders."""
+
+  kind: ClassVar[str] = 'multi_path'
+
+
 def merge(variants: Sequence[Flag]) -> Flag:
   """One flag with the choices of several flags of the same name.
 
@@ -180,7 +194,7 @@ def to_json(flag: Flag) -> dict[str, Any]:
 
 def from_json(values: Mapping[str, Any]) -> Flag:
   """The flag of what `to_json` gives."""
-  types = (Switch, Choice, Integer, Real, Text, Texts)
+  types = (Switch, Choice, Integer, Real, Text, Texts, Path, Paths)
   kinds = {kind.__name__: kind for kind in types}
   values = dict(values)
   return kinds[values.pop('type')](**values)

@@ -17,6 +17,7 @@ from absl import flags
 from tff_fair import tasks
 from tff_fair.launchers.options import flag_types
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import paths
 from tff_fair.launchers.options import presets
 from tff_fair.launchers.options.methods import entry
 from tff_fair.own_data import encoded
@@ -57,6 +58,8 @@ _CHOICES: Mapping[str, Collection[str]] = {
   'split': tasks.SPLIT_NAMES,
   'test_leak': tasks.TEST_LEAKS,
 }
+# Kinds of flags that absl does not have.
+_DEFINE = {'path': paths.define, 'multi_path': paths.define_multi}
 # The flags of one name that methods have.
 _Variants = list[tuple[entry.Method, flag_types.Flag]]
 
@@ -170,7 +173,8 @@ def define_flags(
     choices = {}
     if isinstance(flag, flag_types.Choice):
       choices['enum_values'] = list(flag.choices)
-    getattr(flags, f'DEFINE_{flag.kind}')(
+    define = _DEFINE.get(flag.kind) or getattr(flags, f'DEFINE_{flag.kind}')
+    define(
       name=name,
       default=flag.default,
       help=flag.help,
