@@ -7,7 +7,6 @@ from tff_fair.launchers import claims
 from tff_fair.launchers import compare
 from tff_fair.launchers import report
 from tff_fair.launchers import reproduce
-from tff_fair.launchers import train
 from tff_fair.launchers.options import settings
 from tff_fair.launchers.options import train_flags
 
@@ -15,7 +14,7 @@ from tff_fair.launchers.options import train_flags
 @pytest.mark.parametrize(
   ('launcher', 'names'),
   [
-    (train, ['output_dir', 'compare_with']),
+    (train_flags, ['output_dir', 'compare_with']),
     (compare, ['output_dir']),
     (reproduce, ['output_dir', 'record']),
     (report, ['output_file']),
