@@ -13,6 +13,7 @@ import os
 import numpy as np
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.own_data import encoded
 from tff_fair.own_data import sensitive
 from tff_fair.tasks import sources
@@ -220,7 +221,13 @@ def _features_of(name: str) -> slice:
 def _read_table(path: str | os.PathLike) -> pd.DataFrame:
   names = [*_COLUMNS, _LABEL]
   required = f'records of {len(names)} fields'
-  try:
+
+  def damaged(found):
+    return sources.DataDamagedError(
+      path, required, f'an unreadable file ({found})'
+    )
+
+  with files.reading(path, damaged):
     table = pd.read_csv(
       path,
       header=None,
@@ -230,9 +237,6 @@ def _read_table(path: str | os.PathLike) -> pd.DataFrame:
       comment='|',
       quoting=csv.QUOTE_NONE,
     )
-  except (ValueError, OSError) as error:
-    found = f'an unreadable file ({str(error).strip()})'
-    raise sources.DataDamagedError(path, required, found) from None
   if table.shape[1] != len(names):
     found = f'records of {table.shape[1]}'
     raise sources.DataDamagedError(path, required, found)

@@ -1,5 +1,6 @@
 """Reads arrays from an npz file."""
 
+from collections.abc import Mapping, Sequence
 import os
 import zipfile
 
@@ -12,6 +13,31 @@ from tff_fair.tasks import sources
 def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
   """Reads the arrays `x` and `y`, and `client` if it is wanted."""
   keys = ('x', 'y', 'client') if with_clients else ('x', 'y')
+  return read_arrays(
+    path,
+    keys,
+    {
+      'client': '; --partition=equal --num_clients=10 deals the examples at'
+      ' random'
+    },
+  )
+
+
+def read_arrays(
+  path: str | os.PathLike,
+  keys: Sequence[str],
+  remedies: Mapping[str, str] | None = None,
+) -> dict[str, np.ndarray]:
+  """Reads arrays from an npz file.
+
+  Args:
+    path: The file.
+    keys: The names of the arrays.
+    remedies: Name -> the end of the message if that array is not there.
+
+  Raises:
+    DataDamagedError: If it is no such file, or lacks an array.
+  """
   required = f'an npz archive of the arrays {", ".join(keys)}'
 
   def damaged(found):
@@ -32,6 +58,5 @@ def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
     if not lacking:
       return {key: archive[key] for key in keys}
     found = f'no {lacking[0]} but {", ".join(archive) or "nothing"}'
-  if lacking == ['client']:
-    found += '; --partition=equal --num_clients=10 deals the examples at random'
-  raise sources.DataDamagedError(path, required, found)
+  remedy = (remedies or {}).get(lacking[0], '')
+  raise sources.DataDamagedError(path, required, f'{found}{remedy}')

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.tasks import sources
 
 # Malignant neoplasm of pancreas: ICD-10 C25, C25.0-4, C25.7-9 and ICD-9 157,
@@ -199,7 +200,13 @@ def _read_table(
   path: str | os.PathLike, columns: dict[str, str | type | None]
 ) -> pd.DataFrame:
   """Reads columns with their types; empty fields are NaN."""
-  try:
+
+  def damaged(found):
+    return sources.DataDamagedError(
+      path, f'a table of {", ".join(columns)}', f'an unreadable file ({found})'
+    )
+
+  with files.reading(path, damaged, passing=(sources.DataDamagedError,)):
     found = pd.read_csv(path, nrows=0).columns
     missing = [name for name in columns if name not in found]
     if missing:
@@ -217,14 +224,6 @@ def _read_table(
       na_values=[''],
       low_memory=False,
     )[list(columns)]
-  except sources.DataDamagedError:
-    raise
-  except (ValueError, OSError) as error:
-    raise sources.DataDamagedError(
-      path,
-      f'a table of {", ".join(columns)}',
-      f'an unreadable file ({str(error).strip()})',
-    ) from None
 
 
 def _check_filled(

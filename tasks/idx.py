@@ -9,10 +9,10 @@ axis as a big-endian integer of four bytes, then the elements in C order.
 import gzip
 import os
 import pathlib
-import zlib
 
 import numpy as np
 
+from tff_fair import files
 from tff_fair.tasks import sources
 
 _FILE_NAMES = {
@@ -42,15 +42,17 @@ def read(path: str | os.PathLike) -> np.ndarray:
     uint8 of the shape stated in the file, read-only.
   """
   required = 'a gzip-compressed idx array of unsigned bytes'
-  try:
-    with gzip.open(path) as file:
-      return _parse(file.read())
-  except (OSError, EOFError, zlib.error) as error:
-    found = f'an unreadable file ({error})'
-    raise sources.DataDamagedError(path, required, found) from None
-  except ValueError:
-    found = 'a file of another format'
-    raise sources.DataDamagedError(path, required, found) from None
+
+  def damaged(found):
+    return sources.DataDamagedError(path, required, found)
+
+  with (
+    files.reading(path, lambda found: damaged(f'an unreadable file ({found})')),
+    gzip.open(path) as file,
+  ):
+    content = file.read()
+  with files.reading(path, lambda found: damaged('a file of another format')):
+    return _parse(content)
 
 
 def _parse(content: bytes) -> np.ndarray:

@@ -9,11 +9,10 @@ so a file that was cut or changed by accident is refused, whoever has made it.
 from collections.abc import Callable
 import os
 from typing import Any
-import zipfile
-import zlib
 
 import numpy as np
 
+from tff_fair.tasks import array_file
 from tff_fair.tasks import idx
 from tff_fair.tasks import options as options_lib
 from tff_fair.tasks import pooled
@@ -111,20 +110,7 @@ def read_archive(path: str | os.PathLike) -> _Arrays:
   Returns:
     The arrays `x_train`, `y_train`, `x_test` and `y_test`.
   """
-  required = f'an npz archive of the arrays {", ".join(_KEYS)}'
-  try:
-    with np.load(path) as archive:
-      return {key: archive[key] for key in _KEYS}
-  except KeyError as error:
-    raise sources.DataDamagedError(path, required, error.args[0]) from None
-  # NumPy returns a bare array for an `.npy` file, and treats a file of unknown
-  # format as a pickle.
-  except (AttributeError, TypeError, ValueError):
-    found = 'a file of another format'
-    raise sources.DataDamagedError(path, required, found) from None
-  except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-    found = f'an unreadable file ({error})'
-    raise sources.DataDamagedError(path, required, found) from None
+  return array_file.read_arrays(path, _KEYS)
 
 
 def _check_part(

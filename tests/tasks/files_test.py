@@ -127,7 +127,7 @@ def test_arrays_that_are_no_images(tmp_path):
     ('y_train', np.zeros(400, np.float32), 'float32'),
     ('y_test', np.full(100, 10), r'labels in 0\.\.9 in y_test'),
     ('y_test', np.full(100, -1), 'from -1'),
-    ('y_test', np.array([None] * 100), 'a file of another format'),
+    ('y_test', np.array([None] * 100), 'array of Python objects'),
   ]:
     arrays = {**legal, key: value}
     if value is None:
