@@ -5,12 +5,15 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tff_fair import files
 from tff_fair import metrics
 from tff_fair import tasks
 from tff_fair.launchers.runs import building
+from tff_fair.launchers.runs import errors
+from tff_fair.launchers.runs import evaluation
 from tff_fair.launchers.runs import run_files
 
 FILE = 'contributions.json'
@@ -26,7 +29,9 @@ def of_clients(
   test data. A resumed run reads it from its directory, where `keep` saved it.
 
   Raises:
-    ValueError: If there is no validation set, or an argument is refused.
+    ValueError: If there is no validation set, an argument is refused, or the
+      file there is damaged.
+    DivergedError: If a model that trained alone is of no use.
   """
   if not building.needs(settings, 'contributions'):
     return None
@@ -69,4 +74,8 @@ def _measure(settings, task) -> list[float]:
     task.model_fn(), validation, task.num_clients
   )
   scores = evaluator.evaluate_clients(process.client_model_table(state))
+  bad = np.flatnonzero(~np.isfinite(scores.loss))
+  if bad.size:
+    who = evaluation.listed(bad, task.client_names)
+    raise errors.diverged(f'the loss of {who}, trained alone, is not finite')
   return [float(accuracy) for accuracy in scores.accuracy]

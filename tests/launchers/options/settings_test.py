@@ -1,5 +1,6 @@
 """From flags to settings: what wins, what is refused, and the flags file."""
 
+import os
 import re
 
 import pytest
@@ -292,6 +293,11 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
     (tmp_path / settings.FLAGS_FILE).write_bytes(content)
     with pytest.raises(settings.SettingsError, match='^--output_dir='):
       settings.check_same_run(tmp_path, text)
+  # Not waited for.
+  (tmp_path / settings.FLAGS_FILE).unlink()
+  os.mkfifo(tmp_path / settings.FLAGS_FILE)
+  with pytest.raises(settings.SettingsError, match='read: Not a regular file'):
+    settings.check_same_run(tmp_path, text)
 
 
 def test_help_has_every_flag_under_its_method():

@@ -176,7 +176,7 @@ def test_a_damaged_run_is_one_sentence(tmp_path, name, content):
 def test_a_damaged_record_is_found_before_the_training(tmp_path):
   results = tmp_path / 'results'
   results.mkdir()
-  (results / 'cffl_table1.csv').write_text('another table')
+  (results / 'cffl_table1.csv').write_text('another table\n')
   with pytest.raises(SystemExit, match='cffl_table1.csv must have the columns'):
     _main(tmp_path, '--noonly_record')
   assert not (tmp_path / 'out').exists()

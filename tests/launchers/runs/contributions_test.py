@@ -1,11 +1,15 @@
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_fair import metrics
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import building
 from tff_fair.launchers.runs import contributions
+from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import training
 
 _FLAGS = (
@@ -56,3 +60,29 @@ def test_a_resumed_run_reads_them_from_its_directory(tmp_path, resolved):
   text = (tmp_path / contributions.FILE).read_text()
   assert text == '[0.25, 0.5, 1.0]'
   assert contributions.of_clients(settings, task, tmp_path) == [0.25, 0.5, 1.0]
+  path = tmp_path / contributions.FILE
+  for damaged in (
+    text[:9],
+    '[0.25, 0.5]',
+    '[0.25, 0.5, 7]',
+    '{}',
+    '[1, 0, NaN]',
+  ):
+    path.write_text(damaged)
+    with pytest.raises(
+      ValueError, match=f'^{path} must hold an accuracy of ea'
+    ):
+      contributions.of_clients(settings, task, tmp_path)
+
+
+@pytest.mark.full
+def test_a_client_whose_model_is_of_no_use_has_no_accuracy(
+  tmp_path, resolved, monkeypatch
+):
+  scores = types.SimpleNamespace(loss=np.array([1, np.nan, 1]))
+  monkeypatch.setattr(
+    metrics.ServerEvaluator, 'evaluate_clients', lambda *_: scores
+  )
+  message = 'has diverged: the loss of client 1, trained alone, is not finite'
+  with pytest.raises(errors.DivergedError, match=message):
+    contributions.of_clients(*resolved, tmp_path)
