@@ -180,6 +180,21 @@ def test_a_damaged_file_is_named(tmp_path, name, text, message):
     frame.read_run(folder)
 
 
+def test_a_finished_run_has_all_rounds_and_clients(tmp_path):
+  folder = report_run.write(tmp_path / 'x')
+  path = folder / 'summary.json'
+  path.write_text(json.dumps({**json.loads(path.read_text()), 'rounds': 3}))
+  frame.read_run(folder)
+  for name in ('metrics.csv', 'client_scores.csv', 'clients.csv'):
+    whole = (folder / name).read_text()
+    lines = whole.splitlines(keepends=True)
+    for content in (''.join(lines[:-1]), whole[:-1]):
+      (folder / name).write_text(content)
+      with pytest.raises(frame.FrameError, match=rf'{name}.*as if .* was cut'):
+        frame.read_run(folder)
+    (folder / name).write_text(whole)
+
+
 def test_other_directories_are_refused(tmp_path):
   run = report_run.write(tmp_path / 'x')
   empty = tmp_path / 'empty'
