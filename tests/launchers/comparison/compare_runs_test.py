@@ -122,7 +122,9 @@ def _frame(folder):
 
 
 def _facts(folder):
-  return json.loads((folder / 'out/compare.json').read_text())
+  found = json.loads((folder / 'out/compare.json').read_text())
+  del found['checksums']  # Of seconds, too.
+  return found
 
 
 class _Whole(NamedTuple):
