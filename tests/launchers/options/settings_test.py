@@ -8,6 +8,7 @@ import pytest
 from tests import limits
 from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import methods
+from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import settings
 from tff_fair.launchers.options import train_flags
 
@@ -298,6 +299,19 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
   os.mkfifo(tmp_path / settings.FLAGS_FILE)
   with pytest.raises(settings.SettingsError, match='read: Not a regular file'):
     settings.check_same_run(tmp_path, text)
+
+
+def test_the_first_screen_of_help_leads_to_all_topics():
+  lines = help_text.first_screen().splitlines()
+  assert len(lines) < 40 and max(map(len, lines)) <= 80
+  for topic, (_, write) in help_text.TOPICS.items():
+    assert any(line.startswith(f'  --help={topic} ') for line in lines)
+    assert write()
+  for title, group in train_flags.GROUPS.items():
+    page = help_text.TOPICS[title.lower()][1]()
+    assert all(f'--{f.name}' in page or f']{f.name}' in page for f in group)
+  listed = help_text.list_presets()
+  assert all(f'  {name}: ' in listed for name in presets.PRESETS)
 
 
 def test_help_has_every_flag_under_its_method():
