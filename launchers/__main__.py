@@ -10,7 +10,7 @@ import tff_fair
 from tff_fair import checks
 from tff_fair.launchers import command_names
 
-_COMMANDS = ('train', 'compare', 'reproduce', 'claims', 'report')
+_COMMANDS = ('train', 'compare', 'reproduce', 'claims', 'report', 'predict')
 _HELP = ('help', '-h', '--help')
 
 

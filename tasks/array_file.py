@@ -10,6 +10,29 @@ from tff_fair import files
 from tff_fair.tasks import sources
 
 
+def read_inputs(path: str | os.PathLike) -> np.ndarray:
+  """Reads an array of inputs from a .npy file, or `x` of an .npz file.
+
+  Args:
+    path: The file.
+
+  Raises:
+    DataDamagedError: If it holds no such array.
+  """
+  required = 'an array of numbers, or an npz archive of the array x'
+  try:
+    found = np.load(path, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+      return found
+    with found as archive:
+      if 'x' in archive:
+        return archive['x']
+      missing = f'no x but {", ".join(archive) or "nothing"}'
+  except (*_UNREADABLE, AttributeError, TypeError, ValueError) as error:
+    missing = f'an unreadable file ({error})'
+  raise sources.DataDamagedError(path, required, missing)
+
+
 def read(path: str | os.PathLike, with_clients: bool) -> dict[str, np.ndarray]:
   """Reads the arrays `x` and `y`, and `client` if it is wanted."""
   keys = ('x', 'y', 'client') if with_clients else ('x', 'y')

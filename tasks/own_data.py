@@ -119,6 +119,8 @@ def build(
     client_names=names,
     class_names=data.class_names,
     notes=data.notes,
+    columns=data.columns,
+    divided_by=data.divided_by,
     sensitive=data.sensitive,
     positive_class=data.positive_class,
   )

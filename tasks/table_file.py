@@ -19,7 +19,9 @@ _WHOLE = re.compile(r'(0|-?[1-9][0-9]{0,99})(\.0*)?')
 _CHUNK = 2**20
 
 
-def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
+def read(
+  path: str | os.PathLike, keys: Collection[str] = (), *, as_texts: bool = False
+) -> pd.DataFrame:
   """Reads a table.
 
   Args:
@@ -28,6 +30,7 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
     keys: Columns of names, as far as there are such: what differs in a csv file
       differs in the table. They hold whole numbers only where these are written
       without zeros in front and without exponents.
+    as_texts: Whether all values of a csv file stay the texts that they are.
 
   Returns:
     The table.
@@ -50,7 +53,7 @@ def read(path: str | os.PathLike, keys: Collection[str] = ()) -> pd.DataFrame:
       skipinitialspace=True,
       na_values=_MISSING,
       low_memory=False,
-      dtype=dict.fromkeys(keys, str),
+      dtype=str if as_texts else dict.fromkeys(keys, str),
     )
     has_nul = _has_nul(path)
   if has_nul:  # Where a text ends for pandas.

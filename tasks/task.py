@@ -82,6 +82,8 @@ class Task:
     class_names: The name of each class, likewise.
     features: How each column of a table became an input; empty for other data.
     notes: Sentences about the data that the user should read before training.
+    columns: The columns of the table that the data come from; else empty.
+    divided_by: What the values of the user's arrays were divided by.
     unseen: The clients that take no part in the training, as a task of their
       own; None if there are none.
     sensitive: The groups of people of each sensitive column, of all examples.
@@ -103,6 +105,8 @@ class Task:
   class_names: tuple[str, ...] = ()
   features: tuple[encoded.Feature, ...] = ()
   notes: tuple[str, ...] = ()
+  columns: tuple[encoded.Column, ...] = ()
+  divided_by: int = 1
   unseen: 'Task | None' = None
   sensitive: tuple[encoded.Groups, ...] = ()
   positive_class: int | None = None

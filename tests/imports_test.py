@@ -8,7 +8,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 # name stands for all that begins with it.
 _LAYERS = """
 launchers.__main__
-launchers.claims launchers.compare launchers.report
+launchers.claims launchers.compare launchers.predict launchers.report
 launchers.reproduce launchers.train launchers.write_docs
 launchers.__init__
 launchers.claiming

@@ -151,6 +151,9 @@ def _description(task, model, statistics) -> dict[str, Any]:
   }
   if task.features:
     description['features'] = [part._asdict() for part in task.features]
+    description['columns'] = [column._asdict() for column in task.columns]
+  if task.divided_by != 1:
+    description['divided_by'] = task.divided_by
   if statistics is not None:
     description['inputs_of_clients'] = {
       # A client without examples has none, null in JSON.

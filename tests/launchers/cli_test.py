@@ -21,6 +21,7 @@ _WITHOUT_TENSORFLOW = (
   'benchmarks.run',
   'tff_fair.launchers.claims',
   'tff_fair.launchers.compare',
+  'tff_fair.launchers.predict',
   'tff_fair.launchers.report',
   'tff_fair.launchers.reproduce',
   'tff_fair.launchers.train',

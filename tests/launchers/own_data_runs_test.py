@@ -1,9 +1,8 @@
 """Runs on data of one's own: from the file to the results of a run."""
 
 import json
-import pathlib
-import runpy
 
+from absl import flags as absl_flags
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +10,11 @@ import tensorflow as tf
 
 from tests.launchers import digits_run
 from tff_fair import tasks
+from tff_fair.launchers import predict
 
 pytestmark = pytest.mark.full
 
 _ROWS = 120
-_EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/predict.py'
 
 
 @pytest.fixture(name='flags', scope='module')
@@ -44,9 +43,21 @@ def test_a_run_on_a_table_and_its_resumption(flags, tmp_path):
   printed = digits_run.main(tmp_path / 'run', **flags)
   assert 'fedaboost on own.csv: 3 clients, 2 rounds' in printed
   assert digits_run.read(tmp_path / 'run', 'clients.csv')['accuracy'].mean() > 0
-  predict = runpy.run_path(str(_EXAMPLE))['predict']
-  found = predict(tmp_path / 'run', flags['data_file'])
-  assert len(found) == _ROWS and set(found) <= {'ill', 'well'}
+  flag_values = absl_flags.FlagValues()
+  predict.define_flags(flag_values)
+  run, path = map(str, (tmp_path / 'run', flags['data_file']))
+  predict.main(flag_values(['predict', run, path]), flag_values)
+  found = digits_run.read(tmp_path / 'run', 'predictions.csv')
+  built = tasks.build_task(
+    'table',
+    data_file=path,
+    client_column='hospital',
+    label_column='outcome',
+  )
+  model = tf.keras.models.load_model(tmp_path / 'run/model.keras')
+  said = model.predict(built.data.x, verbose=0).argmax(axis=1)
+  assert found.drop(columns='prediction').equals(pd.read_csv(path))
+  assert found['prediction'].tolist() == np.take(['ill', 'well'], said).tolist()
   path = flags['data_file']
   path.write_text(path.read_text().replace('Bonn,', 'Jena,'))
   with pytest.raises(SystemExit, match='found that .* content of --data_file'):

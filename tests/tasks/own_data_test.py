@@ -6,7 +6,6 @@ import os
 import pathlib
 import pickle
 import re
-import runpy
 import sys
 from unittest import mock
 
@@ -17,10 +16,11 @@ import pytest
 from tff_fair import tasks
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
+from tff_fair.own_data import new_rows
 from tff_fair.tasks import sources
+from tff_fair.tasks import table_file
 
 _ROWS = 40
-_EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/predict.py'
 
 
 def _table(**columns):
@@ -435,7 +435,7 @@ class TestTable:
     with pytest.raises(ValueError, match=message):
       tasks.build_task(**arguments)
 
-  def test_the_example_encodes_new_rows_likewise(self, tmp_path):
+  def test_new_rows_become_inputs_likewise(self, tmp_path):
     table = _with('age', 3, None).astype({'age': float})
     rows = np.arange(_ROWS)
     table = table.assign(
@@ -444,12 +444,13 @@ class TestTable:
       drinker=pd.Series(rows % 3 == 0, dtype=object).mask(rows % 5 == 0),
       one=1,
     )
-    built = tasks.build_task(**_task(tmp_path, table, missing_values='fill'))
-    encode = runpy.run_path(str(_EXAMPLE))['encode']
-    features = [feature._asdict() for feature in built.features]
-    np.testing.assert_allclose(
-      encode(table, features), built.data.x, rtol=1e-5, atol=1e-6
-    )
+    arguments = _task(tmp_path, table, missing_values='fill')
+    built = tasks.build_task(**arguments)
+    texts = table_file.read(arguments['data_file'], as_texts=True)
+    for rows in (table, texts):
+      x, notes = new_rows.encode(rows, built.columns, built.features)
+      assert not notes
+      np.testing.assert_allclose(x, built.data.x, rtol=1e-5, atol=1e-6)
 
   def test_the_first_clients_alone(self, tmp_path):
     built = tasks.build_task(**_task(tmp_path, _table(), num_clients=2))

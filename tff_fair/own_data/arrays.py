@@ -56,8 +56,10 @@ def encode(
   y, class_names = names.enumerate_classes('y', _column('y', y))
   notes += names.near_duplicates('y', class_names)
   notes += guesses.of_labels('y', class_names)
+  divided_by = 1
   if x.dtype == np.uint8:
-    inputs = inputs / np.float32(255)
+    divided_by = encoded.PIXEL_SCALE
+    inputs = inputs / np.float32(divided_by)
     notes.append('x holds bytes, which are divided by 255.')
   elif np.abs(x).max() > _LARGE:
     notes.append(
@@ -71,6 +73,7 @@ def encode(
     client_names=client_names,
     class_names=class_names,
     notes=tuple(notes),
+    divided_by=divided_by,
   )
 
 

@@ -9,6 +9,10 @@ from tff_fair import checks
 
 # Ways to treat missing values.
 MISSING_VALUES = ('refuse', 'drop', 'fill')
+# The category of a missing text, as pandas calls it.
+MISSING_CATEGORY = 'nan'
+# Bytes are pixels.
+PIXEL_SCALE = 255
 
 
 class Feature(NamedTuple):
@@ -26,6 +30,22 @@ class Feature(NamedTuple):
   name: str
   mean: float
   deviation: float
+
+
+class Column(NamedTuple):
+  """A column of a table.
+
+  Attributes:
+    name: Its name.
+    kind: 'number', 'flag' (True and False), 'category', or 'unused' if it is no
+      feature.
+    width: The number of its features, which follow each other in the order of
+      the columns.
+  """
+
+  name: str
+  kind: str
+  width: int
 
 
 class Groups(NamedTuple):
@@ -57,6 +77,9 @@ class Encoded:
     is_number: bool [d], the features that `to_inputs` standardises; None for
       none of them.
     notes: Sentences about the data that the user should read.
+    columns: The columns of a table, those of the features in their order; empty
+      for other data.
+    divided_by: What the values of arrays were divided by.
     sensitive: The groups of people of each sensitive column.
     positive_class: The class that counts as positive in their rates; None if
       there is none.
@@ -70,6 +93,8 @@ class Encoded:
   feature_names: tuple[str, ...] = ()
   is_number: np.ndarray | None = None
   notes: tuple[str, ...] = ()
+  columns: tuple[Column, ...] = ()
+  divided_by: int = 1
   sensitive: tuple[Groups, ...] = ()
   positive_class: int | None = None
 

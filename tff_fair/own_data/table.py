@@ -90,6 +90,7 @@ def encode(
   if drop_sensitive:
     features = _without_sensitive(features, sensitive, given, called)
   keys = [label] if client is None else [client, label]
+  unused = [str(name) for name in table.columns if name not in features]
   table = table[[*dict.fromkeys([*keys, *features, *sensitive])]]
   table = table.reset_index(drop=True)
   names.check_printable(f'The columns of {called.table}', map(str, table))
@@ -128,6 +129,10 @@ def encode(
     feature_names=tuple(name for part in parts for name in part.names),
     is_number=np.concatenate([part.is_number for part in parts]),
     notes=tuple(notes),
+    columns=(
+      *(part.column for part in parts),
+      *(encoded.Column(name, 'unused', 0) for name in unused),
+    ),
     sensitive=tuple(groups),
     positive_class=positive,
   )
@@ -137,6 +142,7 @@ def encode(
 class _Feature:
   """An encoded column: float64 [n, d], d names, and which are numbers."""
 
+  column: encoded.Column
   values: np.ndarray
   names: Sequence[str]
   is_number: Sequence[bool]
@@ -180,6 +186,7 @@ class _Feature:
       dtype=np.float64,
     )
     return cls(
+      encoded.Column(str(name), 'category', one_hot.shape[1]),
       one_hot.to_numpy(),
       list(one_hot.columns),
       [False] * one_hot.shape[1],
@@ -191,10 +198,15 @@ class _Feature:
     values = column.to_numpy(np.float64, na_value=np.nan)
     _check_size(f'The column {name!r}', values)
     missing = np.isnan(values)
+    kind = 'flag' if kind == 'flag' else 'number'
     if not missing.any():
-      return cls(values[:, np.newaxis], [str(name)], [kind != 'flag'], notes)
+      column = encoded.Column(str(name), kind, 1)
+      return cls(
+        column, values[:, np.newaxis], [str(name)], [kind != 'flag'], notes
+      )
     # A flag, too: the mean that fills a gap is known of standardised features.
     return cls(
+      encoded.Column(str(name), kind, 2),
       np.stack([values, missing.astype(np.float64)], axis=1),
       [str(name), f'{name}=missing'],
       [True, False],

@@ -2,9 +2,8 @@
 
 import dataclasses
 import json
-import pathlib
-import runpy
 
+from absl import flags
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,11 +13,11 @@ from tff_fair import metrics
 from tff_fair import models
 from tff_fair import splits
 from tff_fair import tasks
+from tff_fair.launchers import predict
 from tff_fair.launchers.runs import export
 
 pytestmark = pytest.mark.full
 
-_EXAMPLE = pathlib.Path(__file__).parents[3] / 'examples/predict.py'
 _NOTHING = np.empty(0, np.int64)
 _TASK = tasks.Task(
   name='tiny',
@@ -93,8 +92,12 @@ def test_a_single_output_says_where_class_1_begins(
   assert (found['output'], found['threshold']) == (output, threshold)
   x = np.float32([[5, 5, 5, 5], [-5, -5, -5, -5]])
   np.save(tmp_path / 'x.npy', x * np.sign(process.trained.trainable[0].sum()))
-  predict = runpy.run_path(str(_EXAMPLE))['predict']
-  assert predict(tmp_path, tmp_path / 'x.npy') == ['yes', 'no']
+  flag_values = flags.FlagValues()
+  predict.define_flags(flag_values)
+  arguments = ['predict', str(tmp_path), str(tmp_path / 'x.npy')]
+  predict.main(flag_values(arguments), flag_values)
+  written = (tmp_path / 'predictions.csv').read_text()
+  assert written.split() == ['prediction', 'yes', 'no']
 
 
 def test_an_untrained_global_model_is_left_out(tmp_path):
