@@ -92,6 +92,8 @@ class TaskOptions:
     label_column: Task table: the column of the classes.
     feature_columns: Task table: the columns of the features, separated by
       commas; None for all others.
+    drop_columns: Task table: the columns that are no features, likewise; not
+      with `feature_columns`. None for none.
     missing_values: Task table: 'refuse', 'drop' or 'fill'; see
       `tff_fair.own_data.table.encode`. None for 'refuse'.
     sensitive_columns: Tasks table and adult: the columns that say the groups of
@@ -135,6 +137,7 @@ class TaskOptions:
   client_column: str | None = None
   label_column: str | None = None
   feature_columns: str | None = None
+  drop_columns: str | None = None
   missing_values: str | None = None
   sensitive_columns: str | None = None
   drop_sensitive: bool = False
@@ -177,6 +180,7 @@ class TaskOptions:
       checks.check_choice(
         'missing_values', self.missing_values, encoded.MISSING_VALUES
       )
+    self._check_drop()
     self._check_sensitive()
     checks.check_count('free_riders', self.free_riders, 0, _MAX_FREE_RIDERS)
     checks.check_integer('seed', self.seed, 0)
@@ -213,6 +217,12 @@ class TaskOptions:
       raise ValueError(
         'test_fraction must be above 0 with a test_leak, which is of test'
         f' examples, found {self.test_fraction} with {self.test_leak!r}.'
+      )
+
+  def _check_drop(self) -> None:
+    if self.drop_columns is not None and not self.drop_columns.strip(' ,'):
+      raise ValueError(
+        f'drop_columns must name columns, found {self.drop_columns!r}.'
       )
 
   def _check_sensitive(self) -> None:

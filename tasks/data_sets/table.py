@@ -24,6 +24,7 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
 
   _check_columns(options)
   features = options.feature_columns
+  drop = options.drop_columns
   keys = [options.client_column, options.label_column]
   read = table_file.read(options.data_file, [key for key in keys if key])
   return table.encode(
@@ -31,6 +32,7 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
     client=options.client_column,
     label=options.label_column,
     features=None if features is None else sensitive.split_names(features),
+    drop=() if drop is None else sensitive.split_names(drop),
     missing=options.missing_values,
     sensitive=sensitive.split_names(options.sensitive_columns),
     drop_sensitive=options.drop_sensitive,
@@ -39,6 +41,7 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
       client='--client_column',
       label='--label_column',
       features='--feature_columns',
+      drop='--drop_columns={}',
       missing='--missing_values={}',
       sensitive='--sensitive_columns',
       drop_sensitive='--drop_sensitive',
@@ -67,6 +70,7 @@ DATA_SET = own_data.data_set(
     'client_column',
     'label_column',
     'feature_columns',
+    'drop_columns',
     'missing_values',
     'sensitive_columns',
     'drop_sensitive',

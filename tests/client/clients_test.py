@@ -75,7 +75,9 @@ class TestFromDataFrame:
   def test_what_the_user_should_know_is_a_warning(self):
     with pytest.warns(UserWarning, match="'pid' has another value in each row"):
       found = _hospitals(_table(pid=np.arange(_ROWS)))
-    assert len(found.notes) == 1
+    (note,) = found.notes
+    assert "leave it out: drop=['pid']." in note
+    assert not _hospitals(_table(pid=np.arange(_ROWS)), drop=['pid']).notes
     with pytest.warns(UserWarning, match=r"has '\?' in 10 of 30 rows"):
       _hospitals(_table(job=np.array(['a', 'b', '?'])[np.arange(_ROWS) // 10]))
 

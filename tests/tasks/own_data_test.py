@@ -102,6 +102,16 @@ _REFUSED = [
   (_table(), {'feature_columns': 'age,age'}, "'age' twice"),
   (_table(), {'feature_columns': ''}, '--feature_columns'),
   (_table()[['hospital', 'outcome']], {}, 'column of features'),
+  # Columns that are no features.
+  (_table(), {'drop_columns': 'agge'}, "Did you mean age?"),
+  (_table(), {'drop_columns': 'zzz'}, '--drop_columns must name columns of'),
+  (_table(), {'drop_columns': 'outcome'}, 'column of the labels'),
+  (_table(), {'drop_columns': 'age,hospital'}, 'column of the clients'),
+  (_table(), {'drop_columns': 'age,age'}, "'age' twice"),
+  (_table(), {'drop_columns': 'age, sex'}, 'must leave a column of features'),
+  (_table(), {'drop_columns': ' ,'}, 'drop_columns must name columns'),
+  (_table(), {'drop_columns': 'sex', 'feature_columns': 'age'},
+   'must not be given with --feature_columns'),
   # Groups of people.
   (_table(), {'sensitive_columns': 'sexx'}, 'Did you mean sex?'),
   (_table(), {'sensitive_columns': 'sex,outcome'}, 'column of the labels'),
@@ -451,6 +461,17 @@ class TestTable:
       x, notes = new_rows.encode(rows, built.columns, built.features)
       assert not notes
       np.testing.assert_allclose(x, built.data.x, rtol=1e-5, atol=1e-6)
+
+  def test_dropped_columns_are_no_features_and_may_have_gaps(self, tmp_path):
+    table = _with('sex', 3, None).assign(pid=[f'p{i}' for i in range(_ROWS)])
+    arguments = _task(tmp_path, table, drop_columns='pid, sex')
+    built = tasks.build_task(**arguments)
+    alone = tasks.build_task(**_task(tmp_path, _table(), feature_columns='age'))
+    assert built.notes == ()
+    np.testing.assert_array_equal(built.data.x, alone.data.x)
+    kinds = {column.name: column.kind for column in built.columns}
+    assert kinds['age'] == 'number'
+    assert kinds['pid'] == kinds['sex'] == kinds['hospital'] == 'unused'
 
   def test_the_first_clients_alone(self, tmp_path):
     built = tasks.build_task(**_task(tmp_path, _table(), num_clients=2))

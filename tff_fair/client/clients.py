@@ -207,6 +207,7 @@ def from_dataframe(
   client: Any,
   label: Any,
   features: Sequence[Any] | None = None,
+  drop: Sequence[Any] = (),
   missing: str = 'refuse',
   holdout_fraction: float = 0.1,
   test_fraction: float = 0.2,
@@ -228,6 +229,7 @@ def from_dataframe(
     client: The column of the clients.
     label: The column of the classes: names, or whole numbers.
     features: The columns of the features; None for all others.
+    drop: Columns that are no features, such as ids; not with `features`.
     missing: 'refuse'; 'drop' to leave out rows with missing values; 'fill' for
       a category of its own, or the mean and a feature of its own.
     holdout_fraction: Share of a client's examples outside its test part that it
@@ -246,7 +248,12 @@ def from_dataframe(
   from tff_fair.own_data import table as table_lib  # Imports pandas.
 
   found = table_lib.encode(
-    table, client=client, label=label, features=features, missing=missing
+    table,
+    client=client,
+    label=label,
+    features=features,
+    drop=drop,
+    missing=missing,
   )
   return _of_arrays(
     found,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import checks
+from tff_fair.own_data import dropped
 from tff_fair.own_data import encoded
 from tff_fair.own_data import guesses
 from tff_fair.own_data import names
@@ -29,6 +30,7 @@ class Arguments:
     client: The argument `client`.
     label: The argument `label`.
     features: The argument `features`.
+    drop: The argument `drop` with a column, for `str.format`.
     missing: The argument `missing` with a value, for `str.format`.
     sensitive: The argument `sensitive`.
     drop_sensitive: The argument `drop_sensitive`.
@@ -40,6 +42,7 @@ class Arguments:
   client: str = 'client'
   label: str = 'label'
   features: str = 'features'
+  drop: str = "drop=['{}']"
   missing: str = "missing='{}'"
   sensitive: str = 'sensitive'
   drop_sensitive: str = 'drop_sensitive'
@@ -56,6 +59,7 @@ def encode(
   client: Any,
   label: Any,
   features: Sequence[Any] | None = None,
+  drop: Sequence[Any] = (),
   missing: str = 'refuse',
   sensitive: Sequence[Any] = (),
   drop_sensitive: bool = False,
@@ -80,6 +84,17 @@ def encode(
   )
   given = features is not None
   features = _check_columns(table, client, label, features, called)
+  keys = [label] if client is None else [client, label]
+  features = dropped.without(
+    features,
+    [drop] if isinstance(drop, str) else list(drop),
+    known=list(table.columns),
+    keys=keys,
+    are_named=given,
+    argument=called.drop.partition('=')[0],
+    features_argument=called.features,
+    table=called.table,
+  )
   sensitive_lib.check_columns(
     called.sensitive,
     sensitive,
@@ -89,7 +104,6 @@ def encode(
   )
   if drop_sensitive:
     features = _without_sensitive(features, sensitive, given, called)
-  keys = [label] if client is None else [client, label]
   unused = [str(name) for name in table.columns if name not in features]
   table = table[[*dict.fromkeys([*keys, *features, *sensitive])]]
   table = table.reset_index(drop=True)
@@ -157,7 +171,7 @@ class _Feature:
       raise ValueError(
         f'{what} must hold numbers or categories, found dates or times: make'
         ' numbers of them, such as days since the first one, or leave the'
-        f' column out of {called.features}.'
+        f' column out: {called.drop.format(name)}.'
       )
     notes = _notes_of(what, kind, column, called)
     if kind == 'text' or isinstance(column.dtype, pd.CategoricalDtype):
@@ -172,8 +186,8 @@ class _Feature:
     if count > _MAX_CATEGORIES:
       raise ValueError(
         f'{what} must have at most {_MAX_CATEGORIES} categories, found'
-        f' {count:,} in {len(column):,} rows: leave it out of'
-        f' {called.features}, or group its values.'
+        f' {count:,} in {len(column):,} rows: group its values, or'
+        f' leave it out: {called.drop.format(name)}.'
       )
     notes += names.near_duplicates(
       what, sorted(map(str, column.dropna().unique()))
@@ -355,7 +369,7 @@ def _notes_of(what, kind, column, called) -> list[str]:
   if count == total >= _MIN_IDS and kind in ('whole', 'text'):
     notes.append(
       f'{what} has another value in each row, like an id: if it is one, leave'
-      f' it out of {called.features}.'
+      f' it out: {called.drop.format(column.name)}.'
     )
   if kind == 'text' and not isinstance(column.dtype, pd.CategoricalDtype):
     notes += guesses.of_texts(what, column)
