@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _FILE = 'predictions.csv'
 _TABLES = ('.csv', '.csv.gz', '.parquet')
 _ARRAYS = ('.npy', '.npz')
+# Tasks whose arrays may be bytes.
+_BYTES = ('arrays', 'image_folder')
 
 
 class PredictError(ValueError):
@@ -216,7 +218,7 @@ def _read_array(path, description):
     )
   divisor = description.get('divided_by', 1)
   is_bytes = x.dtype == np.uint8
-  if is_bytes and divisor == 1 and description.get('task') != 'arrays':
+  if is_bytes and divisor == 1 and description.get('task') not in _BYTES:
     raise PredictError(
       f'{path} must hold inputs scaled as the task'
       f' {description.get("task")!r} scales them, found bytes.'

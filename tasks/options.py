@@ -87,7 +87,10 @@ class TaskOptions:
     max_events: Number of latest events of a record that ehr keeps; None for
       128.
     data_file: The file of the tasks table (.csv, .csv.gz or .parquet) and
-      arrays (.npz), a path.
+      arrays (.npz), or the folder of the task image_folder, a path.
+    image_size: Task image_folder: the size that images are resized to, pixels
+      such as 28, or height and width such as 24x32; None to refuse images of
+      different sizes.
     client_column: Task table: the column of the clients.
     label_column: Task table: the column of the classes.
     feature_columns: Task table: the columns of the features, separated by
@@ -134,6 +137,7 @@ class TaskOptions:
   ehr_scale: float | None = None
   max_events: int | None = None
   data_file: str | None = None
+  image_size: str | None = None
   client_column: str | None = None
   label_column: str | None = None
   feature_columns: str | None = None

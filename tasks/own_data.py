@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-import os
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ def data_set(
   # A launcher checks the data before it imports TensorFlow, and then builds the
   # task of them.
   @functools.lru_cache(maxsize=1)
-  def encode_once(relevant, *version):
+  def encode_once(relevant, version):
     del version  # Only for the cache.
     return encode(relevant)
 
@@ -52,8 +51,7 @@ def data_set(
     relevant = options_lib.TaskOptions(
       **{**values, 'data_file': path, 'partition': chosen.partition}
     )
-    found = os.stat(path)
-    return encode_once(relevant, found.st_mtime_ns, found.st_size)
+    return encode_once(relevant, sources.version(path))
 
   return rules.DataSet(
     name=name,

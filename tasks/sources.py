@@ -17,6 +17,8 @@ from typing import TypeVar
 from tff_fair import files
 
 DATA_DIR_VARIABLE = 'TFF_FAIR_DATA_DIR'
+# The ending of a folder, in place of a file.
+FOLDER = os.sep
 KERAS_CACHE = os.path.join('~', '.keras', 'datasets')
 
 # Of each wait for the network, not of the whole download.
@@ -101,13 +103,20 @@ def check_file(path: str | os.PathLike, endings: Sequence[str]) -> str:
 
   Args:
     path: The file.
-    endings: The legal ends of its name.
+    endings: The legal ends of its name; `FOLDER` for a folder.
 
   Raises:
     DataNotFoundError: If there is no such file, or it cannot be read.
     ValueError: If its name does not end as it should.
   """
   found = absolute_path(path)
+  if FOLDER in endings:
+    with _readable(pathlib.Path(found)):
+      if not os.path.isdir(found):
+        raise DataNotFoundError(
+          f"--data_file must be a folder, found no folder '{path}'."
+        )
+    return found
   try:
     files.check_regular(found)  # A pipe would be waited for.
     with open(found, 'rb') as file:
@@ -132,9 +141,26 @@ def fingerprint(path: str | os.PathLike) -> str:
   """Returns the beginning of a file's SHA-256 checksum, in hexadecimal.
 
   Args:
-    path: The file.
+    path: The file, or a folder, whose checksum is that of the names and the
+      checksums of all files in it.
   """
-  return _sha256(absolute_path(path))[:12]
+  path = absolute_path(path)
+  if not os.path.isdir(path):
+    return _sha256(path)[:12]
+  lines = [f'{os.path.relpath(f, path)} {_sha256(f)}' for f in _files_in(path)]
+  text = '\n'.join(lines).encode(errors='surrogateescape')
+  return hashlib.sha256(text).hexdigest()[:12]
+
+
+def version(path: str | os.PathLike) -> tuple:
+  """Returns what changes with a file, or with one in a folder, most often.
+
+  Args:
+    path: The absolute path.
+  """
+  files = _files_in(path) if os.path.isdir(path) else [path]
+  found = [(file, os.stat(file)) for file in files]
+  return tuple((file, s.st_mtime_ns, s.st_size) for file, s in found)
 
 
 def existing_data_dir(data_dir: str | os.PathLike | None) -> str | None:
@@ -276,6 +302,14 @@ def _readable(folder: pathlib.Path) -> Iterator[None]:
     raise DataNotFoundError(
       f"The data folder '{folder}' must be readable, found: {error.strerror}."
     ) from None
+
+
+def _files_in(folder: str | os.PathLike) -> list[str]:
+  """All files at any depth but hidden ones, in the order of their names."""
+  found = pathlib.Path(folder).rglob('*')
+  return sorted(
+    str(p) for p in found if p.is_file() and not p.name.startswith('.')
+  )
 
 
 def _sha256(path: pathlib.Path) -> str:

@@ -1,6 +1,7 @@
 """Clients of tables, of arrays, and of TFF's `ClientData`."""
 
 import collections
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -194,6 +195,33 @@ def _as_pair(element):
 
 def _as_other_names(element):
   return collections.OrderedDict(img=element['pixels'], cls=element['label'])
+
+
+class TestBytes:
+  def test_images_have_one_channel_as_with_the_launcher(self, tmp_path):
+    x = np.arange(24 * 6, dtype=np.uint8).reshape(24, 2, 3)
+    y, owners = np.arange(24) % 4, np.arange(24) % 2
+    np.savez(tmp_path / 'own.npz', x=x, y=y, client=owners)
+    task = tasks.build_task('arrays', data_file=str(tmp_path / 'own.npz'))
+    with pytest.warns(UserWarning, match='255, and its images get an axis'):
+      found = client.from_arrays(x, y, owners)
+    assert found.notes == task.notes
+    assert found.input_shape == (2, 3, 1) == task.data.x.shape[1:]
+    images = task.examples(1).test.x
+    np.testing.assert_array_equal(found.test(1)[0], images)
+    assert 0.3 < images.max() <= 1
+    # Other arrays are series as well as images, and stay as they are.
+    with warnings.catch_warnings():
+      warnings.simplefilter('error')
+      series = client.from_arrays(x / np.float32(255), y, owners)
+    assert series.input_shape == (2, 3)
+
+  def test_images_of_tff(self):
+    def as_image(element):
+      return tf.reshape(element['pixels'], [1, 1]), element['label']
+
+    found = client.from_client_data(_client_data(lambda d: d.map(as_image)))
+    assert found.input_shape == (1, 1, 1) == found.test('f1')[0].shape[1:]
 
 
 class TestFromClientData:

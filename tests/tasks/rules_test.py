@@ -10,7 +10,7 @@ from tff_fair import tasks
 from tff_fair.tasks import options
 from tff_fair.tasks import rules
 
-_OF_ONES_OWN = ('arrays', 'table')
+_OF_ONES_OWN = ('arrays', 'image_folder', 'table')
 # The options of some data sets only.
 _OWN = {n for t in tasks.TASK_NAMES for n in tasks.get_data_set(t).options}
 

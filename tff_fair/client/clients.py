@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
 import textwrap
 from typing import TYPE_CHECKING, Any
 import warnings
@@ -275,8 +276,9 @@ def from_arrays(
   """Makes clients of arrays with an entry for each example.
 
   Args:
-    x: Inputs, numbers [n, ...], used as they are; bytes are pixels, and are
-      divided by 255.
+    x: Inputs, numbers [n, ...], used as they are; bytes are pixels, which are
+      divided by 255, and images of them [n, height, width] get an axis of one
+      channel.
     y: The classes [n], names or whole numbers.
     client_ids: The client of each example [n], names or whole numbers.
     holdout_fraction: See `from_dataframe`.
@@ -300,6 +302,47 @@ def from_arrays(
   )
 
 
+def from_image_folder(
+  path: str | os.PathLike,
+  *,
+  size: int | tuple[int, int] | None = None,
+  holdout_fraction: float = 0.1,
+  test_fraction: float = 0.2,
+  seed: int = 0,
+) -> Clients:
+  """Makes clients of a folder of images, `path/CLIENT/CLASS/FILE`.
+
+      clinics = client.from_image_folder('images', size=28)
+
+  Inputs are float32 of 0 to 1: [n, height, width, 1] if all images are grey,
+  [n, height, width, 3] otherwise.
+
+  Args:
+    path: The folder.
+    size: The height and width that images of other sizes are resized to, one
+      number for both; None to refuse images of different sizes.
+    holdout_fraction: See `from_dataframe`.
+    test_fraction: See `from_dataframe`.
+    seed: See `from_dataframe`.
+
+  Returns:
+    The clients, numbered in the order of their names, as are the classes.
+
+  Raises:
+    TypeError: If `size` is not of integers.
+    ValueError: If a file is not where it should be or cannot be read, or sizes
+      differ and no size is given; the message is one sentence.
+  """
+  from tff_fair.own_data import image_folder  # Imports pandas.
+
+  return _of_arrays(
+    image_folder.encode(path, size=image_folder.check_size('size', size)),
+    holdout_fraction=holdout_fraction,
+    test_fraction=test_fraction,
+    seed=seed,
+  )
+
+
 def from_client_data(
   client_data: tff.simulation.datasets.ClientData,
   *,
@@ -315,7 +358,7 @@ def from_client_data(
   Args:
     client_data: The clients. The elements of their data sets, batched or not,
       are pairs `(x, y)`, or have two names such as `x` and `y`, or `pixels` and
-      `label`. Inputs that are bytes are divided by 255.
+      `label`. Inputs that are bytes are as in `from_arrays`.
     num_classes: Number of classes, whose labels are 0..num_classes-1; None to
       read all clients once and count them.
     client_ids: TFF's ids, which are strings, of the clients to use; None for
@@ -359,6 +402,9 @@ def from_client_data(
     raise ValueError(
       f'The inputs of client_data must have a fixed shape, found {shape}.'
     )
+  is_grey = spec[x_key].dtype == tf.uint8 and shape.rank == 2
+  if is_grey:
+    shape = shape.concatenate([1])
 
   def examples(client_id: int) -> _Examples:
     dataset = client_data.create_tf_dataset_for_client(names[client_id])
@@ -370,6 +416,8 @@ def from_client_data(
     x, y = map(np.concatenate, zip(*batches, strict=True))
     if x.dtype == np.uint8:
       x = x.astype(np.float32) / np.float32(255)
+    if is_grey:
+      x = x[..., np.newaxis]
     return x, client_data_lib.check_labels(f'client {names[client_id]!r}', y)
 
   if num_classes is None:

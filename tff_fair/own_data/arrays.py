@@ -21,9 +21,10 @@ def encode(
 ) -> encoded.Encoded:
   """Checks arrays with an entry for each example.
 
-  Inputs stay as they are, but for bytes, which are pixels and are divided by
-  255. Labels and clients may be whole numbers or texts; both are numbered in
-  the order of their values.
+  Inputs stay as they are, but for bytes, which are pixels: they are divided by
+  255, and images [n, height, width] become [n, height, width, 1]. Labels and
+  clients may be whole numbers or texts; both are numbered in the order of their
+  values.
   """
   x, y = np.asarray(x), np.asarray(y)
   if x.dtype.kind not in 'biuf':
@@ -60,7 +61,11 @@ def encode(
   if x.dtype == np.uint8:
     divided_by = encoded.PIXEL_SCALE
     inputs = inputs / np.float32(divided_by)
-    notes.append('x holds bytes, which are divided by 255.')
+    text = 'x holds bytes, which are divided by 255'
+    if x.ndim == 3:
+      inputs = inputs[..., np.newaxis]
+      text += ', and its images get an axis of one channel'
+    notes.append(f'{text}.')
   elif np.abs(x).max() > _LARGE:
     notes.append(
       f'x has values up to {np.abs(x).max():g} and is used as it is; a model'
