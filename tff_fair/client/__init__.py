@@ -16,6 +16,7 @@ from tff_fair.client.clients import from_arrays
 from tff_fair.client.clients import from_client_data
 from tff_fair.client.clients import from_dataframe
 from tff_fair.client.clients import from_image_folder
+from tff_fair.client.clients import from_records
 from tff_fair.client.data_source import ClientDataSource
 from tff_fair.client.embeddings import check_embedding
 from tff_fair.client.embeddings import class_sums
@@ -92,6 +93,7 @@ __all__ = [
   'from_client_data',
   'from_dataframe',
   'from_image_folder',
+  'from_records',
   'gather_examples',
   'has_examples',
   'initial_optimizer_state',

@@ -302,6 +302,75 @@ def from_arrays(
   )
 
 
+def from_records(
+  records: Any,
+  *,
+  client: Any,
+  label: Any,
+  x: Any = None,
+  holdout_fraction: float = 0.1,
+  test_fraction: float = 0.2,
+  seed: int = 0,
+  **options: Any,
+) -> Clients:
+  """Makes clients of records, such as a data set of Hugging Face.
+
+      hospitals = client.from_records(
+        datasets.load_dataset('csv', data_files='own.csv')['train'],
+        client='hospital',
+        label='outcome',
+      )
+
+  Without `x` the records are a table, as for `from_dataframe`; with it, one
+  entry is an array or an image, as for `from_arrays`. Where the data set names
+  the classes of a column, they are the names of clients and classes.
+
+  Args:
+    records: Mappings from column to value, or a data set with a method
+      `to_pandas`; one part of a data set, such as 'train'.
+    client: The column of the clients.
+    label: The column of the classes.
+    x: The column of inputs that are arrays or images, of one shape; None for a
+      table.
+    holdout_fraction: See `from_dataframe`.
+    test_fraction: See `from_dataframe`.
+    seed: See `from_dataframe`.
+    **options: Without `x`, other arguments of `from_dataframe`.
+
+  Returns:
+    The clients.
+
+  Raises:
+    TypeError: If the records are of another kind.
+    ValueError: If they are not fit for classification; the message is one
+      sentence.
+  """
+  from tff_fair.own_data import arrays  # Imports pandas.
+  from tff_fair.own_data import records as records_lib
+  from tff_fair.own_data import table as table_lib
+
+  named = [client, label]
+  if x is None:
+    table = records_lib.to_table(records, named)
+    found = table_lib.encode(table, client=client, label=label, **options)
+  else:
+    if options:
+      raise ValueError(
+        f'{next(iter(options))} must be given for tables only, found it with'
+        f' x={x!r}.'
+      )
+    inputs, table = records_lib.to_arrays(records, x=x, named=named)
+    found = arrays.encode(
+      inputs, table[label], table[client], client=str(client)
+    )
+  return _of_arrays(
+    found,
+    holdout_fraction=holdout_fraction,
+    test_fraction=test_fraction,
+    seed=seed,
+  )
+
+
 def from_image_folder(
   path: str | os.PathLike,
   *,
