@@ -20,7 +20,13 @@ def read_inputs(path: str | os.PathLike) -> np.ndarray:
     DataDamagedError: If it holds no such array.
   """
   required = 'an array of numbers, or an npz archive of the array x'
-  try:
+
+  def damaged(found):
+    return sources.DataDamagedError(
+      path, required, f'an unreadable file ({found})'
+    )
+
+  with files.reading(path, damaged):
     found = np.load(path, allow_pickle=False)
     if isinstance(found, np.ndarray):
       return found
@@ -28,8 +34,6 @@ def read_inputs(path: str | os.PathLike) -> np.ndarray:
       if 'x' in archive:
         return archive['x']
       missing = f'no x but {", ".join(archive) or "nothing"}'
-  except (*_UNREADABLE, AttributeError, TypeError, ValueError) as error:
-    missing = f'an unreadable file ({error})'
   raise sources.DataDamagedError(path, required, missing)
 
 

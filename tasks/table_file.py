@@ -68,6 +68,8 @@ def read(
     raise sources.DataDamagedError(path, required, found)
   if table.shape[1] == 1:
     _check_separator(path, required, str(table.columns[0]))
+  if as_texts:
+    return table
   parsed = {
     name: _parse_names(table[name]) if name in keys else _parse(table[name])
     for name in table

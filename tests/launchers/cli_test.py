@@ -200,11 +200,9 @@ def test_ctrl_c_while_the_command_starts_is_one_line(module, tmp_path):
     (['tff_fair.launchers', 'train'], 'tff-fair train'),
   ],
 )
-def test_help_shows_flags_of_other_modules_and_how_it_was_started(
-  start, command
-):
+def test_help_begins_with_how_it_was_started_and_leads_on(start, command):
   shown = _python('-m', *start, '--help').stdout
-  assert '--[no]boosting' in shown and '--boost_rate' in shown
+  assert '--help=all' in shown and '--client_learning_rate' in shown
   assert f'\n  {command} --preset=fedaboost_digits\n' in shown
 
 
