@@ -19,7 +19,9 @@ pytestmark = pytest.mark.full
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 # For the library's own use.
-_INTERNAL = {'tff_fair.internals', 'tff_fair.streams', 'tff_fair.summary'}
+_INTERNAL = {
+  f'tff_fair.{name}' for name in ('files', 'internals', 'streams', 'summary')
+}
 
 
 def _build(repository, site):

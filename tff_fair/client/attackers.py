@@ -108,7 +108,7 @@ class Attackers(false_uploads.ChosenClients):
     Returns:
       float32 tensors of the same shapes.
     """
-    if self.kind == 'label_flip':
+    if self.size is None:  # With flipped labels, the update has the attack.
       return update
     own = tf.random.experimental.stateless_fold_in(seed, _STREAM)
     return false_uploads.replaced(self.kind, update, own, self.size)

@@ -162,6 +162,7 @@ def test_tasks_are_described_before_any_training(tmp_path):
     'cohort_size': 2,
     'client_names': [],
     'notes': [],
+    'positive_class': None,
     'has_holdout': True,
     'test_examples': found['test_examples'],
   }
