@@ -233,8 +233,12 @@ def is_honest(clients: pd.DataFrame) -> pd.Series:
 
   Free riders have no training data, and attackers are marked.
   """
-  attacks = clients.get(_ATTACKER, pd.Series(0, clients.index))
-  return (clients['num_train'] != 0) & (attacks != 1)
+  return (clients['num_train'] != 0) & ~is_attacker(clients)
+
+
+def is_attacker(clients: pd.DataFrame) -> pd.Series:
+  """Returns which clients, rows as of clients.csv, are marked as attackers."""
+  return clients.get(_ATTACKER, pd.Series(0, clients.index)) == 1
 
 
 def check_finished(directories: Iterable[_Path]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+from tff_fair import files
 from tff_fair.launchers import cli
 
 if TYPE_CHECKING:
@@ -109,13 +110,10 @@ def _describe(run: pathlib.Path) -> dict[str, Any]:
       f'{run} must be the directory of a finished run with a global model,'
       ' found no model.keras and model.json in it.'
     )
-  try:
+  other = f'{path} must be as launchers.train writes it, found another content.'
+  with files.reading(path, lambda _: PredictError(other)):
     description = json.loads(path.read_text())
     classes = description['classes'] = [*map(str, description['classes'])]
-  except (ValueError, KeyError, TypeError):
-    raise PredictError(
-      f'{path} must be as launchers.train writes it, found another content.'
-    ) from None
   if len(classes) < 2 or 'input_shape' not in description:
     raise PredictError(f'{path} must name classes and inputs, found others.')
   if 'inputs_of_clients' in description:

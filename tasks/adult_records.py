@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import files
+from tff_fair.own_data import columns
 from tff_fair.own_data import encoded
 from tff_fair.own_data import sensitive
 from tff_fair.tasks import sources
@@ -175,11 +176,11 @@ def check_sensitive(names: Sequence[str]) -> None:
   Raises:
     ValueError: If one is none.
   """
-  sensitive.check_columns(
+  columns.check_named(
     '--sensitive_columns',
     names,
     [*_COLUMNS, _LABEL],
-    label=_LABEL,
+    keys={_LABEL: 'labels'},
     table='adult',
   )
   for name in names:

@@ -152,7 +152,7 @@ def _accuracies(run) -> np.ndarray:
   counts = run.clients['num_train'] > 0
   if run.settings.get('split') == 'server':
     counts[:] = True
-  counts &= run.clients.get('attacker', 0) != 1
+  counts &= ~frame.is_attacker(run.clients)
   return run.clients['accuracy'].where(counts).to_numpy()
 
 

@@ -8,6 +8,7 @@ import pathlib
 
 import pandas as pd
 
+from tff_fair import files
 from tff_fair.launchers.results import records
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
@@ -35,12 +36,12 @@ def read(folder: pathlib.Path) -> pd.DataFrame | None:
   path = folder / FILE
   if not path.exists():
     return None
-  try:
+
+  def damaged(found):
+    return records.RecordsError(f'{path} must be a csv file, found: {found}.')
+
+  with files.reading(path, damaged):
     runs = pd.read_csv(path)
-  except ValueError as error:
-    raise records.RecordsError(
-      f'{path} must be a csv file, found: {error}.'
-    ) from error
   if set(runs) != _COLUMNS or runs.duplicated(_KEY).any():
     raise records.RecordsError(
       f'{path} must have one row for each {", ".join(_KEY)}, with'

@@ -145,6 +145,57 @@ def counted_or_zeros(value: Any, weight: Any) -> collections.OrderedDict:
   )
 
 
+class CountedUploads(NamedTuple):
+  """How a server compares the weights of the clients that count.
+
+  Attributes:
+    check: `(value, weight) -> counted_or_zeros(value, weight)`, of a client.
+    gather: From the results of `check` at the clients to the rows of what the
+      server sees of them, placed at the server.
+    rows_type: The type of these rows, for `counted_weights`.
+  """
+
+  check: tff.Computation
+  gather: Callable[[Any], Any]
+  rows_type: tff.Type
+
+
+def build_counted_uploads(
+  value_type: tff.Type, weight_type: tff.Type
+) -> CountedUploads:
+  """Builds the uploads of a rule that compares clients by their weights.
+
+  Args:
+    value_type: Unplaced type of a client's value.
+    weight_type: Unplaced type of its weight, with `num_examples`.
+  """
+
+  @tff.tensorflow.computation(value_type, weight_type)
+  def check(value, weight):
+    return counted_or_zeros(value, weight)
+
+  @tff.tensorflow.computation(check.type_signature.result)
+  def compared(checked):
+    return collections.OrderedDict(
+      weight=checked['weight'], included=checked['included']
+    )
+
+  gather = client_table.build_gather(compared.type_signature.result)
+  return CountedUploads(
+    check,
+    lambda checked: gather(tff.federated_map(compared, checked)),
+    client_table.gathered_type(compared.type_signature.result),
+  )
+
+
+def counted_weights(rows: Any) -> Any:
+  """The weights of the clients that count, of what `gather` gives."""
+  counted = rows['included'] > 0
+  return tf.nest.map_structure(
+    lambda t: tf.boolean_mask(t, counted), rows['weight']
+  )
+
+
 def zeros_unless(usable: Any, structure: Any) -> Any:
   """A structure with zeros for all floats unless `usable`; integers stay."""
 

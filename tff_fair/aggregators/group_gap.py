@@ -143,24 +143,10 @@ class GroupGapFactory(factory.Factory):
     def initial_factors():
       return client_table.build_table(np.float32(1), self.num_clients)
 
-    @tff.tensorflow.computation(value_type, weight_type)
-    def check(value, weight):
-      return gathered.counted_or_zeros(value, weight)
-
-    rows_type = tff.to_type(
-      collections.OrderedDict(weight=weight_type, included=np.int32)
-    )
-    gather = client_table.build_gather(rows_type)
-
-    @tff.tensorflow.computation(check.type_signature.result)
-    def compared(checked):
-      return collections.OrderedDict(
-        weight=checked['weight'], included=checked['included']
-      )
+    uploads = gathered.build_counted_uploads(value_type, weight_type)
 
     @tff.tensorflow.computation(
-      initial_factors.type_signature.result,
-      client_table.gathered_type(rows_type),
+      initial_factors.type_signature.result, uploads.rows_type
     )
     @tf.function(autograph=False)
     def rate_clients(factors, rows):
@@ -169,7 +155,7 @@ class GroupGapFactory(factory.Factory):
     rated_type = rate_clients.type_signature.result
 
     @tff.tensorflow.computation(
-      check.type_signature.result, rated_type['weights']
+      uploads.check.type_signature.result, rated_type['weights']
     )
     def weigh(checked, weights):
       own = tf.equal(weights['client_id'], checked['weight']['client_id'])
@@ -184,9 +170,9 @@ class GroupGapFactory(factory.Factory):
 
     def next_fn(state, value, weight):
       # Client computation.
-      checked = tff.federated_map(check, (value, weight))
+      checked = tff.federated_map(uploads.check, (value, weight))
       # Server computation.
-      rows = gather(tff.federated_map(compared, checked))
+      rows = uploads.gather(checked)
       rated = tff.federated_map(rate_clients, (state.factor, rows))
       # Client computation.
       weights = tff.federated_broadcast(rated.weights)
@@ -212,10 +198,7 @@ class GroupGapFactory(factory.Factory):
 
 def _rate_clients(factors, rows, num_clients, rate) -> collections.OrderedDict:
   """The server's part between the two uploads of clients."""
-  counted = rows['included'] > 0
-  weight = tf.nest.map_structure(
-    lambda t: tf.boolean_mask(t, counted), rows['weight']
-  )
+  weight = gathered.counted_weights(rows)
   with tf.control_dependencies(
     gathered.check_ids(weight['client_id'], num_clients)
   ):

@@ -16,7 +16,6 @@ import tensorflow_federated as tff
 from tff_fair.aggregators import factory
 from tff_fair.aggregators import gathered
 from tff_fair.annotations import Limits
-from tff_fair.tensors import client_table
 
 WEIGHT_TYPE = tff.types.to_type(
   collections.OrderedDict(
@@ -111,26 +110,11 @@ class LossSpreadFactory(factory.Factory):
       self.inner_agg_factory, value_type, tff.TensorType(np.float32)
     )
 
-    @tff.tensorflow.computation(value_type, weight_type)
-    def check(value, weight):
-      return gathered.counted_or_zeros(value, weight)
+    uploads = gathered.build_counted_uploads(value_type, weight_type)
 
-    rows_type = tff.to_type(
-      collections.OrderedDict(weight=weight_type, included=np.int32)
-    )
-    gather = client_table.build_gather(rows_type)
-
-    @tff.tensorflow.computation(check.type_signature.result)
-    def compared(checked):
-      return collections.OrderedDict(
-        weight=checked['weight'], included=checked['included']
-      )
-
-    @tff.tensorflow.computation(client_table.gathered_type(rows_type))
+    @tff.tensorflow.computation(uploads.rows_type)
     def rate(rows):
-      weight = tf.nest.map_structure(
-        lambda t: tf.boolean_mask(t, rows['included'] > 0), rows['weight']
-      )
+      weight = gathered.counted_weights(rows)
       bonuses = spread_bonuses(
         tf.cast(weight['loss'], tf.float64),
         tf.cast(weight['num_examples'], tf.float64),
@@ -142,7 +126,7 @@ class LossSpreadFactory(factory.Factory):
       )
 
     @tff.tensorflow.computation(
-      check.type_signature.result, rate.type_signature.result
+      uploads.check.type_signature.result, rate.type_signature.result
     )
     def weigh(checked, rated):
       weight = checked['weight']
@@ -154,9 +138,9 @@ class LossSpreadFactory(factory.Factory):
 
     def next_fn(state, value, weight):
       # Client computation.
-      checked = tff.federated_map(check, (value, weight))
+      checked = tff.federated_map(uploads.check, (value, weight))
       # Server computation.
-      rows = gather(tff.federated_map(compared, checked))
+      rows = uploads.gather(checked)
       rated = tff.federated_broadcast(tff.federated_map(rate, rows))
       # Client computation.
       total = tff.federated_map(weigh, (checked, rated))

@@ -16,6 +16,7 @@ from PIL import Image
 from PIL import ImageOps
 
 from tff_fair import checks
+from tff_fair import files as files_lib
 from tff_fair.own_data import arrays
 from tff_fair.own_data import encoded
 from tff_fair.own_data import names
@@ -25,15 +26,6 @@ _GREY = ('1', 'L')
 # Colours, and grey, beside what `convert` would drop or cut off.
 _COLOURED = ('RGB', 'RGBA', 'RGBX', 'RGBa', 'P', 'PA', 'LA', 'La', 'CMYK')
 _WITH_ALPHA = ('RGBA', 'RGBa', 'PA', 'LA', 'La')
-# What Pillow raises for files that are damaged, or no images.
-_UNREADABLE = (
-  OSError,
-  ValueError,
-  SyntaxError,
-  EOFError,
-  TypeError,
-  Image.DecompressionBombError,
-)
 
 
 class _File(NamedTuple):
@@ -195,8 +187,8 @@ def _read_all(
   for file in files:
     try:
       image = _read(file.path)
-    except _UNREADABLE as error:
-      reason = reason or ' '.join(str(error).split())
+    except (ValueError, Image.DecompressionBombError) as error:
+      reason = reason or files_lib.describe(error)
       bad.append(str(file.path.relative_to(folder)))
       continue
     yield image
@@ -208,7 +200,7 @@ def _read_all(
 
 
 def _read(path: pathlib.Path) -> Image.Image:
-  with Image.open(path) as image:
+  with files_lib.reading(path, ValueError), Image.open(path) as image:
     if image.mode not in (*_GREY, *_COLOURED):
       raise ValueError(
         f'its mode is {image.mode}, which has no 8 bits for each colour'

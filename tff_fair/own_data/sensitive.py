@@ -1,12 +1,11 @@
 """The groups of people that columns of a table say, such as `sex` or `race`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tff_fair import checks
 from tff_fair.own_data import encoded
 from tff_fair.own_data import names as names_lib
 
@@ -21,43 +20,6 @@ _MISSING = '(missing)'
 def split_names(text: str | None) -> list[str]:
   """Splits names that commas separate; None gives none."""
   return [name.strip() for name in (text or '').split(',') if name.strip()]
-
-
-def check_columns(
-  argument: str,
-  sensitive: Sequence[Any],
-  known: Collection[Any],
-  *,
-  label: Any,
-  table: str,
-) -> None:
-  """Checks that sensitive columns are columns of the table, not the label.
-
-  Args:
-    argument: The argument that names them, in messages.
-    sensitive: The columns.
-    known: All columns of the table.
-    label: The column of the labels.
-    table: The table, in messages.
-
-  Raises:
-    ValueError: If one is missing, is the label, or is named twice.
-  """
-  for name in sensitive:
-    if name not in known:
-      hint = checks.did_you_mean(str(name), map(str, known))
-      which = '' if hint else f', which has {names_lib.listed([*known])}'
-      raise ValueError(
-        f'{argument} must name columns of {table}{which}, found {name!r}.{hint}'
-      )
-    if name == label:
-      raise ValueError(
-        f'{argument} must not name the column of the labels, found {name!r}.'
-      )
-    if list(sensitive).count(name) > 1:
-      raise ValueError(
-        f'{argument} must name each column once, found {name!r} twice.'
-      )
 
 
 def find_groups(name: Any, column: pd.Series) -> encoded.Groups:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tff_fair import checks
-from tff_fair.own_data import dropped
+from tff_fair.own_data import columns
 from tff_fair.own_data import encoded
 from tff_fair.own_data import guesses
 from tff_fair.own_data import names
@@ -84,22 +84,14 @@ def encode(
   )
   given = features is not None
   features = _check_columns(table, client, label, features, called)
-  keys = [label] if client is None else [client, label]
-  features = dropped.without(
-    features,
-    [drop] if isinstance(drop, str) else list(drop),
-    known=list(table.columns),
-    keys=keys,
-    are_named=given,
-    argument=called.drop.partition('=')[0],
-    features_argument=called.features,
-    table=called.table,
-  )
-  sensitive_lib.check_columns(
+  keys = {} if client is None else {client: 'clients'}
+  keys[label] = 'labels'
+  features = _without_dropped(table, features, drop, keys, given, called)
+  columns.check_named(
     called.sensitive,
     sensitive,
     list(table.columns),
-    label=label,
+    keys={label: 'labels'},
     table=called.table,
   )
   if drop_sensitive:
@@ -272,6 +264,20 @@ def _check_columns(table, client, label, features, called) -> list[Any]:
   return features
 
 
+def _without_dropped(table, features, drop, keys, given, called) -> list[Any]:
+  """The features that are left; `given` if the user names them."""
+  argument = called.drop.partition('=')[0]
+  drop = [drop] if isinstance(drop, str) else list(drop)
+  if drop and given:
+    raise ValueError(
+      f'{argument} must not be given with {called.features}, which names all'
+      f' features, found {names.listed(drop)}.'
+    )
+  known = list(table.columns)
+  columns.check_named(argument, drop, known, keys=keys, table=called.table)
+  return columns.without(argument, features, drop)
+
+
 def _without_sensitive(features, sensitive, given, called) -> list[Any]:
   """The features that are not sensitive; `given` if the user names them."""
   named = [name for name in features if name in sensitive]
@@ -280,23 +286,12 @@ def _without_sensitive(features, sensitive, given, called) -> list[Any]:
       f'{called.features} must not name a sensitive column with'
       f' {called.drop_sensitive}, found {named[0]!r}.'
     )
-  left = [name for name in features if name not in sensitive]
-  if not left:
-    raise ValueError(
-      f'{called.drop_sensitive} must leave a column of features, found none'
-      f' beside {names.listed(named)}.'
-    )
-  return left
+  return columns.without(called.drop_sensitive, features, named)
 
 
 def _check_known(argument, name, known, called) -> None:
-  if name not in known:
-    hint = checks.did_you_mean(str(name), map(str, known))
-    which = '' if hint else f', which has {names.listed(known)}'
-    raise ValueError(
-      f'{argument} must be a column of {called.table}{which}, found'
-      f' {name!r}.{hint}'
-    )
+  required = f'{argument} must be a column of {called.table}'
+  columns.check_known(required, name, known)
 
 
 def _without_missing(table, keys, missing, called):
