@@ -13,7 +13,6 @@ import os
 import numpy as np
 import pandas as pd
 
-from tff_fair import files
 from tff_fair.own_data import columns
 from tff_fair.own_data import encoded
 from tff_fair.own_data import sensitive
@@ -222,13 +221,7 @@ def _features_of(name: str) -> slice:
 def _read_table(path: str | os.PathLike) -> pd.DataFrame:
   names = [*_COLUMNS, _LABEL]
   required = f'records of {len(names)} fields'
-
-  def damaged(found):
-    return sources.DataDamagedError(
-      path, required, f'an unreadable file ({found})'
-    )
-
-  with files.reading(path, damaged):
+  with sources.reading(path, required):
     table = pd.read_csv(
       path,
       header=None,

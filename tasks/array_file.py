@@ -20,13 +20,7 @@ def read_inputs(path: str | os.PathLike) -> np.ndarray:
     DataDamagedError: If it holds no such array.
   """
   required = 'an array of numbers, or an npz archive of the array x'
-
-  def damaged(found):
-    return sources.DataDamagedError(
-      path, required, f'an unreadable file ({found})'
-    )
-
-  with files.reading(path, damaged):
+  with sources.reading(path, required):
     found = np.load(path, allow_pickle=False)
     if isinstance(found, np.ndarray):
       return found

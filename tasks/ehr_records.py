@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tff_fair import files
 from tff_fair.tasks import sources
 
 # Malignant neoplasm of pancreas: ICD-10 C25, C25.0-4, C25.7-9 and ICD-9 157,
@@ -200,13 +199,7 @@ def _read_table(
   path: str | os.PathLike, columns: dict[str, str | type | None]
 ) -> pd.DataFrame:
   """Reads columns with their types; empty fields are NaN."""
-
-  def damaged(found):
-    return sources.DataDamagedError(
-      path, f'a table of {", ".join(columns)}', f'an unreadable file ({found})'
-    )
-
-  with files.reading(path, damaged, passing=(sources.DataDamagedError,)):
+  with sources.reading(path, f'a table of {", ".join(columns)}'):
     found = pd.read_csv(path, nrows=0).columns
     missing = [name for name in columns if name not in found]
     if missing:

@@ -42,16 +42,10 @@ def read(path: str | os.PathLike) -> np.ndarray:
     uint8 of the shape stated in the file, read-only.
   """
   required = 'a gzip-compressed idx array of unsigned bytes'
-
-  def damaged(found):
-    return sources.DataDamagedError(path, required, found)
-
-  with (
-    files.reading(path, lambda found: damaged(f'an unreadable file ({found})')),
-    gzip.open(path) as file,
-  ):
+  with sources.reading(path, required), gzip.open(path) as file:
     content = file.read()
-  with files.reading(path, lambda found: damaged('a file of another format')):
+  other = sources.DataDamagedError(path, required, 'a file of another format')
+  with files.reading(path, lambda _: other):
     return _parse(content)
 
 

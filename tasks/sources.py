@@ -57,6 +57,24 @@ class DataDiffersError(ValueError):
   """A process that should have the data of another one has others."""
 
 
+def reading(
+  path: str | os.PathLike, required: str
+) -> contextlib.AbstractContextManager[None]:
+  """A context that reads a data file; failures are `DataDamagedError`.
+
+  Args:
+    path: The file.
+    required: What it must hold.
+  """
+  return files.reading(
+    path,
+    lambda found: DataDamagedError(
+      path, required, f'an unreadable file ({found})'
+    ),
+    passing=(DataDamagedError,),
+  )
+
+
 @dataclasses.dataclass(frozen=True)
 class Download:
   """A published file.

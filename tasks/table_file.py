@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pandas as pd
 
-from tff_fair import files
 from tff_fair.tasks import sources
 
 _SEPARATORS = (';', '\t', '|')
@@ -38,13 +37,7 @@ def read(
   if os.fspath(path).lower().endswith('.parquet'):
     return _read_parquet(path)
   required = 'a table of values separated by commas, with a line of names first'
-
-  def damaged(found):
-    return sources.DataDamagedError(
-      path, required, f'an unreadable file ({found})'
-    )
-
-  with files.reading(path, damaged):
+  with sources.reading(path, required):
     names = pd.read_csv(
       path, header=None, nrows=1, dtype=str, skipinitialspace=True
     ).iloc[0]
@@ -106,14 +99,8 @@ def missing_texts(
 
 
 def _read_parquet(path: str | os.PathLike) -> pd.DataFrame:
-
-  def damaged(found):
-    return sources.DataDamagedError(
-      path, 'a table in the format parquet', f'an unreadable file ({found})'
-    )
-
   try:
-    with files.reading(path, damaged):
+    with sources.reading(path, 'a table in the format parquet'):
       return pd.read_parquet(path).reset_index(drop=True)
   except ImportError:  # pyarrow 26 does not go with NumPy 1.
     raise ValueError(
