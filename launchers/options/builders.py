@@ -109,6 +109,11 @@ def check_entry(method: entry.Method) -> None:
       for flag in method.flags
       for others in flag.unless
     ),
+    *(
+      (f'follows of --{flag.name}', [flag.follows], known)
+      for flag in method.flags
+      if flag.follows
+    ),
     ('groups', method.groups, entry.GROUPS),
     ('arguments', method.arguments, provided),
   ):

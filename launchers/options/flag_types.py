@@ -26,6 +26,7 @@ class Flag:
       together with other flags; by default the one with the flag's name.
     unless: When the flag has no effect: each mapping holds values of other
       flags that cause this.
+    follows: The flag whose value it has if it is not given.
   """
 
   kind: ClassVar[str] = ''  # The name of absl's function after `DEFINE_`.
@@ -37,6 +38,7 @@ class Flag:
   symbol: str = ''
   argument: str = ''
   unless: Sequence[Mapping[str, Any]] = ()
+  follows: str = ''
 
   def limits(self) -> str:
     """Describes the legal values of the type; empty if all are legal."""

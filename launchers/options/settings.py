@@ -67,7 +67,8 @@ def resolve_with_notes(
 
   Returns:
     Flag name -> value, without `preset` and without flags that only other
-    methods read; and a sentence for each value of the preset without effect.
+    methods read; and a sentence for each value of the preset without effect,
+    and for each flag that has another one's value.
 
   Raises:
     SettingsError: If a flag was given that would have no effect, if a value is
@@ -105,7 +106,13 @@ def resolve_with_notes(
       )
     settings[name] = defaults[name]  # Not the preset's.
   _check_together(settings, method)
-  notes = [
+  followers = {n: f.follows for n, f in known.items() if f.follows}
+  notes = []
+  for name, leader in followers.items():
+    if settings[name] is None:
+      settings[name] = settings[leader]
+      notes.append(f'--{name} is {settings[leader]}, as --{leader}.')
+  notes += [
     f"The preset's --{name}={value} has no effect with"
     f' {_as_flags(ineffective.get(name, {"algorithm": algorithm}))}.'
     for name, value in preset.items()

@@ -44,9 +44,10 @@ METHODS = (
       ),
       flag_types.Real(
         'personal_learning_rate',
-        0.01,
-        'Learning rate of the personal models.',
+        None,
+        'Learning rate of the personal models; by default that of the clients.',
         argument='personal_optimizer',
+        follows='client_learning_rate',
         minimum=0,
       ),
       flag_types.Real(

@@ -80,6 +80,23 @@ def test_values_of_a_preset_without_effect_are_reported():
     ], line
 
 
+def test_a_personal_learning_rate_follows_the_clients_and_is_said():
+  for line, rate, expected in (
+    (
+      '--client_learning_rate=0.2',
+      0.2,
+      ['--personal_learning_rate is 0.2, as --client_learning_rate.'],
+    ),
+    ('--client_learning_rate=0.2 --personal_learning_rate=0.5', 0.5, []),
+    ('--preset=corefed_fmnist --client_learning_rate=0.2', 0.1, []),
+  ):
+    flag_values = train_flags.parse([*line.split(), '--algorithm=ditto'])
+    found, notes = settings.resolve_with_notes(
+      flag_values, train_flags.FLAG_NAMES
+    )
+    assert (found['personal_learning_rate'], notes) == (rate, expected), line
+
+
 # Method: flags | the flags with which the last flag must not be given.
 _WITHOUT_EFFECT = """
 fed_avg: --boost_rate=0.1 | algorithm
