@@ -286,6 +286,15 @@ def _check_together(settings, method: entry.Method) -> None:
   if refusal:
     raise SettingsError(refusal)
   metric = settings['stop_metric']
+  for flag, needs in (
+    ('stop_metric', metric in train_flags.HOLDOUT_METRICS),
+    ('export', settings['export'] == 'best'),
+  ):
+    if needs and not settings['score_holdout']:
+      raise SettingsError(
+        f'--{flag}={settings[flag]} must be given with --score_holdout, found'
+        ' no --score_holdout.'
+      )
   if method.rule == 'none' and metric in train_flags.GLOBAL_METRICS:
     raise SettingsError(
       f'--stop_metric must be of the clients with --algorithm={method.name},'

@@ -24,10 +24,13 @@ from tff_fair.own_data import encoded
 from tff_fair.tasks import covariate_shift
 from tff_fair.tasks import partitions
 
-# The columns of metrics.csv by which `--stop_after` can judge a run. Only the
-# last is not of test data.
+# The columns of metrics.csv by which `--stop_after` can judge a run. Those of
+# training and holdout are not of test data.
 GLOBAL_METRICS = ('global_accuracy', 'global_f1', 'global_loss')
 TRAINING_METRICS = ('train_loss',)
+HOLDOUT_METRICS = tuple(
+  f'holdout_accuracy_{statistic}' for statistic in ('mean', 'min', 'worst10')
+)
 # The scores of a client.
 CLIENT_SCORES = ('accuracy', 'f1', 'f1_own_labels', 'f1_weighted')
 _STATISTICS = ('mean', 'median', 'min', 'worst10', 'max', 'variance', 'jain')
@@ -38,6 +41,7 @@ _STOP_METRICS = (
     for statistic in _STATISTICS
   ),
   *GLOBAL_METRICS,
+  *HOLDOUT_METRICS,
   *TRAINING_METRICS,
 )
 # Of registries views, which have what plug-ins add.

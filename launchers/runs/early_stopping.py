@@ -16,6 +16,9 @@ from tff_fair.launchers.runs import callbacks
 from tff_fair.launchers.runs import errors
 from tff_fair.launchers.runs import evaluation
 
+# By which the best round is chosen unless `--stop_metric` is one of its kind.
+_HOLDOUT_METRIC = train_flags.HOLDOUT_METRICS[0]
+
 
 class Stop(NamedTuple):
   """Why a run has ended after a round that was not its last one.
@@ -86,17 +89,34 @@ def find(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> Stop | None:
   if last >= settings['rounds'] or last % settings['eval_every']:
     return None
   evaluated = rounds[rounds['round'] % settings['eval_every'] == 0]
-  values = np.full(len(evaluated), np.nan)
-  if metric in evaluated:
-    values = evaluated[metric].to_numpy(float)
-  defined = np.flatnonzero(~np.isnan(values))
-  if not defined.size:
-    since, best, best_round = len(values), np.nan, None
+  best_round, best = find_best(evaluated, metric)
+  if best_round is None:
+    since = len(evaluated)
   else:
-    sign = -1 if train_flags.is_lower_better(metric) else 1
-    index = defined[np.argmax(sign * values[defined])]
-    since = len(values) - 1 - index
-    best, best_round = float(values[index]), int(evaluated['round'].iloc[index])
+    since = int((evaluated['round'] > best_round).sum())
   if since < patience:
     return None
   return Stop(last, metric, best, best_round, patience)
+
+
+def holdout_metric(settings: Mapping[str, Any]) -> str:
+  """Returns the metric of held out examples that chooses the best round."""
+  metric = settings['stop_metric']
+  return metric if metric in train_flags.HOLDOUT_METRICS else _HOLDOUT_METRIC
+
+
+def find_best(rounds: pd.DataFrame, metric: str) -> tuple[int | None, float]:
+  """The first round with the best value of a metric, and the value.
+
+  `rounds` is metrics.csv, or a part of it. Without a value that is defined the
+  round is None, and the value NaN.
+  """
+  if metric not in rounds:
+    return None, np.nan
+  defined = rounds.dropna(subset=[metric])
+  if defined.empty:
+    return None, np.nan
+  sign = -1 if train_flags.is_lower_better(metric) else 1
+  index = int(np.argmax(sign * defined[metric].to_numpy(float)))
+  row = defined.iloc[index]
+  return int(row['round']), float(row[metric])

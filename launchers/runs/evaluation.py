@@ -5,7 +5,8 @@ The scores of an evaluation are `metrics.ClientScores` by the name of the model:
 are those of its personal model, if it has one. `unseen` are those of the global
 model for the clients that take no part in the training, if there are any;
 `fine_tuned` and `fine_tuned_unseen` are those after each client has trained the
-global model further.
+global model further. `holdout` are those of the clients' models on what is held
+out of training.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,13 +34,13 @@ _UNSEEN_MODELS = {
   'fine_tuned_unseen': 'fine-tuned model',
 }
 # Scores by the nearest centroid, if that classifies.
-_GLOBAL = ('global', 'unseen')
+_GLOBAL = ('global', 'unseen', 'holdout')
 # Models of the clients that are trained.
 _MODELS = ('global', 'personal')
 # Other scores, and what is told of their accuracies.
-_FURTHER = ('unseen', 'fine_tuned', 'fine_tuned_unseen')
+_FURTHER = ('unseen', 'fine_tuned', 'fine_tuned_unseen', 'holdout')
 # Of clients that are trained, too.
-_OF_TRAINED = (*_MODELS, 'fine_tuned')
+_OF_TRAINED = (*_MODELS, 'fine_tuned', 'holdout')
 _FURTHER_STATISTICS = ('mean', 'min', 'worst10')
 
 Evaluator = metrics.Evaluator | metrics.ServerEvaluator
@@ -89,12 +90,14 @@ def evaluate(
   state: Any,
   class_centroids: Callable[[Any], Mapping[str, Any]] | None,
   further: Callable[[Any, Any], Scores] = lambda weights, centroids: {},
+  holdout: Evaluator | None = None,
 ) -> dict[str, metrics.ClientScores]:
   """Scores the global model and, if there are any, the personal models.
 
   With a function from global weights to class centroids, an example is assigned
   to the class of the nearest centroid. `further` computes other scores from the
-  global weights and the centroids.
+  global weights and the centroids; `holdout` scores the clients' models on
+  other examples.
 
   Raises:
     DivergedError: If no client has finite embeddings for the centroids.
@@ -110,10 +113,18 @@ def evaluate(
       stacklevel=2,
     )
   scores = {'global': evaluator.evaluate_global(weights, centroids)}
+  table = None
   if isinstance(process, algorithms.PersonalizedLearningProcess):
     table = process.client_model_table(state)
     scores['personal'] = evaluator.evaluate_clients(table)
-  return {**scores, **further(weights, centroids)}
+  scores.update(further(weights, centroids))
+  if holdout is not None:
+    scores['holdout'] = (
+      holdout.evaluate_global(weights, centroids)
+      if table is None
+      else holdout.evaluate_clients(table)
+    )
+  return scores
 
 
 def check_finite(
@@ -146,6 +157,8 @@ def check_finite(
       whose = f'the personal model of {listed(bad, names)}'
     elif model == 'fine_tuned':
       whose = f'the fine-tuned model of {listed(bad, names)}'
+    elif model == 'holdout':
+      whose = f'the model, on what is held out, of {listed(bad, names)}'
     elif model in _FURTHER:
       whose = f'the {_UNSEEN_MODELS[model]} on an unseen client'
     what = 'the loss' if has_loss else 'an embedding'

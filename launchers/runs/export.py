@@ -20,6 +20,7 @@ from tff_fair import algorithms
 from tff_fair import internals
 from tff_fair import tasks
 from tff_fair.launchers.runs import callbacks
+from tff_fair.launchers.runs import early_stopping
 from tff_fair.launchers.runs import run_files
 
 MODEL, DESCRIPTION, CLIENTS = 'model.keras', 'model.json', 'models'
@@ -29,15 +30,31 @@ _METADATA = 'metadata.json'  # Of a .keras file.
 class Export(callbacks.Callback):
   """Writes the models that `--export` selects, and says so."""
 
+  def after_round(self, run, result):
+    """Keeps the state of the best round, if that is to be exported."""
+    if run.settings['export'] != 'best' or result.scores is None:
+      return
+    if _best(run)[0] == result.number:
+      run.directory.save_best(result.state, result.number)
+
   def on_end(self, run, summary):
     """Writes the models, unless the run has failed."""
     choice = run.settings['export']
     if summary is None or choice == 'none':
       return
-    weights = run.process.get_model_weights(run.state)
+    state = run.state
+    if choice == 'best':
+      number, value = _best(run)
+      state = run.directory.load_best(state, number)
+      metric = early_stopping.holdout_metric(run.settings)
+      print(
+        f'The exported model is that of round {number}, whose {metric} is the'
+        f' best, {value:.4f}.'
+      )
+    weights = run.process.get_model_weights(state)
     for sentence in write(
       run.process,
-      run.state,
+      state,
       run.task,
       run.directory.path,
       clients=choice == 'all',
@@ -45,6 +62,12 @@ class Export(callbacks.Callback):
       statistics=run.statistics,
     ):
       print(sentence)
+
+
+def _best(run) -> tuple[int | None, float]:
+  """The best round on what is held out, and the value."""
+  metric = early_stopping.holdout_metric(run.settings)
+  return early_stopping.find_best(run.directory.read_metrics(), metric)
 
 
 def write(

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent import futures
 import contextlib
+import functools
 import json
 import pathlib
 from typing import Any
@@ -29,6 +30,7 @@ from tff_fair.launchers.runs import run_files
 
 _ALL = group_fairness.ALL
 _CHECKPOINT_PREFIX = 'round_'
+_BEST = 'best'
 # Files that every round appends rows to; the first column is the round.
 _TABLES = ('metrics.csv', 'reports.csv', 'client_scores.csv')
 
@@ -53,6 +55,9 @@ class RunDirectory:
     self._names = [client_names.encodable(name) for name in names]
     self._states = _states(
       path, keep_total=checkpoints_to_keep, settings=settings
+    )
+    self._best = functools.partial(
+      _states, path, _BEST, keep_total=1, settings=settings
     )
     self._metrics = None
     # TFF writes metrics.csv in threads of the event loop, here always in the
@@ -110,6 +115,32 @@ class RunDirectory:
       asyncio.run(
         self._states.save({'process': state, 'tables': tables}, round_number)
       )
+
+  def save_best(self, state: Any, round_number: int) -> None:
+    """Saves the state after the best round so far, in place of the last one."""
+    with contextlib.suppress(tff.program.ProgramStateExistsError):
+      asyncio.run(self._best().save({'process': state}, round_number))
+
+  def load_best(self, structure: Any, round_number: int) -> Any:
+    """Loads the state after the best round.
+
+    Raises:
+      RunError: If it is missing, damaged or of another run.
+    """
+    try:
+      found = self._best().load(round_number, {'process': structure})
+      return asyncio.run(found)['process']
+    except tff.program.ProgramStateNotFoundError:
+      why = 'it is not there'
+    except (
+      checkpoints.DamagedStateError,
+      checkpoints.OtherStateError,
+    ) as error:
+      why = str(error)
+    raise errors.RunError(
+      f'{self.path / _BEST} must hold the state after round {round_number}, the'
+      f' best one, found: {why}'
+    )
 
   def write_round(self, round_number: int, metrics: Mapping[str, Any]) -> None:
     """Adds a round to metrics.csv."""
@@ -244,9 +275,11 @@ def load_state(
   return _load(states, round_number, structure)[0]
 
 
-def _states(path, **options) -> checkpoints.SafetensorsStateManager:
+def _states(
+  path, folder='checkpoints', **options
+) -> checkpoints.SafetensorsStateManager:
   return checkpoints.SafetensorsStateManager(
-    path / 'checkpoints',
+    path / folder,
     prefix=_CHECKPOINT_PREFIX,
     keep_first=False,
     **options,

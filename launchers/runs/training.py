@@ -134,6 +134,9 @@ class Run:
     self._further_scores = self._build(
       further_scores.build, self.statistics, self._evaluator
     )
+    self._holdout = None
+    if settings['score_holdout']:
+      self._holdout = self._build(_holdout_evaluator, self.statistics)
     self.centroids = self._build(building.build_class_centroids)
     self.accounting = self._build(private_training.build_accounting)
     if self.accounting is not None:
@@ -254,6 +257,7 @@ class Run:
       state,
       self.centroids,
       functools.partial(self._further_scores, number=number),
+      self._holdout,
     )
 
   def holdout_accuracy(self) -> float:
@@ -266,12 +270,9 @@ class Run:
       RunError: If there are no such examples.
       DivergedError: If a model is of no use for them.
     """
-    try:
-      evaluator = evaluation.build_evaluator(
-        self.task, self.statistics, 'holdout'
-      )
-    except ValueError as error:
-      raise RunError(building.with_flags(str(error))) from error
+    evaluator = self._holdout or self._build(
+      _holdout_evaluator, self.statistics
+    )
     scores = evaluation.evaluate(
       evaluator, self.process, self.state, self.centroids
     )
@@ -344,3 +345,9 @@ class Run:
         self.directory.remove_summary()  # Of an earlier version.
       user_callbacks.end(self._callbacks, self, None)
       raise
+
+
+def _holdout_evaluator(settings, task, statistics) -> evaluation.Evaluator:
+  """Scores models on what is held out of training."""
+  del settings  # Unused.
+  return evaluation.build_evaluator(task, statistics, 'holdout')

@@ -191,6 +191,24 @@ def test_a_run_that_stops_early(tmp_path):
   assert summary['rounds'] == 4 and 'stopped_early' not in summary
 
 
+@pytest.mark.full
+def test_the_best_round_on_the_holdout_is_exported(tmp_path):
+  values = dict(score_holdout=True, export='best', client_learning_rate=0.3)
+  printed = digits_run.main(tmp_path / 'run', rounds=5, **values)
+  holdout = digits_run.read(tmp_path / 'run', 'metrics.csv')[
+    'holdout_accuracy_mean'
+  ]
+  best = int(holdout.idxmax()) + 1
+  assert 1 < best < 5
+  assert f'The exported model is that of round {best},' in printed
+  values['export'] = 'global'
+  digits_run.main(tmp_path / 'best', rounds=best, **values)
+  found, expected = (
+    digits_run.models(tmp_path / name) for name in ('run', 'best')
+  )
+  assert found == expected and len(found) == 1
+
+
 def test_a_checkpoint_of_other_settings_is_refused(finished, tmp_path):
   run = tmp_path / 'run'
   shutil.copytree(finished[0], run)

@@ -152,6 +152,8 @@ _REFUSED = """
 --algorithm=standalone --stop_after=2 --stop_metric=global_f1 | --stop_metric must be of the clients with --algorithm=standalone, which
 --rounds=2 --score_last=3 | --score_last must be at most --rounds=2, found 3.
 --score_last=2 --stop_after=5 | --score_last must be given without --stop_after, which may end a run before those rounds, found --stop_after=5.
+--stop_after=2 --stop_metric=holdout_accuracy_min | --stop_metric=holdout_accuracy_min must be given with --score_holdout, found no --score_holdout.
+--export=best | --export=best must be given with --score_holdout, found no --score_holdout.
 --max_update_norm=nan | --max_update_norm must be finite, found nan.
 --client_fraction=0 | --client_fraction must be above 0 and at most 1, found 0.0.
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
