@@ -50,7 +50,8 @@ def run(
   for module in flag_modules:
     flags.adopt_module_key_flags(module)
   define_help()
-  argv = parse_flags(sys.argv, flags.FLAGS)
+  arguments = ['--help' if a == '-h' else a for a in sys.argv]
+  argv = parse_flags(arguments, flags.FLAGS)
   interrupts.raise_again()
   try:
     main(argv)
@@ -90,6 +91,9 @@ def parse_flags(
   """
   try:
     return flag_values(argv, **options)
+  except flags.UnrecognizedFlagError as error:
+    near = checks.did_you_mean(error.flagname, flag_values)
+    fail(f'--{error.flagname} is no flag of this program.{near}')
   except (flags.Error, ValueError) as error:
     text = ' '.join(str(error).split())
     choice = re.match(r'flag --(\w+)=(.*): value should be one of <', text)

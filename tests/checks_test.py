@@ -73,8 +73,13 @@ def test_names_that_do_not_exist():
     ('FED-PROX', ' Did you mean Fed-Prox?'),
     ('moon', ''),
     ('', ''),
+    ('avg', ' Did you mean fed_avg?'),
   ):
     assert checks.did_you_mean(found, iter(known)) == expected
+  seeds = ('model_seed', 'seed_model', 'client_seed', 'Data_Seed', 'new_seed')
+  assert checks.did_you_mean('seed', seeds) == (
+    ' Did you mean model_seed, client_seed or Data_Seed?'
+  )
   assert checks.unknown_name('x', 'dito', known) == (
     "x must be a known name, found 'dito'. Did you mean ditto?"
   )

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+# In a sentence.
+_MOST_GUESSES = 3
 # The limits of the integers and floats in TensorFlow graphs.
 _MAX_INT32 = 2**31 - 1
 _MAX_FLOAT32, _MIN_FLOAT32 = (2 - 2**-23) * 2.0**127, 2.0**-126
@@ -129,10 +131,20 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
 
 
 def did_you_mean(found: str, known: Iterable[str]) -> str:
-  """The end of a message about a name that does not exist."""
+  """The end of a message about a name that does not exist.
+
+  It has the names that end with the words found, such as `client_seed` and
+  `data_seed` of `seed`; without any, the name that is spelled nearly so.
+  """
   names = {str(name).lower(): name for name in known}
-  near = difflib.get_close_matches(found.lower(), names, n=1)
-  return f' Did you mean {names[near[0]]}?' if near else ''
+  near = [name for name in names if name.endswith(f'_{found.lower()}')]
+  near = near[:_MOST_GUESSES] or difflib.get_close_matches(
+    found.lower(), names, n=1
+  )
+  if not near:
+    return ''
+  *others, last = (str(names[name]) for name in near)
+  return f' Did you mean {", ".join(others) + " or " if others else ""}{last}?'
 
 
 def unknown_name(what: str, found: str, known: Collection[str]) -> str:

@@ -102,7 +102,7 @@ def resolve_with_notes(
     if name in given:
       raise SettingsError(
         f'--{name} must not be given with {_as_flags(others)}, which leaves it'
-        ' without effect.'
+        f' without effect.{_tasks_with(name) if "task" in others else ""}'
       )
     settings[name] = defaults[name]  # Not the preset's.
   _check_together(settings, method)
@@ -321,6 +321,15 @@ def _check_together(settings, method: entry.Method) -> None:
       '--score_last must be given without --stop_after, which may end a run'
       f' before those rounds, found --stop_after={settings["stop_after"]}.'
     )
+
+
+def _tasks_with(option) -> str:
+  """A sentence with the few tasks that have an option; empty if none has."""
+  names = [
+    n for n in tasks.TASK_NAMES if option in tasks.get_data_set(n).options
+  ]
+  flag_texts = [f'--task={name}' for name in names]
+  return f' It is for {" and ".join(flag_texts)}.' if 0 < len(names) < 4 else ''
 
 
 def _agree(settings, values) -> bool:

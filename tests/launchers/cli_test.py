@@ -266,7 +266,15 @@ def test_mistakes_on_a_command_line_are_one_sentence():
     ('--rounds=1e3', "flag --rounds=1e3: invalid literal .* base 10: '1e3'."),
     ('--rounds', 'Missing value for flag --rounds.'),
     ('--flagfile=/no', '.*flagfile: .* No such file or directory: ./no..'),
-    ('--boost=1', "Unknown command line flag 'boost'. Did you mean: boost.*"),
+    (
+      '--boosts=1',
+      '--boosts is no flag of this program. Did you mean boosting?',
+    ),
+    (
+      '--seed=1',
+      '--seed is no flag of this program. Did you mean model_seed, client_seed'
+      ' or data_seed?',
+    ),
     ('--rounds=1\n2', 'flag --rounds=1 2: .*'),
     (
       '--algorithm=fedaboots',

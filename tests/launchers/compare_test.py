@@ -29,7 +29,7 @@ ditto | every argument must be a flag, found 'ditto'.
 --task=mnits | --task must be a known name, found 'mnits'. Did you mean mnist?
 --task=table | --task=table must be given with --data_file and --label_column, found no --data_file.
 --pca_dim=3 | --pca_dim must not be given with --partition=dirichlet, which leaves it without effect.
---algorithm=ditto | Unknown command line flag 'algorithm'.
+--algorithm=ditto | --algorithm is no flag of this program.
 """  # noqa: E501
 
 

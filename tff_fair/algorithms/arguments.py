@@ -252,7 +252,8 @@ def check_optimizer(name: str, optimizer: Any) -> None:
   """Raises TypeError unless `optimizer` is a TFF optimiser."""
   if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
     raise TypeError(
-      f'{name} must be a tff.learning.optimizers.Optimizer, found'
+      f'{name} must be a tff.learning.optimizers.Optimizer, such as'
+      ' tff.learning.optimizers.build_sgdm(0.1), found'
       f' {type(optimizer).__name__}.'
     )
 
