@@ -116,3 +116,166 @@ def test_holm_by_hand(p_values, expected):
   found = statistics.holm(dict(enumerate(p_values)))
   assert list(found) == list(range(len(p_values)))
   assert tuple(found.values()) == pytest.approx(expected, nan_ok=True)
+
+
+class TestLevels:
+  def test_of_an_interval_by_hand(self):
+    # 6.96456 is the quantile of a 98 % interval with two degrees of freedom.
+    found = statistics.student([1, 2, 3], 0.98)
+    half = 6.96456 / math.sqrt(3)
+    ends = pytest.approx((2 - half, 2 + half), rel=1e-5)
+    assert (found.low, found.high) == ends
+    paired = statistics.difference([2, 4, 6], [1, 2, 3], 0.98)
+    assert (paired.low, paired.high) == (found.low, found.high)
+
+
+class TestOneSided:
+  @pytest.mark.parametrize(
+    'differences', [[1, 2, 3], [-1, 5, 2, 0.5], [0.3, 0.3, 0.3], [0, 0]]
+  )
+  def test_is_half_of_the_two_sided(self, differences):
+    above = statistics.p_above(differences)
+    below = statistics.p_above(np.negative(differences))
+    two_sided = statistics.p_value(differences)
+    assert two_sided == pytest.approx(min(1, 2 * min(above, below)))
+
+  def test_by_hand(self):
+    # t is 2; with one degree of freedom it has Cauchy's distribution.
+    expected = 0.5 - math.atan(2) / math.pi
+    assert statistics.p_above([1, 3]) == pytest.approx(expected)
+    assert statistics.p_above([-1, -3]) == pytest.approx(1 - expected)
+    assert statistics.p_above([5, 5, 5]) == 1 / 8
+    assert statistics.p_above([-5, -5, -5]) == 1
+    assert math.isnan(statistics.p_above([5, _NAN]))
+
+
+class TestEquivalence:
+  def test_by_hand(self):
+    # Mean 0 and standard error 1: against a margin of 2, t is 2 on both sides.
+    expected = 0.5 - math.atan(2) / math.pi
+    found = statistics.equivalence_p_value([-1, 1], 2)
+    assert found == pytest.approx(expected)
+    # Mean 1: the side where t is 1 decides.
+    found = statistics.equivalence_p_value([0, 2], 2)
+    assert found == pytest.approx(0.5 - math.atan(1) / math.pi)
+
+  def test_the_interval_within_the_margin_is_the_same(self):
+    """Each of the two tests at 1 %: an interval of 98 %."""
+    rng = np.random.default_rng(1)
+    found = []
+    for values in rng.normal(0.3, 1, (60, 6)):
+      interval = statistics.student(values, 0.98)
+      is_within = interval.low > -1.5 and interval.high < 1.5
+      assert (statistics.equivalence_p_value(values, 1.5) < 0.01) == is_within
+      found.append(is_within)
+    assert 5 < sum(found) < 55
+
+  def test_outside_the_margin_there_is_no_equivalence(self):
+    assert statistics.equivalence_p_value([9, 9.1, 9.2], 1) > 0.99
+    assert math.isnan(statistics.equivalence_p_value([1], 2))
+
+
+class TestCorrelations:
+  def test_z_by_hand(self):
+    # artanh(r) = log((1 + r) / (1 - r)) / 2.
+    found = statistics.fisher_z([0, 0.5, -0.5, 0.8])
+    third, ninth = math.log(3) / 2, math.log(9) / 2
+    assert found == pytest.approx([0, third, -third, ninth])
+    assert np.isfinite(statistics.fisher_z([1, -1])).all()
+    assert np.isnan(statistics.fisher_z([_NAN])).all()
+
+  def test_a_difference_by_hand(self):
+    """All of the spread is on the left: z is log 3 / 2 and log 9 / 2, less 0.
+
+    Their mean is .75 log 3, and tanh of it (27^.5 - 1) / (27^.5 + 1).
+    """
+    found = statistics.correlation_difference([0.5, 0.8], 0)
+    root = math.sqrt(27)
+    assert found.mean == pytest.approx((root - 1) / (root + 1))
+    half = 12.7062 * math.log(3) / 4  # The standard error is log 3 / 4.
+    ends = (
+      math.tanh(0.75 * math.log(3) - half),
+      math.tanh(0.75 * math.log(3) + half),
+    )
+    assert (found.low, found.high) == pytest.approx(ends, rel=1e-5)
+    assert (found.values, found.reached) == ((0.5, 0.8), 2)
+
+  def test_the_spread_is_shared_by_the_variances(self):
+    # Equal variances and the same sign: both sides move, by a half each.
+    found = statistics.correlation_difference([0.5, 0], [0, -0.5])
+    third = math.log(3) / 2
+    assert found.mean == pytest.approx(2 * math.tanh(third / 2))
+    assert found.low == found.high == pytest.approx(found.mean)
+    assert found.mean == pytest.approx(
+      statistics.correlation_mean([0.5, 0])
+      - statistics.correlation_mean([0, -0.5])
+    )
+
+  def test_intervals_are_bounded_and_decide_as_z_does(self):
+    rng = np.random.default_rng(2)
+    for left, right in np.tanh(rng.normal(0, 2, (60, 2, 3))):
+      found = statistics.correlation_difference(left, right)
+      assert -2 <= found.low <= found.mean <= found.high <= 2
+      on_z = np.subtract(*statistics.fisher_z([left, right]))
+      is_apart = found.low > 0 or found.high < 0
+      assert is_apart == (statistics.p_value(on_z) < 0.05)
+
+  def test_a_seed_that_one_side_lacks_is_left_out_of_both(self):
+    found = statistics.correlation_difference([0.5, _NAN, 0.5], [0, 0.9, 0])
+    assert found.mean == pytest.approx(0.5) and found.reached == 2
+    alone = statistics.correlation_difference([0.5], [0.1])
+    assert alone.mean == pytest.approx(0.4) and math.isnan(alone.low)
+
+
+class TestLooks:
+  def test_only_the_planned_numbers_of_seeds_count(self):
+    looks = [statistics.planned(count) for count in (0, 2, 3, 5, 6, 8, 9, 40)]
+    assert looks == [0, 0, 3, 3, 6, 6, 9, 9]
+
+  def test_all_looks_together_are_wrong_in_five_per_cent(self):
+    """Of 20000 questions without a difference; the standard error is .15 %."""
+    rows = np.random.default_rng(3).normal(size=(20_000, max(statistics.LOOKS)))
+    wrong = np.zeros(len(rows), bool)
+    for look in statistics.LOOKS:
+      seen = rows[:, :look]
+      error = seen.std(axis=1, ddof=1) / math.sqrt(look)
+      half = statistics.student([0] * (look - 2) + [-1, 1], 0.98)
+      quantile = half.high / np.std([0] * (look - 2) + [-1, 1], ddof=1)
+      wrong |= np.abs(seen.mean(axis=1)) > quantile * math.sqrt(look) * error
+    assert wrong.mean() == pytest.approx(0.05, abs=0.006)
+
+
+@pytest.mark.parametrize(
+  ('differences', 'level', 'expected'),
+  [
+    # The standard deviation is the mean, which is 1: t of 95 % over the root
+    # of n is 1.050 at 6 and .925 at 7.
+    ([1 - math.sqrt(0.5), 1 + math.sqrt(0.5)], 0.95, 7),
+    ([0, 1, 2], 0.95, 7),
+    ([0, -1, -2], 0.95, 7),
+    # A tenth of it: 12.7 over the root of 2 is 9.0, below 10.
+    ([9, 10, 11], 0.95, 2),
+    # The sign test: 2^(1 - 7) is the first below 2 %.
+    ([0.5, 0.5], 0.98, 7),
+    ([0, 0], 0.98, math.inf),
+    ([-1, 1], 0.98, math.inf),
+    ([-1, 1.001], 0.98, math.inf),
+    ([1], 0.98, _NAN),
+  ],
+)
+def test_seeds_needed_by_hand(differences, level, expected):
+  found = statistics.seeds_needed(differences, level)
+  assert found == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+  ('count', 'total', 'level', 'expected'),
+  [
+    # None of n: 1 - alpha^(1 / n), with half of alpha at this end.
+    (0, 10, 0.95, (0, 1 - 0.025**0.1)),
+    (10, 10, 0.95, (0.025**0.1, 1)),
+    (1, 1, 0.98, (0.01, 1)),
+  ],
+)
+def test_a_share_by_hand(count, total, level, expected):
+  assert statistics.share(count, total, level) == pytest.approx(expected)
