@@ -3,7 +3,8 @@
   python -m launchers.claims
 
 Each claim is decided by comparisons of the rows in `results/`, paired over
-seeds: it holds, holds in part, does not hold, or is undecided at this scale.
+seeds, at each size at which there are any: it holds, holds in part, does not
+hold, there is no difference, or it is undecided. docs/claims.md has the rules.
 `launchers.write_docs` writes the same to results/claims.csv, docs/claims.md and
 the README.
 """
@@ -14,11 +15,23 @@ from absl import flags
 
 from tff_fair.launchers import cli
 from tff_fair.launchers.claiming import claims_page
+from tff_fair.launchers.claiming import evidence
+from tff_fair.launchers.claiming import outcomes
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.options import paths
 from tff_fair.launchers.results import records
 
-_COLUMNS = ['id', 'verdict', *verdicts.OUTCOMES, 'seeds', 'script_verdict']
+_COLUMNS = [
+  'id',
+  'size',
+  'estimate',
+  'low',
+  'high',
+  'seeds',
+  'verdict',
+  *outcomes.OUTCOMES,
+  'script_verdict',
+]
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -36,7 +49,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Prints a line for each claim, and the numbers of claims by verdict.
+  """Prints a line for each claim and size, and the numbers by verdict.
 
   Args:
     argv: What is left of the command line: the program's name.
@@ -52,7 +65,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   with cli.one_sentence_errors(
     records.RecordsError, interrupted='interrupted; nothing was written.'
   ):
-    results = verdicts.judge(verdicts.group(records.read(folder)))
+    results = verdicts.judge(evidence.group(records.read(folder)))
   frame = claims_page.to_frame(results)
   print(frame[[*_COLUMNS, 'claim']].to_string(index=False))
   print(f'\n{claims_page.to_block(results, "docs/claims.md")}')

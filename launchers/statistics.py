@@ -4,7 +4,7 @@ Comparisons and claims share it. Seeds are paired and their differences normal
 (Student's t); coefficients of correlation are compared on Fisher's z scale.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
 from typing import TypeVar
@@ -145,15 +145,24 @@ def p_above(differences: npt.ArrayLike) -> float:
   return float(stats.t.sf(mean / error, count - 1))
 
 
-def equivalence_p_value(differences: npt.ArrayLike, margin: float) -> float:
-  """The p value of two one-sided tests that the mean is beyond the margin.
+def equivalence_p_value(
+  values: npt.ArrayLike,
+  others: npt.ArrayLike,
+  margin: float,
+  scale: Callable[[np.ndarray], np.ndarray] = np.asarray,
+) -> float:
+  """The p value of two one-sided tests that sides differ by the margin or more.
 
-  The larger of those that it is `-margin` or less and `margin` or more
-  (Schuirmann, 1987). If it is small, there is no difference larger than the
-  margin, which has to be fixed before the differences are known.
+  The larger of those that the values are above the others by `margin` or more,
+  and below them (Schuirmann, 1987). If it is small, there is no difference
+  larger than the margin, which has to be fixed before the values are known.
+  The margin is in the unit of the values; `scale`, such as `fisher_z`, is that
+  on which they are compared.
   """
-  row = np.asarray(differences, np.float64)
-  return max(p_above(row + margin), p_above(margin - row))
+  values, others = np.asarray(values), np.asarray(others)
+  above = scale(values) - scale(others - margin)
+  below = scale(others + margin) - scale(values)
+  return max(p_above(above), p_above(below))
 
 
 def holm(p_values: Mapping[_Key, float]) -> dict[_Key, float]:

@@ -14,6 +14,7 @@ from absl import flags
 
 from tff_fair.launchers import cli
 from tff_fair.launchers.claiming import claims_page
+from tff_fair.launchers.claiming import evidence
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.pages import compare_docs
@@ -73,7 +74,7 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
   frame = records.read(root / 'results')
   comparisons = compare_docs.read_results(root / 'results')
   attacked = attackers_table.read(root / 'results')
-  recorded = verdicts.group(frame)
+  recorded = evidence.group(frame)
   results = verdicts.judge(recorded)
   texts = {}
   for path in (root / 'README.md', *sorted((root / 'docs').rglob('*.md'))):

@@ -10,6 +10,9 @@ import pathlib
 
 import pandas as pd
 
+from tff_fair.launchers.claiming import evidence
+from tff_fair.launchers.claiming import going_on
+from tff_fair.launchers.claiming import outcomes
 from tff_fair.launchers.claiming import statements
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.options import methods
@@ -17,7 +20,6 @@ from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
 from tff_fair.launchers.tables import definitions
-from tff_fair.launchers.tables import published
 
 FILE = 'claims.csv'
 """The name of the table in the folder of the results."""
@@ -26,43 +28,61 @@ Results = Mapping[str, verdicts.Result]
 """Claim -> result, from `verdicts.judge`."""
 
 _TEMPLATE = pathlib.Path(__file__).with_name('claims_page.md')
-_BRINGS_IT_OUT = {
-  verdicts.HOLDS: 'yes',
-  verdicts.IN_PART: 'in part',
-  verdicts.FAILS: 'no',
-  verdicts.UNDECIDED: 'undecided',
-}
 _PROTOCOL = 'fedakd_protocols: client_accuracy_mean of {} above {} in {}'
 # Titles, and the methods whose difference each is; the first is the paper's.
 _PROTOCOLS = pathlib.Path(__file__).with_name('protocols.csv')
+_HEADER = (
+  'claim',
+  'where',
+  'difference [98 % interval]',
+  'seeds',
+  'size: data; share; rounds',
+  'verdict',
+  'what would decide it',
+  'paper',
+  'with another reading?',
+  'notes',
+)
+_AT = {
+  evidence.PAPERS: "decided at the paper's size",
+  evidence.REDUCED: 'at a reduced size',
+  evidence.STAND_IN: 'on stand-in data',
+}
+_NO_JUDGED = verdicts.Judged((), verdicts.UNDECIDED)
 
 _number = functools.partial(numbers.format_number, missing='')
 
 
 def to_frame(results: Results) -> pd.DataFrame:
-  """Writes a row for each claim, as results/claims.csv has it.
+  """Writes a row for each claim and size, as results/claims.csv has it.
 
   Numbers are text of four digits, so that the file is the same everywhere. The
-  difference is that which speaks most against the claim.
+  difference is that which speaks most against the claim. Without numbers the
+  size is empty.
   """
-  return pd.DataFrame([_row(*item) for item in results.items()])
+  return pd.DataFrame(
+    _row(name, result, size)
+    for name, result in results.items()
+    for size in _sizes(result)
+  )
 
 
-def to_page(results: Results, recorded: verdicts.Recorded) -> str:
+def to_page(results: Results, recorded: evidence.Recorded) -> str:
   """Writes docs/claims.md: numbers of claims, and a table for each paper."""
-  header = ['claim', 'where', 'ours', 'seeds', 'data; share; rounds']
-  header += ['paper', 'verdict', 'with another reading?', 'notes']
   papers = []
   for paper, rows in to_frame(results).groupby('paper', sort=False):
     body = [
-      _page_row(row, results[row['id']].other)
-      for row in rows.to_dict('records')
+      _page_row(row, results[row['id']], is_first)
+      for row, is_first in zip(
+        rows.to_dict('records'), ~rows['id'].duplicated(), strict=True
+      )
     ]
-    papers += [f'## {methods.title(paper)}', _table(header, body)]
+    papers += [f'## {methods.title(paper)}', _table(_HEADER, body)]
     for reading in filter(None, rows['reading'].unique()):
       papers.append(f'The other reading is {reading}.')
   return _TEMPLATE.read_text().format(
     counts=to_block(results, ''),
+    sizes=_by_size(results),
     protocols=_protocols(recorded),
     papers='\n\n'.join(papers),
   )
@@ -75,31 +95,87 @@ def render(page: str, results: Results) -> str:
 
 
 def to_block(results: Results, page: str) -> str:
-  """Counts the claims by paper and verdict; `page` is docs/claims.md."""
-  *counted, uncounted = verdicts.SYMBOLS
-  frame = to_frame(results)
-  counts = pd.crosstab(frame['paper'], frame['verdict'])
-  counts = counts.reindex(
-    index=frame['paper'].unique(), columns=[*verdicts.SYMBOLS], fill_value=0
+  """Counts the claims by paper, and by the largest size that decides each.
+
+  `page` is docs/claims.md.
+  """
+  rows = [
+    {
+      'paper': statements.paper_of(name),
+      'size': result.decided_at,
+      'verdict': result.verdict,
+      'is_run': bool(result.sizes),
+    }
+    for name, result in results.items()
+  ]
+  frame = pd.DataFrame(rows)
+  named = [(p, group) for p, group in frame.groupby('paper', sort=False)]
+  body = []
+  for paper, group in [*named, ('all', frame)]:
+    title = 'all' if paper == 'all' else methods.title(paper)
+    link = title if paper == 'all' else f'[{title}]({page}#{title.lower()})'
+    counted = group[group['verdict'] != verdicts.UNCOUNTED]
+    is_open = counted['verdict'] == verdicts.UNDECIDED
+    numbers_ = [
+      len(counted),
+      *(
+        _counts(counted.loc[counted['size'] == size, 'verdict'])
+        for size in evidence.SIZES
+      ),
+      is_open.sum(),
+      (is_open & ~counted['is_run']).sum(),
+      len(group) - len(counted),
+    ]
+    body.append([link, *map(str, numbers_)])
+  undecided, uncounted = verdicts.UNDECIDED, verdicts.UNCOUNTED
+  header = [
+    'paper',
+    'claims',
+    *_AT.values(),
+    f'{verdicts.SYMBOLS[undecided]} {undecided}',
+    'of these not run',
+    f'{verdicts.SYMBOLS[uncounted]} {uncounted}',
+  ]
+  return markdown.table(header, body)
+
+
+def _by_size(results) -> str:
+  """Counts the verdicts at each size, whatever the others say."""
+  header = ['size', *(f'{verdicts.SYMBOLS[v]} {v}' for v in _COUNTED), 'claims']
+  body = []
+  for size in evidence.SIZES:
+    found = [r.sizes[size].verdict for r in results.values() if size in r.sizes]
+    found = [verdict for verdict in found if verdict in _COUNTED]
+    counts = [found.count(verdict) for verdict in _COUNTED]
+    body.append([size, *map(str, [*counts, len(found)])])
+  return markdown.table(header, body)
+
+
+_COUNTED = (*verdicts.DECISIONS, verdicts.UNDECIDED)
+
+
+def _counts(found) -> str:
+  """Such as "20 ✓, 3 ◐"; "-" for none."""
+  counts = found.value_counts()
+  return (
+    ', '.join(
+      f'{counts[verdict]} {verdicts.SYMBOLS[verdict]}'
+      for verdict in verdicts.DECISIONS
+      if verdict in counts
+    )
+    or '-'
   )
-  counts.insert(0, 'claims', counts[counted].sum(axis=1))
-  not_run = (frame['seeds'] == '') & (frame['verdict'] != uncounted)
-  counts.insert(5, 'of these not run', not_run.groupby(frame['paper']).sum())
-  counts.loc['all'] = counts.sum()
-  titles = {p: methods.title(p) for p in counts.index.drop('all')}
-  links = {p: f'[{t}]({page}#{t.lower()})' for p, t in titles.items()}
-  shown = counts.rename(
-    index=links, columns={v: f'{s} {v}' for v, s in verdicts.SYMBOLS.items()}
-  ).astype(str)
-  return markdown.table(['paper', *shown], shown.itertuples())
 
 
 def published_support(claim: statements.Claim) -> tuple[int, int]:
-  """Counts the comparisons that the printed values support, and the printed."""
+  """Counts the comparisons that the printed values support, and the printed.
+
+  Those that cannot exist do not count, even if the paper prints them.
+  """
   supported = [
-    _supports(comparison, *sides)
+    _supports(comparison, *comparison.published)
     for comparison in claim.comparisons
-    if None not in (sides := [_printed(side) for side in comparison[:2]])
+    if comparison.published and not comparison.undefined
   ]
   return sum(supported), len(supported)
 
@@ -110,47 +186,114 @@ def _supports(comparison, left, right) -> bool:
   return lead > comparison.margin or (is_level and lead == comparison.margin)
 
 
-def _printed(side) -> float | None:
-  """The paper's number; None if it has none."""
-  if isinstance(side, float):
-    return side
-  found = published.number(*side)
-  return None if found is None else found.value
+def _sizes(result) -> list[str]:
+  """The sizes with numbers of either reading; one that is empty without."""
+  found = {*result.sizes, *result.others}
+  return [size for size in evidence.SIZES if size in found] or ['']
 
 
-def _row(name, result) -> dict[str, object]:
-  claim, ours = result.claim, result.ours
+def _row(name, result, size) -> dict[str, object]:
+  claim = result.claim
+  ours = result.sizes.get(size, _NO_JUDGED)
   telling, run = ours.telling, ours.run
   support, printed = published_support(claim)
-  missing = '' if run or claim.uncounted else 'Not run.'
   values = dict.fromkeys(('left', 'right', 'estimate', 'low', 'high'), '')
   if telling:
     values = dict(zip(values, _values(telling), strict=True))
+  counts = ours.counts
+  if not ours.measured:
+    undefined = sum(bool(c.undefined) for c in claim.comparisons)
+    missing = len(claim.comparisons) - undefined
+    counts = {outcomes.MISSING: missing, outcomes.UNDEFINED: undefined}
   return {
     'id': name,
     'paper': statements.paper_of(name),
     'place': claim.place,
     'claim': claim.text,
     'statistic': claim.statistic,
-    'comparisons': len(claim.comparisons),
-    **{outcome: ours.counts[outcome] for outcome in verdicts.OUTCOMES},
-    'verdict': ours.verdict,
+    'size': size if run else '',
     'difference': _what(telling.comparison) if telling else '',
     **values,
+    'clients': '{} of {}'.format(*telling.counted)
+    if telling and telling.counted
+    else '',
     'seeds': _seeds(run),
-    'data': _distinct(m.setting.data for m in run),
-    'scale': _distinct(f'{m.setting.scale:g}' for m in run),
+    'left_aside': _distinct(m.evidence.left_aside for m in run),
+    'negligible': _negligible(ours),
+    'comparisons': len(claim.comparisons),
+    **{outcome: counts.get(outcome, 0) for outcome in outcomes.OUTCOMES},
+    'verdict': verdicts.UNCOUNTED if claim.uncounted else ours.verdict,
+    'data': _distinct(m.evidence.setting.data for m in run),
+    'scale': _distinct(f'{m.evidence.setting.scale:g}' for m in run),
     'rounds': _distinct(n.rounds for m in run for n in m.numbers if n.rounds),
     'source': _distinct(
       'transcribed' if any(n.is_transcribed for n in m.numbers) else 'run'
       for m in run
     ),
+    'to_decide': _plan(result, size),
     'paper_supports': support,
     'paper_prints': printed,
     'reading': claim.reading,
-    'script_verdict': _reading(result),
-    'note': ' '.join(filter(None, [claim.uncounted, claim.note, missing])),
+    'script_verdict': _reading(result, size),
+    'note': _note(claim, ours),
   }
+
+
+def _note(claim, ours) -> str:
+  """What else a reader must know; other settings are passed over in no row."""
+  left_out = dict.fromkeys(c.undefined for c in claim.comparisons)
+  number = sum(bool(c.undefined) for c in claim.comparisons)
+  found = [claim.uncounted, claim.note]
+  if number:
+    reasons = ' '.join(filter(None, left_out))
+    found.append(
+      f'{number} of {len(claim.comparisons)} comparisons cannot exist and are'
+      f' left out. {reasons}'
+    )
+  if ours.telling:
+    found += [_other_setting(ours.telling, e) for e in ours.telling.passed_over]
+  elif not claim.uncounted:
+    found.append('Not run.')
+  return ' '.join(filter(None, found))
+
+
+def _other_setting(measured, other) -> str:
+  """The difference in a setting that another one was preferred to."""
+  found = outcomes.difference(measured.comparison, other.used)[0]
+  ends = _number(found.mean), _number(found.low), _number(found.high)
+  shown = '{} [{}, {}]'.format(*ends) if ends[1] else ends[0]
+  data, scale, length = other.setting
+  rounds = '' if math.isinf(length) else f'; {length}'
+  number = len(other.defined)
+  seeds = 'means' if not number else f'{number} seed{"s" * (number > 1)}'
+  return f'Also with {data}; {scale:g}{rounds}, {seeds}: {shown}.'
+
+
+def _negligible(ours) -> str:
+  """The margins of the comparisons that say "no difference"."""
+  ties = [m for m in ours.measured if m.outcome == outcomes.TIE]
+  return _distinct(_number(m.comparison.negligible) for m in ties)
+
+
+def _plan(result, size) -> str:
+  """What would decide a claim, in the row of its largest size."""
+  found = going_on.plan(result)
+  if found is None or size != next(iter(result.sizes), _sizes(result)[0]):
+    return ''
+  hours = ''
+  if not math.isnan(found.core_hours):
+    is_short = found.core_hours < 0.01
+    shown = f'{max(found.core_hours, 0.01):.2g}'
+    hours = f', {"below " * is_short}{shown} core-hours'
+  if not found.look:
+    if math.isinf(found.seeds):
+      return 'no number of seeds would, as it is'
+    return f'about {found.seeds:.0f} seeds, beyond the planned 9{hours}'
+  needed = ''
+  if not math.isnan(found.seeds):
+    needed = f'about {found.seeds:.0f} seeds: '
+  commands = '; '.join(f'`{command}`' for command in found.commands)
+  return f'{needed}look at {found.look}{hours}: {commands}'
 
 
 def _values(measured) -> list[str]:
@@ -160,13 +303,12 @@ def _values(measured) -> list[str]:
   return [_number(value) for value in values]
 
 
-def _reading(result) -> str:
-  """Whether a claim holds under its other reading."""
+def _reading(result, size) -> str:
+  """The verdict under the other reading, at a size."""
   if not result.claim.reading or result.claim.uncounted:
     return '-'
-  if result.other is None or not result.other.run:
-    return 'not run'
-  return _BRINGS_IT_OUT[result.other.verdict]
+  found = result.others.get(size)
+  return found.verdict if found else 'not run'
 
 
 def _what(comparison) -> str:
@@ -183,14 +325,17 @@ def _what(comparison) -> str:
 def _difference(left, right, mean, low, high) -> str:
   if not mean:
     return 'undefined'
-  return f'{left} less {right}: {mean}' + (f' [{low}, {high}]' if low else '')
+  return (
+    f'{mean}'
+    + (f' [{low}, {high}]' if low else '')
+    + (f' = {left} less {right}')
+  )
 
 
 def _seeds(run) -> str:
   """The numbers of seeds; "means" of those without pairs."""
   return _distinct(
-    verdicts.count_seeds(m.pairs)
-    or ('means' if all('-' in seed for seed in m.pairs) else 0)
+    m.seeds or ('means' if all('-' in seed for seed in m.evidence.pairs) else 0)
     for m in run
   )
 
@@ -206,32 +351,63 @@ def _table(header, rows) -> str:
   return markdown.table(header, rows, texts=len(header))
 
 
-def _page_row(row, other) -> list[str]:
+def _page_row(row, result, is_first) -> list[str]:
   """A row of a paper's table; "-" for what was not run."""
-  values = [row[name] for name in ('left', 'right', 'estimate', 'low', 'high')]
-  reading = row['script_verdict']
-  if other and other.run:
-    telling = other.telling
-    tried = f'{len(other.measured)} of {row["comparisons"]} comparisons'
-    share = '' if len(other.measured) == row['comparisons'] else f' ({tried})'
-    difference = _difference(*_values(telling))
-    reading += f'{share}: `{_what(telling.comparison)}`: {difference}'
-  source = '; transcribed' if 'transcribed' in row['source'] else ''
+  is_run = bool(row['size'])
+  text = f' {row["claim"]}' if is_first else ''
   return [
-    '**{id}** {claim}'.format(**row),
-    row['place'],
-    f'`{row["difference"]}`: {_difference(*values)}' if row['seeds'] else '-',
-    row['seeds'] or '-',
-    '{data}; {scale}; {rounds}'.format(**row) + source if row['data'] else '-',
+    f'**{row["id"]}**{text}',
+    row['place'] if is_first else '',
+    _shown_difference(row) if is_run else '-',
+    _shown_seeds(row) if is_run else '-',
+    _shown_size(row) if is_run else '-',
+    _shown_verdict(row),
+    row['to_decide'],
     '{paper_supports} of {paper_prints}'.format(**row)
     if row['paper_prints']
     else '-',
-    '{} {verdict}: {for}, {against}, {open}, {missing}'.format(
-      verdicts.SYMBOLS[row['verdict']], **row
-    ),
-    reading,
+    _shown_reading(row, result),
     row['note'],
   ]
+
+
+def _shown_difference(row) -> str:
+  names = 'left', 'right', 'estimate', 'low', 'high'
+  values = _difference(*(row[name] for name in names))
+  clients = f' ({row["clients"]} clients)' if row['clients'] else ''
+  return f'{values}{clients}; `{row["difference"]}`'
+
+
+def _shown_seeds(row) -> str:
+  rest = row['left_aside']
+  return row['seeds'] + (f' ({rest} left aside)' if rest.strip('0') else '')
+
+
+def _shown_size(row) -> str:
+  source = '; transcribed' if 'transcribed' in row['source'] else ''
+  return '{size}: {data}; {scale}; {rounds}'.format(**row) + source
+
+
+def _shown_verdict(row) -> str:
+  verdict = row['verdict']
+  shown = f'{verdicts.SYMBOLS[verdict]} {verdict}'
+  if verdict == verdicts.TIE:
+    shown += f' larger than {row["negligible"]}'
+  counts = ', '.join(
+    f'{row[outcome]} {outcome}' for outcome in outcomes.OUTCOMES if row[outcome]
+  )
+  return f'{shown}: {counts}'
+
+
+def _shown_reading(row, result) -> str:
+  other = result.others.get(row['size'])
+  if other is None or not other.run or row['script_verdict'] == '-':
+    return row['script_verdict']
+  telling = other.telling
+  tried = f'{len(other.run)} of {row["comparisons"]} comparisons'
+  share = '' if len(other.run) == row['comparisons'] else f' ({tried})'
+  difference = _difference(*_values(telling))
+  return f'{difference}; `{_what(telling.comparison)}`: {other.verdict}{share}'
 
 
 def _protocols(recorded) -> str:
@@ -243,16 +419,19 @@ def _protocols(recorded) -> str:
       statements.parse(_PROTOCOL.format(row.left, row.right, cell))[0]
       for row in wanted.itertuples()
     ]
-    found = [verdicts.measure(c, recorded) for c in comparisons]
-    run = [m for m in found if m.pairs]
+    found = [outcomes.measure(c, recorded) for c in comparisons]
+    run = [m for m in found if m.evidence]
     if run:
-      left, right = map(_printed, comparisons[0][:2])
+      left, right = comparisons[0].published
       papers = map(_number, (left, right, left - right, math.nan, math.nan))
       columns[f'`{cell}`'] = [
-        *(_difference(*_values(m)) if m.pairs else '-' for m in found),
+        *(_difference(*_values(m)) if m.evidence else '-' for m in found),
         _difference(*papers),
         _seeds(run),
-        _distinct(f'{m.setting.data}; {m.setting.scale:g}' for m in run),
+        _distinct(
+          f'{m.evidence.setting.data}; {m.evidence.setting.scale:g}'
+          for m in run
+        ),
       ]
   if not columns:
     return 'Not run yet.'

@@ -18,6 +18,7 @@ uncounted  why no run of ours can decide it; it is listed without a verdict
 
 from collections.abc import Iterable
 import itertools
+import math
 import pathlib
 import re
 from typing import NamedTuple
@@ -25,8 +26,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from tff_fair.launchers.tables import definitions
+from tff_fair.launchers.tables import published
 
 _CLAIMS = pathlib.Path(__file__).with_name('claims.csv')
+# Of the paper's own lead.
+_NEGLIGIBLE = 0.5
 _CLAUSE = re.compile(
   r'(?P<table>\w+): (?P<metrics>.+?) of (?P<lefts>.+?)'
   r' (?P<relation>at least|at most|(?:(?:more|less) than \S+ )?(?:above|below))'
@@ -58,6 +62,11 @@ class Side(NamedTuple):
       and self.metric in table.metrics
     )
 
+  @property
+  def undefined(self) -> str:
+    """Why no run can define it, from undefined.csv; empty if runs can."""
+    return _UNDEFINED.get((self.table, self.method, self.metric), '')
+
 
 class Comparison(NamedTuple):
   """A difference whose sign supports a claim or speaks against it.
@@ -78,6 +87,37 @@ class Comparison(NamedTuple):
   above: bool = True
   margin: float = 0.0
   any_rounds: bool = False
+
+  @property
+  def undefined(self) -> str:
+    """Why the comparison cannot exist; empty if it can."""
+    sides = (side for side in self[:2] if isinstance(side, Side))
+    return next(filter(None, (side.undefined for side in sides)), '')
+
+  @property
+  def published(self) -> tuple[float, float] | None:
+    """The paper's numbers of both sides; None unless it has both."""
+    found = [
+      side if isinstance(side, float) else published.number(*side)
+      for side in self[:2]
+    ]
+    if None in found:
+      return None
+    return tuple(getattr(number, 'value', number) for number in found)
+
+  @property
+  def negligible(self) -> float:
+    """The largest difference that says "no difference", in the metric's unit.
+
+    Half of the paper's own lead, so it is fixed before anything is run. NaN if
+    the paper does not print both sides or does not lead, and for comparisons
+    with a number or by an amount, which say themselves what counts.
+    """
+    if isinstance(self.right, float) or self.margin or not self.published:
+      return math.nan
+    left, right = self.published
+    lead = left - right if self.above else right - left
+    return lead * _NEGLIGIBLE if lead > 0 else math.nan
 
 
 class Claim(NamedTuple):
@@ -163,6 +203,12 @@ def _read(path) -> Iterable[NamedTuple]:
   return pd.read_csv(path, dtype=str, keep_default_na=False).itertuples()
 
 
+def _read_undefined() -> dict[tuple[str, str, str], str]:
+  """Table, method and metric -> why the number cannot exist."""
+  rows = _read(_CLAIMS.with_name('undefined.csv'))
+  return {(r.table, r.method, r.metric): r.reason for r in rows}
+
+
 def _read_claims() -> dict[str, Claim]:
   """Name -> claim, by paper."""
   readings = {r.paper: r for r in _read(_CLAIMS.with_name('readings.csv'))}
@@ -186,6 +232,7 @@ def _read_claims() -> dict[str, Claim]:
   return claims
 
 
+_UNDEFINED = _read_undefined()
 CLAIMS = _read_claims()
 PAPERS = tuple(dict.fromkeys(map(paper_of, CLAIMS)))
 """The papers' methods, in the order of the pages."""

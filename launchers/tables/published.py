@@ -8,7 +8,7 @@ printed, accuracies in per cent or as fractions.
 from collections.abc import Mapping
 import functools
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -65,10 +65,20 @@ def number(table: str, cell: str, method: str, metric: str) -> Number | None:
   return read().get(key(table, cell, method, metric))
 
 
-@functools.cache
 def rounds(table: str, cell: str, method: str) -> int:
   """Returns the number of rounds in the paper."""
+  return _settings(table, cell, method)['rounds']
+
+
+def clients(table: str, cell: str, method: str) -> int:
+  """Returns the number of clients in the paper."""
+  return _settings(table, cell, method)['num_clients']
+
+
+@functools.cache
+def _settings(table, cell, method) -> Mapping[str, Any]:
+  """The settings of the paper's run."""
   ours = definitions.TABLES[table]
   setting, flags = ours.cells[cell], ours.flags_of(cell, method)
   command = {'preset': setting.preset, **setting.flags, **flags}
-  return planned_run.resolve(command)['rounds']
+  return planned_run.resolve(command)

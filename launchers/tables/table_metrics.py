@@ -46,6 +46,11 @@ class Metric(NamedTuple):
   minimum: float
   maximum: float
 
+  @property
+  def is_correlation(self) -> bool:
+    """Whether it is a coefficient of correlation, in per cent."""
+    return (self.minimum, self.maximum) == (-100, 100)
+
   def limits(self, percent: bool) -> tuple[float, float]:
     """The lowest and the highest value in the paper's unit."""
     # Sums of floats may be a little too large.

@@ -153,10 +153,10 @@ class TestEquivalence:
   def test_by_hand(self):
     # Mean 0 and standard error 1: against a margin of 2, t is 2 on both sides.
     expected = 0.5 - math.atan(2) / math.pi
-    found = statistics.equivalence_p_value([-1, 1], 2)
+    found = statistics.equivalence_p_value([3, 5], [4, 4], 2)
     assert found == pytest.approx(expected)
     # Mean 1: the side where t is 1 decides.
-    found = statistics.equivalence_p_value([0, 2], 2)
+    found = statistics.equivalence_p_value([4, 6], [4, 4], 2)
     assert found == pytest.approx(0.5 - math.atan(1) / math.pi)
 
   def test_the_interval_within_the_margin_is_the_same(self):
@@ -166,13 +166,21 @@ class TestEquivalence:
     for values in rng.normal(0.3, 1, (60, 6)):
       interval = statistics.student(values, 0.98)
       is_within = interval.low > -1.5 and interval.high < 1.5
-      assert (statistics.equivalence_p_value(values, 1.5) < 0.01) == is_within
+      assert (
+        statistics.equivalence_p_value(values, 0, 1.5) < 0.01
+      ) == is_within
       found.append(is_within)
     assert 5 < sum(found) < 55
 
   def test_outside_the_margin_there_is_no_equivalence(self):
-    assert statistics.equivalence_p_value([9, 9.1, 9.2], 1) > 0.99
-    assert math.isnan(statistics.equivalence_p_value([1], 2))
+    assert statistics.equivalence_p_value([9, 9.1, 9.2], 0, 1) > 0.99
+    assert math.isnan(statistics.equivalence_p_value([1], [1], 2))
+
+  def test_on_another_scale_the_margin_keeps_its_unit(self):
+    """Of the squares 1 and 4 less (2 - 1)^2, and (2 + 1)^2 less them."""
+    found = statistics.equivalence_p_value([1, 2], [2, 2], 1, np.square)
+    expected = max(statistics.p_above([0, 3]), statistics.p_above([8, 5]))
+    assert found == expected
 
 
 class TestCorrelations:

@@ -10,38 +10,53 @@ from tff_fair.launchers.claiming import verdicts
 _CLAIM = 'fedquad-6'  # Above FedAvg on CIFAR-10, Dirichlet(0.3).
 
 
-def _row(*groups, name=_CLAIM):
-  """The row of a claim in results/claims.csv."""
+def _judge(*groups, name=_CLAIM):
   claims = {name: statements.CLAIMS[name]}
-  results = verdicts.judge(made_rows.group(*groups), claims)
-  return claims_page.to_frame(results).iloc[0]
+  return verdicts.judge(made_rows.group(*groups), claims)
+
+
+def _row(*groups, name=_CLAIM):
+  """The first row of a claim in results/claims.csv."""
+  return claims_page.to_frame(_judge(*groups, name=name)).iloc[0]
+
+
+def _cells(*groups, name=_CLAIM):
+  """The cells of a claim's first line on the page, without the first two."""
+  recorded = made_rows.group(*groups)
+  page = claims_page.to_page(_judge(*groups, name=name), recorded)
+  line = next(row for row in page.splitlines() if f'**{name}**' in row)
+  return [cell.strip() for cell in line.split('|')[3:-1]]
 
 
 def test_a_row_says_what_was_compared():
-  row = _row(
-    made_rows.rows('fedquad', [43.0, 44.0, 43.5], scale=0.05),
-    made_rows.rows('fed_avg', [40.0, 40.0, 40.0], scale=0.05),
-  )
+  row = _row(made_rows.both([43.0, 44.0, 43.5, 99.0], [40.0] * 4, scale=0.05))
   expected = {
     'paper': 'fedquad',
     'place': 'table 1',
+    'size': 'reduced',
     'comparisons': 1,
     'for': 1,
     'against': 0,
+    'tie': 0,
     'open': 0,
     'missing': 0,
+    'undefined': 0,
     'verdict': 'holds',
     'difference': 'global_accuracy, cifar10_a03_c10: fedquad less fed_avg',
     'left': '43.5',
     'right': '40',
     'estimate': '3.5',
-    'low': '2.258',
-    'high': '4.742',
+    'low': '1.49',  # 6.9646 * .5 / 3^.5 is 2.0105.
+    'high': '5.51',
+    'clients': '',
     'seeds': '3',
+    'left_aside': '1',
+    'negligible': '',
     'data': 'cifar10',
     'scale': '0.05',
     'rounds': '20',
     'source': 'run',
+    'to_decide': '',
     'paper_supports': 1,
     'paper_prints': 1,
     'script_verdict': '-',
@@ -50,27 +65,109 @@ def test_a_row_says_what_was_compared():
   assert row[list(expected)].to_dict() == expected
 
 
+def test_a_line_begins_with_the_difference():
+  shown = _cells(
+    made_rows.both([43.0, 44.0, 43.5, 99.0], [40.0] * 4, scale=0.05)
+  )
+  what = '`global_accuracy, cifar10_a03_c10: fedquad less fed_avg`'
+  assert shown[:5] == [
+    f'3.5 [1.49, 5.51] = 43.5 less 40; {what}',
+    '3 (1 left aside)',
+    'reduced: cifar10; 0.05; 20',
+    '✓ holds: 1 for',
+    '',
+  ]
+
+
+def test_no_difference_has_what_counts():
+  (*_, seeds, size, verdict) = _cells(
+    made_rows.both([40.5, 40.0, 39.5], [40.0] * 3)
+  )[:4]
+  assert (seeds, size) == ('3', "the paper's: cifar10; 1; 20")
+  assert verdict == '≈ no difference larger than 3.04: 1 tie'
+
+
+def test_every_size_has_its_line():
+  groups = [
+    made_rows.both([43.0, 44.0, 43.5], [40.0] * 3, data='mnist', scale=0.1),
+    made_rows.both([43.0], [40.0]),
+  ]
+  frame = claims_page.to_frame(_judge(*groups))
+  assert frame[['size', 'verdict', 'seeds']].to_numpy().tolist() == [
+    ["the paper's", 'undecided', '1'],
+    ['stand-in', 'holds', '3'],
+  ]
+  # It is decided, though by other data, and is said to be.
+  assert set(frame['to_decide']) == {''}
+  block = claims_page.to_block(_judge(*groups), 'x.md').splitlines()
+  assert block[2] == '| [FedQuad](x.md#fedquad) | 1 | - | - | 1 ✓ | 0 | 0 | 0 |'
+
+
+def test_what_was_passed_over_is_in_the_notes():
+  row = _row(
+    made_rows.both([43.0, 44.0, 43.5], [40.0] * 3, scale=0.1),
+    made_rows.both([38.0], [40.0], scale=0.4),
+  )
+  assert row['verdict'] == 'holds' and row['scale'] == '0.1'
+  assert row['note'] == 'Also with cifar10; 0.4; 20, 1 seed: -2.'
+
+
+def test_what_would_decide_it():
+  flags = (
+    '--table=fedquad_table1 --cells=cifar10_a03_c10 --methods=fedquad,fed_avg'
+  )
+  # As in the test of the plan.
+  assert _row(made_rows.both([3.0, 9.0, 15.0], [0.0] * 3))['to_decide'] == (
+    f'about 6 seeds: look at 6, 0.3 core-hours: `{flags} --seeds=6`'
+  )
+  assert _row(made_rows.both([3.0], [0.0]))['to_decide'] == (
+    f'look at 3, 0.2 core-hours: `{flags} --seeds=3`'
+  )
+  assert _row()['to_decide'] == f'look at 3: `{flags} --seeds=3`'
+  row = _row(made_rows.both([-4.2, 1.8, 7.8], [0.0] * 3))
+  assert row['to_decide'].startswith('about 6')
+  assert ' seeds, beyond the planned 9, ' in row['to_decide']
+
+
 def test_undefined_numbers_and_transcribed_means():
   nan = math.nan
-  row = _row(
-    made_rows.rows('fedquad', [nan, nan]), made_rows.rows('fed_avg', [1.0, 2.0])
-  )
+  row = _row(made_rows.both([nan, nan], [1.0, 2.0]))
   assert (row['left'], row['right'], row['estimate']) == ('', '1.5', '')
   assert row['seeds'] == '0'
-  row = _row(
-    *(
-      made_rows.rows(method, {'0-1': 5.0}, source='transcribed')
-      for method in ('fedquad', 'fed_avg')
-    )
-  )
+  row = _row(made_rows.both({'0-1': 5.0}, {'0-1': 5.0}, source='transcribed'))
   assert (row['seeds'], row['source']) == ('means', 'transcribed')
   assert (row['estimate'], row['low']) == ('0', '')
 
 
+def test_clients_are_counted():
+  shown = _cells(
+    made_rows.rows(
+      'cffl_u0.1',
+      [100.0, 100.0, 80.0],
+      table='cffl_table2',
+      cell='mnist_p5',
+      metric='above_standalone',
+      data='mnist',
+      rounds=30,
+    ),
+    name='cffl-19',
+  )
+  assert shown[0].startswith('-6.667 [')
+  assert ' = 93.33 less 100 (14 of 15 clients); `above_standalone' in shown[0]
+
+
+def test_what_cannot_exist_is_counted_and_said():
+  row = _row(name='fedakd-25')
+  assert (row['comparisons'], row['missing'], row['undefined']) == (25, 20, 5)
+  start = '5 of 25 comparisons cannot exist and are left out. All of FedAvg'
+  assert row['note'].startswith(start)
+  assert 'fed_avg' not in row['to_decide']
+
+
 def test_several_settings_of_a_claim_are_listed():
   rows = [
-    made_rows.rows('quadruplet_fl', [5.0, 6.0]),
-    made_rows.rows('triplet_fl', [5.0, 5.0]),
+    made_rows.rows('quadruplet_fl', [5.0, 6.0], scale=0.1),
+    made_rows.rows('triplet_fl', [5.0, 5.0], scale=0.1),
     *(
       made_rows.rows(
         method,
@@ -86,24 +183,23 @@ def test_several_settings_of_a_claim_are_listed():
   row = _row(*rows, name='fedquad-28')
   assert (row['open'], row['missing']) == (2, 1)
   listed = row[['seeds', 'scale', 'rounds', 'source']].tolist()
-  assert listed == ['2, means', '0.015, 1', '5, 20', 'run, transcribed']
+  assert listed == ['2, means', '0.015, 0.1', '5, 20', 'run, transcribed']
 
 
 def test_counts_are_of_all_claims_and_their_papers():
   results = verdicts.judge(
-    made_rows.group(
-      made_rows.rows('fedquad', [5.0, 5.1]),
-      made_rows.rows('fed_avg', [1.0, 1.0]),
-    )
+    made_rows.group(made_rows.both([5.0, 5.1, 5.2], [1.0] * 3))
   )
   lines = claims_page.to_block(results, 'x.md').splitlines()
   # Of all other claims nothing was run, and some do not count.
   uncounted = sum(bool(c.uncounted) for c in statements.CLAIMS.values())
   counted = len(statements.CLAIMS) - uncounted
-  assert '| [FedQuad](x.md#fedquad) | 36 | 1 | 0 | 0 | 35 | 35 | 0 |' in lines
-  assert lines[-1] == f'| all | {counted} | 1 | 0 | 0 | {counted - 1} |' + (
+  assert '| [FedQuad](x.md#fedquad) | 36 | 1 ✓ | - | - | 35 | 35 | 0 |' in lines
+  assert lines[-1] == f'| all | {counted} | 1 ✓ | - | - | {counted - 1} |' + (
     f' {counted - 1} | {uncounted} |'
   )
+  page = claims_page.to_page(results, made_rows.group([]))
+  assert "| the paper's | 1 | 0 | 0 | 0 | 0 | 1 |" in page
 
 
 def test_protocols_are_on_the_page():
@@ -119,7 +215,7 @@ def test_protocols_are_on_the_page():
     *(
       made_rows.rows(
         method,
-        [value, value + 1.0],
+        [value, value + 1.0, value + 0.5],
         metric='client_accuracy_mean',
         data='mnist',
         scale=0.15,
@@ -132,34 +228,34 @@ def test_protocols_are_on_the_page():
   page = claims_page.to_page(verdicts.judge(recorded), recorded)
   lines = page[page.index('| difference | `fmnist_pow` |') :].splitlines()
   assert [line.split('|')[2].strip() for line in lines[2:9]] == [
-    '70.5 less 20.5: 50 [50, 50]',
-    '15.5 less 20.5: -5 [-5, -5]',
-    '18.5 less 20.5: -2 [-2, -2]',
-    '70.5 less 60.5: 10 [10, 10]',
-    '70.5 less 15.5: 55 [55, 55]',
-    '60.5 less 20.5: 40 [40, 40]',
-    '93.5 less 91.16: 2.34',  # Table 1 of the paper.
+    '50 [50, 50] = 70.5 less 20.5',
+    '-5 [-5, -5] = 15.5 less 20.5',
+    '-2 [-2, -2] = 18.5 less 20.5',
+    '10 [10, 10] = 70.5 less 60.5',
+    '55 [55, 55] = 70.5 less 15.5',
+    '40 [40, 40] = 60.5 less 20.5',
+    '2.34 = 93.5 less 91.16',  # Table 1 of the paper.
   ]
-  assert lines[9:11] == ['| seeds | 2 |', '| data; share | mnist; 0.15 |']
+  assert lines[9:11] == ['| seeds | 3 |', '| data; share | mnist; 0.15 |']
 
 
 def test_a_row_of_the_page_has_the_verdict_under_both_readings():
   place = {'scale': 0.05}
-  recorded = made_rows.group(
-    made_rows.rows('quadruplet_fl', [5.0, 5.0], **place),
-    made_rows.rows('triplet_fl', [9.0, 9.0], **place),
-    made_rows.rows('quadruplet_fl_without_ce', [8.0, 8.0], **place),
-    made_rows.rows('triplet_fl_without_ce', [1.0, 1.0], **place),
+  shown = _cells(
+    made_rows.rows('quadruplet_fl', [5.0, 5.0, 5.0], **place),
+    made_rows.rows('triplet_fl', [9.0, 9.1, 9.2], **place),
+    made_rows.rows('quadruplet_fl_without_ce', [8.0, 8.0, 8.0], **place),
+    made_rows.rows('triplet_fl_without_ce', [1.0, 1.1, 1.2], **place),
+    name='fedquad-28',
   )
-  page = claims_page.to_page(verdicts.judge(recorded), recorded)
-  (line,) = (row for row in page.splitlines() if '**fedquad-28**' in row)
   what = 'global_accuracy, cifar10_a03_c10: '
-  assert [cell.strip() for cell in line.split('|')[3:9]] == [
-    f'`{what}quadruplet_fl less triplet_fl`: 5 less 9: -4 [-4, -4]',
-    '2',
-    'cifar10; 0.05; 20',
+  assert shown[0] == (
+    f'-4.1 [-4.502, -3.698] = 5 less 9.1; `{what}quadruplet_fl less triplet_fl`'
+  )
+  assert shown[3] == '✗ does not hold: 1 against, 2 missing'
+  assert shown[5:7] == [
     '3 of 3',
-    '✗ does not hold: 0, 1, 0, 2',
-    f'undecided: `{what}quadruplet_fl_without_ce less triplet_fl_without_ce`:'
-    ' 8 less 1: 7 [7, 7]',
+    '6.9 [6.498, 7.302] = 8 less 1.1; '
+    f'`{what}quadruplet_fl_without_ce less triplet_fl_without_ce`:'
+    ' undecided (1 of 3 comparisons)',
   ]

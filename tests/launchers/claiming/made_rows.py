@@ -2,8 +2,8 @@
 
 import pandas as pd
 
+from tff_fair.launchers.claiming import evidence
 from tff_fair.launchers.claiming import statements
-from tff_fair.launchers.claiming import verdicts
 
 TABLE, CELL, METRIC = 'fedquad_table1', 'cifar10_a03_c10', 'global_accuracy'
 _ROW = {
@@ -14,6 +14,7 @@ _ROW = {
   'rounds': 20,
   'metric': METRIC,
   'source': 'run',
+  'seconds': 90.0,
 }
 
 
@@ -35,9 +36,14 @@ def rows(method, values, **others):
 
 def group(*groups):
   """The rows of some groups, as the claims read them."""
-  return verdicts.group(
+  return evidence.group(
     pd.DataFrame([row for group in groups for row in group])
   )
+
+
+def both(ours, other, **others):
+  """Rows of FedQuad and of FedAvg."""
+  return [*rows('fedquad', ours, **others), *rows('fed_avg', other, **others)]
 
 
 def parse(relation, *, any_rounds=False):
@@ -45,6 +51,16 @@ def parse(relation, *, any_rounds=False):
   statistic = f'{TABLE}: {METRIC} of fedquad {relation} in {CELL}'
   (comparison,) = statements.parse(statistic, any_rounds)
   return comparison
+
+
+def cf(ours, other, relation='above cffl'):
+  """A comparison of CF coefficients of FedAKD and CFFL, and its rows."""
+  (comparison,) = statements.parse(
+    f'fedakd_table1: cf of fedakd {relation} in cifar10_pow'
+  )
+  place = {'table': 'fedakd_table1', 'cell': 'cifar10_pow', 'metric': 'cf'}
+  groups = [rows('fedakd', ours, **place), rows('cffl', other, **place)]
+  return comparison, group(*groups)
 
 
 def claim(*relations, **others):
