@@ -218,7 +218,7 @@ def _row(name, result, size) -> dict[str, object]:
     if telling and telling.counted
     else '',
     'seeds': _seeds(run),
-    'left_aside': _distinct(m.evidence.left_aside for m in run),
+    'left_aside': _distinct(filter(None, (m.evidence.left_aside for m in run))),
     'negligible': _negligible(ours),
     'comparisons': len(claim.comparisons),
     **{outcome: counts.get(outcome, 0) for outcome in outcomes.OUTCOMES},
@@ -252,6 +252,10 @@ def _note(claim, ours) -> str:
     )
   if ours.telling:
     found += [_other_setting(ours.telling, e) for e in ours.telling.passed_over]
+    others = sum(bool(m.passed_over) for m in ours.run)
+    others -= bool(ours.telling.passed_over)
+    if others:
+      found.append(f'Of {others} other comparisons there are such, too.')
   elif not claim.uncounted:
     found.append('Not run.')
   return ' '.join(filter(None, found))
@@ -285,15 +289,14 @@ def _plan(result, size) -> str:
     is_short = found.core_hours < 0.01
     shown = f'{max(found.core_hours, 0.01):.2g}'
     hours = f', {"below " * is_short}{shown} core-hours'
-  if not found.look:
-    if math.isinf(found.seeds):
-      return 'no number of seeds would, as it is'
-    return f'about {found.seeds:.0f} seeds, beyond the planned 9{hours}'
+  commands = '; '.join(f'`{command}`' for command in found.commands)
+  if math.isinf(found.seeds):
+    return f'no number of seeds would, as it is: {commands}'
   needed = ''
   if not math.isnan(found.seeds):
     needed = f'about {found.seeds:.0f} seeds: '
-  commands = '; '.join(f'`{command}`' for command in found.commands)
-  return f'{needed}look at {found.look}{hours}: {commands}'
+  look = f'look at {found.look}' if found.look else 'beyond the planned 9'
+  return f'{needed}{look}{hours}: {commands}'
 
 
 def _values(measured) -> list[str]:
@@ -317,8 +320,9 @@ def _what(comparison) -> str:
   if isinstance(right, float):
     other = f'{right:g}'
   else:
+    metric = '' if right.metric == left.metric else f'{right.metric} of '
     place = '' if right.cell == left.cell else f' in {right.cell}'
-    other = f'{right.method}{place}'
+    other = f'{metric}{right.method}{place}'
   return f'{left.metric}, {left.cell}: {left.method} less {other}'
 
 
@@ -380,7 +384,7 @@ def _shown_difference(row) -> str:
 
 def _shown_seeds(row) -> str:
   rest = row['left_aside']
-  return row['seeds'] + (f' ({rest} left aside)' if rest.strip('0') else '')
+  return row['seeds'] + (f' ({rest} left aside)' if rest else '')
 
 
 def _shown_size(row) -> str:

@@ -56,15 +56,15 @@ def plan(result: verdicts.Result) -> Plan | None:
   number = len(judged.measured) - judged.counts[outcomes.UNDEFINED]
   needs = [_needed(m, number) for m in open_ones]
   wanted = _cheapest(result.claim, judged, open_ones, needs)
-  seeds = max(needs[place] for place in wanted)
   chosen = [open_ones[place] for place in wanted]
+  most = max(needs[place] for place in wanted)
   used = min(m.seeds for m in chosen)
-  look = next((n for n in statistics.LOOKS if n > used and n >= seeds), 0)
-  has_spread = all(m.seeds >= 2 for m in chosen)
+  look = next((n for n in statistics.LOOKS if n > used and n >= most), 0)
+  has_spread = any(m.seeds >= 2 for m in chosen)
   return Plan(
-    seeds if has_spread else math.nan,
+    most if has_spread else math.nan,
     look,
-    _core_hours(chosen, look or seeds),
+    _core_hours(chosen, look or most),
     _commands(
       [m.comparison for m in chosen],
       judged.telling.evidence,

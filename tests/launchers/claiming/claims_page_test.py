@@ -126,7 +126,8 @@ def test_what_would_decide_it():
   assert _row()['to_decide'] == f'look at 3: `{flags} --seeds=3`'
   row = _row(made_rows.both([-4.2, 1.8, 7.8], [0.0] * 3))
   assert row['to_decide'].startswith('about 6')
-  assert ' seeds, beyond the planned 9, ' in row['to_decide']
+  assert ' seeds: beyond the planned 9, ' in row['to_decide']
+  assert row['to_decide'].endswith(f': `{flags} --seeds=9`')
 
 
 def test_undefined_numbers_and_transcribed_means():

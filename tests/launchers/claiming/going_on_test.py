@@ -2,11 +2,14 @@
 
 import math
 
+from absl import flags
 import pytest
 
 from tests.launchers.claiming import made_rows
+from tff_fair.launchers import reproduce
 from tff_fair.launchers.claiming import going_on
 from tff_fair.launchers.claiming import verdicts
+from tff_fair.launchers.tables import table_runs
 
 _FLAGS = '--table=fedquad_table1 --cells=cifar10_a03_c10 --methods='
 
@@ -98,3 +101,24 @@ def test_all_open_comparisons_have_to_be_for_a_claim():
   assert command in {
     f'{_FLAGS}fedquad,{name} --seeds=6' for name in ('fed_avg', 'moon')
   }
+
+
+def test_the_commands_for_all_claims_name_what_exists():
+  """Those of claims of which nothing is run: their flags are the longest."""
+  for name, result in verdicts.judge(made_rows.group([])).items():
+    found = going_on.plan(result)
+    assert (found is None) == bool(result.claim.uncounted), name
+    for command in found.commands if found else ():
+      values = flags.FlagValues()
+      reproduce.define_flags(values)
+      values(['reproduce', *command.split()])
+      table_runs.choose(values.table, values.cells, values.methods, None)
+
+
+def test_a_spread_beside_what_is_missing():
+  """The need of the one, and the command for both."""
+  claim = made_rows.claim('above fed_avg', 'above moon')
+  found = _plan(claim, made_rows.both([3.0, 9.0, 15.0], [0.0] * 3))
+  assert (found.seeds, found.look) == (6, 6)
+  assert math.isnan(found.core_hours)
+  assert found.commands == (f'{_FLAGS}fedquad,fed_avg,moon --seeds=6',)
