@@ -27,6 +27,7 @@ LEVEL = statistics.LOOK_LEVEL
 """The level of all intervals of claims."""
 ALPHA = (1 - LEVEL) / 2
 """The chance of a wrong outcome of one comparison, in one direction."""
+_SHARES_OF_CLIENTS = ('above_standalone', 'below_standalone')
 # Seeds with a counter-example that refute what is said of every client: one
 # may be an accident.
 _REFUTING = 2
@@ -162,19 +163,18 @@ def _clients(comparison) -> int | None:
   clients that should be 0 or 1 is decided by counting.
   """
   table, cell, method, metric = comparison.left
-  about = table_metrics.METRICS[metric]
-  if not isinstance(comparison.right, float) or not about.is_share:
+  is_level = isinstance(comparison.right, float)
+  if not is_level or metric not in _SHARES_OF_CLIENTS:
     return None
-  limits = about.limits(definitions.TABLES[table].percent)
-  if not math.isclose(comparison.right, limits[comparison.above], rel_tol=1e-6):
+  limit = _unit(comparison) if comparison.above else 0.0
+  if comparison.right != limit:
     return None
   return published.clients(table, cell, method)
 
 
 def _count(measured, left, right, clients) -> Measured:
   """Counts the clients of all seeds; their share has Clopper's interval."""
-  above = measured.comparison.above
-  unit = right[0] if above else _unit(measured.comparison)
+  above, unit = measured.comparison.above, _unit(measured.comparison)
   as_claimed = left if above else unit - left
   counts = np.round(as_claimed / unit * clients)
   total, count = clients * len(left), int(counts.sum())

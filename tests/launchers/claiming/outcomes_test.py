@@ -227,10 +227,14 @@ class TestEverybody:
       ends = (-end, 0) if above else (0, end)
       assert (found.estimate.low, found.estimate.high) == pytest.approx(ends)
 
-  def test_another_level_is_a_mean(self):
+  @pytest.mark.parametrize(
+    'level', ['at least 100', 'at least 99', 'at most 0']
+  )
+  def test_what_is_no_share_of_the_clients_is_a_mean(self, level):
+    """An accuracy of 100 says nothing of a number of clients."""
     found = _measure(
       made_rows.rows('fedquad', [81.0, 80.0, 80.5]),
-      comparison=made_rows.parse('at least 99'),
+      comparison=made_rows.parse(level),
     )
     assert found.counted is None and found.outcome == 'against'
 
