@@ -14,6 +14,9 @@ reading    'yes' if it is also tried under the paper's reading in readings.csv:
 note       what else a reader must know, such as a number that is ours
 uncounted  why no run of ours can decide it; it is listed without a verdict
 ========== ==================================================================
+
+undefined.csv has the numbers that cannot exist, by table, method and metric:
+comparisons with them are left out, and counted.
 """
 
 from collections.abc import Iterable

@@ -186,6 +186,23 @@ class TestCorrelations:
 class TestEverybody:
   """CFFL's table 2, five clients."""
 
+  def _measure(self, shares, above):
+    (comparison,) = statements.parse(
+      'cffl_table2: above_standalone of cffl_u0.1 at least 100 in mnist_p5'
+      if above
+      else 'cffl_table2: below_standalone of cffl_u0.1 at most 0 in mnist_p5'
+    )
+    rows = made_rows.rows(
+      'cffl_u0.1',
+      shares,
+      table='cffl_table2',
+      cell='mnist_p5',
+      metric=comparison.left.metric,
+      data='mnist',
+      rounds=30,
+    )
+    return _measure(rows, comparison=comparison)
+
   @pytest.mark.parametrize(
     ('shares', 'above', 'outcome', 'counted'),
     [
@@ -199,33 +216,22 @@ class TestEverybody:
     ],
   )
   def test_is_counted(self, shares, above, outcome, counted):
-    (comparison,) = statements.parse(
-      'cffl_table2: above_standalone of cffl_u0.1 at least 100 in mnist_p5'
-      if above
-      else 'cffl_table2: below_standalone of cffl_u0.1 at most 0 in mnist_p5'
-    )
-    found = _measure(
-      made_rows.rows(
-        'cffl_u0.1',
-        shares,
-        table='cffl_table2',
-        cell='mnist_p5',
-        metric=comparison.left.metric,
-        data='mnist',
-        rounds=30,
-      ),
-      comparison=comparison,
-    )
+    found = self._measure(shares, above)
     assert found.outcome == outcome
     assert found.counted == (counted, 5 * len(shares))
     assert found.estimate.mean == pytest.approx(
-      np.mean(shares) - comparison.right
+      np.mean(shares) - (100 if above else 0)
     )
+    assert found.estimate.low <= found.estimate.mean <= found.estimate.high
+
+  @pytest.mark.parametrize(
+    ('share', 'above', 'ends'), [(100.0, True, (-1, 0)), (0.0, False, (0, 1))]
+  )
+  def test_the_interval_is_that_of_the_share(self, share, above, ends):
     # None of 15: 1 - .01^(1 / 15) is the other end.
-    if shares in ([100.0] * 3, [0.0] * 3):
-      end = 100 * (1 - 0.01 ** (1 / 15))
-      ends = (-end, 0) if above else (0, end)
-      assert (found.estimate.low, found.estimate.high) == pytest.approx(ends)
+    found = self._measure([share] * 3, above).estimate
+    expected = [100 * end * (1 - 0.01 ** (1 / 15)) for end in ends]
+    assert (found.low, found.high) == pytest.approx(expected)
 
   @pytest.mark.parametrize(
     'level', ['at least 100', 'at least 99', 'at most 0']
