@@ -11,6 +11,7 @@ the run needs.
 
 import math
 import pathlib
+import sys
 
 from absl import flags
 
@@ -98,7 +99,11 @@ class _Console(callbacks.Callback):
     if run.start:
       print(f'resuming after round {run.start}')
     self._progress = tqdm.tqdm(
-      initial=run.start, total=rounds, disable=None, unit='round'
+      desc='compiling the first round',
+      initial=run.start,
+      total=rounds,
+      disable=None,
+      unit='round',
     )
 
   def after_round(self, run, result):
@@ -106,6 +111,7 @@ class _Console(callbacks.Callback):
     for column, (name, digits) in _HEADLINES.items():
       if column in result.row:
         self._headlines[name] = f'{result.row[column]:.{digits}f}'
+    self._progress.set_description(refresh=False)
     self._progress.set_postfix(self._headlines, refresh=False)
     self._progress.update()
 
@@ -211,6 +217,8 @@ def _train(settings, output_dir, text, own) -> None:
   from tff_fair.launchers.runs import training
 
   with cli.one_sentence_errors(*training.USER_ERRORS):
+    if sys.stderr.isatty():
+      print('building the data and the model', file=sys.stderr)
     run = training.Run(
       settings,
       output_dir,

@@ -16,6 +16,9 @@ from numpy import typing as npt
 
 from tff_fair import checks
 
+FEWEST_TEST_EXAMPLES = 10
+"""The score of a client with fewer test examples says little of it alone."""
+
 # Relative to the largest value; a few thousand times the rounding of one sum.
 _ROUNDING = 1e-12
 # Of the test whether a client is harmed.

@@ -15,7 +15,7 @@ from tff_fair import fairness
 from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import plan
 
-FEWEST_TEST_EXAMPLES = 10
+FEWEST_TEST_EXAMPLES = fairness.FEWEST_TEST_EXAMPLES
 """A client with fewer counts in averages only, see `rescored`."""
 
 BY_CHANCE = 'worst10_by_chance'

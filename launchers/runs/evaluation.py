@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_fair import algorithms
+from tff_fair import fairness
 from tff_fair import metrics
 from tff_fair import tasks
 from tff_fair.launchers.options import train_flags
@@ -272,6 +273,23 @@ def worst_client(
     return ''
   client_id = np.nanargmin(accuracy)
   return f'{accuracy[client_id]:.4f}, {listed([client_id], names)}'
+
+
+def note_of_few_examples(task: tasks.Task, is_scored: Sequence[bool]) -> str:
+  """Says how many clients are scored on very few examples; else empty."""
+  if task.has_server_test:
+    return ''
+  sizes = np.array([len(split.test) for split in task.splits])
+  sizes = sizes[np.asarray(is_scored) & (sizes > 0)]
+  few = sizes[sizes < fairness.FEWEST_TEST_EXAMPLES]
+  if not few.size:
+    return ''
+  return (
+    f'{few.size} of {sizes.size} clients have fewer than'
+    f' {fairness.FEWEST_TEST_EXAMPLES} test examples, the fewest {few.min()}:'
+    ' the score of such a client says little, as the best or the worst one,'
+    ' too.'
+  )
 
 
 def listed(client_ids: Sequence[int], names: Sequence[str]) -> str:

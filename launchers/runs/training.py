@@ -116,6 +116,9 @@ class Run:
     self.is_scored[[*self.attackers]] = False
     if self.attackers:
       self.notes.append(attackers.note(settings, task, self.attackers))
+    few = evaluation.note_of_few_examples(task, self.is_scored)
+    if few:
+      self.notes.append(few)
     # Before the seed is set: the seed is that of the initial weights.
     self.statistics = self._build(building.gather_statistics)
     alone = self._build(contributions.of_clients, output_dir)

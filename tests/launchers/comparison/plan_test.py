@@ -192,6 +192,7 @@ def test_entries_tune_at_most_two_flags_from_their_defaults():
     assert _RATE not in method.tuned, method.name
     for name, values in method.tuned.items():
       where = f'{method.name}: {name}'
-      assert values[0] == known[name].default, where
+      if not known[name].follows:
+        assert values[0] == known[name].default, where
       assert len(set(values)) == len(values) > 1, where
       assert {trial[name] for trial in eight} == set(values), where

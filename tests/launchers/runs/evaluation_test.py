@@ -1,4 +1,5 @@
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -38,6 +39,22 @@ def test_clients_without_data_do_not_count():
   assert columns['client_f1_median'] == pytest.approx(0.15)
   assert columns['client_f1_own_labels_variance'] == pytest.approx(0.025**2)
   assert columns['client_f1_weighted_max'] == pytest.approx(0.05)
+
+
+def test_clients_with_few_test_examples_are_counted():
+  sizes = (0, 9, 10, 3, 2)
+  task = types.SimpleNamespace(
+    has_server_test=False,
+    splits=[types.SimpleNamespace(test=range(size)) for size in sizes],
+  )
+  # The last one is a free rider.
+  found = evaluation.note_of_few_examples(task, [True] * 4 + [False])
+  assert found.startswith(
+    '2 of 3 clients have fewer than 10 test examples, the fewest 3: '
+  )
+  assert not evaluation.note_of_few_examples(task, [True, False] * 2 + [False])
+  task.has_server_test = True
+  assert not evaluation.note_of_few_examples(task, [True] * 5)
 
 
 def test_unseen_clients_have_columns_of_their_own():
