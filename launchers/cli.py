@@ -53,6 +53,7 @@ def run(
   arguments = ['--help' if a == '-h' else a for a in sys.argv]
   argv = parse_flags(arguments, flags.FLAGS)
   interrupts.raise_again()
+  interrupts.end_in_any_case()
   try:
     main(argv)
   except KeyboardInterrupt:

@@ -11,11 +11,16 @@ import os
 import signal
 import sys
 import threading
+import time
+
+from tff_fair import stopped
 
 # Seconds; destructors are short.
 _MOMENT = 0.02
 _SENTENCE = b'Error: interrupted.\n'
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# After a second signal; whoever presses a key twice does not wait for long.
+_END_SECONDS = 8.0
 _NOTE = b'\nstopping after this round; press again to stop at once\n'
 
 
@@ -37,14 +42,33 @@ def raise_again() -> None:
       sys.unraisablehook = functools.partial(_raise_later, sys.unraisablehook)
 
 
+def end_in_any_case() -> None:
+  """Makes a second signal end the program within ten seconds.
+
+  It may be in code that never comes back to Python, where no handler runs, such
+  as a wait for a process that does not answer. Processes that it has started
+  are ended, too. Call it in the main thread.
+  """
+  reader, writer = os.pipe()
+  os.set_blocking(writer, False)
+  signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+  threading.Thread(target=_count, args=(reader,), daemon=True).start()
+
+
 def ignore() -> None:
   """Makes these signals have no effect, for a program that has ended.
 
   What is left, such as ending the workers, takes a moment; an exception in the
-  midst of it would print a traceback, and leave workers behind.
+  midst of it would print a traceback, and leave workers behind. But see
+  `end_in_any_case`: here the first signal is enough.
   """
+  _is_ending.set()
   for number in _SIGNALS:
-    signal.signal(number, signal.SIG_IGN)
+    if signal.getsignal(number) != signal.SIG_IGN:
+      signal.signal(number, lambda number, frame: None)
+
+
+_is_ending = threading.Event()
 
 
 class GracefulStop:
@@ -100,6 +124,17 @@ def _raise_later(previous_hook, lost):
   timer = threading.Timer(_MOMENT, signal.pthread_kill, [main, signal.SIGINT])
   timer.daemon = True
   timer.start()
+
+
+def _count(reader):
+  """Reads the signals as they come, in a thread of its own."""
+  count = 0
+  while count < (1 if _is_ending.is_set() else 2):
+    count += sum(number in _SIGNALS for number in os.read(reader, 1))
+  time.sleep(_END_SECONDS)
+  stopped.end_all()
+  os.write(2, _SENTENCE)
+  os._exit(1)
 
 
 def _end(number, frame):

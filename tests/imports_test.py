@@ -35,7 +35,7 @@ losses models own_data
 runtime
 checkpoints fairness group_fairness internals privacy splits summary tensors
 annotations
-checks files streams
+checks files stopped streams
 __init__
 """
 _LAYER_OF = {

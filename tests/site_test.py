@@ -20,7 +20,8 @@ pytestmark = pytest.mark.full
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 # For the library's own use.
 _INTERNAL = {
-  f'tff_fair.{name}' for name in ('files', 'internals', 'streams', 'summary')
+  f'tff_fair.{name}'
+  for name in ('files', 'internals', 'stopped', 'streams', 'summary')
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import tqdm
 
+from tff_fair import stopped
 from tff_fair.launchers.execution import worker
 from tff_fair.launchers.runs import planned_run
 
@@ -143,7 +144,10 @@ class Pool:
     handler = signal.signal(signal.SIGINT, lambda *_: held.append(True))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-      return self._executor.submit(call, *arguments)
+      submitted = self._executor.submit(call, *arguments)
+      for process in multiprocessing.active_children():
+        stopped.watch(process.pid, 'A worker')
+      return submitted
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, before)
       signal.signal(signal.SIGINT, handler or signal.default_int_handler)

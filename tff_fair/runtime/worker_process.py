@@ -15,6 +15,8 @@ import socket
 import subprocess
 import time
 
+from tff_fair import stopped
+
 # Ends when the worker does, and ends the worker when its input ends.
 _GUARD = """
 exec 3<&0
@@ -56,6 +58,8 @@ class WorkerProcess:
     )
     try:
       self._wait(port, binary)
+      for child in stopped.children(self._process.pid):
+        stopped.watch(child, "TFF's worker")
     except BaseException:
       self.stop()
       raise

@@ -22,6 +22,7 @@ import types
 from typing import Any
 import warnings
 
+from tff_fair import stopped
 from tff_fair.runtime import worker_error
 
 _LOOPBACK = '127.0.0.1'
@@ -117,6 +118,8 @@ def connect(
         folder = session.enter_context(_folder())
         session.callback(_stop, ray, folder)
         _start(ray, folder, num_cpus, num_gpus)
+        for process in _own(folder):
+          stopped.watch(process.pid, f"Ray's {process.name()}")
       else:
         session.callback(ray.shutdown)
         _join(ray, address)
@@ -177,11 +180,7 @@ def _stop(ray, folder):
   """Ends a Ray that was started here, and waits for each of its processes."""
   import psutil
 
-  own = [
-    process
-    for process in psutil.Process().children()
-    if any(folder + os.sep in argument for argument in _arguments(process))
-  ]
+  own = _own(folder)
   below = [one for process in own for one in process.children(recursive=True)]
   ray.shutdown()
   # Left are those that are stopped, and all of a Ray that started half.
@@ -190,6 +189,17 @@ def _stop(ray, folder):
     with contextlib.suppress(psutil.NoSuchProcess):
       process.kill()
   psutil.wait_procs(left)
+
+
+def _own(folder):
+  """The processes of a Ray that were started here."""
+  import psutil
+
+  return [
+    process
+    for process in psutil.Process().children()
+    if any(folder + os.sep in argument for argument in _arguments(process))
+  ]
 
 
 def _arguments(process):
