@@ -46,7 +46,11 @@ def run(
     load_plugins(sys.argv)
   # Not `app.run`: TensorFlow, if imported after that, asks for its devices in
   # the middle of the import, and Keras then takes symbolic tensors for eager.
-  define_flags(flags.FLAGS)
+  try:
+    define_flags(flags.FLAGS)
+  except flags.DuplicateFlagError as error:
+    text = ' '.join(str(error).split())
+    fail(f'a plug-in must not define a flag that this program has: {text}')
   for module in flag_modules:
     flags.adopt_module_key_flags(module)
   define_help()
@@ -150,5 +154,5 @@ def _quiet_tensorflow() -> None:
 
 
 def fail(message: object) -> NoReturn:
-  """Ends the program with exit code 1 and `Error: message`."""
-  sys.exit(f'Error: {message}')
+  """Ends the program with exit code 1 and `Error: message`, in one line."""
+  sys.exit(f'Error: {" ".join(str(message).splitlines())}')

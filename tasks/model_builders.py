@@ -1,6 +1,7 @@
 """The models by their names: functions of `tff_fair.models`, and plug-ins'."""
 
 from collections.abc import Callable, Sequence
+import functools
 from typing import TYPE_CHECKING
 
 from tff_fair import checks
@@ -31,6 +32,7 @@ def register(
     TypeError: If `build` is not a function.
     ValueError: If there is a model of that name, or no such kind of inputs.
   """
+  plugins.check_name('model', name)
   if name in rules.MODELS:
     raise ValueError(
       f'The name of a model must be new, found {name!r}, which exists.'
@@ -53,8 +55,25 @@ def get(name: str) -> 'Callable[..., tf.keras.Model]':
     From the shape of an input and the number of classes to a Keras model.
   """
   if name in _REGISTERED:
-    return plugins.find_function(f'The model {name!r}', _REGISTERED[name])
+    build = plugins.find_function(f'The model {name!r}', _REGISTERED[name])
+    return functools.partial(_build, name, build)
   # Takes seconds to import.
   from tff_fair import models
 
   return getattr(models, name)
+
+
+def _build(name, build, input_shape, num_classes) -> 'tf.keras.Model':
+  """Builds the model of a plug-in; raises `PluginError` if it is of no use."""
+  with plugins.named_errors(f'The model {name!r}', KeyboardInterrupt):
+    model = build(input_shape, num_classes)
+    outputs = getattr(model, 'output_shape', None)
+  if isinstance(outputs, dict):
+    outputs = outputs.get('logits', outputs)
+  allowed = {num_classes, 1} if num_classes == 2 else {num_classes}
+  if isinstance(outputs, tuple) and outputs[-1] not in allowed:
+    raise plugins.PluginError(
+      f'The model {name!r} must have {num_classes} outputs, one for each class,'
+      f' found {outputs[-1]}.'
+    )
+  return model

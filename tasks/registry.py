@@ -55,6 +55,7 @@ def register(data_set: rules.DataSet) -> None:
     raise TypeError(
       f'A task must be a tasks.DataSet, found {type(data_set).__name__}.'
     )
+  plugins.check_name('task', data_set.name)
   if data_set.name in _DATA_SETS:
     raise ValueError(
       f'The name of a task must be new, found {data_set.name!r}, which exists.'

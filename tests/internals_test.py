@@ -235,3 +235,19 @@ def test_data_sets_that_are_made_when_they_are_used():
   assert lazy.get_single_element() == 7 and lazy.num_built == 1
   with pytest.raises(AttributeError, match='other'):
     _ = lazy.other
+
+
+def test_the_line_of_an_error_that_says_why():
+  for message, line in (
+    (
+      'assertion failed: [x]\n\t [[{{node a}}]]\n\t [[b]]',
+      'assertion failed: [x]',
+    ),
+    (
+      'ValueError: x\nTraceback:\n\nValueError: x\n\n\n\t [[c]]',
+      'ValueError: x',
+    ),
+    ('\n\t [[c]]', 'InternalError'),
+  ):
+    error = tf.errors.InternalError(None, None, message)
+    assert internals.error_line(error) == line

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tff_fair import plugins
 from tff_fair import tasks
@@ -97,6 +98,11 @@ def test_flags_of_other_names_than_their_arguments_reach_the_builder():
   ):
     building.build(building.build_process, settings, task)
   plugins.register_method(
+    _method(name='zero', flags=[]), lambda model_fn, **arguments: 1 // 0
+  )
+  with pytest.raises(training.RunError, match='^The builder of zero fails w'):
+    building.build(building.build_process, _resolve('--algorithm=zero'), task)
+  plugins.register_method(
     _method(name='other', flags=[]), lambda model_fn, **arguments: 'process'
   )
   with pytest.raises(
@@ -110,6 +116,7 @@ def test_flags_of_other_names_than_their_arguments_reach_the_builder():
   [
     ('entry.Method', {'method': 'x'}),
     ("found 'ditto'", {'name': 'ditto'}),
+    ("letters, digits and _, found 'a b'", {'name': 'a b'}),
     ('3', {'builder': 3}),
     ("flag_types, found 'power'", {'flags': ['power']}),
     ("absl, found 'v'", {'flags': [_POWER, flag_types.Real('v', 1.0, '')]}),
@@ -175,6 +182,7 @@ def test_what_tasks_and_models_must_not_be():
   legal = {'name': 'hidden', 'build': _build_hidden, 'inputs': ['numbers']}
   for name, changes in (
     ("new, found 'gru_ehr'", {'name': 'gru_ehr'}),
+    ("letters, digits and _, found '../x'", {'name': '../x'}),
     ('build must be a function', {'build': None}),
     ('inputs', {'inputs': 'numbers'}),
     ('inputs', {'inputs': ['text']}),
@@ -185,6 +193,7 @@ def test_what_tasks_and_models_must_not_be():
   for name, data_set in (
     ('tasks.DataSet, found str', 'rings'),
     ("new, found 'adult'", _rings(name='adult')),
+    ("letters, digits and _, found '<a>'", _rings(name='<a>')),
     ("found 'hiden'", _rings(model='hiden')),
     ("partition .* found 'x'", _rings(partition='x')),
     ('num_clients', _rings(num_clients=None)),
@@ -195,6 +204,25 @@ def test_what_tasks_and_models_must_not_be():
   plugins.register_task(_rings(build=lambda options: 'rings'))
   with pytest.raises(TypeError, match='must be built as a tasks.Task, found s'):
     tasks.build_task('rings')
+
+
+def test_what_a_model_of_a_plug_in_must_not_do():
+  def two_lines(input_shape, num_classes):
+    raise ValueError('one\ntwo')
+
+  def wide(input_shape, num_classes):
+    return tf.keras.Sequential(
+      [tf.keras.Input(input_shape), tf.keras.layers.Dense(num_classes + 1)]
+    )
+
+  for name, build, message in (
+    ('zero', lambda shape, n: 1 // 0, "'zero' fails with ZeroDivisionError: i"),
+    ('lines', two_lines, "'lines' fails with ValueError: one two.$"),
+    ('wide', wide, "'wide' must have 3 outputs, one for each class, found 4.$"),
+  ):
+    plugins.register_model(name, build)
+    with pytest.raises(plugins.PluginError, match=f'^The model {message}'):
+      model_builders.get(name)((2,), 3)
 
 
 def test_a_task_of_what_is_not_finite_is_refused():
@@ -247,7 +275,7 @@ def test_modules_are_loaded_once_by_name_or_by_function():
   plugins.load(['plugin_model'])
   assert plugins.loaded() == ('plugin_model',)
   found = model_builders.get('from_plugin')
-  assert found is sys.modules['plugin_model'].build
+  assert found.args[1] is sys.modules['plugin_model'].build
   plugins.load(['plugin_lazy:add'])
   for name, message in (
     (

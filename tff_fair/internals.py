@@ -66,9 +66,11 @@ def import_functions(graph_def: tf.compat.v1.GraphDef) -> dict[str, Any]:
 def error_line(error: tf.errors.OpError) -> str:
   """The line of TensorFlow's message that says what went wrong.
 
-  The rest of the message lists graph nodes with generated names.
+  The rest of the message lists graph nodes with generated names. The error of a
+  `tf.py_function` ends with empty lines.
   """
-  return error.message.split('\n\t [[')[0].splitlines()[-1]
+  lines = error.message.split('\n\t [[')[0].splitlines()
+  return next(filter(str.strip, reversed(lines)), type(error).__name__)
 
 
 def read_only_array(tensor: tf.Tensor) -> np.ndarray:

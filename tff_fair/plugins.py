@@ -10,6 +10,7 @@ import importlib
 from importlib import metadata
 import os
 import pkgutil
+import re
 import sys
 from typing import Any
 
@@ -55,7 +56,7 @@ def load(names: Iterable[str]) -> None:
     sys.path.append(os.getcwd())
   for name in names:
     if name not in _LOADED:
-      with _named_errors(f'The plug-in {name!r}'):
+      with named_errors(f'The plug-in {name!r}'):
         if ':' in name:
           pkgutil.resolve_name(name)()
         else:
@@ -74,6 +75,23 @@ def load_installed() -> list[str]:
   return failures
 
 
+def check_name(what: str, name: str) -> str:
+  """Returns the name of a method, task or model if files can have it.
+
+  Args:
+    what: What has the name.
+    name: The name.
+
+  Raises:
+    ValueError: If it is no word.
+  """
+  if not re.fullmatch(r'\w+', str(name), re.ASCII):
+    raise ValueError(
+      f'The name of a {what} must be of letters, digits and _, found {name!r}.'
+    )
+  return name
+
+
 def loaded() -> tuple[str, ...]:
   """The plug-ins that this process has loaded, for `load` in another one."""
   return tuple(_LOADED)
@@ -83,7 +101,7 @@ def find_function(what: str, reference: Any) -> Callable[..., Any]:
   """Imports a function that was registered by its name."""
   if not isinstance(reference, str):
     return reference
-  with _named_errors(f'{what}, built by {reference!r},'):
+  with named_errors(f'{what}, built by {reference!r},'):
     function = pkgutil.resolve_name(reference)
     if not callable(function):
       raise TypeError('it must be a function')
@@ -91,10 +109,20 @@ def find_function(what: str, reference: Any) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def _named_errors(what: str) -> Iterator[None]:
-  """Makes one sentence of whatever a plug-in raises; a script may exit."""
+def named_errors(what: str, *passed: type[BaseException]) -> Iterator[None]:
+  """A context that makes one sentence of whatever a plug-in raises.
+
+  Args:
+    what: What fails, the first words of the sentence.
+    *passed: Errors that are left as they are.
+
+  Raises:
+    PluginError: If it raises anything, even what ends a program.
+  """
   try:
     yield
-  except (Exception, SystemExit) as error:
+  except passed:
+    raise
+  except BaseException as error:
     reason = ' '.join(f'{type(error).__name__}: {error}'.split())
-    raise PluginError(f'{what} fails with {reason.rstrip(".")}.') from error
+    raise PluginError(f'{what} fails with {reason.rstrip(".: ")}.') from error

@@ -53,6 +53,7 @@ def register(method: entry.Method, builder: Callable[..., Any] | str) -> None:
     raise TypeError(
       f'A method must be an entry.Method, found {type(method).__name__}.'
     )
+  plugins.check_name('method', method.name)
   if method.name in methods.METHODS:
     raise ValueError(
       f'The name of a method must be new, found {method.name!r}, which exists.'

@@ -240,6 +240,12 @@ def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
   limits = flag.violated(value)
   if not limits:
     return
+  if isinstance(value, str) and any('\ud800' <= c <= '\udfff' for c in value):
+    raise SettingsError(
+      f'--{flag.name} must be text in the encoding of this terminal, found'
+      ' bytes that it does not have: LC_ALL=C.UTF-8 before the command allows'
+      ' them.'
+    )
   if isinstance(flag, flag_types.Choice):  # absl allows all methods' choices.
     limits += f' with --algorithm={method.name}'
   raise SettingsError(f'--{flag.name} must be {limits}, found {value!r}.')

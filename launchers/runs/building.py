@@ -16,6 +16,7 @@ import tensorflow_federated as tff
 from tff_fair import aggregators
 from tff_fair import algorithms
 from tff_fair import client
+from tff_fair import plugins
 from tff_fair import runtime
 from tff_fair import tasks
 from tff_fair.launchers.options import attack
@@ -225,7 +226,10 @@ def build_process(
   found = attackers.build(settings, task)
   if found is not None:
     builder = algorithms.with_attackers(builder, found)
-  process = builder(task.model_fn, **arguments)
+  what = f'The builder of {settings["algorithm"]}'
+  # Ctrl-C is not the builder's.
+  with plugins.named_errors(what, TypeError, ValueError, KeyboardInterrupt):
+    process = builder(task.model_fn, **arguments)
   if not isinstance(process, algorithms.FairLearningProcess):
     raise TypeError(
       f'The builder of {settings["algorithm"]} must return what'

@@ -7,6 +7,7 @@ import os
 
 import tensorflow as tf
 
+from tff_fair import plugins
 from tff_fair import runtime
 from tff_fair import tasks
 from tff_fair.launchers.runs import user_callbacks
@@ -23,6 +24,7 @@ class DivergedError(RunError):
 USER_ERRORS = (
   RunError,
   user_callbacks.CallbackError,
+  plugins.PluginError,
   runtime.WorkerError,
   tasks.DataNotFoundError,
   tasks.DataDamagedError,

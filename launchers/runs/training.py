@@ -315,7 +315,7 @@ class Run:
     state, calls = self.state, []
     for cohort in self._cohorts(number):
       data = [self.task.client_reference(i) for i in cohort]
-      output = self._next(state, data)
+      output = self._call_next(state, data)
       state = output.state
       calls.append(round_metrics.flatten(output.metrics))
     self.cpu_seconds += time.process_time() - cpu_began
@@ -328,6 +328,16 @@ class Run:
     return callbacks_lib.RoundResult(
       number, row, reports, scores, self.state, state, data, self.seconds[-1]
     )
+
+  def _call_next(self, state, data) -> Any:
+    """Calls `next`; what a model raises in it is an error of the run."""
+    try:
+      return self._next(state, data)
+    except _STOPPED:
+      raise
+    except RuntimeError as error:
+      found = ' '.join(str(error).split()).rstrip('.')
+      raise RunError(f'round {self.done + 1} failed: {found}.') from error
 
   def _is_evaluated(self, number) -> bool:
     periodic = number % self.settings['eval_every'] == 0

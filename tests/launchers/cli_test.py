@@ -261,6 +261,18 @@ def test_imports_leave_tensorflow_alone():
   assert done.returncode == 0, done.stderr
 
 
+def test_a_flag_of_a_plug_in_that_exists_is_one_sentence():
+  done = _python(
+    '-c',
+    'from absl import flags\nfrom tff_fair.launchers import cli, train\n'
+    'flags.DEFINE_integer("rounds", 1, "A plug-in\'s.")\n'
+    'cli.run(train.main, train.train_flags.define_flags)\n',
+  )
+  assert re.fullmatch(
+    'Error: a plug-in must not define a flag that .*rounds.*\n', done.stderr
+  )
+
+
 def test_mistakes_on_a_command_line_are_one_sentence():
   for argument, message in (
     ('--rounds=1e3', "flag --rounds=1e3: invalid literal .* base 10: '1e3'."),

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from tests.launchers import digits_run
+from tff_fair import plugins
 from tff_fair.launchers.runs import run_summary
 
 
@@ -189,6 +190,34 @@ def test_a_run_that_stops_early(tmp_path):
   assert digits_run.models(run) == digits_run.models(whole)
   summary = json.loads((run / 'summary.json').read_text())
   assert summary['rounds'] == 4 and 'stopped_early' not in summary
+
+
+class _Fails(tf.keras.layers.Layer):
+  def call(self, inputs):
+    with tf.control_dependencies([tf.debugging.Assert(False, ['too hot'])]):
+      return tf.identity(inputs)
+
+
+def _build_failing(input_shape, num_classes):
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+    [
+      tf.keras.Input(input_shape),
+      layers.Flatten(),
+      _Fails(),
+      layers.Dense(num_classes),
+    ]
+  )
+
+
+@pytest.mark.usefixtures('plugins_as_before')
+def test_a_model_that_fails_in_a_round_says_why(tmp_path):
+  plugins.register_model('fails', _build_failing)
+  with pytest.raises(SystemExit) as error:
+    digits_run.main(
+      tmp_path, model='fails', algorithm='fed_avg', preset=None, task='digits'
+    )
+  assert re.fullmatch('Error: round 1 failed: .*too hot.*', error.value.code)
 
 
 @pytest.mark.full

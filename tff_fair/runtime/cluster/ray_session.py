@@ -114,6 +114,10 @@ def connect(
   atexit.register(disconnect)
   with contextlib.ExitStack() as session:
     if not ray.is_initialized():
+      # Ray says in many lines what an error here says in one. Who wants to read
+      # them sets the variable.
+      os.environ.setdefault('RAY_BACKEND_LOG_LEVEL', 'fatal')
+      session.enter_context(_quiet(logging.getLogger('ray')))
       if address is None:
         folder = session.enter_context(_folder())
         session.callback(_stop, ray, folder)
@@ -244,7 +248,6 @@ def _init(ray, address: str, **options: Any) -> None:
     # have uv make an environment there. They run this environment.
     _replaced(ray_constants, RAY_ENABLE_UV_RUN_RUNTIME_ENV=False),
     warnings.catch_warnings(),
-    _quiet(logging.getLogger('ray')),
   ):
     warnings.simplefilter('ignore', FutureWarning)
     # The node to join is then the one that has this address, not just any.
@@ -281,7 +284,9 @@ def _check_reachable(ray, address):
     ) from error
   host, _, port = address.rpartition(':')
   try:
-    socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    # An IPv6 address stands in brackets.
+    peer = host.strip('[]'), int(port)
+    socket.create_connection(peer, _ANSWER_SECONDS).close()
   except (OSError, OverflowError) as error:
     raise worker_error.WorkerError(
       f'A Ray must run at {address}, found no answer: {error}.'
@@ -390,7 +395,7 @@ def _handlers_kept() -> Iterator[None]:
 @contextlib.contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
   level = logger.level
-  logger.setLevel(logging.ERROR)
+  logger.setLevel(logging.CRITICAL)
   try:
     yield
   finally:
