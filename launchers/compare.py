@@ -4,7 +4,8 @@
 
 Every method gets the same data, rounds, trials and seeds. The trials choose a
 learning rate and the method's one or two parameters by the accuracy on the
-clients' holdout parts, never on test data. Writes compare.csv (a row a run),
+clients' holdout parts, with seeds of their own: never on test data, and never
+with a seed that is scored. Writes compare.csv (a row a run),
 compare.html, which begins with the answer in words: the method
 for the mean, for the worst clients and for collaborative fairness, and what
 cannot be told apart. The same command, after any interruption, goes on.
@@ -54,8 +55,10 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   flags.DEFINE_integer(
     'tune',
     8,
-    'Number of trials of each method, the same for all; 0 takes the values of'
-    ' the flags, and 1 would choose nothing.',
+    'Number of trials of each method, the same for all: each has a quarter of'
+    ' the rounds, and the best quarter of them (two at the least) is trained'
+    ' in full with the seeds 100, 101 and 102, which choose one. 0 takes the'
+    ' values of the flags, and 1 would choose nothing.',
     lower_bound=0,
     flag_values=flag_values,
   )
@@ -88,7 +91,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     ),
   )
   with cli.one_sentence_errors(settings_lib.SettingsError):
-    planner.check_tuning()
+    planner.check_tuning(flag_values['seeds'].value)
     budget = options.budget(flag_values)
     target = flag_values['target'].value
     if target is not None and math.isnan(target):  # absl takes it.
@@ -155,7 +158,8 @@ def _plugin_names(shared) -> list[str]:
 
 def _say_what_runs(planner, schedule, data, parallel) -> None:
   seeds = len(schedule.seeds)
-  runs = len(schedule.methods) * (max(planner.tune, 1) + seeds - 1)
+  trials = sum(count for count, _ in planner.protocol.sizes().values())
+  runs = len(schedule.methods) * (trials + seeds)
   print(
     f'{len(schedule.methods)} methods on'
     f' {data_description.describe(planner.shared)}, clients:'
@@ -192,6 +196,7 @@ def _facts(planner, schedule, data, target) -> dict[str, Any]:
     'rounds': planner.rounds,
     'seeds': list(schedule.seeds),
     'tune': planner.tune,
+    'tuning': planner.protocol.facts(data['cohort_size']),
     'baseline': plan.BASELINE,
     'target_rule': rule,
     'options': chosen,

@@ -18,6 +18,7 @@ from tff_fair.launchers import statistics
 from tff_fair.launchers import summary
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.comparison import tuning
 from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.runs import client_names
 
@@ -34,13 +35,27 @@ _NAME_WIDTH = 30  # Characters.
 
 
 class Tuned(NamedTuple):
-  """The chosen values of a method, and how many of its trials diverged."""
+  """The chosen values of a method, and what became of its trials.
+
+  `holdout_accuracy` is that of the chosen trial, over the seeds that chose.
+  What follows `num_diverged` is of trials in two stages: those in full, those
+  beyond the planned range, the lowest and the highest rate that was tried.
+  """
 
   learning_rate: float
   parameters: str
   holdout_accuracy: float
   num_trials: int
   num_diverged: int
+  num_finalists: int = 0
+  num_widened: int = 0
+  lowest: float = math.nan
+  highest: float = math.nan
+
+  @property
+  def is_at_edge(self) -> bool:
+    """Whether the chosen rate is the lowest or the highest one tried."""
+    return self.learning_rate in (self.lowest, self.highest)
 
 
 class Curve(NamedTuple):
@@ -301,6 +316,30 @@ def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
 
 
 def _tuned(rows, first_seed) -> Tuned:
+  """What tuning has given; also of older versions, which had one stage."""
+  trials = rows[rows['stage'].isin([tuning.SCREENING, tuning.FINAL])]
+  if trials.empty:
+    return _tuned_with_first_seed(rows, first_seed)
+  finals = trials[trials['stage'] == tuning.FINAL]
+  values = (math.nan, '', math.nan)
+  if rows['chosen'].any():
+    best = rows[rows['chosen']].iloc[0]
+    holdout = finals['holdout_accuracy'][finals['trial'] == best['trial']]
+    values = (best['learning_rate'], best['parameters'], holdout.mean())
+  numbers = (
+    trials['trial'][chosen].nunique()
+    for chosen in (
+      trials['trial'] >= 0,
+      trials['status'] == 'diverged',
+      trials['stage'] == tuning.FINAL,
+      trials['widened'],
+    )
+  )
+  rates = trials['learning_rate']
+  return Tuned(*values, *numbers, rates.min(), rates.max())
+
+
+def _tuned_with_first_seed(rows, first_seed) -> Tuned:
   trials = rows[rows['seed'] == first_seed]
   diverged = int((trials['status'] == 'diverged').sum())
   chosen = trials[trials['chosen']]

@@ -1,4 +1,4 @@
-"""Plans the runs of a comparison: which methods, which trials, which seeds.
+"""Plans the runs of a comparison: which methods, which trials, which flags.
 
 Every method tries as many values of the same learning rates. Its own one or two
 parameters, `Method.tuned`, vary at the same time: trial t takes the t-th point
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tff_fair import checks
+from tff_fair.launchers.comparison import tuning
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
@@ -24,6 +25,8 @@ from tff_fair.launchers.runs import planned_run
 BASELINE = 'fed_avg'
 ALONE = 'standalone'
 ALL = 'all'
+SHORT = '_short'
+"""The end of the name of a short trial's directory."""
 # Flags of `launchers.train` that do not change a run's numbers.
 RUNTIME_FLAGS = (
   'runtime',
@@ -102,8 +105,17 @@ class Planner:
   tune: int
   output_dir: pathlib.Path
 
-  def check_tuning(self) -> None:
+  @property
+  def protocol(self) -> tuning.Protocol:
+    """How the trials are chosen."""
+    return tuning.Protocol(self.tune, self.rounds)
+
+  def check_tuning(self, num_seeds: int) -> None:
     """Refuses a learning rate that tuning would replace, and a single trial.
+
+    Args:
+      num_seeds: The number of seeds of the scores, which must not be those that
+        tuning has.
 
     Raises:
       SettingsError: If so.
@@ -111,6 +123,11 @@ class Planner:
     if self.tune == 1:
       raise settings_lib.SettingsError(
         '--tune must be 0 or at least 2, found 1, which chooses nothing.'
+      )
+    if self.tune and num_seeds > tuning.SEEDS[0]:
+      raise settings_lib.SettingsError(
+        f'--seeds must be at most {tuning.SEEDS[0]} with --tune={self.tune},'
+        f' which chooses by seeds from there, found {num_seeds}.'
       )
     if self.tune and 'client_learning_rate' in self.shared:
       raise settings_lib.SettingsError(
@@ -123,19 +140,45 @@ class Planner:
     optimizer = self._value('client_optimizer')
     return list_trials(methods.METHODS[method], optimizer, self.tune)
 
+  def middle_rate(self) -> float:
+    """Returns the middle, in ratio, of the learning rates of the trials."""
+    rates = list_rates(self._value('client_optimizer'), self.tune)
+    return float(np.sqrt(rates[0] * rates[-1]))
+
   def run(self, method: str, trial: int, seed: int) -> planned_run.PlannedRun:
-    """Plans a run of a method.
+    """Plans a run in full of one of a method's trials.
 
     Raises:
       SettingsError: If the method cannot have these flags.
     """
-    tried = self.trials(method)[trial]
+    return self.run_with(method, self.trials(method)[trial], seed)
+
+  def run_with(
+    self,
+    method: str,
+    tried: Mapping[str, Any],
+    seed: int,
+    is_short: bool = False,
+  ) -> planned_run.PlannedRun:
+    """Plans a run of a method with the flags of a trial.
+
+    Args:
+      method: The method.
+      tried: Flags and their values.
+      seed: The value of all seeds.
+      is_short: Whether it has the rounds of a short trial.
+
+    Raises:
+      SettingsError: If the method cannot have these flags.
+    """
     name = '-'.join(f'{flag}={value}' for flag, value in tried.items())
     folder = self.output_dir / 'runs' / method / (name or 'default')
-    flags = {**self._flags(methods.METHODS[method]), **tried}
-    return planned_run.plan(flags, seed, folder / f'seed_{seed}')
+    rounds = self.protocol.screening_rounds if is_short else self.rounds
+    flags = {**self._flags(methods.METHODS[method], rounds), **tried}
+    name = f'seed_{seed}{SHORT if is_short else ""}'
+    return planned_run.plan(flags, seed, folder / name)
 
-  def _flags(self, method: entry.Method) -> dict[str, Any]:
+  def _flags(self, method: entry.Method, rounds: int) -> dict[str, Any]:
     """The flags of all runs of a method.
 
     A method's own defaults of shared flags, such as five epochs, would be other
@@ -144,15 +187,13 @@ class Planner:
     shared = {**{n: self._value(n) for n in method.defaults}, **self.shared}
     if shared.get('unseen_fraction') and not method.has_global_model:
       shared['score_unseen'] = False
-    eval_every = max(1, self.rounds // _EVALUATIONS)
+    eval_every = max(1, rounds // _EVALUATIONS)
     return {
       'algorithm': method.name,
       **{n: v for n, v in shared.items() if method.ignores.get(n) != {}},
-      'rounds': self.rounds,
+      'rounds': rounds,
       'eval_every': shared.get('eval_every', eval_every),
-      'checkpoint_every': max(
-        self.rounds // _CHECKPOINTS, _SHORTEST_CHECKPOINT
-      ),
+      'checkpoint_every': max(rounds // _CHECKPOINTS, _SHORTEST_CHECKPOINT),
       'checkpoints_to_keep': 1,
       'export': 'none',
     }

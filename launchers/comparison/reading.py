@@ -3,8 +3,12 @@
 The columns of compare.csv:
 
 method, seed, trial       the run; trials count from 0
-chosen                    whether the row is a result; the other trials have
-                          no scores on test data
+stage                     screening (a short trial), final (a trial in full) or
+                          score, see `tuning`; a trial without a final was
+                          dropped
+widened                   whether the trial's rate is beyond the planned range
+chosen                    whether the row is a result, that is a score; trials
+                          have no scores on test data
 status                    finished or diverged
 learning_rate, parameters what the trial has set
 rounds                    rounds of the run
@@ -78,6 +82,8 @@ COLUMNS = (
   'method',
   'seed',
   'trial',
+  'stage',
+  'widened',
   'chosen',
   'status',
   'learning_rate',
@@ -124,7 +130,8 @@ def read(
   `client_accuracies` is a vector, NaN for a client without test data, and
   `curve` a dictionary of lists; both are None where they are empty, as are
   `groups`. Numbers that an older version did not write are NaN; it did not
-  write checksums, either.
+  write checksums, either. Its `stage` is None: a row is a trial if it has the
+  first seed, and the chosen trial is a result, too.
 
   Raises:
     ComparisonError: If a file cannot be read, or has changed since it was
@@ -159,8 +166,11 @@ def read(
     if missing:
       raise ValueError(f'no column {missing[0]!r}')
   frame = frame.assign(**{n: np.nan for n in _NUMBERS if n not in frame})
-  if 'groups' not in frame:
-    frame['groups'] = None
+  for name in ('groups', 'stage'):
+    if name not in frame:
+      frame[name] = None
+  if 'widened' not in frame:
+    frame['widened'] = False
   return frame, facts
 
 

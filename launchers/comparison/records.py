@@ -1,6 +1,6 @@
 """Collects the runs of a comparison in compare.csv: a row a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 import json
 import math
 import shlex
@@ -15,6 +15,7 @@ from tff_fair.launchers import frame
 from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
+from tff_fair.launchers.comparison import tuning
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.runs import planned_run
@@ -34,14 +35,19 @@ _DIGITS = 4  # Of curves, which are drawn.
 
 
 class Ended(NamedTuple):
-  """A run that has ended: `tried` are the flags that its trial sets."""
+  """A run that has ended: of which trial (`number`), in which stage."""
 
   method: str
-  trial: int
-  tried: Mapping[str, Any]
-  chosen: bool
+  number: int
+  trial: tuning.Trial
+  stage: str
   run: planned_run.PlannedRun
   outcome: outcomes.Outcome
+
+  @property
+  def chosen(self) -> bool:
+    """Whether it is for the scores, and not a trial."""
+    return self.stage == tuning.SCORE
 
   @property
   def is_result(self) -> bool:
@@ -91,11 +97,13 @@ def _read(run) -> frame.Run:
 def _row(e) -> dict[str, Any]:
   """What is known of any run, without scores on test data."""
   settings = e.run.settings
-  own = {n: v for n, v in e.tried.items() if n != 'client_learning_rate'}
+  own = {n: v for n, v in e.trial.tried.items() if n != 'client_learning_rate'}
   return {
     'method': e.method,
     'seed': e.run.seed,
-    'trial': e.trial,
+    'trial': e.number,
+    'stage': e.stage,
+    'widened': e.trial.is_widened,
     'chosen': e.chosen,
     'status': e.outcome.status,
     'learning_rate': settings['client_learning_rate'],

@@ -1,11 +1,14 @@
-"""Which runs a comparison trains next: the trials, then all other seeds."""
+"""Which runs a comparison trains next: trials, then the seeds of scores."""
 
 from collections import deque
 from collections.abc import Sequence
+import pathlib
 from typing import Any
 
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import records
+from tff_fair.launchers.comparison import search
+from tff_fair.launchers.comparison import tuning
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.execution import pool as pool_lib
 from tff_fair.launchers.execution import worker
@@ -19,7 +22,7 @@ class Schedule:
 
   Attributes:
     methods: The methods, the baseline first.
-    seeds: The values of all seeds; trials are of the first.
+    seeds: The values of all seeds of the scores.
     excluded: Methods that cannot run on the task, or diverged in all trials,
       each with the reason.
   """
@@ -27,7 +30,7 @@ class Schedule:
   def __init__(
     self, planner: plan.Planner, methods: Sequence[str], seeds: Sequence[int]
   ):
-    """Plans all trials, so that mistakes show before anything is trained.
+    """Plans the first trials, so that mistakes show before any training.
 
     Raises:
       SettingsError: If the flags do not describe a run of the baseline, or the
@@ -35,24 +38,25 @@ class Schedule:
     """
     self._planner = planner
     self.methods, self.seeds = methods, seeds
-    self._trials = {}
+    self._searches: dict[str, search.Search] = {}
     self.excluded: dict[str, str] = {}
     for method in methods:
       try:
-        self._trials[method] = [
-          planner.run(method, trial, seeds[0])
-          for trial in range(len(planner.trials(method)))
-        ]
+        self._searches[method] = search.Search(planner, method, seeds)
+        runs = self._searches[method].steps[0].runs
+        first = [*runs, planner.run(method, 0, seeds[0])]
       except settings_lib.SettingsError as error:
         if method == plan.BASELINE:
           raise
+        self._searches.pop(method, None)
         self.excluded[method] = str(error)
-    for trials in self._trials.values():
-      settings_lib.check_same_run(trials[0].output_dir, trials[0].flags_text)
-    self._chosen: dict[str, int | None] = {}
-    self._planned: dict[tuple[str, int], list[planned_run.PlannedRun]] = {}
+        continue
+      for run in first:
+        settings_lib.check_same_run(run.output_dir, run.flags_text)
+    self._told: set[str] = set()
+    self._queued: set[pathlib.Path] = set()
     self._queue: deque[pool_lib.Group] = deque()
-    self._ended = 0
+    self._rounds_ended = 0
 
   @property
   def baseline_runs(self) -> list[planned_run.PlannedRun]:
@@ -61,75 +65,58 @@ class Schedule:
 
   def train(self, pool: pool_lib.Pool) -> None:
     """Trains what has not ended yet, one method after the other."""
-    for method, runs in self._trials.items():
-      for trial in range(len(runs)):
-        self._queue_runs(self._first_runs(method, trial))
-      self._choose(method)
+    for method in self._searches:
+      self._go_on(method)
 
     def end(output_dir, report):
-      self._end(output_dir.parts[-3], report)
+      self._end(output_dir, report)
       pool.total = self._count_rounds()
 
     pool.total = self._count_rounds()
     pool.train(self._queue, end, measure=True)
 
   def ended(self) -> list[records.Ended]:
-    """All runs that have ended, by method, seed and trial."""
+    """All runs that have ended, by method, stage, trial and seed."""
     found = []
-    for method, runs in self._trials.items():
-      if method in self.excluded and self._chosen.get(method, 0) is not None:
+    for method, trials in self._searches.items():
+      if method in self.excluded and not trials.failed:
         continue  # It cannot run on the task.
-      tried, chosen = self._planner.trials(method), self._chosen.get(method)
-      planned = list(enumerate(runs))
-      if chosen is not None:
-        planned += [(chosen, run) for run in self._others(method, chosen)]
-      found += [
-        records.Ended(method, t, tried[t], t == chosen, run, outcome)
-        for t, run in planned
-        if (outcome := outcomes.read(run.output_dir))
-      ]
+      for step in trials.steps:
+        trial = trials.trials[step.trial]
+        found += [
+          records.Ended(method, step.trial, trial, step.stage, run, outcome)
+          for run in step.runs
+          if (outcome := trials.outcome(run))
+        ]
     return found
 
   def left(self) -> list[str]:
     """The method of each run that has not ended."""
-    found = []
-    for method, trials in self._trials.items():
-      if method in self.excluded:
-        continue
-      runs = list(trials)
-      if method in self._chosen or not self._planner.tune:
-        runs += self._others(method, self._chosen.get(method, 0))
-      else:  # It is not known of which trial.
-        found += [method] * (len(self.seeds) - 1)
-      found += [method] * len(_open(runs))
-    return found
+    return [method for method, _ in self._left()]
 
-  def _first_runs(self, method, trial) -> list[planned_run.PlannedRun]:
-    """The run of a trial; with all seeds, where there is nothing to choose."""
-    runs = self._trials[method][trial : trial + 1]
-    return runs if self._planner.tune else runs + self._others(method, trial)
-
-  def _others(self, method, trial) -> list[planned_run.PlannedRun]:
-    key = method, trial
-    if key not in self._planned:  # Flags take a while to resolve.
-      self._planned[key] = [self._planner.run(*key, s) for s in self.seeds[1:]]
-    return self._planned[key]
-
-  def _queue_runs(self, runs, first=False) -> None:
-    """Queues the runs that have not ended."""
-    if left := _open(runs):
-      (self._queue.appendleft if first else self._queue.append)(left)
+  def _left(self) -> list[tuple[str, int]]:
+    return [
+      (method, rounds)
+      for method, trials in self._searches.items()
+      if method not in self.excluded
+      for rounds in trials.left()
+    ]
 
   def _count_rounds(self) -> int:
-    return (self._ended + len(self.left())) * self._planner.rounds
+    return self._rounds_ended + sum(rounds for _, rounds in self._left())
 
-  def _end(self, method, report) -> None:
+  def _end(self, output_dir, report) -> None:
     """What follows from the end of a run."""
+    method = output_dir.parts[-3]
     if report.kind == worker.CANNOT:
       self._exclude(method, report.sentence)
     elif report.kind in (worker.TRAINED, worker.DIVERGED):
-      self._ended += 1
-      self._choose(method, first=True)
+      is_short = output_dir.name.endswith(plan.SHORT)
+      protocol = self._planner.protocol
+      self._rounds_ended += (
+        protocol.screening_rounds if is_short else protocol.rounds
+      )
+      self._go_on(method, first=True)
 
   def _exclude(self, method, reason) -> None:
     if method in self.excluded:
@@ -140,33 +127,29 @@ class Schedule:
         self._queue.remove(runs)
     pool_lib.say(f'{registry.title(method)} is left out: {reason}')
 
-  def _choose(self, method, first=False) -> None:
-    """Queues the other seeds, as soon as all trials of a method have ended."""
-    if method in self._chosen or method in self.excluded:
+  def _go_on(self, method, first=False) -> None:
+    """Queues what the outcomes of a method ask for, and was not queued."""
+    if method in self.excluded:
       return
-    found = [outcomes.read(run.output_dir) for run in self._trials[method]]
-    if None in found:
+    trials = self._searches[method]
+    trials.update()
+    if trials.failed:
+      self._exclude(method, trials.failed)
       return
-    finished = {
-      trial: outcome.holdout_accuracy
-      for trial, outcome in enumerate(found)
-      if outcome.status == outcomes.FINISHED
-    }
-    if not finished:
-      self._chosen[method] = None
-      reason = found[0].reason
-      self._exclude(
-        method,
-        f'All of its {len(found)} trials diverged; the first: {reason}'
-        if self._planner.tune
-        else f'It diverged: {reason}',
-      )
-      return
-    best = self._chosen[method] = max(finished, key=finished.get)
-    if self._planner.tune:  # Otherwise they are queued with the first one.
-      tried = self._planner.trials(method)[best]
-      pool_lib.say(_describe_choice(method, tried, finished[best], found))
-      self._queue_runs(self._others(method, best), first)
+    is_new = trials.chosen is not None and method not in self._told
+    if self._planner.tune and is_new:
+      self._told.add(method)
+      pool_lib.say(_describe_choice(method, trials))
+    groups = []
+    for step in trials.open():
+      runs = [run for run in step.runs if run.output_dir not in self._queued]
+      if runs:
+        groups.append(runs)
+        self._queued.update(run.output_dir for run in runs)
+    if first:
+      self._queue.extendleft(reversed(groups))
+    else:
+      self._queue.extend(groups)
 
 
 def describe(
@@ -214,15 +197,30 @@ def _test_examples(task) -> list[int]:
   return [len(split.test) for split in task.splits]
 
 
-def _open(runs) -> list[planned_run.PlannedRun]:
-  return [run for run in runs if outcomes.read(run.output_dir) is None]
-
-
-def _describe_choice(method, tried, accuracy, trials) -> str:
+def _describe_choice(method, trials) -> str:
+  """Says what was chosen, after how many trials."""
+  tried = trials.trials[trials.chosen].tried
   values = ' '.join(f'--{name}={value:g}' for name, value in tried.items())
-  diverged = sum(t.status == outcomes.DIVERGED for t in trials)
-  also = f'; {diverged} of {len(trials)} trials diverged' if diverged else ''
+  finals = [step for step in trials.steps if step.stage == tuning.FINAL]
+  (runs,) = [step.runs for step in finals if step.trial == trials.chosen]
+  found = [trials.outcome(run).holdout_accuracy for run in runs]
+  lost = {
+    step.trial
+    for step in trials.steps
+    if step.stage != tuning.SCORE
+    for run in step.runs
+    if trials.outcome(run).status == outcomes.DIVERGED
+  }
+  counts = {
+    'diverged': len(lost),
+    'beyond the range': sum(t.is_widened for t in trials.trials),
+  }
+  also = ''.join(
+    f'; {count} of {len(trials.trials)} trials {what}'
+    for what, count in counts.items()
+    if count
+  )
   return (
     f'{registry.title(method)}: {values} (holdout accuracy'
-    f' {accuracy:.3f}{also})'
+    f' {sum(found) / len(found):.3f}{also})'
   )

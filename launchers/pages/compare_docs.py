@@ -115,8 +115,9 @@ def _cost(result) -> str:
   frame, facts = result.frame, result.analysis.facts
   seconds = (frame['seconds_per_round'] * frame['rounds']).sum()
   trials = f'{facts["tune"]} trials' if facts['tune'] else 'no trials'
+  most = 'up to ' if facts.get('tuning') else ''  # Short trials.
   return (
-    f'{len(frame)} runs of {facts["rounds"]} rounds: {trials} and'
+    f'{len(frame)} runs of {most}{facts["rounds"]} rounds: {trials} and'
     f' {len(facts["seeds"])} seeds of {frame["method"].nunique()} methods.'
     f' Their rounds take {options.in_words(seconds)} of one core.'
   )

@@ -64,6 +64,8 @@ _TUNED = (
   'Diverged',
   'Own parameters',
 )
+# Of trials in two stages.
+_STAGES = ('Trials in full', 'Beyond the range', 'Rates tried')
 
 
 def write(
@@ -181,15 +183,8 @@ def _legend(analysis) -> str:
 def _explain(analysis) -> list[str]:
   """How the runs became the numbers, in paragraphs."""
   title = analysis.title(analysis.baseline)
-  tuning = 'Nothing was tuned: each method has its own defaults.'
-  if analysis.facts['tune'] > 1:
-    tuning = (
-      f'The trials are runs with seed {analysis.facts["seeds"][0]}. The trial'
-      ' with the highest mean accuracy of the clients on their holdout data'
-      ' gave the values for all seeds; test data took no part in the choice.'
-    )
   return [
-    tuning,
+    *_explain_tuning(analysis),
     f'A method is called a leader with {text.FEWEST_SEEDS} seeds or more, if it'
     f' is separably better than {title}, and if neither its mean accuracy nor'
     f' {title}’s (nor Standalone’s, for the CF coefficient) gains more than'
@@ -205,6 +200,57 @@ def _explain(analysis) -> list[str]:
     f' Their mean accuracy at {title}’s depth, after as many updates in a row,'
     ' is read off the learning curve; the place is that among the ranked'
     ' methods at the end of their rounds.',
+  ]
+
+
+def _explain_tuning(analysis) -> list[str]:
+  """How values were chosen, also by older versions."""
+  facts = analysis.facts
+  if not facts['tune']:
+    return ['Nothing was tuned: each method has its own defaults.']
+  found = facts.get('tuning')
+  if not found:
+    return [
+      f'The trials are runs with seed {facts["seeds"][0]}, which is scored,'
+      ' too. The trial with the highest mean accuracy of the clients on their'
+      ' holdout data gave the values for all seeds; test data took no part in'
+      ' the choice.'
+    ]
+  seeds = list(map(str, found['seeds']))
+  told = [
+    'Values are chosen by the mean accuracy of the clients on their holdout'
+    f' data, with seeds that are not scored ({words.join_words(seeds)}); test'
+    ' data took no part in the choice.'
+  ]
+  full = words.format_count(facts['rounds'], 'round')
+  if found['screened']:
+    short = words.format_count(found['screening_rounds'], 'round')
+    told.append(
+      f'Each method has {words.format_count(found["screened"], "trial")} of'
+      f' {short} with seed {seeds[0]}. The best {found["finalists"]} have'
+      f' {full} with each of {len(seeds)} seeds; the others were dropped. While'
+      ' the best trial has the lowest or the highest rate, one of the last'
+      f' {found["most_widened"]} goes beyond it.'
+    )
+  else:
+    told.append(
+      f'Each method has {words.format_count(found["finalists"], "trial")} of'
+      f' {full} with each of these seeds.'
+    )
+  told[-1] += (
+    ' Of those within one standard error of the best, the one whose rate is'
+    ' nearest to the middle of the range was taken. That is up to'
+    f' {found["client_updates"]} client updates, the same for all methods; a'
+    ' trial that diverges has fewer.'
+  )
+  tuned = analysis.tuned.values()
+  edge = sum(row.is_at_edge for row in tuned)
+  wider = sum(row.num_widened > 0 for row in tuned)
+  return [
+    ' '.join(told),
+    'Methods whose range was widened:'
+    f' {wider} of {len(tuned)}. Methods whose chosen rate is the lowest or the'
+    f' highest tried, so that a better one may be beyond it: {edge}.',
   ]
 
 
@@ -262,18 +308,30 @@ def _tell_depth(analysis, method) -> str:
 
 def _tuned_table(analysis) -> tables.Table:
   order = dict.fromkeys((*analysis.ranked, *analysis.in_turn, *analysis.tuned))
+  has_stages = bool(analysis.facts.get('tuning'))
   rows = []
   for method in order:
     tuned = analysis.tuned[method]
-    cells = tables.texts(
+    cells = [
       numbers.format_number(tuned.learning_rate, 'g'),
       numbers.format_number(tuned.holdout_accuracy, '.3f'),
       str(tuned.num_trials),
       str(tuned.num_diverged),
       tuned.parameters or numbers.MISSING,
-    )
-    rows.append(tables.Row(analysis.title(method), cells))
-  return _table(_TUNED, rows)
+    ]
+    if has_stages:
+      ends = [
+        numbers.format_number(rate, 'g')
+        for rate in (tuned.lowest, tuned.highest)
+      ]
+      edge = ' (chosen at the edge)' if tuned.is_at_edge else ''
+      cells += [
+        str(tuned.num_finalists),
+        str(tuned.num_widened),
+        f'{" to ".join(ends)}{edge}',
+      ]
+    rows.append(tables.Row(analysis.title(method), tables.texts(*cells)))
+  return _table((*_TUNED, *(_STAGES if has_stages else ())), rows)
 
 
 def _settings(analysis) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ ditto | every argument must be a flag, found 'ditto'.
 --rounds=0 | flag --rounds=0: 0 is not a positive integer.
 --seeds=0 | flag --seeds=0: 0 is not a positive integer.
 --tune=1 | --tune must be 0 or at least 2, found 1, which chooses nothing.
+--seeds=101 | --seeds must be at most 100 with --tune=8, which chooses by seeds from there, found 101.
 --parallel=0 | flag --parallel=0: 0 is not a positive integer.
 --budget= | --budget must be a positive time with its unit, such as 2h or 90min, found ''.
 --target=nan | --target must be a number in the range \[0.0, 1.0\], found nan.

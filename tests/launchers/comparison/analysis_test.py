@@ -206,6 +206,21 @@ def test_the_curve_has_the_rounds_of_all_seeds(tmp_path):
   assert math.isnan(curve.at(0.5))
 
 
+def test_trials_in_two_stages(tmp_path):
+  rows = made_comparison.staged_rows()
+  about = made_comparison.facts(tuning=made_comparison.TUNING, tune=4)
+  found = made_comparison.analyse(tmp_path, rows, about)
+  # Trial 3 has .75, .8 and .85 in full; its rate is the lowest of all.
+  tuned = found.tuned['ditto']
+  assert tuned == pytest.approx((0.0027, '', 0.8, 4, 1, 2, 1, 0.0027, 0.14))
+  assert tuned.is_at_edge
+  assert not tuned._replace(learning_rate=0.01).is_at_edge
+  # Trials are no results.
+  expected = made_comparison.analyse(tmp_path / 'x', made_comparison.rows())
+  assert found.methods == expected.methods
+  assert found.estimates['ditto', _MEAN] == expected.estimates['ditto', _MEAN]
+
+
 class TestIncomplete:
   def test_says_why(self, tmp_path):
     rows = [

@@ -120,6 +120,26 @@ def test_one_seed_has_no_intervals_and_says_so(tmp_path):
   assert '▲' not in page.text
 
 
+def test_how_trials_were_chosen(tmp_path):
+  about = made_comparison.facts(tuning=made_comparison.TUNING, tune=4)
+  page = _page(tmp_path, made_comparison.staged_rows(), about)
+  for expected in (
+    'with seeds that are not scored (100, 101 and 102)',
+    'Each method has 4 trials of 2 rounds with seed 100. The best 2 have 6'
+    ' rounds with each of 3 seeds; the others were dropped.',
+    'one of the last 1 goes beyond it',
+    'up to 176 client updates, the same for all methods',
+    'Methods whose range was widened: 5 of 5.',
+    'that a better one may be beyond it: 5.',
+    '0.0027 to 0.14 (chosen at the edge)',
+  ):
+    assert expected in page.text
+  # A comparison of an older version says its own protocol.
+  page = _page(tmp_path / 'old')
+  assert 'runs with seed 0, which is scored, too.' in page.text
+  assert 'Rates tried' not in page.text and 'widened' not in page.text
+
+
 def test_without_a_result(tmp_path):
   found = [made_comparison.trial_row('fed_avg', 0, 0, 'diverged')]
   about = made_comparison.facts(

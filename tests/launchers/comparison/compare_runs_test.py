@@ -38,12 +38,13 @@ _ARGUMENTS = (
   '--data_fraction=0.3',
   '--rounds=2',
   '--seeds=3',
-  '--tune=2',
+  '--tune=3',
   '--methods=fed_avg',
   '--parallel=2',
   '--output_dir=out',
 )
-_NUM_RUNS = 8
+# Of each method three short trials, two in full with three seeds, and scores.
+_NUM_RUNS = 2 * (3 + 2 * 3 + 3)
 _SCORES = ['client_accuracy_mean', 'client_accuracies', 'curve', 'target']
 
 
@@ -149,17 +150,23 @@ def test_every_trial_and_every_seed_has_its_row(whole):
   assert list(dict.fromkeys(frame['method'])) == _METHODS
   assert (frame['status'] == 'finished').all()
   for method, rows in frame.groupby('method'):
-    # Two trials of seed 0, and the other seeds of the better one.
-    assert rows['seed'].tolist() == [0, 0, 1, 2], method
-    assert rows['trial'].tolist()[:2] == [0, 1]
-    assert rows['chosen'].tolist().count(True) == 3
-    trials, best = rows[:2], rows[rows['chosen']]
-    chosen = trials['holdout_accuracy'].idxmax()
-    assert best['trial'].unique() == [trials['trial'][chosen]], method
+    stages = rows.groupby('stage')['seed'].agg(list).to_dict()
+    assert stages == {
+      'screening': [100] * 3,
+      'final': [100, 101, 102] * 2,
+      'score': [0, 1, 2],
+    }, method
+    assert rows['rounds'].tolist() == 3 * [1] + 9 * [2]
+    finals = rows[rows['stage'] == 'final'].groupby('trial')
+    means = finals['holdout_accuracy'].mean()
+    best = rows[rows['chosen']]
+    assert (rows['chosen'] == (rows['stage'] == 'score')).all()
+    assert best['trial'].nunique() == 1
+    # They differ by far more than the standard error here.
+    assert best['trial'].iloc[0] == means.idxmax(), method
     assert best['learning_rate'].nunique() == 1
-  assert set(frame['learning_rate']) == {0.01, 0.14}
   line = '2 methods on digits, clients: 4, rounds: 2, seeds: 3, trials of each'
-  assert printed.startswith(f'{line} method: 2; 8 runs, 2 at a time.\n')
+  assert printed.startswith(f'{line} method: 3; 24 runs, 2 at a time.\n')
   assert 'FedAvg: --client_learning_rate=0.14 (holdout accuracy 0.' in printed
   assert printed.endswith('results: out\n')
 
@@ -198,7 +205,7 @@ def test_facts_and_pages(whole):
   expected = {
     'rounds': 2,
     'seeds': [0, 1, 2],
-    'tune': 2,
+    'tune': 3,
     'num_clients': 4,
     'cohort_size': 4,
     'baseline': 'fed_avg',
@@ -251,10 +258,10 @@ def test_the_same_command_trains_nothing_again_and_more_methods_only_these(
   _compare(folder, *_ARGUMENTS, '--methods=fed_prox', '--seeds=1')
   after = _ended(folder)
   assert {path: after[path] for path in before} == before
-  assert len(after) == _NUM_RUNS + 2
+  assert len(after) == _NUM_RUNS + 3 + 2 * 3 + 1
   frame = _frame(folder)
   assert set(frame['method']) == {*_METHODS, 'fed_prox'}
-  assert set(frame['seed']) == {0}
+  assert set(frame['seed'][frame['chosen']]) == {0}
 
 
 def _interrupt(process, texts, workers):

@@ -80,6 +80,53 @@ def rows(
   return found
 
 
+def staged_rows(seeds=(0, 1, 2), **options):
+  """The rows of a comparison whose trials have two stages.
+
+  Each method has four short trials, the last one beyond the range, and the
+  second one diverged. Of the two in full the first was chosen.
+  """
+  found = []
+  for row in rows(seeds, tune=1, **options):
+    method = row['method']
+    if row['seed'] == seeds[0]:
+      rates = (0.01, 0.14, 0.037, 0.0027)
+      for trial, rate in enumerate(rates):
+        status = 'diverged' if trial == 1 else 'finished'
+        found.append(
+          {
+            **trial_row(method, 100, trial, status),
+            'stage': 'screening',
+            'learning_rate': rate,
+            'widened': trial == 3,
+          }
+        )
+      found += [
+        {
+          **trial_row(method, seed, trial),
+          'stage': 'final',
+          'learning_rate': rates[trial],
+          'holdout_accuracy': 0.5 + trial / 10 + (seed - 101) / 20,
+          'widened': trial == 3,
+        }
+        for trial in (0, 3)
+        for seed in (100, 101, 102)
+      ]
+    found.append({**row, 'trial': 3, 'stage': 'score', 'learning_rate': 0.0027})
+  return [{'widened': row['trial'] == 3, **row} for row in found]
+
+
+TUNING = {
+  'seeds': [100, 101, 102],
+  'screened': 4,
+  'screening_rounds': 2,
+  'most_widened': 1,
+  'finalists': 2,
+  'client_updates': 4 * (4 * 2 + 2 * 3 * 6),
+}
+"""What the facts say of `staged_rows`, as `tuning`."""
+
+
 def trial_row(method, seed, trial, status='finished'):
   """A row of a trial that was not chosen."""
   finished = status == 'finished'
@@ -145,7 +192,8 @@ def write(folder, found=None, about=None):
   folder.mkdir(parents=True, exist_ok=True)
   paths = folder / 'compare.csv', folder / 'compare.json'
   found = rows() if found is None else found
-  columns = list(result_row('fed_avg', 0, 0, [0.5]))
+  of_all = [result_row('fed_avg', 0, 0, [0.5]), *found]
+  columns = dict.fromkeys(name for row in of_all for name in row)
   table = pd.DataFrame(found, columns=columns)
   reading.write(table, facts() if about is None else about, *paths)
   return paths

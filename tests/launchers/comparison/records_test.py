@@ -15,6 +15,7 @@ from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.comparison import records
+from tff_fair.launchers.comparison import tuning
 from tff_fair.launchers.execution import outcomes
 from tff_fair.launchers.options import train_flags
 
@@ -88,8 +89,9 @@ def _ended(
     final = {**_SCORES, 'client_accuracy_min': 0.125 + seed}
     summary = {**json.loads(path.read_text()), 'final': final}
     path.write_text(json.dumps(summary))
-  tried = planner.trials(method)[trial]
-  return records.Ended(method, trial, tried, chosen, run, outcome)
+  flags = tuning.Trial(planner.trials(method)[trial])
+  stage = tuning.SCORE if chosen else tuning.FINAL
+  return records.Ended(method, trial, flags, stage, run, outcome)
 
 
 def _row(frame, method, **key):

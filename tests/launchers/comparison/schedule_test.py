@@ -16,7 +16,7 @@ class _Pool:
   """Ends one run after the other; after `most`, the deadline has passed.
 
   Attributes:
-    queued: `(method, learning rate, seeds)` of each group, in order.
+    queued: `(method, learning rate, rounds, seeds)` of each group, in order.
   """
 
   def __init__(self, end, most=1000):
@@ -28,7 +28,9 @@ class _Pool:
     assert measure
     while queue:
       runs = queue.popleft()
-      self.queued.append((*_key(runs[0])[:2], [run.seed for run in runs]))
+      rounds = runs[0].settings['rounds']
+      seeds = [run.seed for run in runs]
+      self.queued.append((*_key(runs[0])[:2], rounds, seeds))
       for run in runs:
         report = self._report(run)
         on_end(run.output_dir, report)
@@ -91,88 +93,138 @@ def _by_rate(accuracies):
   return end
 
 
-# Of four trials, in their order: the first of the two best is chosen.
-_PEAK = {0.01: 0.2, 0.14: 0.8, 0.037: 0.8, 0.52: None}
+# Of four trials, in their order. The second of the first three is the best (of
+# equals the first), and has the highest rate: .14^2 / .037 follows, beyond it.
+_PEAK = {0.01: 0.2, 0.14: 0.8, 0.037: 0.8, 0.53: None}
+_TUNING = [100, 101, 102]
+# Three of ten rounds; the better two in full; equal ones are chosen by the
+# distance to the middle, .1.
+_GROUPS = [
+  *((rate, 3, [100]) for rate in _PEAK),
+  *((rate, 10, _TUNING) for rate in (0.14, 0.037)),
+  (0.14, 10, [0, 1, 2]),
+]
+_ROUNDS = 4 * 3 + 2 * 3 * 10 + 3 * 10
 
 
-def test_all_trials_of_a_method_then_the_other_seeds_of_the_best(
+def test_short_trials_then_the_better_in_full_then_the_seeds_of_the_best(
   tmp_path, capsys
 ):
   schedule = _schedule(tmp_path)
   pool = _train(schedule, _by_rate(_PEAK))
-  assert pool.queued == [
-    (method, *rest)
-    for method in _METHODS
-    for rest in (*((rate, [0]) for rate in _PEAK), (0.14, [1, 2]))
-  ]
+  assert pool.queued == [(m, *group) for m in _METHODS for group in _GROUPS]
   assert capsys.readouterr().out.splitlines() == [
     f'{title}: --client_learning_rate=0.14 (holdout accuracy 0.800; 1 of 4'
-    ' trials diverged)'
+    ' trials diverged; 1 of 4 trials beyond the range)'
     for title in ('FedAvg', 'Standalone')
   ]
-  # Two methods, each with four trials and two more seeds, of ten rounds.
-  assert pool.total == 2 * 6 * 10
+  assert pool.total == 2 * _ROUNDS
   assert not schedule.excluded and not schedule.left()
-  found = [(e.method, e.trial, e.run.seed, e.chosen) for e in schedule.ended()]
-  of_one = [(t, 0, t == 1) for t in range(4)] + [(1, 1, True), (1, 2, True)]
+  found = [
+    (e.method, e.number, e.stage, e.run.seed, e.trial.is_widened, e.chosen)
+    for e in schedule.ended()
+  ]
+  of_one = [
+    *((t, 'screening', 100, t == 3, False) for t in range(4)),
+    *((t, 'final', s, False, False) for t in (1, 2) for s in _TUNING),
+    *((1, 'score', s, False, True) for s in range(3)),
+  ]
   assert found == [(method, *rest) for method in _METHODS for rest in of_one]
+
+
+def test_the_choice_is_by_all_tuning_seeds_and_never_by_a_score(tmp_path):
+  # Best of the short ones and with the first seed: .14; over the seeds: .037.
+  found = {0.14: {100: 0.9, 101: 0.5, 102: 0.5}, 0.037: {}, 0.01: {100: 0.1}}
+
+  def end(run):
+    _, rate, seed = _key(run)
+    scored = 0.99 if rate == 0.14 and seed < 100 else 0.8
+    return _finished(found.get(rate, {}).get(seed, scored))
+
+  schedule = _schedule(tmp_path, ['fed_avg'])
+  pool = _train(schedule, end)
+  assert pool.queued[-1] == ('fed_avg', 0.037, 10, [0, 1, 2])
+
+
+def test_outcomes_in_any_order_lead_to_the_same_runs(tmp_path):
+  expected = _schedule(tmp_path / 'a')
+  _train(expected, _by_rate(_PEAK))
+
+  class Backwards(_Pool):
+    def train(self, queue, on_end, measure):
+      queue.reverse()
+      super().train(queue, on_end, measure)
+
+  found = _schedule(tmp_path / 'b')
+  found.train(Backwards(_by_rate(_PEAK)))
+
+  def described(schedule):
+    return [e._replace(run=e.run.arguments) for e in schedule.ended()]
+
+  assert described(found) == described(expected)
 
 
 def test_what_the_deadline_leaves_is_told_and_trained_by_the_next_call(
   tmp_path,
 ):
   schedule = _schedule(tmp_path)
-  # All of the baseline's six runs, and two trials of Standalone.
-  pool = _train(schedule, _by_rate(_PEAK), most=8)
+  # All of the baseline's 13 runs, and two trials of Standalone.
+  pool = _train(schedule, _by_rate(_PEAK), most=15)
   assert [e.method for e in schedule.ended()] == [
-    *['fed_avg'] * 6,
+    *['fed_avg'] * 13,
     *['standalone'] * 2,
   ]
-  # Two trials, and two seeds of a trial that is not known yet.
-  assert schedule.left() == ['standalone'] * 4
-  assert pool.total == 120
+  # Two trials, and the runs that are not known yet.
+  assert schedule.left() == ['standalone'] * 11
+  assert pool.total == 2 * _ROUNDS
   # The same command goes on.
   again = _schedule(tmp_path)
   pool = _train(again, _by_rate(_PEAK))
-  assert pool.queued == [
-    ('standalone', 0.037, [0]),
-    ('standalone', 0.52, [0]),
-    ('standalone', 0.14, [1, 2]),
-  ]
-  assert pool.total == 40 and not again.left()
+  assert pool.queued == [('standalone', *group) for group in _GROUPS[2:]]
+  assert pool.total == _ROUNDS - 2 * 3 and not again.left()
 
 
 def test_without_tuning_a_group_has_all_seeds_once(tmp_path, capsys):
   schedule = _schedule(tmp_path, tune=0)
   pool = _train(schedule, _by_rate({0.01: 0.5}), most=5)
-  assert pool.queued == [(m, 0.01, [0, 1, 2]) for m in _METHODS]
+  assert pool.queued == [(m, 0.01, 10, [0, 1, 2]) for m in _METHODS]
   assert pool.total == 2 * 3 * 10 and not capsys.readouterr().out
   assert all(e.chosen for e in schedule.ended())
   assert schedule.left() == ['standalone']
   pool = _train(_schedule(tmp_path, tune=0), _by_rate({0.01: 0.5}))
-  assert pool.queued == [('standalone', 0.01, [2])]
+  assert pool.queued == [('standalone', 0.01, 10, [2])]
 
 
-def test_a_method_all_of_whose_trials_diverge_is_left_out(tmp_path, capsys):
+@pytest.mark.parametrize(
+  ('tune', 'first', 'where'),
+  [
+    (2, [(0.01, 10, _TUNING), (0.14, 10, _TUNING)], ''),
+    (4, [(0.01, 3, [100]), (0.14, 3, [100])], ''),
+    (4, [(0.01, 3, [100]), (0.14, 3, [100])], ' with all rounds'),
+  ],
+)
+def test_a_method_all_of_whose_trials_diverge_is_left_out(
+  tmp_path, capsys, tune, first, where
+):
   def end(run):
-    return _DIVERGED if _key(run)[0] == 'ditto' else _finished(0.5)
+    lost = run.settings['rounds'] == 10 or not where
+    return _DIVERGED if lost and _key(run)[0] == 'ditto' else _finished(0.5)
 
-  schedule = _schedule(tmp_path, [*_METHODS, 'ditto'], tune=2)
+  schedule = _schedule(tmp_path, [*_METHODS, 'ditto'], tune=tune)
   pool = _train(schedule, end)
-  assert [key for key in pool.queued if key[0] == 'ditto'] == [
-    ('ditto', 0.01, [0]),
-    ('ditto', 0.14, [0]),
-  ]
-  reason = 'All of its 2 trials diverged; the first: the run has diverged.'
+  of_ditto = [key[1:] for key in pool.queued if key[0] == 'ditto']
+  assert of_ditto[:2] == first
+  count = 2 if where else tune
+  reason = (
+    f'All of its {count} trials{where} diverged; the first: the run has'
+    ' diverged.'
+  )
   assert schedule.excluded == {'ditto': reason}
   assert f'Ditto is left out: {reason}\n' in capsys.readouterr().out
   # The rows of its trials are kept.
   rows = [e for e in schedule.ended() if e.method == 'ditto']
-  assert [(e.trial, e.chosen, e.is_result) for e in rows] == [
-    (0, False, False),
-    (1, False, False),
-  ]
-  assert not schedule.left() and pool.total == (2 * 4 + 2) * 10
+  assert len(rows) == sum(len(seeds) for *_, seeds in of_ditto)
+  assert not any(e.chosen for e in rows) and not schedule.left()
 
 
 def test_a_chosen_trial_may_diverge_with_another_seed(tmp_path):
@@ -204,7 +256,7 @@ def test_a_method_that_cannot_run_is_left_out_at_its_first_trial(
   assert schedule.excluded == {'ditto': 'no images.'}
   assert capsys.readouterr().out.endswith('Ditto is left out: no images.\n')
   assert {e.method for e in schedule.ended()} == {'fed_avg'}
-  assert pool.total == (8 + 2) * 10 and not schedule.left()
+  assert pool.total == 8 * 3 + 2 * 3 * 10 + 3 * 10 and not schedule.left()
 
 
 def test_what_is_left_of_a_stopped_comparison_is_queued(tmp_path):
@@ -214,18 +266,23 @@ def test_what_is_left_of_a_stopped_comparison_is_queued(tmp_path):
   assert (pool.queued, pool.total) == ([], 0)
   for e in before.ended():
     path = e.run.output_dir / 'compared.json'
-    standalone = e.method == 'standalone'
-    if e.run.seed == 2 or (standalone and e.trial == 3):
+    if e.method == 'fed_avg' and e.run.seed in (2, 101):
       path.unlink()
-    elif standalone and e.run.seed == 1:
+    elif e.method == 'standalone' and e.number == 0:
       path.write_text('{')  # Damaged.
-  pool = _train(_schedule(tmp_path), _by_rate(_PEAK))
+  again = _schedule(tmp_path)
+  pool = _train(again, _by_rate(_PEAK))
+  # Nothing that is chosen by what is missing is trained before it.
   assert pool.queued == [
-    ('fed_avg', 0.14, [2]),
-    ('standalone', 0.52, [0]),
-    ('standalone', 0.14, [1, 2]),
+    ('fed_avg', 0.14, 10, [101]),
+    ('fed_avg', 0.037, 10, [101]),
+    ('fed_avg', 0.14, 10, [2]),
+    ('standalone', 0.01, 3, [100]),
   ]
-  assert pool.total == 4 * 10
+  assert pool.total == 3 * 10 + 3
+  assert [e._replace(run=None) for e in again.ended()] == [
+    e._replace(run=None) for e in before.ended()
+  ]
 
 
 def test_flags_that_a_method_cannot_have_leave_it_out_before_training(tmp_path):
@@ -233,7 +290,7 @@ def test_flags_that_a_method_cannot_have_leave_it_out_before_training(tmp_path):
   schedule = _schedule(tmp_path, names, split='server')
   assert list(schedule.excluded) == ['fed_rdn']
   pool = _train(schedule, _by_rate(_PEAK))
-  assert {method for method, _, _ in pool.queued} == {'fed_avg', 'standalone'}
+  assert {method for method, *_ in pool.queued} == {'fed_avg', 'standalone'}
   # Not so for the baseline: its flags are those of all.
   with pytest.raises(settings_lib.SettingsError, match='^--pca_dim must not'):
     _schedule(tmp_path, pca_dim=3)
