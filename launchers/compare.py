@@ -132,6 +132,9 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
       print(data['notes'][-1])
     frame = records.table(ended, target)
     facts = _facts(planner, schedule, data, target)
+    if left:
+      methods_left = list(dict.fromkeys(left))
+      facts['not_started'] = {'runs': len(left), 'methods': methods_left}
     # Takes a second to import.
     from tff_fair.launchers.pages import compare_page
 

@@ -24,8 +24,8 @@ from tff_fair.launchers.runs import client_names
 
 LEVEL = 0.05
 """A difference with a smaller corrected p value is marked."""
-LARGEST_GAIN = 0.005
-"""A method that gains more in the last quarter of its rounds still rises."""
+LAST_PART = 0.2
+"""Whether a method still rises is seen in this part of the rounds, the last."""
 
 NEAR_CHANCE = 0.02
 """So near to what chance gives, the worst clients tell nothing."""
@@ -110,6 +110,10 @@ class Analysis(summary.Summary):
       examples, see `client_scores`.
     tuned: Every method with a run -> its chosen values.
     curves: Method -> its learning curve.
+    rises: Method -> by how much its mean accuracy rises in the last fifth of
+      the rounds, between two evaluations on a straight line.
+    seconds_a_seed: The time of the rounds of one more seed of all methods, on
+      as many cores as a run had.
     groups: Method -> `count` and the measures of each group of people, by
       column and group, means over seeds; empty without groups.
   """
@@ -122,6 +126,8 @@ class Analysis(summary.Summary):
   kept_means: Mapping[str, float]
   tuned: Mapping[str, Tuned]
   curves: Mapping[str, Curve]
+  rises: Mapping[str, statistics.Estimate]
+  seconds_a_seed: float
   groups: Mapping[str, pd.DataFrame] = dataclasses.field(default_factory=dict)
 
   @property
@@ -181,16 +187,37 @@ class Analysis(summary.Summary):
     )
     return abs(found - expected) <= NEAR_CHANCE
 
-  def gain(self, method: str) -> float:
-    """What a method's mean accuracy gains in the last quarter of the rounds.
+  def is_flat(self, method: str) -> bool:
+    """Whether a method has converged: its rise is at most its standard error.
 
-    It is NaN if there is no evaluation before that quarter.
+    The rise is that of its mean accuracy in the last fifth of the rounds, see
+    `rises`. It is not known, and False, for fewer than two seeds, and without
+    an evaluation before.
     """
-    curve = self.curves[method]
-    if not len(curve.rounds):
+    found = self.rises[method]
+    return found.mean <= self.error_of_rise(method)
+
+  def error_of_rise(self, method: str) -> float:
+    """The standard error over the seeds of what `is_flat` looks at."""
+    values = np.array(self.rises[method].values)
+    if len(values) < 2:
       return math.nan
-    last = curve.rounds[-1]
-    return curve.at(last) - curve.at(0.75 * last)
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+  def seeds_needed(self, method: str, column: str) -> float:
+    """The seeds that would tell a method from the baseline in a measure.
+
+    A guess from the differences at hand, see `statistics.seeds_needed`, at the
+    level of the first step of Holm's correction. It is NaN for one seed.
+    """
+    tests = [
+      p
+      for (_, name), p in self.p_values.items()
+      if name == column and not math.isnan(p)
+    ]
+    return statistics.seeds_needed(
+      self.differences[method, column].values, 1 - LEVEL / max(1, len(tests))
+    )
 
   def at_baseline_depth(self, method: str) -> Depth | None:
     """Where a method in turn is after as many updates as the baseline.
@@ -271,6 +298,8 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     .to_dict(),
     tuned={m: _tuned(rows, seeds[0]) for m, rows in by_method.items()},
     curves={m: _curve(table.loc[m, 'curve'][seeds]) for m in methods},
+    rises={m: _rise(table.loc[m, 'curve'][seeds]) for m in methods},
+    seconds_a_seed=_seconds_a_seed(found),
     groups=_groups(found, methods),
   )
 
@@ -295,12 +324,35 @@ def _seeds_of(found, method) -> set[int]:
 
 def _curve(runs) -> Curve:
   """The mean over the seeds; empty without a round that all seeds have."""
-  seeds = [pd.Series(run['mean'], run['rounds'], float) for run in runs]
-  table = pd.concat(seeds, axis=1, join='inner').sort_index()
+  table = _curves_of_seeds(runs)
   values = table.to_numpy(float)
   found = [statistics.student(row) for row in values]
   ends = np.array([(e.low, e.high) for e in found]).reshape(-1, 2).T
   return Curve(table.index.to_numpy(float), values.mean(axis=1), *ends)
+
+
+def _curves_of_seeds(runs) -> pd.DataFrame:
+  """A column for each seed, with the rounds that all have."""
+  seeds = [pd.Series(run['mean'], run['rounds'], float) for run in runs]
+  return pd.concat(seeds, axis=1, join='inner').sort_index()
+
+
+def _rise(runs) -> statistics.Estimate:
+  """The rise of each seed in the last part of the rounds."""
+  table = _curves_of_seeds(runs)
+  if table.empty:
+    return statistics.student(np.full(table.shape[1], math.nan))
+  rounds, values = table.index.to_numpy(float), table.to_numpy(float)
+  begin = (1 - LAST_PART) * rounds[-1]
+  return statistics.student(
+    [row[-1] - np.interp(begin, rounds, row, left=math.nan) for row in values.T]
+  )
+
+
+def _seconds_a_seed(found) -> float:
+  """The sum over the methods of what the rounds of a result take."""
+  seconds = found['seconds_per_round'] * found['rounds']
+  return float(seconds.groupby(found['method']).mean().sum())
 
 
 def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:

@@ -187,8 +187,9 @@ def _explain(analysis) -> list[str]:
     *_explain_tuning(analysis),
     f'A method is called a leader with {text.FEWEST_SEEDS} seeds or more, if it'
     f' is separably better than {title}, and if neither its mean accuracy nor'
-    f' {title}’s (nor Standalone’s, for the CF coefficient) gains more than'
-    f' {analysis_lib.LARGEST_GAIN:g} in the last quarter of the rounds.',
+    f' {title}’s (nor Standalone’s, for the CF coefficient) still rises: by'
+    ' more in the last fifth of the rounds than the standard error of that rise'
+    ' over the seeds.',
     'A client with fewer than'
     f' {client_scores.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
     ' not what tells how clients differ. “The same by chance” is the expected'

@@ -16,6 +16,7 @@ from tff_fair.launchers import summary as summary_lib
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.execution import options
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.show import words
 
@@ -41,9 +42,8 @@ def find_rising(
 ) -> tuple[str, ...]:
   """Finds what has not settled of the first methods and what they are told by.
 
-  These are the baseline, and for the CF coefficient also Standalone. Their mean
-  accuracy gains more than `analysis.LARGEST_GAIN` in the last quarter of the
-  rounds, or nobody knows.
+  These are the baseline, and for the CF coefficient also Standalone. They have
+  not converged, see `Analysis.is_flat`, or nobody knows.
   """
   compared = [analysis.baseline, *analysis.leaders(column)]
   if column == 'cf':
@@ -51,8 +51,7 @@ def find_rising(
   return tuple(
     m
     for m in dict.fromkeys(compared)
-    if m in analysis.methods
-    and not analysis.gain(m) <= analysis_lib.LARGEST_GAIN
+    if m in analysis.methods and not analysis.is_flat(m)
   )
 
 
@@ -75,6 +74,7 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
   left_out = []
   if analysis.incomplete:
     left_out = [f'Left out: {" ".join(list_left_out(analysis))}']
+  left_out = [*left_out, *_not_started(analysis)]
   if len(analysis.ranked) < 2:
     which = [f'only {analysis.title(m)}' for m in analysis.ranked]
     return [
@@ -86,6 +86,8 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
     f'{setting}:',
     *(_describe_first_method(analysis, column) for column in _CHOSEN_BY),
     *_why_no_leader(analysis),
+    *_not_converged(analysis),
+    *_what_it_takes(analysis),
     *_by_chance(analysis),
     *_small_tests(analysis),
     *_of_groups(analysis),
@@ -158,6 +160,18 @@ def list_left_out(analysis: analysis_lib.Analysis) -> list[str]:
     if reason.startswith(analysis.title(name))
     else f'{analysis.title(name)}: {reason}'
     for name, reason in analysis.incomplete.items()
+  ]
+
+
+def _not_started(analysis) -> list[str]:
+  """What a deadline has left."""
+  left = analysis.facts.get('not_started')
+  if not left:
+    return []
+  runs = words.format_count(left['runs'], 'run')
+  return [
+    f'Not started in time: {runs} of {_names(analysis, left["methods"])}. Only'
+    ' methods with all seeds are ranked.'
   ]
 
 
@@ -244,7 +258,8 @@ def _why_no_leader(analysis) -> list[str]:
   rising = [m for column in blocked for m in find_rising(analysis, column)]
   if rising:
     who = _names(analysis, dict.fromkeys(rising))
-    reasons.append(f'mean accuracy has not settled with {who}')
+    verb = 'has' if len({*rising}) == 1 else 'have'
+    reasons.append(f'{who} {verb} not converged')
   unclear = [
     c for c in blocked if analysis.verdict(analysis.leaders(c)[0], c) <= 0
   ]
@@ -253,6 +268,77 @@ def _why_no_leader(analysis) -> list[str]:
     reasons.append(f'no separable lead over {title} in {where}')
   where = '' if blocked == single else f' in {_shorts(blocked)}'
   return [f'No method is called a leader{where}: {"; ".join(reasons)}.']
+
+
+def _not_converged(analysis) -> list[str]:
+  """By how much the baseline still rises."""
+  baseline = analysis.baseline
+  if baseline not in analysis.methods or analysis.is_flat(baseline):
+    return []
+  title, rise = analysis.title(baseline), analysis.rises[baseline].mean
+  last = 'the last fifth of the rounds'
+  if np.isnan(rise):
+    return [
+      f'Whether {title} has converged is not known: that takes an evaluation'
+      f' before {last}.'
+    ]
+  if not analysis.has_intervals:
+    return [
+      f'{title}’s mean accuracy changes by {rise:+.4f} in {last}: whether it'
+      ' has converged takes more than one seed.'
+    ]
+  return [
+    f'Not converged: {title}’s mean accuracy rises by {rise:.4f} in {last},'
+    ' which is more than the standard error of that over the seeds,'
+    f' {analysis.error_of_rise(baseline):.4f}.'
+  ]
+
+
+def _what_it_takes(analysis) -> list[str]:
+  """How many seeds, and how much time, would tell first methods apart."""
+  seeds = len(analysis.facts['seeds'])
+  if analysis.baseline not in analysis.methods:
+    return []
+  if not analysis.has_intervals:
+    return [
+      'One seed shows no differences between seeds, so that nobody knows how'
+      f' many it takes; from {FEWEST_SEEDS} a leader may be named.'
+      f'{_time(analysis, FEWEST_SEEDS - seeds)}'
+    ]
+  needed = {}
+  for column in _CHOSEN_BY:
+    first = analysis.leaders(column)
+    if len(first) == 1 and first[0] != analysis.baseline:
+      count = analysis.seeds_needed(first[0], column)
+      if analysis.verdict(first[0], column) > 0:
+        count = FEWEST_SEEDS
+      if max(count, FEWEST_SEEDS) > seeds:
+        needed[column] = max(count, FEWEST_SEEDS)
+  if not needed:
+    return []
+  told = [
+    f'{measures.MEASURES[column].short} '
+    + (f'{count:.0f} seeds' if np.isfinite(count) else 'more than 10000 seeds')
+    for column, count in needed.items()
+  ]
+  finite = [count for count in needed.values() if np.isfinite(count)]
+  more = max(finite, default=seeds) - seeds
+  return [
+    'To tell the highest from'
+    f' {analysis.title(analysis.baseline)} it would take, by the differences at'
+    f' hand, about: {"; ".join(told)}.{_time(analysis, more)}'
+  ]
+
+
+def _time(analysis, more) -> str:
+  """What more seeds of all methods take; nothing if that is not known."""
+  seconds = more * analysis.seconds_a_seed
+  if not seconds > 0:
+    return ''
+  return (
+    f' The rounds of {words.format_count(int(more), "more seed")} of these'
+    f' methods take {options.in_words(seconds)}, one run after the other.'
+  )
 
 
 def _by_chance(analysis) -> list[str]:

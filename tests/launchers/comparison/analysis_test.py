@@ -115,22 +115,54 @@ def test_methods_in_turn_are_in_no_order_but_have_a_place(tmp_path):
   assert found.at_baseline_depth('dssgd') is None
 
 
+def _of_curves(folder, curves, rounds):
+  """FedAvg alone, with a curve for each seed."""
+  seeds = range(len(curves))
+  rows = made_comparison.rows(seeds, methods=['fed_avg'], tune=1)
+  for row, mean in zip(rows, curves, strict=True):
+    curve = {'rounds': rounds, 'mean': mean, 'worst10': mean}
+    row['curve'] = json.dumps(curve)
+  return made_comparison.analyse(folder, rows, made_comparison.facts(seeds))
+
+
+def test_the_rise_in_the_last_fifth_and_its_standard_error(tmp_path):
+  # 80 is half of the way from 60 to 100: rises of .02, .04 and .06.
+  curves = [[0.1, 0.5, 0.5 + 2 * rise] for rise in (0.02, 0.04, 0.06)]
+  found = _of_curves(tmp_path / 'a', curves, [20, 60, 100])
+  assert found.rises['fed_avg'].values == pytest.approx((0.02, 0.04, 0.06))
+  error = 0.02 / math.sqrt(3)
+  assert found.error_of_rise('fed_avg') == pytest.approx(error)
+  assert not found.is_flat('fed_avg')
+  # .01, with rises of -.02, 0 and .05: sd .0361, standard error .0208.
+  curves = [[0.1, 0.5, 0.5 + 2 * rise] for rise in (-0.02, 0, 0.05)]
+  found = _of_curves(tmp_path / 'b', curves, [20, 60, 100])
+  assert found.rises['fed_avg'].mean == pytest.approx(0.01)
+  assert found.error_of_rise('fed_avg') == pytest.approx(0.0208, abs=1e-4)
+  assert found.is_flat('fed_avg')
+  falling = [[0.1, 0.5, 0.4]] * 3
+  assert _of_curves(tmp_path / 'c', falling, [20, 60, 100]).is_flat('fed_avg')
+
+
 @pytest.mark.parametrize(
-  ('rounds', 'mean', 'expected'),
-  [
-    ([4, 6, 8], [0.2, 0.5, 0.6], 0.1),
-    # Three quarters are between the evaluations.
-    ([2, 4, 8], [0.2, 0.4, 0.6], 0.1),
-    ([8], [0.6], math.nan),
-    ([], [], math.nan),
-  ],
+  ('curves', 'rounds'),
+  [([[0.5, 0.5]], [3, 6]), ([[0.6]] * 2, [8]), ([[]] * 2, [])],
 )
-def test_the_gain_of_the_last_quarter(tmp_path, rounds, mean, expected):
-  rows = made_comparison.rows((0,), methods=['fed_avg'], tune=1)
-  curve = {'rounds': rounds, 'mean': mean, 'worst10': mean}
-  rows[0]['curve'] = json.dumps(curve)
-  found = made_comparison.analyse(tmp_path, rows, made_comparison.facts((0,)))
-  assert found.gain('fed_avg') == pytest.approx(expected, nan_ok=True)
+def test_nobody_knows_whether_it_is_flat(tmp_path, curves, rounds):
+  assert not _of_curves(tmp_path, curves, rounds).is_flat('fed_avg')
+
+
+def test_the_seeds_that_it_takes_and_their_time(tmp_path):
+  scores = {
+    'fed_avg': [[0.5], [0.5], [0.5]],
+    'ditto': [[0.51], [0.52], [0.60]],
+    'cffl': [[0.4], [0.5], [0.45]],
+  }
+  found = _of_scores(tmp_path, scores)
+  # The mean is .0433, the sd .0493: .88 sd. At 97.5 %, for two methods, t is
+  # 2.752 for 9 seeds (.917 sd) and 2.685 for 10 (.849 sd).
+  assert found.seeds_needed('ditto', _MEAN) == 10
+  # Six rounds of .1, .2 and .1 seconds.
+  assert found.seconds_a_seed == pytest.approx(2.4)
 
 
 def test_seconds_are_those_of_the_least_disturbed_runs(tmp_path):

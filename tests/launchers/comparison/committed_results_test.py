@@ -14,7 +14,6 @@ from tff_fair.launchers.pages import text as text_lib
 # The rules of the pages, as numbers.
 _RULES = (
   f'at {analysis_lib.LEVEL:.0%}'.replace('%', ' %'),
-  f'more than {analysis_lib.LARGEST_GAIN:g}',
   f'within {analysis_lib.NEAR_CHANCE:g}',
 )
 # Methods that are newer than the comparisons, as the page says.
