@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from tff_fair import group_fairness
 from tff_fair.launchers import measures
@@ -32,6 +33,7 @@ NEAR_CHANCE = 0.02
 
 _MEAN = 'client_accuracy_mean'
 _NAME_WIDTH = 30  # Characters.
+_TAU_DIGITS = 9  # Means that differ by rounding tie.
 
 
 class Tuned(NamedTuple):
@@ -203,6 +205,33 @@ class Analysis(summary.Summary):
     if len(values) < 2:
       return math.nan
     return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+  def agreement(self, column: str) -> float:
+    """Kendall's tau of the ranking by a measure in two halves of the seeds.
+
+    The ranked methods are ordered by their means over the first half of the
+    seeds, with the one in the middle, and over the others; those that lack a
+    value in a half are left out. Tau-b, which allows for ties, is 1 for the
+    same order and -1 for the opposite one. It is NaN for one seed, for fewer
+    than two methods, and if all tie in a half.
+    """
+    seeds = len(self.facts['seeds'])
+    middle = -(-seeds // 2)
+    values = [self.estimates[m, column].values for m in self.ranked]
+    if seeds < 2 or len(values) < 2:
+      return math.nan
+    rows = pd.DataFrame(values)
+    halves = pd.DataFrame(
+      {
+        'first': rows.iloc[:, :middle].mean(axis=1),
+        'second': rows.iloc[:, middle:].mean(axis=1),
+      }
+    )
+    known = halves.dropna().round(_TAU_DIGITS)
+    if len(known) < 2:
+      return math.nan
+    tau, _ = stats.kendalltau(known['first'], known['second'])
+    return float(tau)
 
   def seeds_needed(self, method: str, column: str) -> float:
     """The seeds that would tell a method from the baseline in a measure.

@@ -45,6 +45,8 @@ _MAIN = (
   'harmed',
 )
 _COST = 'seconds_ratio'
+# The measures whose ranking is looked at twice.
+_RANKED_BY = ('client_accuracy_mean', 'client_accuracy_worst10', 'cf')
 _CF = (
   'The CF coefficient is high where those clients get the best models that'
   ' would also do best alone: 100 × the correlation of the clients’ accuracies'
@@ -109,6 +111,7 @@ def render(analysis: analysis_lib.Analysis) -> str:
       ],
       'All measures': [
         page.Text(_legend(analysis)),
+        *map(page.Text, _agreement(analysis)),
         *_tables(analysis, _SCORES),
       ],
       **_of_groups(analysis),
@@ -178,6 +181,27 @@ def _legend(analysis) -> str:
     ' test over the seeds, corrected for the number of methods (Holm),'
     f' {worse} worse.'
   )
+
+
+def _agreement(analysis) -> list[str]:
+  """Whether another choice of seeds would rank the methods alike."""
+  found = {
+    measures.MEASURES[column].short: analysis.agreement(column)
+    for column in _RANKED_BY
+  }
+  told = [
+    f'{short} {tau:.2f}' for short, tau in found.items() if not pd.isna(tau)
+  ]
+  if not told:
+    return []
+  seeds = list(map(str, analysis.facts['seeds']))
+  middle = -(-len(seeds) // 2)
+  halves = [words.join_words(half) for half in (seeds[:middle], seeds[middle:])]
+  return [
+    f'Kendall’s τ between the ranking of the methods with seeds {halves[0]} and'
+    f' that with {halves[1]}: {", ".join(told)}. 1 is the same order, 0 no'
+    ' relation: a low one means that other seeds would rank otherwise.'
+  ]
 
 
 def _explain(analysis) -> list[str]:

@@ -253,6 +253,29 @@ def test_trials_in_two_stages(tmp_path):
   assert found.estimates['ditto', _MEAN] == expected.estimates['ditto', _MEAN]
 
 
+def test_the_ranking_in_two_halves_of_the_seeds(tmp_path):
+  # Over seeds 0 and 1, and with seed 2.
+  values = {
+    'fed_avg': (0.1, 0.3, 0.5),  # .2, .5
+    'ditto': (0.4, 0.2, 0.4),  # .3, .4
+    'cffl': (0.3, 0.5, 0.6),  # .4, .6
+    'moon': (0.5, 0.5, 0.7),  # .5, .7
+  }
+  scores = {m: [[v] for v in row] for m, row in values.items()}
+  # Clients that take turns are not ranked.
+  scores['dssgd'] = [[0.9], [0.9], [0.0]]
+  found = _of_scores(tmp_path / 'a', scores)
+  # Of six pairs, FedAvg and Ditto change places.
+  assert found.agreement(_MEAN) == pytest.approx((5 - 1) / 6)
+  # A tie in the second half: tau-b is (5 - 0) / sqrt(6 * 5).
+  scores['ditto'][2] = [0.5]
+  found = _of_scores(tmp_path / 'b', scores)
+  assert found.agreement(_MEAN) == pytest.approx(5 / math.sqrt(30))
+  assert math.isnan(found.agreement('cf'))
+  single = {m: rows[:1] for m, rows in scores.items()}
+  assert math.isnan(_of_scores(tmp_path / 'c', single).agreement(_MEAN))
+
+
 class TestIncomplete:
   def test_says_why(self, tmp_path):
     rows = [

@@ -113,9 +113,19 @@ def test_the_depth_of_a_method_in_turn(small):
   assert row[-1][0] == f'{accuracy:.3f}, place 6 of 6'
 
 
+def test_the_ranking_in_two_halves_is_on_the_page(small):
+  analysis, page = small
+  tau = analysis.agreement('client_accuracy_mean')
+  assert (
+    'between the ranking of the methods with seeds 0 and 1 and that with 2:'
+    f' mean accuracy {tau:.2f}, '
+  ) in page.text
+
+
 def test_one_seed_has_no_intervals_and_says_so(tmp_path):
   page = _page(tmp_path, made_comparison.rows([0]), made_comparison.facts([0]))
   assert 'there are no intervals' in page.text
+  assert 'Kendall' not in page.text
   assert 'separably better' not in ' '.join(page.lines[:20])
   assert '▲' not in page.text
 
