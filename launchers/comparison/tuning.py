@@ -140,10 +140,11 @@ def choose(
     middle: The middle of the planned rates.
 
   Returns:
-    Of the trials whose mean is within one standard error of the best mean (that
-    of the best trial over the seeds), the one whose rate is nearest to the
-    middle in ratio; of equals, the one with the best mean, then the first.
-    None if every trial has diverged with some seed.
+    Of the trials that the best mean leads by no more than one standard error,
+    the one whose rate is nearest to the middle in ratio; of equals, the one
+    with the best mean, then the first. The error is that of the paired
+    differences over the seeds, since a seed changes the data of all trials
+    alike. None if every trial has diverged with some seed.
   """
   whole = {
     i: np.array(row, float)
@@ -154,12 +155,16 @@ def choose(
     return None
   means = {i: float(row.mean()) for i, row in whole.items()}
   best = max(means, key=means.get)
-  row = whole[best]
-  error = row.std(ddof=1) / math.sqrt(len(row)) if len(row) > 1 else 0.0
-  tied = [i for i in means if means[i] >= means[best] - error]
+  tied = [i for i, row in whole.items() if _is_tied(whole[best] - row)]
   return min(tied, key=lambda i: (_distance(rates[i], middle), -means[i]))
 
 
 def _distance(rate, middle) -> float:
   """How far a rate is from the middle, in ratio; equal ones to the last bit."""
   return round(abs(math.log(rate / middle)), 9)
+
+
+def _is_tied(leads) -> bool:
+  """Whether the mean lead over a trial is at most its standard error."""
+  error = leads.std(ddof=1) / math.sqrt(len(leads))
+  return bool(leads.mean() <= error)

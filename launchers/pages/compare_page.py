@@ -263,8 +263,9 @@ def _explain_tuning(analysis) -> list[str]:
       f' {full} with each of these seeds.'
     )
   told[-1] += (
-    ' Of those within one standard error of the best, the one whose rate is'
-    ' nearest to the middle of the range was taken. That is up to'
+    ' Of those that the best one leads by no more than one standard error (of'
+    ' the paired differences), the one whose rate is nearest to the middle of'
+    ' the range was taken. That is up to'
     f' {found["client_updates"]} client updates, the same for all methods; a'
     ' trial that diverges has fewer.'
   )

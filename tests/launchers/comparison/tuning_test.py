@@ -69,7 +69,7 @@ def test_the_best_mean_is_chosen():
 
 
 def test_ties_within_a_standard_error_go_to_the_middle():
-  # The best mean is .7, with a standard error of .1 / sqrt(3) = .0577.
+  # The leads have the standard error .1 / sqrt(3) = .0577; of .05 and .06.
   best = [0.6, 0.7, 0.8]
   near, far = [0.65] * 3, [0.64] * 3
   assert tuning.choose([1.0, 0.2], [best, near], 0.1) == 1
@@ -79,9 +79,9 @@ def test_ties_within_a_standard_error_go_to_the_middle():
   # A fifth and five times the middle are as near: the better mean.
   assert tuning.choose([0.02, 0.5], [near, best], 0.1) == 1
   assert tuning.choose([0.02, 0.5], [best, best], 0.1) == 0
-  # The error is that of the best trial: a noisy second one is no tie.
-  noisy = [0.3, 0.65, 0.97]
-  assert tuning.choose([1.0, 0.1], [[0.7, 0.71, 0.72], noisy], 0.1) == 0
+  # Seeds differ far more than the trials: the leads are .01, .02 and .01.
+  alike = [[0.2, 0.5, 0.8], [0.19, 0.48, 0.79]]
+  assert tuning.choose([1.0, 0.1], alike, 0.1) == 0
 
 
 def test_who_diverges_with_a_seed_is_out():
