@@ -100,10 +100,12 @@ def resolve_with_notes(
   ineffective = _ineffective(settings)
   for name, others in ineffective.items():
     if name in given:
-      raise SettingsError(
+      message = (
         f'--{name} must not be given with {_as_flags(others)}, which leaves it'
-        f' without effect.{_tasks_with(name) if "task" in others else ""}'
+        ' without effect.'
       )
+      hint = _tasks_with(name) if 'task' in others else ''
+      raise SettingsError(message + hint)
     settings[name] = defaults[name]  # Not the preset's.
   _check_together(settings, method)
   followers = {n: f.follows for n, f in known.items() if f.follows}
