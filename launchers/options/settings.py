@@ -242,7 +242,8 @@ def _check_value(flag: flag_types.Flag, value: Any, method: entry.Method):
   limits = flag.violated(value)
   if not limits:
     return
-  if isinstance(value, str) and any('\ud800' <= c <= '\udfff' for c in value):
+  text = ''.join(value) if isinstance(value, str | list) else ''
+  if any('\ud800' <= character <= '\udfff' for character in text):
     raise SettingsError(
       f'--{flag.name} must be text in the encoding of this terminal, found'
       ' bytes that it does not have: LC_ALL=C.UTF-8 before the command allows'

@@ -154,7 +154,6 @@ _REFUSED = """
 --score_last=2 --stop_after=5 | --score_last must be given without --stop_after, which may end a run before those rounds, found --stop_after=5.
 --stop_after=2 --stop_metric=holdout_accuracy_min | --stop_metric=holdout_accuracy_min must be given with --score_holdout, found no --score_holdout.
 --export=best | --export=best must be given with --score_holdout, found no --score_holdout.
---output_dir=Stra\udcc3\udc9fe | --output_dir must be text in the encoding of this terminal, found bytes that it does not have: LC_ALL=C.UTF-8
 --max_update_norm=nan | --max_update_norm must be finite, found nan.
 --client_fraction=0 | --client_fraction must be above 0 and at most 1, found 0.0.
 --weight_sign=0 | --weight_sign must be -1 or 1, found 0.
@@ -214,9 +213,11 @@ def test_a_flag_is_refused_outside_of_its_limits_and_taken_at_them():
 
 def test_text_that_a_flags_file_cannot_hold_is_refused():
   for name in ('output_dir', 'data_dir', 'compare_with'):
-    for text in (' ', ' x', 'x ', 'a\nb', '\udcff'):
+    for text in (' ', ' x', 'x ', 'a\nb'):
       found = _refusal([f'--{name}={text}'])
       assert found.startswith(f'--{name} must be a line of text'), text
+    found = _refusal([f'--{name}=Stra\udcc3\udc9fe'])
+    assert found.startswith(f'--{name} must be text in the encoding of this')
 
 
 def test_text_gives_the_same_settings_as_a_flagfile(tmp_path):
