@@ -70,6 +70,39 @@ def read(
   return pd.DataFrame(parsed)
 
 
+def check_spellings(
+  path: str | os.PathLike, table: pd.DataFrame, names: Collection[str]
+) -> None:
+  """Checks that columns of groups do not write one number in two ways.
+
+  Args:
+    path: The file.
+    table: What `read` returns for it.
+    names: The columns; those that hold no numbers are not looked at.
+
+  Raises:
+    ValueError: If a csv file has, for example, `01` and `1` in such a column.
+  """
+  numbers = [
+    name
+    for name in table
+    if name in names and pd.api.types.is_numeric_dtype(table[name])
+  ]
+  if not numbers or os.fspath(path).lower().endswith('.parquet'):
+    return
+  places = [table.columns.get_loc(name) for name in numbers]
+  texts = pd.read_csv(path, usecols=places, skipinitialspace=True, dtype=str)
+  texts.columns = numbers
+  for name in numbers:
+    written = texts[name].str.strip().groupby(table[name]).unique()
+    twice = next((found for found in written if len(found) > 1), None)
+    if twice is not None:
+      raise ValueError(
+        f'The column {name!r} must write each group in one way, found'
+        f' {twice[0]!r} and {twice[1]!r}, which are one number.'
+      )
+
+
 def missing_texts(
   path: str | os.PathLike, table: pd.DataFrame
 ) -> dict[str, list[str]]:

@@ -27,6 +27,8 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
   drop = options.drop_columns
   keys = [options.client_column, options.label_column]
   read = table_file.read(options.data_file, [key for key in keys if key])
+  groups = sensitive.split_names(options.sensitive_columns)
+  table_file.check_spellings(options.data_file, read, groups)
   return table.encode(
     read,
     client=options.client_column,
@@ -34,7 +36,7 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
     features=None if features is None else sensitive.split_names(features),
     drop=() if drop is None else sensitive.split_names(drop),
     missing=options.missing_values,
-    sensitive=sensitive.split_names(options.sensitive_columns),
+    sensitive=groups,
     drop_sensitive=options.drop_sensitive,
     positive_label=options.positive_label,
     called=table.Arguments(

@@ -139,6 +139,8 @@ _REFUSED = [
   (_table(), {'positive_label': 'ill'}, "found 'ill' without them"),
   (_table(), {'sensitive_columns': 'sex', 'split': 'server'},
    'sensitive_columns'),
+  (_table(ward=['01', '1', '2', '3'] * 10), {'sensitive_columns': 'sex,ward'},
+   "'ward' must write each group in one way, found '01' and '1'"),
   # Clients.
   (_table(hospital='Ulm'), {}, "'Ulm'"),
   (_table(hospital=_ROW / 8), {}, '0.125 in row 2'),
