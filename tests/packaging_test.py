@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import pathlib
+import subprocess
 import sys
 import sysconfig
 
@@ -183,3 +184,29 @@ def test_a_list_is_what_the_declared_dependencies_need(declared, listed):
     needs = _parse(importlib.metadata.requires(name) or [])
     todo.extend(_for_this_python(needs))
   assert seen == set(_for_this_python(_parse(listed)))
+
+
+def test_another_python_is_refused_in_one_sentence():
+  low, high = (3, 10), (3, 12)
+  assert _PYPROJECT['project']['requires-python'] == '>=3.10,<3.12'
+  for version in (low, (3, 11, 99), (3, 9, 18), high):
+    script = (
+      f'import sys\nsys.version_info = {version}\n'
+      "sys.argv[0] = '-m'\nimport launchers\n"
+    )
+    done = subprocess.run(
+      [sys.executable, '-c', script],
+      cwd=_ROOT,
+      capture_output=True,
+      text=True,
+      check=False,
+    )
+    if low <= version < high:
+      assert (done.returncode, done.stderr) == (0, '')
+    else:
+      found = '.'.join(map(str, version))
+      assert (done.returncode, done.stderr) == (
+        1,
+        'Error: tff-fair must run on Python 3.10 or 3.11, as TensorFlow'
+        f' Federated 0.87, found {found}.\n',
+      )

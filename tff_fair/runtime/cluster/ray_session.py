@@ -114,9 +114,6 @@ def connect(
   atexit.register(disconnect)
   with contextlib.ExitStack() as session:
     if not ray.is_initialized():
-      # Ray says in many lines what an error here says in one. Who wants to read
-      # them sets the variable.
-      os.environ.setdefault('RAY_BACKEND_LOG_LEVEL', 'fatal')
       session.enter_context(_quiet(logging.getLogger('ray')))
       if address is None:
         folder = session.enter_context(_folder())
@@ -240,8 +237,12 @@ def _find_address(services):
 def _init(ray, address: str, **options: Any) -> None:
   """Calls `ray.init` without its messages and its changes to this process."""
   from ray._private import ray_constants
+  from ray._private import worker
 
   with (
+    # Ray would print its node manager's log when that ends; an error here says
+    # in one sentence what it means.
+    _replaced(worker, listen_error_messages=lambda *_: None),
     # Ray would replace the program's handlers of SIGTERM and of exceptions.
     _handlers_kept(),
     # Under `uv run`, Ray would send the working directory to the workers and
