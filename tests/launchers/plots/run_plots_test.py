@@ -235,7 +235,8 @@ def test_one_round_and_one_client_are_drawn(tmp_path):
   runs = {'x': _run(tmp_path / 'x', _metrics(1), [0.5])}
   clients = tmp_path / 'y.png'
   _distribution(runs, clients)
-  assert _pixels(clients) == (960, 402)
+  # Matplotlib of Python 3.10 rounds otherwise.
+  assert _pixels(clients) == (960, pytest.approx(402, abs=1))
   axes = _curves(runs, tmp_path / 'x.png').axes[0]
   assert all(tick == int(tick) for tick in axes.get_xticks())
 
