@@ -15,9 +15,6 @@ from tff_fair import fairness
 from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import plan
 
-FEWEST_TEST_EXAMPLES = fairness.FEWEST_TEST_EXAMPLES
-"""A client with fewer counts in averages only, see `rescored`."""
-
 BY_CHANCE = 'worst10_by_chance'
 """The column of `worst_by_chance`."""
 KEPT_MEAN = 'client_accuracy_mean_kept'
@@ -33,15 +30,15 @@ _SPREADS = {
 def left_out(facts: Mapping[str, Any]) -> np.ndarray:
   """Finds the clients with too few test examples, `bool[seeds, clients]`."""
   sizes = _sizes(facts)
-  return (sizes > 0) & (sizes < FEWEST_TEST_EXAMPLES)
+  return (sizes > 0) & (sizes < fairness.FEWEST_TEST_EXAMPLES)
 
 
 def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
   """Recomputes the scores without clients that have few test examples.
 
   The worst clients, the variance, Jain's index and what compares clients with
-  training alone leave out clients with fewer than `FEWEST_TEST_EXAMPLES`;
-  averages have all clients.
+  training alone leave out clients with fewer than
+  `fairness.FEWEST_TEST_EXAMPLES`; averages have all clients.
 
   Args:
     results: The rows of `reading.results`; the worst clients and the spread of

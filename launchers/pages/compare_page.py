@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from tff_fair import fairness
 from tff_fair.launchers import command_names
 from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import analysis as analysis_lib
@@ -215,7 +216,7 @@ def _explain(analysis) -> list[str]:
     ' more in the last fifth of the rounds than the standard error of that rise'
     ' over the seeds.',
     'A client with fewer than'
-    f' {client_scores.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
+    f' {fairness.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
     ' not what tells how clients differ. “The same by chance” is the expected'
     ' worst 10 % if all clients had one true accuracy, the mean. A worst 10 %'
     f' within {analysis_lib.NEAR_CHANCE:g} of it is no sign that some clients'

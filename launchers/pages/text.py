@@ -378,7 +378,7 @@ def _small_tests(analysis) -> list[str]:
     if m in analysis.methods
   ]
   return [
-    f'Fewer than {client_scores.FEWEST_TEST_EXAMPLES} test examples, so in'
+    f'Fewer than {fairness.FEWEST_TEST_EXAMPLES} test examples, so in'
     f' averages only: {who} of {clients}. Without them the highest mean is'
     f' {", against ".join(means)}.'
   ]
