@@ -1,9 +1,9 @@
 """The numbers and pictures of our comparisons in the pages.
 
 The comparisons are `results/compare_NAME.csv` with the `.json` beside it. A
-block of a page stands between `<!-- compare KIND of NAME -->`, or
-`<!-- compare overview -->`, and `<!-- end -->`; what is between them is
-replaced. Pictures go to docs/images.
+block of a page stands between `<!-- compare KIND of NAME -->`, or, of all
+comparisons, `<!-- compare overview -->` and `<!-- compare findings -->`, and
+`<!-- end -->`; what is between them is replaced. Pictures go to docs/images.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,18 @@ from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import words
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
 _PREFIX = 'compare_'
 _WORST10 = 'client_accuracy_worst10'
-_OVERVIEW = {
+_MEASURES = {
   'client_accuracy_mean': 'mean accuracy',
   _WORST10: 'worst 10 % of clients',
-  'cf': 'CF coefficient, with share better off than alone and mean gain',
+  'cf': 'CF coefficient',
 }
+_BESIDE_CF = ', with share better off than alone and mean gain'
 
 
 class Result(NamedTuple):
@@ -62,8 +64,8 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
   def write(match):
     kind, name = match['kind'], match['name']
-    if kind == 'overview':
-      return _overview(results)
+    if kind in _OF_ALL:
+      return _OF_ALL[kind](results)
     if name not in results:
       raise reading.ComparisonError(
         f'results/{_PREFIX}{name}.csv must exist for the blocks of {name},'
@@ -76,15 +78,40 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
 def _overview(results) -> str:
   """Which method is highest in what, with the baseline next to it."""
-  header = ['data', *(f'highest {title}' for title in _OVERVIEW.values())]
+  header = ['data', *(f'highest {title}' for title in _MEASURES.values())]
+  header[-1] += _BESIDE_CF
   rows = [
     [
       f'{name}, {result.analysis.facts["num_clients"]} clients',
-      *(_best(result.analysis, column) for column in _OVERVIEW),
+      *(_best(result.analysis, column) for column in _MEASURES),
     ]
     for name, result in results.items()
   ]
   return markdown.table(header, rows)
+
+
+def _findings(results) -> str:
+  """Which methods are separably better than the baseline, in a sentence."""
+  (baseline,) = {r.analysis.title(r.analysis.baseline) for r in results.values()}
+  found = [
+    f'in {title} {_better(results, column)}'
+    for column, title in _MEASURES.items()
+  ]
+  return (
+    f'On {words.join_words([*results])}, better than {baseline} by that test'
+    f' are: {"; ".join(found)}.'
+  )
+
+
+def _better(results, column) -> str:
+  """The methods that are separably better in a measure, each with its data."""
+  found = [
+    f'{result.analysis.title(method)} on {name}'
+    for name, result in results.items()
+    for method in result.analysis.methods
+    if result.analysis.verdict(method, column) > 0
+  ]
+  return words.join_words(found or ['none'])
 
 
 def _best(analysis, column) -> str:
@@ -130,6 +157,7 @@ def write_pictures(results: Mapping[str, Result], folder: pathlib.Path) -> None:
     plot_parts.save(figure, folder / f'{_PREFIX}{name}_pareto.png')
 
 
+_OF_ALL = {'overview': _overview, 'findings': _findings}
 _BLOCKS = {
   'answer': lambda result: markdown.bullets(
     text.describe_methods(result.analysis)

@@ -69,6 +69,25 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   assert client_scores.left_out(facts).sum() == len(facts['seeds'])
 
 
+def test_findings_are_the_marks_of_all_methods(results):
+  """As the tables that `analysis` makes of the files mark them."""
+  text = compare_docs.render('<!-- compare findings -->\n<!-- end -->', results)
+  better = {
+    (result.analysis.title(method), name)
+    for name, result in results.items()
+    for (method, column), p in result.analysis.p_values.items()
+    if column == 'client_accuracy_worst10'
+    and p < analysis_lib.LEVEL
+    and result.analysis.differences[method, column].mean > 0
+    and method in result.analysis.ranked
+  }
+  assert ('FedRDN', 'digits') in better
+  worst = re.search('in worst 10 % of clients (.*?);', text)[1]
+  found = re.split(', | and ', worst)
+  assert {tuple(part.split(' on ')) for part in found} == better
+  assert 'in mean accuracy none; ' in text
+
+
 def test_every_comparison_has_its_blocks_and_pictures(results):
   text = (write_docs.ROOT / 'docs' / 'comparison.md').read_text()
   for name in results:
