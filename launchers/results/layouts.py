@@ -7,6 +7,7 @@ when a result of theirs is recorded.
 """
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import pathlib
 from typing import NamedTuple
 
@@ -27,6 +28,20 @@ _DIGITS = {
 }
 
 
+# Layout -> the metrics that it shows, if not all; `results/` has the others.
+_SHOWN = {
+  'fedaboost_why': (
+    'global_f1',
+    'global_f1_lead',
+    'client_f1_own_labels_median',
+    'client_f1_own_labels_variance',
+  ),
+  'cffl_why': ('cf', 'client_accuracy_max'),
+  'cffl_why_script': ('cf', 'client_accuracy_max'),
+  'fedakd_protocols': ('cf', 'client_accuracy_mean'),
+}
+
+
 class Layout(NamedTuple):
   """One table of the page.
 
@@ -35,12 +50,14 @@ class Layout(NamedTuple):
     rows: The dimension of its rows.
     columns: The dimension of its columns.
     cells: Name -> title, of the cells that it shows.
+    metrics: The metrics that it shows.
   """
 
   table: str
   rows: str
   columns: str
   cells: Mapping[str, str]
+  metrics: Sequence[str]
 
   @property
   def grids(self) -> str:
@@ -59,6 +76,7 @@ LAYOUTS: dict[str, Layout] = {
   name: Layout(
     *rows[['table', 'rows', 'columns']].iloc[0],
     dict(zip(rows['cell'], rows['title'], strict=True)),
+    _SHOWN.get(name) or definitions.TABLES[rows['table'].iloc[0]].metrics,
   )
   for name, rows in pd.read_csv(_PATH, dtype=str).groupby('layout', sort=False)
 }

@@ -116,8 +116,12 @@ def to_entries(layout: layouts.Layout, frame: pd.DataFrame) -> pd.DataFrame:
     A row for each: its cell, method, metric, number of seeds, the title of its
     setting, its text, and whether the paper has it.
   """
-  wanted = frame['cell'].isin(list(layout.cells))
-  means = seed_means.compute(frame[wanted & (frame['table'] == layout.table)])
+  wanted = (
+    (frame['table'] == layout.table)
+    & frame['cell'].isin([*layout.cells])
+    & frame['metric'].isin([*layout.metrics])
+  )
+  means = seed_means.compute(frame[wanted])
   if means.empty:
     return means
   means['papers'] = [

@@ -198,7 +198,23 @@ def test_headlines_are_of_the_fullest_setting_that_has_all_methods(
   assert lines(alone + old) == []  # and transcribed numbers make none.
 
 
-def test_layouts_show_every_recorded_number_and_titles_are_unique():
+def test_other_metrics_stay_in_the_file():
+  place = {
+    'table': 'cffl_why',
+    'cell': 'mnist_p10',
+    'data': 'mnist',
+    'rounds': 30,
+  }
+  shown = _rows('standalone', 90.0, metric='client_accuracy_max', **place)
+  other = _rows('standalone', 50.0, metric='accuracy_of_largest', **place)
+  lines = _lines(shown, other, name='cffl_why')
+  assert [line.partition(' (')[0] for line in lines[::3]] == [
+    '**Maximum accuracy of the clients',
+    '| Standalone | 90.00 |',
+  ]
+
+
+def test_layouts_show_every_recorded_cell_and_titles_are_unique():
   frame = records.read(write_docs.ROOT / 'results')
   shown = {
     (layout.table, cell)
@@ -209,6 +225,7 @@ def test_layouts_show_every_recorded_number_and_titles_are_unique():
   for layout in layouts.LAYOUTS.values():
     table = definitions.TABLES[layout.table]
     assert {*layout.cells} <= {*table.cells}
+    assert {*layout.metrics} <= {*table.metrics}
     methods = [titles.method(name) for name in table.methods]
     assert len({*methods}) == len(methods)
     assert len({*layout.cells.values()}) == len(layout.cells)
