@@ -20,6 +20,10 @@ _START = (
   r'(?P<kind>options|own options|shared options|overview)(?: of (?P<name>\w+))?'
 )
 _OPTIONS_HEAD = ('argument', 'flag', 'paper', 'default', 'what it does')
+_IN_COMMON = (
+  'Also the [arguments in common](baselines.md#arguments-in-common) of all'
+  ' builders'
+)
 _OVERVIEW_HEAD = ('method', 'what it does', 'aggregation rule', 'compared with')
 # Those that have a row in the table of shared options, in its order.
 _SHARED = (
@@ -41,7 +45,7 @@ def render(page: str) -> str:
   def write(match):
     kind, name = match['kind'], match['name']
     if kind == 'options':
-      return _options(name, _defaults(name))
+      return _paper_options(name)
     if kind == 'own options':
       return _own_options(name)
     return _shared_options() if kind == 'shared options' else _overview(page)
@@ -85,6 +89,19 @@ def _options(name: str, defaults: Mapping[str, str]) -> str:
       )
     )
   return _table(_OPTIONS_HEAD, rows)
+
+
+def _paper_options(name: str) -> str:
+  """The table of a paper's method: what is not as with FedAvg."""
+  defaults, usual = _defaults(name), _defaults('fed_avg')
+  own = {
+    argument: default
+    for argument, default in defaults.items()
+    if argument not in _SHARED or default != usual[argument]
+  }
+  lacks = [f'`{name}`' for name in _SHARED if name not in defaults]
+  but = f', but not {", ".join(lacks)}' if lacks else ''
+  return f'{_options(name, own)}\n\n{_IN_COMMON}{but}.'
 
 
 def _own_options(name: str) -> str:
