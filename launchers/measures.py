@@ -26,8 +26,9 @@ class Measure(NamedTuple):
 
   `direction` is 1 where higher is better, -1 where lower is, otherwise 0;
   `digits` are those of a mean over seeds, and `precise` is the format of a
-  single run, by default with one digit more; or 'bytes'. `seconds_ratio` is
-  computed from `seconds_per_round`, `worst10_by_chance` by `client_scores`.
+  single run, by default with one digit more; or 'bytes'. `seconds_ratio` and
+  `equal_bytes_mean` are computed by the analysis of a comparison,
+  `worst10_by_chance` by `client_scores`.
   """
 
   group: str
@@ -117,6 +118,7 @@ OF_METHODS: tuple[Measure, ...] = tuple(
   MEASURES[column]
   for column in (
     'client_accuracy_mean',
+    'equal_bytes_mean',
     'client_accuracy_worst10',
     'worst10_by_chance',
     'client_accuracy_min',

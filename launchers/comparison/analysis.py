@@ -76,18 +76,15 @@ class Curve(NamedTuple):
 
     It is NaN before the first evaluation, and without one.
     """
-    if not len(self.rounds):
-      return math.nan
-    return float(np.interp(place, self.rounds, self.mean, left=math.nan))
+    return _at(self.rounds, self.mean, place)
 
 
-class Depth(NamedTuple):
-  """A method in turn after as many updates as the baseline has rounds.
+class Place(NamedTuple):
+  """A method in turn after fewer rounds than the others.
 
   `place` is that of its accuracy among the ranked methods at their end.
   """
 
-  rounds: float
   accuracy: float
   place: int
   count: int
@@ -100,7 +97,8 @@ class Analysis(summary.Summary):
   Attributes:
     facts: The facts of compare.json.
     methods: The methods that have a result for every seed, best mean accuracy
-      first. `ranked` are those whose clients do not take turns.
+      first. `ranked` are those whose clients do not take turns, or those of
+      one kind, see `of`.
     incomplete: Every other method, and those that were excluded -> a sentence
       why.
     differences: `(method, column)` -> the estimate of the paired difference
@@ -144,7 +142,20 @@ class Analysis(summary.Summary):
     A round of theirs is as many updates, one after the other, as there are
     clients, so they are no candidates for the best one.
     """
-    return tuple(m for m in self.methods if m not in self.ranked)
+    return self.kinds.get(methods_lib.IN_TURN, ())
+
+  @property
+  def kinds(self) -> dict[str, tuple[str, ...]]:
+    """The methods of each kind that there is, see `methods.KINDS`."""
+    found = {
+      kind: tuple(m for m in self.methods if methods_lib.kind(m) == kind)
+      for kind in methods_lib.KINDS
+    }
+    return {kind: methods for kind, methods in found.items() if methods}
+
+  def of(self, kind: str) -> 'Analysis':
+    """The same comparison with only the methods of a kind ranked."""
+    return dataclasses.replace(self, ranked=self.kinds[kind])
 
   @property
   def has_intervals(self) -> bool:
@@ -248,17 +259,33 @@ class Analysis(summary.Summary):
       self.differences[method, column].values, 1 - LEVEL / max(1, len(tests))
     )
 
-  def at_baseline_depth(self, method: str) -> Depth | None:
-    """Where a method in turn is after as many updates as the baseline.
+  @property
+  def equal_depth(self) -> float:
+    """The rounds in which a method in turn is as deep as the others.
+
+    That is, it has as many updates one after the other as they have rounds.
+    """
+    return self.facts['rounds'] / self.facts['num_clients']
+
+  @property
+  def equal_updates(self) -> float:
+    """The rounds in which a method in turn has as many client updates.
+
+    One of its rounds has an update of every client, a round of the others those
+    of a cohort.
+    """
+    return self.equal_depth * self.facts['cohort_size']
+
+  def place_after(self, method: str, rounds: float) -> Place | None:
+    """Where a method in turn is after some rounds.
 
     It is None if the method's first evaluation is later.
     """
-    rounds = self.facts['rounds'] / self.facts['num_clients']
     accuracy = self.curves[method].at(rounds)
     if math.isnan(accuracy):
       return None
     better = sum(self.estimates[m, _MEAN].mean > accuracy for m in self.ranked)
-    return Depth(rounds, accuracy, better + 1, len(self.ranked) + 1)
+    return Place(accuracy, better + 1, len(self.ranked) + 1)
 
   def front(self, x_column: str, y_column: str) -> tuple[str, ...]:
     """The Pareto front of two measures of which higher is better.
@@ -279,6 +306,7 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   """Analyses a comparison, as `reading.read` returns it."""
   found = client_scores.rescored(reading.results(frame), facts)
   found = _with_seconds_ratio(found, frame, facts)
+  found = _with_equal_bytes(found, facts)
   seeds, baseline = facts['seeds'], facts['baseline']
   names = [measure.column for measure in measures.OF_METHODS]
   table = found.pivot(index='method', columns='seed', values=[*names, 'curve'])
@@ -394,6 +422,28 @@ def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
   # A duration of zero is the clock's resolution.
   ratio = seconds / (seconds.get(facts['baseline'], math.nan) or math.nan)
   return found.assign(seconds_ratio=found['method'].map(ratio))
+
+
+def _with_equal_bytes(found, facts) -> pd.DataFrame:
+  """Adds the mean accuracy after as many bytes as the baseline's."""
+  sent = found['bytes_down'] + found['bytes_up']
+  baseline = found['method'] == facts['baseline']
+  budget = (sent * found['rounds'])[baseline].set_axis(found['seed'][baseline])
+  # Training alone sends nothing.
+  rounds = (found['seed'].map(budget) / sent).where(sent != 0, math.inf)
+  place = rounds.clip(upper=found['rounds'])
+  means = [
+    _at(run['rounds'], run['mean'], after)
+    for run, after in zip(found['curve'], place, strict=True)
+  ]
+  return found.assign(equal_bytes_mean=np.array(means, float))
+
+
+def _at(rounds, means, place) -> float:
+  """A curve between two evaluations; NaN before the first one."""
+  if not len(rounds):
+    return math.nan
+  return float(np.interp(place, rounds, means, left=math.nan))
 
 
 def _tuned(rows, first_seed) -> Tuned:

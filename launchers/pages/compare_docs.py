@@ -15,6 +15,7 @@ import pandas as pd
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.execution import options
+from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import compare_page
 from tff_fair.launchers.pages import tables
 from tff_fair.launchers.pages import text
@@ -34,6 +35,13 @@ _MEASURES = {
   'cf': 'CF coefficient',
 }
 _BESIDE_CF = ', with share better off than alone and mean gain'
+# Where all clients have one model, the CF coefficient is no merit.
+_OVERVIEW = [
+  (kind, column)
+  for kind in (methods_lib.ONE_MODEL, methods_lib.OWN_MODELS)
+  for column in _MEASURES
+  if (kind, column) != (methods_lib.ONE_MODEL, 'cf')
+]
 
 
 class Result(NamedTuple):
@@ -78,12 +86,12 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
 def _overview(results) -> str:
   """Which method is highest in what, with the baseline next to it."""
-  header = ['data', *(f'highest {title}' for title in _MEASURES.values())]
+  header = ['data', *(f'{kind}: {_MEASURES[c]}' for kind, c in _OVERVIEW)]
   header[-1] += _BESIDE_CF
   rows = [
     [
       f'{name}, {result.analysis.facts["num_clients"]} clients',
-      *(_best(result.analysis, column) for column in _MEASURES),
+      *(_best(result.analysis.of(kind), c) for kind, c in _OVERVIEW),
     ]
     for name, result in results.items()
   ]
@@ -92,7 +100,9 @@ def _overview(results) -> str:
 
 def _findings(results) -> str:
   """Which methods are separably better than the baseline, in a sentence."""
-  (baseline,) = {r.analysis.title(r.analysis.baseline) for r in results.values()}
+  (baseline,) = {
+    r.analysis.title(r.analysis.baseline) for r in results.values()
+  }
   found = [
     f'in {title} {_better(results, column)}'
     for column, title in _MEASURES.items()
@@ -115,7 +125,7 @@ def _better(results, column) -> str:
 
 
 def _best(analysis, column) -> str:
-  """The ranked method with the highest number, and the baseline's."""
+  """The method of a kind with the highest number, and the baseline's."""
   best, baseline = analysis.best(column), analysis.baseline
   mark = tables.MARKS[analysis.verdict(best, column)]
   value = f'{analysis.show(best, column)} {mark}'.strip()
@@ -126,7 +136,7 @@ def _best(analysis, column) -> str:
   )
   if column == _WORST10 and analysis.near_chance(best):
     told += ', as by chance'
-  return f'{told} ({usual})'
+  return told if best == baseline else f'{told} ({usual})'
 
 
 def _share(analysis, method, column) -> str:

@@ -3,7 +3,7 @@
 Nothing here imports TensorFlow.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 import pathlib
 import shlex
 from typing import Any
@@ -38,6 +38,7 @@ _COSTS = tuple(m for m in measures.OF_METHODS if m.group == 'Cost')
 # What a person asks first; the web page has all measures.
 _MAIN = (
   'client_accuracy_mean',
+  'equal_bytes_mean',
   'client_accuracy_worst10',
   client_scores.BY_CHANCE,
   'cf',
@@ -52,13 +53,13 @@ _CF = (
   'The CF coefficient is high where those clients get the best models that'
   ' would also do best alone: 100 × the correlation of the clients’ accuracies'
   ' with those of Standalone (CFFL, equation 4). It ignores by how much they'
-  ' gain: the mean gain and the number of harmed clients stand beside it.'
+  ' gain: the mean gain and the number of harmed clients stand beside it. Where'
+  ' all clients get one model, it tells of their data, not of the method.'
 )
 _PICTURES = {
   'pareto': 'Mean accuracy against the worst clients and the CF coefficient',
   'curves': 'Mean accuracy of the clients over the rounds',
 }
-_IN_TURN = 'Clients take turns'
 _TUNED = (
   'Method',
   'Learning rate',
@@ -142,14 +143,18 @@ def render(analysis: analysis_lib.Analysis) -> str:
 def render_headline(analysis: analysis_lib.Analysis) -> str:
   """Renders the Markdown table of few methods, without intervals.
 
-  It has the baseline, the papers' methods and the best ones, best mean accuracy
-  first; below it is one of the methods whose clients take turns.
+  It has a table for each kind of methods: the baseline, the papers' methods and
+  the best ones, best mean accuracy first; and all whose clients take turns.
   """
-  best = [m for s in _SCORES for m in analysis.leaders(s.column)[:1]]
-  short = {analysis.baseline, *methods_lib.PAPERS, *best}
-  chosen = [method for method in analysis.ranked if method in short]
+  best = [
+    method
+    for kind in analysis.kinds
+    for score in _SCORES
+    for method in analysis.of(kind).leaders(score.column)[:1]
+  ]
+  short = {analysis.baseline, *methods_lib.PAPERS, *best, *analysis.in_turn}
   shown = [measures.MEASURES[column] for column in (*_MAIN, _COST)]
-  found = _tables(analysis, shown, chosen)
+  found = _tables(analysis, shown, short)
   return '\n\n'.join(tables.to_markdown(t, with_details=False) for t in found)
 
 
@@ -186,13 +191,15 @@ def _legend(analysis) -> str:
 
 def _agreement(analysis) -> list[str]:
   """Whether another choice of seeds would rank the methods alike."""
-  found = {
-    measures.MEASURES[column].short: analysis.agreement(column)
-    for column in _RANKED_BY
-  }
-  told = [
-    f'{short} {tau:.2f}' for short, tau in found.items() if not pd.isna(tau)
-  ]
+  told = []
+  for kind in analysis.kinds:
+    if kind != methods_lib.IN_TURN:
+      taus = {c: analysis.of(kind).agreement(c) for c in _RANKED_BY}
+      told += [
+        f'{measures.MEASURES[column].short} {tau:.2f} ({kind})'
+        for column, tau in taus.items()
+        if not pd.isna(tau)
+      ]
   if not told:
     return []
   seeds = list(map(str, analysis.facts['seeds']))
@@ -221,11 +228,16 @@ def _explain(analysis) -> list[str]:
     ' worst 10 % if all clients had one true accuracy, the mean. A worst 10 %'
     f' within {analysis_lib.NEAR_CHANCE:g} of it is no sign that some clients'
     ' are treated worse.',
+    'Methods with one model for all and methods with a model for each client'
+    ' answer other questions, so they are ranked apart. Marks are corrected for'
+    ' the number of both. The mean accuracy at equal bytes is read off the'
+    f' learning curve where a method has sent as many bytes as {title} in all'
+    ' its rounds.',
     'Where clients take turns, a round is as many updates, one after the other,'
     ' as there are clients. Such methods are not ranked and have no marks.'
     f' Their mean accuracy at {title}’s depth, after as many updates in a row,'
-    ' is read off the learning curve; the place is that among the ranked'
-    ' methods at the end of their rounds.',
+    ' and after as many client updates, is read off the learning curve; the'
+    ' place is that among the ranked methods at the end of their rounds.',
   ]
 
 
@@ -284,23 +296,38 @@ def _explain_tuning(analysis) -> list[str]:
 def _tables(
   analysis: analysis_lib.Analysis,
   shown: Sequence[measures.Measure],
-  methods: Iterable[str] | None = None,
+  wanted: Container[str] | None = None,
 ) -> list[tables.Table]:
-  """The table of ranked methods, and that of methods in turn."""
+  """A table for each kind of methods, of all of them or of wanted ones."""
   shown = [m for m in shown if analysis.knows(m.column)]
-  headings = [measure.heading for measure in shown]
-  ranked = analysis.ranked if methods is None else methods
-  ranked_rows = _rows(analysis, shown, ranked)
-  found = [_table(['Method', *headings], ranked_rows)]
-  if analysis.in_turn:
-    rows = _rows(analysis, shown, analysis.in_turn)
-    header = [_IN_TURN, *headings]
-    if shown[0] is measures.OF_METHODS[0]:
-      header.append(_depth_heading(analysis))
-      for row, method in zip(rows, analysis.in_turn, strict=True):
-        row.cells.append(tables.Cell(_tell_depth(analysis, method)))
-    found.append(_table(header, rows))
+  found = []
+  for kind, of_kind in analysis.kinds.items():
+    methods = [m for m in of_kind if wanted is None or m in wanted]
+    header = [kind.capitalize(), *(measure.heading for measure in shown)]
+    if kind == methods_lib.IN_TURN:
+      rows = _rows(analysis, shown, methods)
+      if shown[0] is measures.OF_METHODS[0]:
+        header += _add_places(analysis, methods, rows)
+    else:
+      rows = _rows(analysis.of(kind), shown, methods)
+    if rows:
+      found.append(_table(header, rows))
   return found
+
+
+def _add_places(analysis, methods, rows) -> list[str]:
+  """Adds where methods in turn are after fewer rounds; returns headings."""
+  title = analysis.title(analysis.baseline)
+  fewer = {f'at {title}’s depth': analysis.equal_depth}
+  if analysis.equal_updates < analysis.facts['rounds']:
+    fewer['at equal client updates'] = analysis.equal_updates
+  for rounds in fewer.values():
+    for method, row in zip(methods, rows, strict=True):
+      row.cells.append(tables.Cell(_tell_place(analysis, method, rounds)))
+  return [
+    f'Mean accuracy {where} ({rounds:.3g} rounds)'
+    for where, rounds in fewer.items()
+  ]
 
 
 def _table(header, rows) -> tables.Table:
@@ -319,18 +346,11 @@ def _rows(analysis, shown, methods) -> list[tables.Row]:
   ]
 
 
-def _depth_heading(analysis) -> str:
-  rounds = analysis.facts['rounds'] / analysis.facts['num_clients']
-  title = analysis.title(analysis.baseline)
-  return f'Mean accuracy at {title}’s depth ({rounds:.3g} rounds)'
-
-
-def _tell_depth(analysis, method) -> str:
-  """Where a method in turn is after as many updates as the baseline."""
-  depth = analysis.at_baseline_depth(method)
-  if depth is None:
+def _tell_place(analysis, method, rounds) -> str:
+  found = analysis.place_after(method, rounds)
+  if found is None:
     return numbers.MISSING
-  return f'{depth.accuracy:.3f}, place {depth.place} of {depth.count}'
+  return f'{found.accuracy:.3f}, place {found.place} of {found.count}'
 
 
 def _tuned_table(analysis) -> tables.Table:

@@ -17,6 +17,7 @@ from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.execution import options
+from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.runs import client_names
 from tff_fair.launchers.show import words
 
@@ -31,8 +32,12 @@ _ALONE = {
   'gain_mean': 'the mean gain is {}',
   'harmed': '{} clients are harmed',
 }
-# The measures that a practitioner chooses a method by.
-_CHOSEN_BY = (_MEAN, _WORST10, 'cf')
+# The measures that a practitioner chooses a method by. Who gets which model is
+# no question where all have one.
+_CHOSEN_BY = {
+  methods_lib.ONE_MODEL: (_MEAN, _WORST10),
+  methods_lib.OWN_MODELS: (_MEAN, _WORST10, 'cf'),
+}
 # More names than these are counted; characters of a client's name.
 _MAX_METHODS, _NAME_WIDTH = 4, 30
 
@@ -84,10 +89,15 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
     ]
   return [
     f'{setting}:',
-    *(_describe_first_method(analysis, column) for column in _CHOSEN_BY),
-    *_why_no_leader(analysis),
+    *(
+      sentence
+      for kind in _CHOSEN_BY
+      if kind in analysis.kinds
+      for sentence in _describe_kind(analysis.of(kind), kind)
+    ),
+    *_without_baseline(analysis),
     *_not_converged(analysis),
-    *_what_it_takes(analysis),
+    *_of_one_seed(analysis),
     *_by_chance(analysis),
     *_small_tests(analysis),
     *_of_groups(analysis),
@@ -197,6 +207,18 @@ def _describe_first(
   return f'{told}; next is {summary.title(second)} with {show(second)}.'
 
 
+def _describe_kind(analysis, kind) -> list[str]:
+  """Who is first among the methods of a kind, and what that is worth."""
+  return [
+    *(
+      f'{kind.capitalize()}: {_describe_first_method(analysis, column)}'
+      for column in _CHOSEN_BY[kind]
+    ),
+    *_why_no_leader(analysis, kind),
+    *_what_it_takes(analysis, kind),
+  ]
+
+
 def _describe_first_method(analysis, column) -> str:
   leaders = analysis.leaders(column)
   worth = _against_baseline(analysis, column, leaders)
@@ -220,7 +242,10 @@ def _against_baseline(analysis, column, leaders) -> str:
   if not analysis.has_intervals:
     return f', against {usual}'
   # Of those that tie, some may be separable.
-  ahead = [m for m in leaders if analysis.verdict(m, column) > 0]
+  verdicts = [analysis.verdict(m, column) for m in leaders]
+  ahead = [m for m, v in zip(leaders, verdicts, strict=True) if v > 0]
+  if max(verdicts, default=0) < 0:
+    return f', separably below {usual}'
   if not ahead:
     return f', not separable from {usual}'
   who = '' if len(ahead) == len(leaders) else f'{_names(analysis, ahead)} '
@@ -240,14 +265,27 @@ def _against_alone(analysis, leader) -> str:
   return f'; {words.join_words(told)}' if told else ''
 
 
-def _why_no_leader(analysis) -> list[str]:
+def _without_baseline(analysis) -> list[str]:
+  if analysis.baseline in analysis.methods:
+    return []
+  title = analysis.title(analysis.baseline)
+  return [
+    f'{title} lacks a result for some seed, so no method is compared with it.'
+  ]
+
+
+def _why_no_leader(analysis, kind) -> list[str]:
   """Why first methods are not called leaders; not where methods tie."""
   title = analysis.title(analysis.baseline)
   if analysis.baseline not in analysis.methods:
-    return [
-      f'{title} lacks a result for some seed, so no method is compared with it.'
-    ]
-  single = [c for c in _CHOSEN_BY if len(analysis.leaders(c)) == 1]
+    return []
+  # The baseline is no leader over itself.
+  single = [
+    c
+    for c in _CHOSEN_BY[kind]
+    if len(analysis.leaders(c)) == 1
+    and analysis.leaders(c)[0] != analysis.baseline
+  ]
   blocked = [c for c in single if not find_leader(analysis, c)]
   if not blocked:
     return []
@@ -267,7 +305,9 @@ def _why_no_leader(analysis) -> list[str]:
     where = _shorts(unclear)
     reasons.append(f'no separable lead over {title} in {where}')
   where = '' if blocked == single else f' in {_shorts(blocked)}'
-  return [f'No method is called a leader{where}: {"; ".join(reasons)}.']
+  return [
+    f'No method with {kind} is called a leader{where}: {"; ".join(reasons)}.'
+  ]
 
 
 def _not_converged(analysis) -> list[str]:
@@ -294,23 +334,27 @@ def _not_converged(analysis) -> list[str]:
   ]
 
 
-def _what_it_takes(analysis) -> list[str]:
+def _of_one_seed(analysis) -> list[str]:
+  if analysis.has_intervals or analysis.baseline not in analysis.methods:
+    return []
+  return [
+    'One seed shows no differences between seeds, so that nobody knows how'
+    f' many it takes; from {FEWEST_SEEDS} a leader may be named.'
+    f'{_time(analysis, FEWEST_SEEDS - 1)}'
+  ]
+
+
+def _what_it_takes(analysis, kind) -> list[str]:
   """How many seeds, and how much time, would tell first methods apart."""
   seeds = len(analysis.facts['seeds'])
-  if analysis.baseline not in analysis.methods:
+  if analysis.baseline not in analysis.methods or not analysis.has_intervals:
     return []
-  if not analysis.has_intervals:
-    return [
-      'One seed shows no differences between seeds, so that nobody knows how'
-      f' many it takes; from {FEWEST_SEEDS} a leader may be named.'
-      f'{_time(analysis, FEWEST_SEEDS - seeds)}'
-    ]
   needed = {}
-  for column in _CHOSEN_BY:
+  for column in _CHOSEN_BY[kind]:
     first = analysis.leaders(column)
     if len(first) == 1 and first[0] != analysis.baseline:
       count = analysis.seeds_needed(first[0], column)
-      if analysis.verdict(first[0], column) > 0:
+      if analysis.verdict(first[0], column):
         count = FEWEST_SEEDS
       if max(count, FEWEST_SEEDS) > seeds:
         needed[column] = max(count, FEWEST_SEEDS)
@@ -324,7 +368,7 @@ def _what_it_takes(analysis) -> list[str]:
   finite = [count for count in needed.values() if np.isfinite(count)]
   more = max(finite, default=seeds) - seeds
   return [
-    'To tell the highest from'
+    f'To tell the highest with {kind} from'
     f' {analysis.title(analysis.baseline)} it would take, by the differences at'
     f' hand, about: {"; ".join(told)}.{_time(analysis, more)}'
   ]
@@ -423,9 +467,10 @@ def _in_turn(analysis) -> list[str]:
     return []
   told = []
   for method in analysis.in_turn:
-    depth, title = analysis.at_baseline_depth(method), analysis.title(method)
-    if depth:
-      title += f' (place {depth.place} of {depth.count})'
+    title = analysis.title(method)
+    place = analysis.place_after(method, analysis.equal_depth)
+    if place:
+      title += f' (place {place.place} of {place.count})'
     told.append(title)
   facts = analysis.facts
   updates = words.format_count(facts['num_clients'], 'update')

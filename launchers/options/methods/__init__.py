@@ -40,10 +40,25 @@ BASELINES = _with_signatures(baselines.METHODS)
 SCRIPTS = _with_signatures(scripts.METHODS)
 METHODS = {**PAPERS, **BASELINES, **SCRIPTS}
 
+ONE_MODEL, OWN_MODELS, IN_TURN = KINDS = (
+  'one model for all',
+  'a model for each client',
+  'clients take turns',
+)
+"""What a method trains, and how: kinds that comparisons rank apart."""
+
 
 def title(name: str) -> str:
   """A method's name in papers; the name itself if there is no such method."""
   return METHODS[name].title if name in METHODS else name
+
+
+def kind(name: str) -> str:
+  """Returns which of `KINDS` a method is; one model for all if unknown."""
+  if takes_turns(name):
+    return IN_TURN
+  has_own_models = name in METHODS and 'personal' in METHODS[name].groups
+  return OWN_MODELS if has_own_models else ONE_MODEL
 
 
 def takes_turns(name: str) -> bool:

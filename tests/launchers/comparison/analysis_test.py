@@ -105,14 +105,67 @@ def test_methods_in_turn_are_in_no_order_but_have_a_place(tmp_path):
   assert found.front(_MEAN, 'client_accuracy_min') == ('fed_avg',)
   # 6 rounds are 1.5 rounds of 4 clients; the curves rise by a sixth of their
   # end in each round: 0.9 / 4 is above Ditto's end, and 0.1 / 4 below it.
-  depth = found.at_baseline_depth('dssgd')
-  assert depth == pytest.approx((1.5, 0.225, 2, 3))
-  depth = found.at_baseline_depth('round_robin_fed_avg')
-  assert depth == pytest.approx((1.5, 0.025, 3, 3))
-  # Of 7 clients it is before the first evaluation.
-  scores = {method: [[level] * 7] * 2 for method, level in levels.items()}
-  found = _of_scores(tmp_path / '7', scores)
-  assert found.at_baseline_depth('dssgd') is None
+  assert found.equal_depth == 1.5
+  place = found.place_after('dssgd', 1.5)
+  assert place == pytest.approx((0.225, 2, 3))
+  place = found.place_after('round_robin_fed_avg', 1.5)
+  assert place == pytest.approx((0.025, 3, 3))
+  # Before the first evaluation.
+  assert found.place_after('dssgd', 0.9) is None
+  # A round of cohorts of 2 clients has half of the updates.
+  assert found.equal_updates == 6
+  found = _of_scores(tmp_path / '2', scores, cohort_size=2)
+  assert found.equal_updates == 3
+
+
+def test_kinds_of_methods_are_ranked_apart(tmp_path):
+  levels = {
+    'fed_avg': 0.6,
+    'moon': 0.5,
+    'ditto': 0.8,
+    'cffl': 0.4,
+    'dssgd': 0.9,
+  }
+  scores = {method: [[level] * 4] * 2 for method, level in levels.items()}
+  found = _of_scores(tmp_path, scores)
+  assert found.kinds == {
+    'one model for all': ('fed_avg', 'moon'),
+    'a model for each client': ('ditto', 'cffl'),
+    'clients take turns': ('dssgd',),
+  }
+  one, own = (found.of(kind) for kind in [*found.kinds][:2])
+  assert (one.best(_MEAN), one.runner_up(_MEAN)) == ('fed_avg', 'moon')
+  assert (own.best(_MEAN), own.runner_up(_MEAN)) == ('ditto', 'cffl')
+  # Both are corrected for the methods of both.
+  assert one.p_values is own.p_values is found.p_values
+  assert one.in_turn == ('dssgd',)
+
+
+def test_mean_accuracy_at_equal_bytes(tmp_path):
+  rows = made_comparison.rows(
+    methods=['fed_avg', 'ditto', 'cffl', 'standalone'], tune=1
+  )
+  # FedAvg sends 8,000 bytes in each of its 6 rounds; Ditto has sent as many
+  # after 4.8 rounds, CFFL after 60.
+  for row in rows:
+    row['bytes_up'] = {'ditto': 6000, 'cffl': 100}.get(
+      row['method'], row['bytes_up']
+    )
+    if row['method'] == 'cffl':
+      row['bytes_down'] = 700
+  found = made_comparison.analyse(tmp_path, rows)
+
+  def shares(method):
+    return [
+      found.estimates[method, name].mean for name in ('equal_bytes_mean', _MEAN)
+    ]
+
+  # The curves rise in equal steps.
+  at_bytes, at_end = shares('ditto')
+  assert at_bytes == pytest.approx(0.8 * at_end)
+  for method in ('fed_avg', 'cffl', 'standalone'):
+    at_bytes, at_end = shares(method)
+    assert at_bytes == pytest.approx(at_end)
 
 
 def _of_curves(folder, curves, rounds):

@@ -69,9 +69,12 @@ def test_the_page_of_all_methods_is_small_and_safe(large):
 
 def test_marks_are_on_their_numbers(small):
   analysis, page = small
+  kinds = [analysis.of(kind) for kind in [*analysis.kinds][:2]]
   names = [cell[0] for cell in page.tables[0][0][1:]]
-  for method in analysis.ranked:
-    (row,) = page.row(analysis.title(method))[:1]
+  for table, method in [
+    (i, method) for i, kind in enumerate(kinds) for method in kind.ranked
+  ]:
+    (row,) = page.row(analysis.title(method), table)
     cells = dict(zip(names, row, strict=True))
     for heading, column in (
       ('Mean accuracy\xa0↑', 'client_accuracy_mean'),
@@ -81,7 +84,7 @@ def test_marks_are_on_their_numbers(small):
       verdict = analysis.verdict(method, column)
       assert ('separably better' in text) == (verdict > 0)
       assert ('separably worse' in text) == (verdict < 0)
-      is_best = analysis.leaders(column) == (method,)
+      is_best = kinds[table].leaders(column) == (method,)
       assert ('(best)' in text) == (style == 'best') == is_best
       assert text.startswith(analysis.show(method, column))
 
@@ -89,13 +92,15 @@ def test_marks_are_on_their_numbers(small):
 def test_a_headline_has_the_baseline_the_papers_methods_and_the_best(
   all_methods,
 ):
-  table, in_turn = _tables(compare_page.render_headline(all_methods))
-  found = {row[0] for row in table[2:]}
+  *ranked, in_turn = _tables(compare_page.render_headline(all_methods))
+  headings = [table[0][0] for table in ranked]
+  assert headings == ['One model for all', 'A model for each client']
+  found = {row[0] for table in ranked for row in table[2:]}
   papers = {entry.title for entry in methods.PAPERS.values()}
   best = methods.title(all_methods.best('client_accuracy_worst10'))
   assert papers | {'**FedAvg**', best} <= found
   assert len(found) < len(methods.METHODS)
-  assert ' to ' not in ''.join(sum(table[2:], []))
+  assert ' to ' not in str([table[2:] for table in ranked])
   # Six rounds are .3 rounds of twenty clients, before the first evaluation.
   assert in_turn[0][0] == 'Clients take turns'
   assert in_turn[0][-1] == 'Mean accuracy at FedAvg’s depth (0.3 rounds)'
@@ -105,20 +110,28 @@ def test_a_headline_has_the_baseline_the_papers_methods_and_the_best(
   assert not any(mark in str(in_turn) for mark in '▲▼*')
 
 
-def test_the_depth_of_a_method_in_turn(small):
-  # Six rounds are 1.5 rounds of four clients, where a curve has a quarter.
-  analysis, page = small
-  accuracy = analysis.estimates['dssgd', 'client_accuracy_mean'].mean / 4
-  (row,) = page.row('DSSGD', table=1)
-  assert row[-1][0] == f'{accuracy:.3f}, place 6 of 6'
+def test_the_places_of_a_method_in_turn(tmp_path):
+  rows = made_comparison.rows(methods=(*made_comparison.LEVELS, 'dssgd'))
+  about = made_comparison.facts(cohort_size=2)
+  analysis = made_comparison.analyse(tmp_path, rows, about)
+  page = web_page.Page(compare_page.render(analysis))
+  # Six rounds are 1.5 rounds of four clients, where a curve has a quarter, and
+  # have as many updates of two clients as three rounds of all.
+  accuracy = analysis.estimates['dssgd', 'client_accuracy_mean'].mean
+  (row,) = page.row('DSSGD', table=2)
+  assert [cell[0] for cell in row[-2:]] == [
+    f'{accuracy / 4:.3f}, place 6 of 6',
+    f'{accuracy / 2:.3f}, place 6 of 6',
+  ]
 
 
 def test_the_ranking_in_two_halves_is_on_the_page(small):
   analysis, page = small
-  tau = analysis.agreement('client_accuracy_mean')
+  kind = 'one model for all'
+  tau = analysis.of(kind).agreement('client_accuracy_mean')
   assert (
     'between the ranking of the methods with seeds 0 and 1 and that with 2:'
-    f' mean accuracy {tau:.2f}, '
+    f' mean accuracy {tau:.2f} ({kind}), '
   ) in page.text
 
 
