@@ -73,6 +73,13 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     ' files. For tables whose full size takes too long.',
     flag_values=flag_values,
   )
+  flags.DEFINE_float(
+    'scale_clients',
+    1.0,
+    'Share of the clients that every run has, above 0 and at most 1, each with'
+    ' as many examples as in full. For tables of a hundred clients or more.',
+    flag_values=flag_values,
+  )
   flags.DEFINE_enum(
     'dataset',
     None,
@@ -123,8 +130,10 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
   for flag in ('only_missing', 'only_record'):
     if chosen[flag].value and chosen.record is None:
       cli.fail(f'--{flag} must be given with --record, found it alone.')
-  if not 0 < chosen.scale <= 1:
-    cli.fail(f'--scale must be above 0 and at most 1, found {chosen.scale}.')
+  size = recording.Size(chosen.scale, chosen.scale_clients)
+  for flag, share in zip(('scale', 'scale_clients'), size, strict=True):
+    if not 0 < share <= 1:
+      cli.fail(f'--{flag} must be above 0 and at most 1, found {share}.')
   results = None if chosen.record is None else pathlib.Path(chosen.record)
   output_dir = pathlib.Path(chosen.output_dir or f'runs/{name}')
   with cli.one_sentence_errors(
@@ -139,14 +148,15 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
       table,
       num_seeds=chosen.seeds,
       rounds=chosen.rounds,
-      scale=chosen.scale,
+      scale=size.scale,
+      scale_clients=size.clients,
       dataset=chosen.dataset,
       data_dir=chosen.data_dir,
       output_dir=output_dir,
     )
     rows = planner.rows(cells)
     if chosen.only_missing:
-      rows = recording.missing(results, name, rows, chosen.scale)
+      rows = recording.missing(results, name, rows, size)
     if not rows:
       print('All numbers are recorded.')
       return
@@ -154,7 +164,7 @@ def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
     left = [run for run in runs if not run.is_finished()]
     recorder = None
     if results:
-      recorder = recording.Recorder(results, name, rows, chosen.scale)
+      recorder = recording.Recorder(results, name, rows, size)
       _say(recorder.record())
     if chosen.only_record:
       for run in left:

@@ -224,7 +224,7 @@ def _row(name, result, size) -> dict[str, object]:
     **{outcome: counts.get(outcome, 0) for outcome in outcomes.OUTCOMES},
     'verdict': verdicts.UNCOUNTED if claim.uncounted else ours.verdict,
     'data': _distinct(m.evidence.setting.data for m in run),
-    'scale': _distinct(f'{m.evidence.setting.scale:g}' for m in run),
+    'scale': _distinct(map(_shares, (m.evidence.setting for m in run))),
     'rounds': _distinct(n.rounds for m in run for n in m.numbers if n.rounds),
     'source': _distinct(
       'transcribed' if any(n.is_transcribed for n in m.numbers) else 'run'
@@ -266,11 +266,18 @@ def _other_setting(measured, other) -> str:
   found = outcomes.difference(measured.comparison, other.used)[0]
   ends = _number(found.mean), _number(found.low), _number(found.high)
   shown = '{} [{}, {}]'.format(*ends) if ends[1] else ends[0]
-  data, scale, length = other.setting
-  rounds = '' if math.isinf(length) else f'; {length}'
+  setting = other.setting
+  rounds = '' if math.isinf(setting.length) else f'; {setting.length}'
   number = len(other.defined)
   seeds = 'means' if not number else f'{number} seed{"s" * (number > 1)}'
-  return f'Also with {data}; {scale:g}{rounds}, {seeds}: {shown}.'
+  where = f'{setting.data}; {_shares(setting)}{rounds}'
+  return f'Also with {where}, {seeds}: {shown}.'
+
+
+def _shares(setting) -> str:
+  """The share of the data, and of the clients unless all took part."""
+  fewer = f' of {setting.clients:g} of the clients' * (setting.clients < 1)
+  return f'{setting.scale:g}{fewer}'
 
 
 def _negligible(ours) -> str:
@@ -433,7 +440,7 @@ def _protocols(recorded) -> str:
         _difference(*papers),
         _seeds(run),
         _distinct(
-          f'{m.evidence.setting.data}; {m.evidence.setting.scale:g}'
+          f'{m.evidence.setting.data}; {_shares(m.evidence.setting)}'
           for m in run
         ),
       ]

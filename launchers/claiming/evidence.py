@@ -1,8 +1,9 @@
 """The recorded numbers that can answer a comparison, by their size.
 
-Rows of one setting can be compared: of the same data, share of the data, and
-length of the training. A length is a number of rounds, or "the method's own" if
-its table fixes that, as FedAKD's protocols and its equal time do.
+Rows of one setting can be compared: of the same data, shares of the data and of
+the clients, and length of the training. A length is a number of rounds, or "the
+method's own" if its table fixes that, as FedAKD's protocols and its equal time
+do.
 """
 
 import collections
@@ -36,6 +37,12 @@ class Setting(NamedTuple):
   data: str
   scale: float
   length: float
+  clients: float = 1.0
+
+  @property
+  def share(self) -> float:
+    """The share of the data that all clients together have."""
+    return self.scale * self.clients
 
 
 class Number(NamedTuple):
@@ -93,7 +100,8 @@ def group(frame: pd.DataFrame) -> Recorded:
     value = row.rounds + 1 if never and math.isnan(row.value) else row.value
     is_transcribed = row.source == records.TRANSCRIBED
     number = Number(value, row.rounds, is_transcribed, row.seconds)
-    found[side][Setting(row.data, row.scale, length)][row.seed] = number
+    setting = Setting(row.data, row.scale, length, row.clients)
+    found[side][setting][row.seed] = number
   return found
 
 
@@ -114,7 +122,7 @@ def find(
 
   def rank(evidence):
     enough = statistics.planned(len(evidence.defined)) > 0
-    return enough, evidence.setting.scale, evidence.setting.length
+    return enough, evidence.setting.share, evidence.setting.length
 
   of_sizes = ([e for e in found if e.size == size] for size in sizes)
   return sorted(next(filter(None, of_sizes), []), key=rank, reverse=True)
@@ -132,7 +140,7 @@ def _size(comparison, setting, pairs) -> str:
     if isinstance(side, statements.Side)
     for number in numbers
   )
-  return REDUCED if setting.scale < 1 or is_short else PAPERS
+  return REDUCED if setting.share < 1 or is_short else PAPERS
 
 
 def _right(comparison, setting, recorded) -> Mapping[str, Number] | float:
@@ -142,7 +150,9 @@ def _right(comparison, setting, recorded) -> Mapping[str, Number] | float:
     return right
   settings = recorded.get(right, {})
   if comparison.any_rounds:
-    alike = [s for s in settings if s[:2] == setting[:2]]
+    alike = [
+      s for s in settings if s._replace(length=setting.length) == setting
+    ]
     setting = max(alike, key=lambda s: s.length, default=None)
   return settings.get(setting, {})
 

@@ -152,8 +152,12 @@ def _size_flags(side, found: evidence.Evidence | None) -> list[str]:
   """The flags of a setting that is not the paper's."""
   if found is None or found.size == evidence.PAPERS:
     return []
-  data, scale, length = found.setting
-  flags = [f'--scale={scale:g}'] if scale < 1 else []
+  data, scale, length, clients = found.setting
+  flags = [
+    f'--{name}={share:g}'
+    for name, share in (('scale', scale), ('scale_clients', clients))
+    if share < 1
+  ]
   papers = definitions.TABLES[side.table].cells[side.cell].data
   if definitions.STAND_INS.get(papers) == data:
     flags.append(f'--dataset={data}')

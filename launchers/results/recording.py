@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import hashlib
 import json
 import pathlib
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -23,6 +24,16 @@ _LATER_FLAGS = {
 }
 
 
+class Size(NamedTuple):
+  """What runs have of the data, and of the clients: shares in (0, 1].
+
+  Of fewer clients each has as many examples, so that `scale` is 1.
+  """
+
+  scale: float = 1.0
+  clients: float = 1.0
+
+
 class Recorder:
   """Records the rows of a table whose runs are finished."""
 
@@ -31,7 +42,7 @@ class Recorder:
     folder: pathlib.Path,
     table: str,
     rows: Sequence[table_runs.Row],
-    scale: float,
+    size: Size,
   ):
     """Checks the folder of the results, before hours of training.
 
@@ -43,7 +54,7 @@ class Recorder:
     records.read(folder)
     self._folder = folder
     self._table = table
-    self._scale = scale
+    self._size = size
     self._left = [(row, compared) for row in rows for compared in row.runs]
 
   def record(self) -> records.Merged:
@@ -59,7 +70,7 @@ class Recorder:
     ]
     self._left = [pair for pair in self._left if pair not in finished]
     finished.sort(key=lambda pair: str(pair[1][0].output_dir))
-    rows = [_build(self._table, *pair, self._scale) for pair in finished]
+    rows = [_build(self._table, *pair, self._size) for pair in finished]
     if not rows:
       return records.Merged(0, 0, 0)
     return records.add(self._folder, pd.DataFrame(rows)[[*records.COLUMNS]])
@@ -69,7 +80,7 @@ def missing(
   folder: pathlib.Path,
   table: str,
   rows: Sequence[table_runs.Row],
-  scale: float,
+  size: Size,
 ) -> list[table_runs.Row]:
   """Returns the rows of which a seed is not recorded, with these seeds alone.
 
@@ -82,7 +93,7 @@ def missing(
   recorded = set(there[names].itertuples(index=False, name=None))
 
   def is_left(row, compared):
-    key = _key(table, row, compared, scale)
+    key = _key(table, row, compared, size)
     return (*key.values(), settings_hash(compared)) not in recorded
 
   reduced = [
@@ -114,7 +125,7 @@ def _without_later_flags(settings) -> dict[str, str]:
   return {n: v for n, v in settings.items() if later.get(n) != v}
 
 
-def _build(table, row, compared, scale) -> dict[str, str | int | float]:
+def _build(table, row, compared, size) -> dict[str, str | int | float]:
   """A row of `records`, of finished runs."""
   own, metric = compared[0], table_metrics.METRICS[row.metric]
   directories = [run.output_dir for run in compared]
@@ -129,7 +140,7 @@ def _build(table, row, compared, scale) -> dict[str, str | int | float]:
     ) from error
   seconds = run.end['seconds_per_round'] * own.settings['rounds']
   return {
-    **_key(table, row, compared, scale),
+    **_key(table, row, compared, size),
     'value': value,
     'sd': float('nan'),
     'source': records.RUN,
@@ -140,7 +151,7 @@ def _build(table, row, compared, scale) -> dict[str, str | int | float]:
   }
 
 
-def _key(table, row, compared, scale) -> dict[str, str | int | float]:
+def _key(table, row, compared, size) -> dict[str, str | int | float]:
   """The columns `records.KEY` of a row."""
   own = compared[0]
   return {
@@ -149,7 +160,8 @@ def _key(table, row, compared, scale) -> dict[str, str | int | float]:
     'method': row.method,
     'data': own.settings['task'],
     'seed': str(own.seed),
-    'scale': float(scale),
+    'scale': float(size.scale),
+    'clients': float(size.clients),
     'rounds': own.settings['rounds'],
     'metric': row.metric,
   }

@@ -9,7 +9,8 @@ cell     a cell of the table
 method   a method of the table
 data     the data set that was used, which may stand in for the paper's
 seed     the value of all seeds; '0-2' for a transcribed mean over 0, 1, 2
-scale    share of the data, in (0, 1]
+scale    share of the data that a client has, in (0, 1]
+clients  share of the clients, in (0, 1]; a file without has all of them
 rounds   trained rounds
 metric   a metric of `table_metrics.METRICS`
 value    in the paper's unit, as table.csv has it; empty if undefined
@@ -38,10 +39,13 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
 RUN, TRANSCRIBED = 'run', 'transcribed'
-KEY = ('table', 'cell', 'method', 'data', 'seed', 'scale', 'rounds', 'metric')
+KEY = (
+  *('table', 'cell', 'method', 'data', 'seed', 'scale', 'clients', 'rounds'),
+  'metric',
+)
 _VALUES = ('value', 'sd', 'source', 'version', 'settings', 'seconds', 'command')
 COLUMNS = (*KEY, *_VALUES)
-_FLOATS = ['scale', 'value', 'sd', 'seconds']
+_FLOATS = ['scale', 'clients', 'value', 'sd', 'seconds']
 # One text for each seed: '00' would be another key than '0'.
 _SEED = re.compile('(0|[1-9][0-9]{0,9})(-[1-9][0-9]{0,9})?')
 _MOST_SEEDS = 1000
@@ -66,8 +70,8 @@ class Merged(NamedTuple):
 def read(folder: pathlib.Path) -> pd.DataFrame:
   """Reads and checks all recorded tables; files of other names are not read.
 
-  `scale`, `value`, `sd` and `seconds` are float64 (NaN if empty), `rounds`
-  int64, the other `COLUMNS` str. Rows are sorted as `add` writes them.
+  `scale`, `clients`, `value`, `sd` and `seconds` are float64 (NaN if empty),
+  `rounds` int64, the other `COLUMNS` str. Rows are sorted as `add` writes them.
 
   Raises:
     RecordsError: If a file cannot be read or holds a wrong row.
@@ -104,7 +108,7 @@ def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:
     for table, new in runs.groupby('table', sort=False):
       path = _path(folder, table)
       merged, what = _merge(path, _read_table(path, table), new)
-      texts[path] = _sorted(merged, table).to_csv(index=False)
+      texts[path] = _to_text(_sorted(merged, table))
       done.append(what)
     for path, text in texts.items():
       run_files.write_atomically(path, text)
@@ -181,6 +185,13 @@ def _check_same(path, again) -> None:
       )
 
 
+def _to_text(frame) -> str:
+  """The csv file; that all runs have all clients is not said in each row."""
+  if (frame['clients'] == 1).all():
+    frame = frame.drop(columns='clients')
+  return frame.to_csv(index=False)
+
+
 def _empty() -> pd.DataFrame:
   return _typed(pd.DataFrame(columns=[*COLUMNS], dtype=str))
 
@@ -200,11 +211,14 @@ def _read_table(path, table) -> pd.DataFrame:
     if not text.endswith('\n'):
       raise ValueError('a last line without an end, as if the file was cut')
     frame = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-  if list(frame) != list(COLUMNS):
+  expected = [c for c in COLUMNS if c in frame or c != 'clients']
+  if list(frame) != expected:
     raise RecordsError(
       f'{path} must have the columns {", ".join(COLUMNS)}, found'
       f' {", ".join(frame)}.'
     )
+  if 'clients' not in frame:
+    frame.insert(COLUMNS.index('clients'), 'clients', '1.0')
   for column, what, right in _rules(frame, table):
     for line in frame.index[~right]:
       raise RecordsError(
@@ -251,8 +265,9 @@ def _rules(frame, table):
     inside = (numbers['value'] >= low) & (numbers['value'] <= high)
     what = f'a number in [{low:g}, {high:g}]'
     yield 'value', what, ~of_these | empty['value'] | inside
-  share = numbers['scale']
-  yield 'scale', 'a number above 0 and at most 1', (share > 0) & (share <= 1)
+  for name in ('scale', 'clients'):
+    share = numbers[name]
+    yield name, 'a number above 0 and at most 1', (share > 0) & (share <= 1)
   is_whole = frame['rounds'].str.fullmatch(_ROUNDS)
   yield 'rounds', 'a whole number, at least 1,', is_whole
   yield 'data', 'the name of a data set', frame['data'].str.strip() != ''
@@ -288,13 +303,16 @@ def _sorted(frame, table) -> pd.DataFrame:
   def order(column):
     if column.name in names:
       return column.map(names[column.name].index)
-    if column.name in ('scale', 'rounds'):
+    if column.name in ('scale', 'clients', 'rounds'):
       return -column  # The fullest first.
     if column.name == 'seed':
       return column.map(lambda seed: (seeds_of(seed)[0], seed))
     return column
 
-  columns = ['cell', 'metric', 'data', 'scale', 'rounds', 'method', 'seed']
+  columns = [
+    *('cell', 'metric', 'data', 'scale', 'clients', 'rounds'),
+    *('method', 'seed'),
+  ]
   return frame.sort_values(columns, key=order, ignore_index=True)
 
 

@@ -175,10 +175,11 @@ def _setting(layout, row) -> tuple[tuple, str]:
     layout.cells[row.cell],
     '' if same_data else f'on {titles.data(row.data)}',
     '' if row.scale == 1 else f'{100 * row.scale:g} % of the data',
+    '' if row.clients == 1 else f'{100 * row.clients:g} % of the clients',
     f'{rounds} rounds, not {papers}' if rounds else '',
   ]
-  place = list(layout.cells).index(row.cell), -row.scale, bool(rounds), -rounds
-  order = *place, '' if same_data else row.data
+  place = list(layout.cells).index(row.cell), -row.scale, -row.clients
+  order = *place, bool(rounds), -rounds, '' if same_data else row.data
   return order, ', '.join(filter(None, parts))
 
 

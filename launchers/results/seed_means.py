@@ -7,7 +7,7 @@ import pandas as pd
 
 from tff_fair.launchers.results import records
 
-KEY = ['cell', 'method', 'metric', 'data', 'scale', 'rounds']
+KEY = ['cell', 'method', 'metric', 'data', 'scale', 'clients', 'rounds']
 
 
 def compute(rows: pd.DataFrame) -> pd.DataFrame:

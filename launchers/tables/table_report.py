@@ -14,6 +14,7 @@ import pandas as pd
 from tff_fair import files
 from tff_fair.launchers import frame as frame_lib
 from tff_fair.launchers.runs import data_description
+from tff_fair.launchers.runs import planned_run
 from tff_fair.launchers.runs import run_files
 from tff_fair.launchers.show import markdown
 from tff_fair.launchers.show import numbers
@@ -114,6 +115,7 @@ def _marks(name, row, settings, paper_rounds) -> list[str]:
       'TriNetX' if data == 'ehr' else data,
     ),
     'share of the data': (settings['data_fraction'], 1),
+    'clients': (settings['num_clients'], _usual_clients(table, row)),
     'rounds': (settings['rounds'], paper_rounds),
     'seeds': (num_seeds, table.seeds or num_seeds),
   }
@@ -122,6 +124,17 @@ def _marks(name, row, settings, paper_rounds) -> list[str]:
     for what, (ours, paper) in pairs.items()
     if ours != paper
   ]
+
+
+def _usual_clients(table, row) -> int | None:
+  """The number of clients of the cell as the table has it."""
+  cell = table.cells[row.cell]
+  command = {
+    'preset': cell.preset,
+    **cell.flags,
+    **table.flags_of(row.cell, row.method),
+  }
+  return planned_run.resolve(command)['num_clients']
 
 
 def _commands(row) -> list[str]:

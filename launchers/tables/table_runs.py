@@ -104,6 +104,7 @@ class Planner:
     num_seeds: int,
     rounds: int | None,
     scale: float,
+    scale_clients: float = 1.0,
     dataset: str | None,
     data_dir: str | None,
     output_dir: pathlib.Path,
@@ -113,6 +114,7 @@ class Planner:
     self.seeds = range(num_seeds)
     self._dataset = dataset
     self._scale = scale
+    self._scale_clients = scale_clients
     given = {'rounds': rounds, 'data_dir': data_dir}
     # A method of a table may have rounds of its own.
     self._overrides = {n: v for n, v in given.items() if v is not None}
@@ -151,6 +153,7 @@ class Planner:
       **self._share(preset),
       **self._overrides,
     }
+    command |= self._fewer_clients(cell, command)
     folder = self._folder / preset / _folder_name(preset, command)
     run = planned_run.plan(
       command,
@@ -191,6 +194,26 @@ class Planner:
     if presets.PRESETS[preset].shared['task'] == 'ehr':
       return {'ehr_scale': ehr_synthetic.DEFAULT_SCALE * self._scale}
     return {'data_fraction': self._scale}
+
+  def _fewer_clients(self, cell, command) -> dict[str, float]:
+    """The flags for a share of the clients, each with as many examples."""
+    if self._scale_clients == 1:
+      return {}
+    settings = planned_run.resolve(command)
+    usual, share = settings['num_clients'], f'{self._scale_clients:g}'
+    if usual is None:
+      raise settings_lib.SettingsError(
+        f'--scale_clients must be 1 for the cell {cell}, whose clients are'
+        f' those of the data, found {share}.'
+      )
+    number = round(self._scale_clients * usual)
+    if number < 2:
+      raise settings_lib.SettingsError(
+        '--scale_clients must leave two clients or more of each cell, found'
+        f' {share} of {usual} in {cell}.'
+      )
+    fraction = settings['data_fraction'] * number / usual
+    return {'num_clients': number, 'data_fraction': fraction}
 
 
 def train_command(arguments: Iterable[str], seed: int | str) -> str:

@@ -43,6 +43,9 @@ _REFUSED = r"""
 --table=tiny --scale=-1 | --scale must be above 0 and at most 1, found -1\.0\.$
 --table=tiny --scale=1.5 | --scale must be above 0 and at most 1, found 1\.5\.$
 --table=tiny --scale=nan | --scale must be above 0 and at most 1, found nan\.$
+--table=tiny --scale_clients=0 | --scale_clients must be above 0 and at most 1, found 0\.0\.$
+--table=tiny --scale_clients=0.2 | --scale_clients must leave two clients or more of each cell, found 0\.2 of 5 in digits\.$
+--table=fedakd_table4 --scale_clients=0.5 | --scale_clients must be 1 for the cell ehr, whose clients are those of the data, found 0\.5\.$
 --table=tiny --scale=0.1 | num_examples must be in 1\.\.129, found 1000\.$
 --table=cffl_table1 --cells=mnist_p5 | The data file 'mnist.npz' must lie in a data folder
 --table=corefed_table1 --cells=fmnist | The data file 'fashion-mnist' .* --dataset=mnist uses other data inst

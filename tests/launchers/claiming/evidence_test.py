@@ -27,12 +27,18 @@ def _differences(found):
 def test_seeds_are_paired_by_their_number():
   (found,) = _find(_both({'2': 5.0, '0': 1.0, '10': 9.0}, {'0': 0.5, '2': 7.0}))
   assert list(_differences(found).items()) == [('0', 0.5), ('2', -2.0)]
-  assert found.setting == ('cifar10', 1.0, 20)
+  assert found.setting == ('cifar10', 1.0, 20, 1.0)
 
 
 @pytest.mark.parametrize(
   'other',
-  [{'scale': 0.5}, {'rounds': 10}, {'data': 'x'}, {'cell': 'cifar10_iid_c10'}],
+  [
+    {'scale': 0.5},
+    {'clients': 0.5},
+    {'rounds': 10},
+    {'data': 'x'},
+    {'cell': 'cifar10_iid_c10'},
+  ],
 )
 def test_other_settings_do_not_meet(other):
   ours = made_rows.rows('fedquad', [1.0])
@@ -55,7 +61,7 @@ def test_other_rounds_meet_where_a_claim_says_so():
   assert _differences(longest) == {'0': 1.5, '1': 2.5}
   rounds = {number.rounds for number in evidence.numbers_of(longest.pairs)}
   assert rounds == {9, 20}
-  for other in ({'scale': 0.5}, {'data': 'x'}):
+  for other in ({'scale': 0.5}, {'clients': 0.5}, {'data': 'x'}):
     groups = (
       made_rows.rows('fedquad', [1.0]),
       made_rows.rows('fed_avg', [1.0], **other),
@@ -110,6 +116,7 @@ def test_transcribed_means_have_no_seeds():
     ({'rounds': 30}, evidence.PAPERS),
     ({'rounds': 19}, evidence.REDUCED),
     ({'scale': 0.99}, evidence.REDUCED),
+    ({'clients': 0.99}, evidence.REDUCED),
     ({'data': 'mnist'}, evidence.STAND_IN),
     ({'data': 'mnist', 'scale': 0.1, 'rounds': 5}, evidence.STAND_IN),
   ],
@@ -152,6 +159,7 @@ def test_the_first_size_with_numbers_answers():
     # A larger share of the data, then more rounds.
     (({'scale': 0.4, 'rounds': 5}, 3), ({'scale': 0.1}, 6)),
     (({'scale': 0.4}, 1), ({'scale': 0.1}, 2)),
+    (({'clients': 0.4}, 1), ({'scale': 0.3}, 2)),
     (({'rounds': 19}, 3), ({'rounds': 18}, 9)),
   ],
 )

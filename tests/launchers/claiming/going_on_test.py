@@ -49,6 +49,12 @@ def test_one_seed_has_no_spread():
   assert found.commands == (
     f'{_FLAGS}fedquad,fed_avg --scale=0.1 --rounds=5 --seeds=3',
   )
+  found = _plan(
+    made_rows.claim('above fed_avg'), made_rows.both([9.0], [1.0], clients=0.5)
+  )
+  assert found.commands == (
+    f'{_FLAGS}fedquad,fed_avg --scale_clients=0.5 --seeds=3',
+  )
 
 
 def test_the_spread_says_how_many_seeds():

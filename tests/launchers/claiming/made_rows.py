@@ -11,6 +11,7 @@ _ROW = {
   'cell': CELL,
   'data': 'cifar10',
   'scale': 1.0,
+  'clients': 1.0,
   'rounds': 20,
   'metric': METRIC,
   'source': 'run',

@@ -62,7 +62,9 @@ def _planner(tmp_path):
 
 def _recorder(tmp_path, planner):
   rows = planner.rows(['digits'])
-  return recording.Recorder(tmp_path / 'results', 'tiny', rows, 1.0)
+  return recording.Recorder(
+    tmp_path / 'results', 'tiny', rows, recording.Size()
+  )
 
 
 def test_finished_runs_are_recorded_once(tmp_path):
@@ -151,7 +153,7 @@ def test_what_is_recorded_under_other_settings_is_left(tmp_path):
     data_dir=str(tmp_path),
     output_dir=tmp_path / 'out',
   ).rows(['digits'])
-  left = recording.missing(tmp_path / 'results', 'tiny', rows, 1.0)
+  left = recording.missing(tmp_path / 'results', 'tiny', rows, recording.Size())
   assert left == rows != []
 
 
@@ -199,7 +201,8 @@ def test_the_scale_is_the_share_of_the_data(tmp_path):
   )
   _finish(planner.run('stand_in', 'cffl', 0), [0.2, 0.4, 0.5])
   rows = planner.rows(['stand_in'])
-  recording.Recorder(tmp_path, 'tiny', rows, 0.5).record()
+  size = recording.Size(scale=0.5)
+  recording.Recorder(tmp_path, 'tiny', rows, size).record()
   (row,) = records.read(tmp_path).to_dict('records')
   assert row['scale'] == 0.5
   assert '--data_fraction=0.5' in row['command']

@@ -26,6 +26,7 @@ def _row(**values):
     'data': 'digits',
     'seed': '0',
     'scale': 1.0,
+    'clients': 1.0,
     'rounds': 20,
     'metric': 'cf',
     'value': 0.1 + 0.2,
@@ -73,6 +74,17 @@ def test_rows_come_back_in_the_order_of_the_table(tmp_path):
   texts = [(p / 'tiny.csv').read_text() for p in (tmp_path, other)]
   assert texts[0] == texts[1]
   assert records.add(tmp_path, _frame(*rows)) == (0, 0, 6)
+
+
+def test_shares_of_the_clients_are_written_where_some_have_fewer(tmp_path):
+  records.add(tmp_path, _frame(_row()))
+  assert 'clients' not in (tmp_path / 'tiny.csv').read_text()
+  records.add(tmp_path, _frame(_row(clients=0.25, value=5.0)))
+  found = records.read(tmp_path)
+  assert found[['clients', 'value']].to_numpy().tolist() == [
+    [1, 0.1 + 0.2],
+    [0.25, 5],
+  ]
 
 
 def test_no_folder_and_other_files_are_no_rows(tmp_path):

@@ -36,6 +36,7 @@ def _rows(method, *values, **others):
       'data': 'cifar10',
       'seed': str(seed),
       'scale': 1.0,
+      'clients': 1.0,
       'rounds': 20,
       'metric': 'global_accuracy',
       'value': value,

@@ -25,6 +25,7 @@ def _build(values, cell='digits', method='cffl', metric='cf', **of_row):
     num_seeds=len(values),
     rounds=of_row.get('rounds'),
     scale=of_row.get('scale', 1.0),
+    scale_clients=of_row.get('scale_clients', 1.0),
     output_dir=pathlib.Path('a b'),
   )
   (row,) = (
@@ -113,6 +114,12 @@ def test_tables_of_one_directory_keep_each_other_s_rows(tmp_path):
   text = (tmp_path / 'table.md').read_text()
   assert text.index('# other') < text.index('50.00')
   assert text.index('50.00') < text.index('# tiny') < text.index('96.00')
+
+
+def test_fewer_clients_are_told():
+  row = _build([98.0], scale_clients=0.4)
+  told = 'share of the data: 0.4, not 1; clients: 2, not 5'
+  assert row['marks'].startswith(told)
 
 
 def test_synthetic_records_are_called_that(tmp_path):

@@ -127,6 +127,24 @@ def test_a_share_of_the_data_is_in_the_name_of_a_run():
   assert run.output_dir == folder / name / 'seed_1'
 
 
+def test_a_share_of_the_clients_have_as_many_examples():
+  table = definitions.TABLES['fedquad_table2']
+  cell = 'cifar10_a05_c200'
+  run = _planner(table, scale_clients=0.25).run(cell, 'fed_avg', 0)
+  settings = run.settings
+  assert (settings['num_clients'], settings['data_fraction']) == (50, 0.25)
+  # A quarter of 264 is 66; of 196 clients, .01 are 2.
+  table = definitions.TABLES['fedaboost_text']
+  run = _planner(table, scale=0.5, scale_clients=0.25).run(
+    'mnist', 'fed_avg', 0
+  )
+  assert run.settings['num_clients'] == 66
+  assert run.settings['data_fraction'] == 0.125
+  table = definitions.TABLES['fedaboost_table1']
+  run = _planner(table, scale_clients=0.01).run('cifar_20', 'fed_avg', 0)
+  assert run.settings['data_fraction'] == 2 / 196
+
+
 def test_other_data_have_runs_of_their_own():
   table = definitions.TABLES['corefed_table1']
   usual = _planner(table).run('fmnist', 'fed_avg', 0)
