@@ -6,8 +6,7 @@ file is a cell that a table shows, with its title. Methods and settings appear
 when a result of theirs is recorded.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import pathlib
 from typing import NamedTuple
 
