@@ -12,33 +12,33 @@ import os
 import re
 import signal
 import sys
-import types
 from typing import NoReturn
 
-from absl import app
 from absl import flags
 
 from tff_fair import checks
 from tff_fair import plugins
 from tff_fair.launchers import command_names
 from tff_fair.launchers import interrupts
+from tff_fair.launchers.options import help_screen
 
 RESUMABLE = 'interrupted; run the same command again to resume.'
-
-# Flags that `run` adopts belong to the launcher that calls it.
-flags.disclaim_key_flags()
 
 
 def run(
   main: Callable[[list[str]], None],
   define_flags: Callable[[flags.FlagValues], None],
-  *flag_modules: types.ModuleType,
-  define_help: Callable[[], None] = app.define_help_flags,
+  describe_help: Callable[[], help_screen.Help] | None = None,
+  *,
   with_plugins: bool = False,
 ) -> None:
   """Defines and parses the flags, and calls `main` with the arguments left.
 
-  `--help` also shows the flags of `flag_modules`.
+  Args:
+    main: The program.
+    define_flags: Defines its flags.
+    describe_help: What `--help` shows; by default all its flags.
+    with_plugins: Whether plug-ins are loaded first.
   """
   program = sys.modules['__main__']
   program.__doc__ = command_names.in_text(program.__doc__ or '')
@@ -51,9 +51,9 @@ def run(
   except flags.DuplicateFlagError as error:
     text = ' '.join(str(error).split())
     fail(f'a plug-in must not define a flag that this program has: {text}')
-  for module in flag_modules:
-    flags.adopt_module_key_flags(module)
-  define_help()
+  help_screen.define(
+    describe_help() if describe_help else help_screen.of_all(define_flags)
+  )
   arguments = ['--help' if a == '-h' else a for a in sys.argv]
   argv = parse_flags(arguments, flags.FLAGS)
   interrupts.raise_again()

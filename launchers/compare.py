@@ -5,12 +5,13 @@
 Every method gets the same data, rounds, trials and seeds. The trials choose a
 learning rate and the method's one or two parameters by the accuracy on the
 clients' holdout parts, with seeds of their own: never on test data, and never
-with a seed that is scored. Writes compare.csv (a row a run),
-compare.html, which begins with the answer in words: the method
-for the mean, for the worst clients and for collaborative fairness, and what
-cannot be told apart. The same command, after any interruption, goes on.
+with a seed that is scored. Writes compare.csv, with a row for each run, and
+compare.html, which begins with the answer in words: the method for the mean,
+for the worst clients and for collaborative fairness, and what cannot be told
+apart. The same command, after any interruption, goes on.
 """
 
+import functools
 import math
 import pathlib
 import sys
@@ -26,11 +27,27 @@ from tff_fair.launchers.comparison import records
 from tff_fair.launchers.comparison import schedule as schedule_lib
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
+from tff_fair.launchers.options import help_screen
+from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.options import train_flags
 from tff_fair.launchers.runs import data_description
 from tff_fair.launchers.runs import run_files
+
+# On the first screen of `--help`.
+_FIRST = (
+  'task',
+  'data_file',
+  'num_clients',
+  'methods',
+  'rounds',
+  'tune',
+  'seeds',
+  'parallel',
+  'budget',
+  'output_dir',
+)
 
 
 def define_flags(flag_values: flags.FlagValues) -> None:
@@ -71,6 +88,28 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     lower_bound=0.0,
     upper_bound=1.0,
     flag_values=flag_values,
+  )
+
+
+def describe_help() -> help_screen.Help:
+  """What `--help` shows: of training's flags those that methods share."""
+  known = help_screen.own_flags(define_flags)
+  shared = {name: train_flags.FLAGS[name] for name in plan.SHARED_FLAGS}
+  groups = {'Comparison': [f for n, f in known.items() if n not in shared]}
+  for title, group in train_flags.GROUPS.items():
+    if taken := [flag for flag in group if flag.name in shared]:
+      groups[title] = taken
+  return help_screen.Help(
+    first=[(known | shared)[name] for name in _FIRST],
+    topics={
+      'methods': help_screen.Topic(
+        'The methods, a line each', help_text.list_methods
+      ),
+      **help_screen.group_topics(groups),
+      'all': help_screen.Topic(
+        'All flags', functools.partial(help_screen.describe_groups, groups)
+      ),
+    },
   )
 
 
@@ -210,4 +249,4 @@ def _facts(planner, schedule, data, target) -> dict[str, Any]:
 
 
 if __name__ == '__main__':
-  cli.run(main, define_flags, with_plugins=True)
+  cli.run(main, define_flags, describe_help, with_plugins=True)

@@ -10,9 +10,7 @@ equal settings are trained once.
 
 With `--record=results` the numbers of all finished runs are also added to
 `results/TABLE.csv`, from which docs/results.md and docs/claims.md are written:
-those of earlier calls first, the others as soon as each run is finished. With
-`--only_record` nothing is trained, with `--only_missing` what is recorded is
-not trained again, whoever trained it.
+those of earlier calls first, the others as soon as each run is finished.
 """
 
 import pathlib
@@ -24,6 +22,8 @@ from tff_fair.launchers import frame
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.execution import pool as pool_lib
 from tff_fair.launchers.execution import train_all
+from tff_fair.launchers.options import help_screen
+from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import paths
 from tff_fair.launchers.options import settings as settings_lib
 from tff_fair.launchers.results import recording
@@ -32,6 +32,9 @@ from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 from tff_fair.launchers.tables import table_runs
 
+# Not on the first screen of `--help`.
+_RECORDING = ('record', 'only_record', 'only_missing')
+
 
 def define_flags(flag_values: flags.FlagValues) -> None:
   """Defines the flags of this launcher.
@@ -39,12 +42,11 @@ def define_flags(flag_values: flags.FlagValues) -> None:
   Args:
     flag_values: Where to define them.
   """
-  options.define_flags(flag_values, seeds=1, output_dir='runs/TABLE')
   flags.DEFINE_enum(
     'table',
     None,
     list(definitions.TABLES),
-    'The table.',
+    'The table, one of those that --help=tables lists.',
     flag_values=flag_values,
   )
   flags.DEFINE_list(
@@ -59,6 +61,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     'The methods of the table to reproduce; the default is all.',
     flag_values=flag_values,
   )
+  options.define_flags(flag_values, seeds=1, output_dir='runs/TABLE')
   flags.DEFINE_integer(
     'rounds',
     None,
@@ -113,6 +116,44 @@ def define_flags(flag_values: flags.FlagValues) -> None:
     ' since the output directory lacks their runs.',
     flag_values=flag_values,
   )
+
+
+def describe_help() -> help_screen.Help:
+  """What `--help` shows: with the tables by paper, and the cells of each."""
+  known = help_screen.own_flags(define_flags)
+  tables = definitions.TABLES
+  recording = {'Recording': [known[name] for name in _RECORDING]}
+  return help_screen.Help(
+    first=[flag for name, flag in known.items() if name not in _RECORDING],
+    topics={
+      'tables': help_screen.Topic(
+        'The tables by paper',
+        lambda: help_text.list_by_paper(
+          {n: t.title for n, t in tables.items()}
+        ),
+      ),
+      **help_screen.group_topics(recording),
+    },
+    entries=help_screen.Entries(
+      'TABLE',
+      'Its cells and methods, such as --help=cffl_table1',
+      tables.keys(),
+      _describe_table,
+    ),
+  )
+
+
+def _describe_table(name: str) -> str:
+  table = definitions.TABLES[name]
+  cells = [f'{cell} ({c.preset})' for cell, c in table.cells.items()]
+  texts = {
+    'Cells, each with its preset': cells,
+    'Methods': list(table.methods),
+  }
+  lines = help_screen.wrap(f'--table={name}: {table.title}.', 0)
+  for title, names in texts.items():
+    lines += help_screen.wrap(f'{title}: {", ".join(names)}.', 2)
+  return '\n'.join(lines)
 
 
 def main(argv: list[str], flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -228,4 +269,4 @@ def _report(name, planner, rows, cells, output_dir) -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main, define_flags)
+  cli.run(main, define_flags, describe_help)

@@ -240,6 +240,6 @@ if __name__ == '__main__':
   cli.run(
     main,
     train_flags.define_flags,
-    define_help=help_text.define_help,
+    help_text.describe_help,
     with_plugins=True,
   )

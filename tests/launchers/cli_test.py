@@ -193,17 +193,38 @@ def test_ctrl_c_while_the_command_starts_is_one_line(module, tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('start', 'command'),
+  ('start', 'command', 'further'),
   [
-    (['launchers.train'], 'python -m launchers.train'),
-    (['launchers', 'train'], 'python -m launchers.train'),
-    (['tff_fair.launchers', 'train'], 'tff-fair train'),
+    (
+      ['launchers.train'],
+      'python -m launchers.train --preset=fedaboost_digits',
+      '--help=METHOD',
+    ),
+    (
+      ['tff_fair.launchers', 'compare'],
+      'tff-fair compare --task=digits --methods=fair --rounds=60',
+      '--help=data',
+    ),
+    pytest.param(
+      ['launchers', 'reproduce'],
+      'python -m launchers.reproduce --table=cffl_table1 --seeds=3',
+      '--help=TABLE',
+      marks=pytest.mark.full,
+    ),
+    pytest.param(
+      ['launchers.report'],
+      'python -m launchers.report runs/avg runs/boost',
+      '--output_file',
+      marks=pytest.mark.full,
+    ),
   ],
 )
-def test_help_begins_with_how_it_was_started_and_leads_on(start, command):
+def test_help_begins_with_how_it_was_started_and_leads_on(
+  start, command, further
+):
   shown = _python('-m', *start, '--help').stdout
-  assert '--help=all' in shown and '--client_learning_rate' in shown
-  assert f'\n  {command} --preset=fedaboost_digits\n' in shown
+  assert f'\n  {command}\n' in shown
+  assert f'\n  {further}' in shown and '--helpfull' not in shown
 
 
 def test_help_of_a_method_shows_its_flags_alone():

@@ -6,9 +6,7 @@ import re
 import pytest
 
 from tests import limits
-from tff_fair.launchers.options import help_text
 from tff_fair.launchers.options import methods
-from tff_fair.launchers.options import presets
 from tff_fair.launchers.options import settings
 from tff_fair.launchers.options import train_flags
 
@@ -320,32 +318,3 @@ def test_another_run_in_the_directory_is_refused_with_the_differences(tmp_path):
   os.mkfifo(tmp_path / settings.FLAGS_FILE)
   with pytest.raises(settings.SettingsError, match='read: Not a regular file'):
     settings.check_same_run(tmp_path, text)
-
-
-def test_the_first_screen_of_help_leads_to_all_topics():
-  lines = help_text.first_screen().splitlines()
-  assert len(lines) < 40 and max(map(len, lines)) <= 80
-  for topic, (_, write) in help_text.TOPICS.items():
-    assert any(line.startswith(f'  --help={topic} ') for line in lines)
-    assert write()
-  for title, group in train_flags.GROUPS.items():
-    page = help_text.TOPICS[title.lower()][1]()
-    assert all(f'--{f.name}' in page or f']{f.name}' in page for f in group)
-  listed = help_text.list_presets()
-  assert all(f'  {name}: ' in listed for name in presets.PRESETS)
-
-
-def test_help_has_every_flag_under_its_method():
-  text = help_text.help_text()
-  for group in train_flags.GROUPS:
-    assert f'{group}:\n' in text
-  parts = text.split('\n\n')
-  for method in methods.METHODS.values():
-    (part,) = [
-      part for part in parts if part.startswith(f'--algorithm={method.name}:')
-    ]
-    for flag in method.flags:
-      assert f'--{flag.name}' in part or f'--[no]{flag.name}' in part
-    for name, value in method.defaults.items():
-      assert f'--{name}' in part and f'default {value}]' in part
-  assert max(map(len, text.splitlines())) <= 80
