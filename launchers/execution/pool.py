@@ -1,7 +1,7 @@
 """Trains runs in worker processes."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent import futures
 import multiprocessing
 import os
@@ -52,6 +52,7 @@ class Pool:
       deadline=None if budget is None else time.monotonic() + budget,
     )
     self._size = size
+    self._processes = {}  # Id -> process, also of those that have ended.
     self.total = 0
     self._executor = futures.ProcessPoolExecutor(
       size,
@@ -87,7 +88,7 @@ class Pool:
     Raises:
       PoolError: If the result is a `worker.Report`, with its sentence.
     """
-    found = _result(self._submit(function, *arguments))
+    found = self._result(self._submit(function, *arguments))
     if isinstance(found, worker.Report):
       raise PoolError(found.sentence)
     return found
@@ -124,7 +125,7 @@ class Pool:
             raise PoolError(report.sentence)
           on_end(output_dir, report)
         for future in ended:
-          _result(future)
+          self._result(future)
         bar.total = self.total
         bar.n = min(self._signals.rounds.value, self.total)
         bar.refresh()
@@ -146,6 +147,7 @@ class Pool:
     try:
       submitted = self._executor.submit(call, *arguments)
       for process in multiprocessing.active_children():
+        self._processes[process.pid] = process
         stopped.watch(process.pid, 'A worker')
       return submitted
     finally:
@@ -154,6 +156,14 @@ class Pool:
       if held:
         signal.raise_signal(signal.SIGINT)
 
+  def _result(self, future) -> Any:
+    try:
+      return future.result()
+    except futures.process.BrokenProcessPool:
+      self._executor.shutdown()  # Waits for the exit statuses.
+      how = _how_ended([p.exitcode for p in self._processes.values()])
+      raise PoolError(f'a worker process has ended{how}') from None
+
 
 def say(text: str) -> None:
   """Prints a line, above the bar."""
@@ -161,11 +171,16 @@ def say(text: str) -> None:
   sys.stdout.flush()
 
 
-def _result(future) -> Any:
-  try:
-    return future.result()
-  except futures.process.BrokenProcessPool:
-    raise PoolError(
-      'a worker process has ended, perhaps for want of memory; run the same'
-      ' command again to resume, with a lower --parallel.'
-    ) from None
+def _how_ended(statuses: Collection[int | None]) -> str:
+  """How the first of the workers ended, of all their exit statuses."""
+  # The executor terminates the others.
+  found = {*statuses} - {None, -signal.SIGTERM}
+  again = 'run the same command again to resume'
+  status = max(found, default=-1)
+  if status >= 0:
+    return (
+      f' without a word, with exit status {status}, as if a plug-in or a'
+      f' library had called os._exit; {again}.'
+    )
+  by = f' by signal {-status}' if found else ''
+  return f'{by}, perhaps for want of memory; {again}, with a lower --parallel.'

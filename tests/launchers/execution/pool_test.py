@@ -145,6 +145,28 @@ def test_a_failure_ends_the_program_with_a_sentence(error, message, start):
   assert ('fed_prox', 0) not in training_fn.begun
 
 
+@pytest.mark.full
+def test_a_worker_that_ends_without_a_word_has_a_sentence():
+  message = '^a worker process has ended without a word, with exit status 7, '
+  with (
+    pytest.raises(pool_lib.PoolError, match=message),
+    pool_lib.Pool(1) as pool,
+  ):
+    pool.call(os._exit, 7)
+
+
+def test_how_workers_ended():
+  memory = ', perhaps for want of memory; '
+  for statuses, words in (
+    ([None, 0, -15], ' without a word, with exit status 0, '),
+    ([-15, 7, None], ' without a word, with exit status 7, '),
+    ([-15, -9], f' by signal 9{memory}'),
+    ([None, -15], memory),
+    ([], memory),
+  ):
+    assert pool_lib._how_ended(statuses).startswith(words)
+
+
 def test_a_bug_in_a_worker_is_raised(start):
   with pytest.raises(ZeroDivisionError):
     _train(start(_Training(ditto=ZeroDivisionError())), [_run('ditto')])
