@@ -11,8 +11,12 @@ import pandas as pd
 from tff_fair.tasks import sources
 
 _SEPARATORS = (';', '\t', '|')
-# What stands for a missing value besides what pandas takes for one.
-_MISSING = ['?']
+# What stands for a missing value: what pandas takes for one, and `?`.
+_MISSING = (
+  *('', '#N/A', '#N/A N/A', '#NA', '-1.#IND', '-1.#QNAN', '-NaN', '-nan'),
+  *('1.#IND', '1.#QNAN', '<NA>', 'N/A', 'NA', 'NULL', 'NaN', 'None', 'n/a'),
+  *('nan', 'null', '?'),
+)
 # A whole number as Python writes it, or as pandas writes a float.
 _WHOLE = re.compile(r'(0|-?[1-9][0-9]{0,99})(\.0*)?')
 _CHUNK = 2**20
@@ -29,7 +33,8 @@ def read(
     keys: Columns of names, as far as there are such: what differs in a csv file
       differs in the table. They hold whole numbers only where these are written
       without zeros in front and without exponents.
-    as_texts: Whether all values of a csv file stay the texts that they are.
+    as_texts: Whether all values of a csv file stay the texts that they are,
+      also where they stand for a missing value; see `with_gaps`.
 
   Returns:
     The table.
@@ -45,6 +50,8 @@ def read(
       path,
       skipinitialspace=True,
       na_values=_MISSING,
+      keep_default_na=False,
+      na_filter=not as_texts,
       low_memory=False,
       dtype=str if as_texts else dict.fromkeys(keys, str),
     )
@@ -68,6 +75,18 @@ def read(
     for name in table
   }
   return pd.DataFrame(parsed)
+
+
+def with_gaps(path: str | os.PathLike, texts: pd.DataFrame) -> pd.DataFrame:
+  """Returns a table with missing values in place of what stands for one.
+
+  Args:
+    path: The file.
+    texts: What `read` returns for it with `as_texts`.
+  """
+  if os.fspath(path).lower().endswith('.parquet'):
+    return texts
+  return texts.mask(texts.isin(_MISSING))
 
 
 def check_spellings(

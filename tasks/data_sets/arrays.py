@@ -22,9 +22,7 @@ def _encode(options: options_lib.TaskOptions) -> 'encoded.Encoded':
 
   with_clients = options.partition == rules.OWN_PARTITION
   found = array_file.read(options.data_file, with_clients)
-  return arrays.encode(
-    found['x'], found['y'], found.get('client'), client='client'
-  )
+  return arrays.encode(found['x'], found['y'], found.get('client'))
 
 
 DATA_SET = own_data.data_set(

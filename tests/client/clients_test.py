@@ -90,7 +90,7 @@ class TestFromDataFrame:
       smoker=pd.Series(rows % 2 == 0, dtype='boolean'),
       outcome=pd.Series(rows % 2, dtype='Int64'),
     )
-    found = _hospitals(table, missing='fill')
+    found = _hospitals(table, missing_values='fill')
     assert found.feature_names == (
       *('age', 'sex=f', 'sex=m', 'grade=high', 'grade=low'),
       *('stage', 'stage=missing', 'smoker'),
@@ -102,7 +102,7 @@ class TestFromDataFrame:
     rows = np.arange(_ROWS)
     smoker = pd.Series(rows % 2 == 0, dtype=dtype).mask(rows % 7 == 3)
     table = _table(smoker=smoker)
-    found = _hospitals(table, missing='fill')
+    found = _hospitals(table, missing_values='fill')
     *_, (name, mean, deviation), missing = found.features
     assert (name, missing) == ('smoker', ('smoker=missing', 0, 1))
     assert 0 < mean < 1
@@ -121,7 +121,7 @@ class TestFromDataFrame:
     assert x[:, -1].sum() == (rows % 7 == 3).sum()
     with pytest.raises(ValueError, match="found 4 in 'smoker' of 30 rows"):
       _hospitals(table)
-    dropped = _hospitals(table, missing='drop')
+    dropped = _hospitals(table, missing_values='drop')
     assert dropped.features[-1] == ('smoker', 0, 1)
 
   def test_texts_of_numbers_are_texts_and_none_is_cut(self):
@@ -139,7 +139,7 @@ class TestFromDataFrame:
     mixed = pd.Series([1, 'a'] * (_ROWS // 2), dtype=object)
     for name, options in (
       ('DataFrame', {'table': {'age': [1]}}),
-      ('missing', {'missing': 'keep'}),
+      ('missing_values', {'missing_values': 'keep'}),
       ('client .* Did you mean hospital', {'client': 'hopital'}),
       ('which client', {'client': None}),
       ("'hospital' .* row 1", {'table': _table(hospital=1e30)}),
@@ -158,7 +158,8 @@ class TestFromDataFrame:
 def test_from_arrays():
   rows = np.arange(_ROWS)
   x = rows[:, np.newaxis].astype(np.float32)
-  found = client.from_arrays(x, rows % 2, np.array(['b', 'a', 'c'])[rows % 3])
+  names = np.array(['b', 'a', 'c'])[rows % 3]
+  found = client.from_arrays(x, rows % 2, client=names)
   assert found.client_names == ('a', 'b', 'c')
   parts = [_arrays(found.data('a')[part]) for part in ('train', 'holdout')]
   parts.append(found.test('a'))
@@ -166,7 +167,7 @@ def test_from_arrays():
   np.testing.assert_array_equal(np.sort(own), rows[rows % 3 == 1])
   for inputs, labels in parts:
     np.testing.assert_array_equal(labels, inputs[:, 0] % 2)
-  message = r"^client_ids must name at least 2 clients, found only '0'\.$"
+  message = r"^client must name at least 2 clients, found only '0'\.$"
   with pytest.raises(ValueError, match=message):
     client.from_arrays(x, rows % 2, rows * 0)
 

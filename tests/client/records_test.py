@@ -99,8 +99,8 @@ def test_arrays_and_images(kind):
     (_records(a=lambda i: 'text'), {'x': 'a'}, 'of the shape .* in record 1'),
     (
       _records(a=lambda i: [i]),
-      {'x': 'a', 'missing': 'drop'},
-      'missing must be',
+      {'x': 'a', 'missing_values': 'drop'},
+      'missing_values must be',
     ),
     (_Dataset(_records(outcome=lambda i: i % 3 - 1)), {}, "in 'outcome'"),
   ],

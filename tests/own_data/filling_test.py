@@ -79,7 +79,7 @@ def test_every_column_is_filled_in_every_part(
     table.to_csv(path, index=False)
     read = table_file.read(path, ['client', 'label'])
   encoded = table_lib.encode(
-    read, client='client', label='label', missing='fill'
+    read, client='client', label='label', missing_values='fill'
   )
   x, _ = encoded.to_inputs(training)
   expected = [

@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from pandas._libs import parsers
 import pytest
 
 from tff_fair import tasks
@@ -458,11 +459,27 @@ class TestTable:
     )
     arguments = _task(tmp_path, table, missing_values='fill')
     built = tasks.build_task(**arguments)
-    texts = table_file.read(arguments['data_file'], as_texts=True)
-    for rows in (table, texts):
+    path = arguments['data_file']
+    texts = table_file.read(path, as_texts=True)
+    assert not texts.isna().any(axis=None)
+    for rows in (table, table_file.with_gaps(path, texts)):
       x, notes = new_rows.encode(rows, built.columns, built.features)
       assert not notes
       np.testing.assert_allclose(x, built.data.x, rtol=1e-5, atol=1e-6)
+
+  def test_what_is_missing_is_what_pandas_takes_for_it(self, tmp_path):
+    expected = {*parsers.STR_NA_VALUES, '?'}
+    texts = sorted({*expected, '-', 'none', 'na', '0', ' '})
+    path = tmp_path / 'own.csv'
+    pd.DataFrame({'a': texts, 'b': 'x'}).to_csv(path, index=False)
+    read = table_file.read(path)
+    written = table_file.read(path, as_texts=True)
+    gaps = table_file.with_gaps(path, written)
+    # Blanks in front of a text are left out.
+    expected = [text.strip() in expected for text in texts]
+    for table in (read, gaps):
+      assert table['a'].isna().tolist() == expected
+    assert written['a'].tolist() == [text.strip() for text in texts]
 
   def test_dropped_columns_are_no_features_and_may_have_gaps(self, tmp_path):
     table = _with('sex', 3, None).assign(pid=[f'p{i}' for i in range(_ROWS)])

@@ -209,7 +209,7 @@ def from_dataframe(
   label: Any,
   features: Sequence[Any] | None = None,
   drop: Sequence[Any] = (),
-  missing: str = 'refuse',
+  missing_values: str = 'refuse',
   holdout_fraction: float = 0.1,
   test_fraction: float = 0.2,
   seed: int = 0,
@@ -231,8 +231,8 @@ def from_dataframe(
     label: The column of the classes: names, or whole numbers.
     features: The columns of the features; None for all others.
     drop: Columns that are no features, such as ids; not with `features`.
-    missing: 'refuse'; 'drop' to leave out rows with missing values; 'fill' for
-      a category of its own, or the mean and a feature of its own.
+    missing_values: 'refuse'; 'drop' to leave out rows that have some; 'fill'
+      for a category of its own, or the mean and a feature of its own.
     holdout_fraction: Share of a client's examples outside its test part that it
       holds out for its own validation.
     test_fraction: Share of a client's examples that test it.
@@ -254,7 +254,7 @@ def from_dataframe(
     label=label,
     features=features,
     drop=drop,
-    missing=missing,
+    missing_values=missing_values,
   )
   return _of_arrays(
     found,
@@ -267,7 +267,7 @@ def from_dataframe(
 def from_arrays(
   x: Any,
   y: Any,
-  client_ids: Any,
+  client: Any,
   *,
   holdout_fraction: float = 0.1,
   test_fraction: float = 0.2,
@@ -280,7 +280,7 @@ def from_arrays(
       divided by 255, and images of them [n, height, width] get an axis of one
       channel.
     y: The classes [n], names or whole numbers.
-    client_ids: The client of each example [n], names or whole numbers.
+    client: The client of each example [n], names or whole numbers.
     holdout_fraction: See `from_dataframe`.
     test_fraction: See `from_dataframe`.
     seed: See `from_dataframe`.
@@ -295,7 +295,7 @@ def from_arrays(
   from tff_fair.own_data import arrays  # Imports pandas.
 
   return _of_arrays(
-    arrays.encode(x, y, client_ids),
+    arrays.encode(x, y, client),
     holdout_fraction=holdout_fraction,
     test_fraction=test_fraction,
     seed=seed,
@@ -361,7 +361,7 @@ def from_records(
       )
     inputs, table = records_lib.to_arrays(records, x=x, named=named)
     found = arrays.encode(
-      inputs, table[label], table[client], client=str(client)
+      inputs, table[label], table[client], client_name=str(client)
     )
   return _of_arrays(
     found,

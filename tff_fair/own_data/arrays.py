@@ -15,16 +15,16 @@ _LARGE = 100.0
 def encode(
   x: np.ndarray,
   y: np.ndarray,
-  client_ids: np.ndarray | None,
+  client: np.ndarray | None,
   *,
-  client: str = 'client_ids',
+  client_name: str = 'client',
 ) -> encoded.Encoded:
   """Checks arrays with an entry for each example.
 
   Inputs stay as they are, but for bytes, which are pixels: they are divided by
   255, and images [n, height, width] become [n, height, width, 1]. Labels and
   clients may be whole numbers or texts; both are numbered in the order of their
-  values.
+  values. Messages call the clients `client_name`.
   """
   x, y = np.asarray(x), np.asarray(y)
   if x.dtype.kind not in 'biuf':
@@ -41,7 +41,7 @@ def encode(
       'y must be a vector of classes, found an array of shape'
       f' {list(y.shape)}: y.argmax(axis=1) gives the classes of one-hot rows.'
     )
-  for name, values in (('y', y), (client, client_ids)):
+  for name, values in (('y', y), (client_name, client)):
     if values is not None and np.shape(values) != x.shape[:1]:
       raise ValueError(
         f'{name} must have an entry for each of the {len(x):,} examples of x,'
@@ -49,11 +49,11 @@ def encode(
       )
   inputs = checks.check_inputs('x', x)
   owners, client_names, notes = None, (), []
-  if client_ids is not None:
+  if client is not None:
     owners, client_names = names.enumerate_clients(
-      client, _column(client, client_ids)
+      client_name, _column(client_name, client)
     )
-    notes += names.near_duplicates(client, client_names)
+    notes += names.near_duplicates(client_name, client_names)
   y, class_names = names.enumerate_classes('y', _column('y', y))
   notes += names.near_duplicates('y', class_names)
   notes += guesses.of_labels('y', class_names)

@@ -67,7 +67,8 @@ class Encoded:
   """Examples of several clients, as numbers, with the names of everything.
 
   Attributes:
-    x: Real [n, ...], the inputs; under `missing='fill'` a number may be NaN.
+    x: Real [n, ...], the inputs; under `missing_values='fill'` a number may be
+      NaN.
     y: int32 [n], the classes, 0..len(class_names)-1.
     owners: int64 [n], the client of each example, 0..len(client_names)-1; None
       if the data do not say.

@@ -134,9 +134,62 @@ def encode(
     np.stack([_pixels(image, are_grey, size) for image in images]),
     np.array([file.kind for file in files]),
     np.array([file.client for file in files]),
-    client='client',
   )
   return dataclasses.replace(found, notes=(*notes, *found.notes))
+
+
+def read_new(
+  folder: pathlib.Path, shape: Sequence[int | None]
+) -> tuple[list[str], np.ndarray, list[str]]:
+  """Reads all images below a folder, for a model that was trained on such.
+
+  Args:
+    folder: The folder; what begins with a dot in it is left out.
+    shape: Height, width, and 1 or 3 channels of the model's inputs.
+
+  Returns:
+    The names of the files in the folder, in order; uint8 [n, *shape]; and
+    sentences about images that had to be changed.
+
+  Raises:
+    ValueError: If there are no images, one cannot be read, or the model takes
+      other inputs than images.
+  """
+  if len(shape) != 3 or None in shape or shape[-1] not in (1, 3):
+    raise ValueError(
+      'The model must take images [height, width, 1 or 3] to read a folder,'
+      f' found inputs of the shape {[*shape]}.'
+    )
+  files = [
+    _File(path, '', '')
+    for path in sorted(folder.rglob('*'))
+    if path.is_file()
+    and not any(p.startswith('.') for p in path.relative_to(folder).parts)
+  ]
+  if not files:
+    raise ValueError(f"The folder '{folder}' must hold images, found none.")
+  images = list(_read_all(folder, files))
+  *size, channels = shape
+  is_grey = channels == 1
+  notes = []
+  for count, change in (
+    (
+      sum(image.size != (size[1], size[0]) for image in images),
+      f'have another size than {size[0]} x {size[1]} and are resized, whatever'
+      ' their shape',
+    ),
+    (
+      sum((image.mode in _GREY) != is_grey for image in images),
+      'have colours and are made grey, as those of the training were'
+      if is_grey
+      else 'are grey, and get three equal colours',
+    ),
+  ):
+    if count:
+      notes.append(f'{count:,} of {len(images):,} images {change}.')
+  pixels = np.stack([_pixels(image, is_grey, tuple(size)) for image in images])
+  names_in_folder = [str(file.path.relative_to(folder)) for file in files]
+  return names_in_folder, pixels.reshape([-1, *shape]), notes
 
 
 def _find(folder: pathlib.Path) -> Iterator[_File]:

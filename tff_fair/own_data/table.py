@@ -31,7 +31,8 @@ class Arguments:
     label: The argument `label`.
     features: The argument `features`.
     drop: The argument `drop` with a column, for `str.format`.
-    missing: The argument `missing` with a value, for `str.format`.
+    missing_values: The argument `missing_values` with a value, for
+      `str.format`.
     sensitive: The argument `sensitive`.
     drop_sensitive: The argument `drop_sensitive`.
     positive_label: The argument `positive_label`.
@@ -43,7 +44,7 @@ class Arguments:
   label: str = 'label'
   features: str = 'features'
   drop: str = "drop=['{}']"
-  missing: str = "missing='{}'"
+  missing_values: str = "missing_values='{}'"
   sensitive: str = 'sensitive'
   drop_sensitive: str = 'drop_sensitive'
   positive_label: str = 'positive_label'
@@ -60,7 +61,7 @@ def encode(
   label: Any,
   features: Sequence[Any] | None = None,
   drop: Sequence[Any] = (),
-  missing: str = 'refuse',
+  missing_values: str = 'refuse',
   sensitive: Sequence[Any] = (),
   drop_sensitive: bool = False,
   positive_label: str | None = None,
@@ -80,7 +81,9 @@ def encode(
       f'The table must be a pandas DataFrame, found {type(table).__name__}.'
     )
   checks.check_choice(
-    called.missing.partition('=')[0], missing, encoded.MISSING_VALUES
+    called.missing_values.partition('=')[0],
+    missing_values,
+    encoded.MISSING_VALUES,
   )
   given = features is not None
   features = _check_columns(table, client, label, features, called)
@@ -102,7 +105,7 @@ def encode(
   names.check_printable(f'The columns of {called.table}', map(str, table))
   if not len(table):
     raise ValueError(f'{_upper(called.table)} must have rows, found none.')
-  table, notes = _without_missing(table, keys, missing, called)
+  table, notes = _without_missing(table, keys, missing_values, called)
   owners, client_names = None, ()
   if client is not None:
     what = f'The column {client!r} of the clients'
@@ -294,7 +297,7 @@ def _check_known(argument, name, known, called) -> None:
   columns.check_known(required, name, known)
 
 
-def _without_missing(table, keys, missing, called):
+def _without_missing(table, keys, missing_values, called):
   """The table, under `drop` without incomplete rows, and notes."""
   counts = table.isna().sum()
   counts = counts[counts > 0]
@@ -305,14 +308,15 @@ def _without_missing(table, keys, missing, called):
     for name, count in counts.items()
   ]
   text = ', '.join(found[:8]) + (', ...' if len(found) > 8 else '')
-  drop = f'{called.missing.format("drop")} leaves these rows out'
-  if missing == 'refuse':
+  drop = f'{called.missing_values.format("drop")} leaves these rows out'
+  if missing_values == 'refuse':
     raise ValueError(
       f'{_upper(called.table)} must have no missing values, found {text} of'
-      f' {len(table):,} rows: {drop}, and {called.missing.format("fill")} gives'
-      ' them a category, or a feature, of their own.'
+      f' {len(table):,} rows: {drop}, and'
+      f' {called.missing_values.format("fill")} gives them a category, or a'
+      ' feature, of their own.'
     )
-  if missing == 'fill':
+  if missing_values == 'fill':
     for key in keys:
       if key in counts:
         raise ValueError(
