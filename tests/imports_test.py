@@ -18,7 +18,7 @@ launchers.tables
 launchers.plots
 launchers.comparison
 launchers.differences launchers.options.write_docs launchers.summary
-launchers.execution launchers.frame launchers.measures
+launchers.execution launchers.frame launchers.measures launchers.new_examples
 launchers.show
 launchers.runs
 launchers.cli

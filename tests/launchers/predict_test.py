@@ -6,6 +6,7 @@ import re
 from absl import flags
 import numpy as np
 import pandas as pd
+from PIL import Image
 import pytest
 import tensorflow as tf
 
@@ -114,6 +115,22 @@ def test_mistakes_are_one_sentence(text, options, message, run):
   assert not (run / 'predictions.csv').exists()
 
 
+def _threshold(run, shape, path='model.keras', pixel=0):
+  """A model of class 1 if one number of the input is above one half."""
+  model = tf.keras.Sequential(
+    [
+      tf.keras.Input(shape),
+      tf.keras.layers.Flatten(),
+      tf.keras.layers.Dense(2),
+    ]
+  )
+  kernel = np.zeros([np.prod(shape), 2], np.float32)
+  kernel[pixel, 1] = 1
+  model.set_weights([kernel, np.float32([0, -0.5])])
+  (run / path).parent.mkdir(exist_ok=True)
+  model.save(run / path)
+
+
 def test_arrays_are_scaled_as_those_of_the_training(run, capsys):
   description = {
     'task': 'arrays',
@@ -122,18 +139,7 @@ def test_arrays_are_scaled_as_those_of_the_training(run, capsys):
     'divided_by': 255,
   }
   (run / 'model.json').write_text(json.dumps(description))
-  model = tf.keras.Sequential(
-    [
-      tf.keras.Input([2, 2, 1]),
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(2),
-    ]
-  )
-  # Class 1 if the first pixel is above one half.
-  kernel = np.zeros([4, 2], np.float32)
-  kernel[0, 1] = 1
-  model.set_weights([kernel, np.float32([0, -0.5])])
-  model.save(run / 'model.keras')
+  _threshold(run, [2, 2, 1])
   x = np.zeros([2, 2, 2], np.uint8)
   x[:, 0, 0] = [120, 130]
   np.save(run / 'x.npy', x)
@@ -151,6 +157,105 @@ def test_arrays_are_scaled_as_those_of_the_training(run, capsys):
   ):
     with pytest.raises(SystemExit, match=message):
       _predict(run, run / name)
+
+
+def _images(run):
+  """A run on grey images of 2 x 3, and a folder of new ones."""
+  description = {
+    'task': 'image_folder',
+    'input_shape': [None, 2, 3, 1],
+    'classes': ['dark', 'light'],
+    'divided_by': 255,
+  }
+  (run / 'model.json').write_text(json.dumps(description))
+  _threshold(run, [2, 3, 1])
+  folder = run / 'new'
+  (folder / 'deep').mkdir(parents=True)
+  for name, grey, size in (
+    ('a.png', 100, (2, 3)),
+    ('deep/b.png', 200, (2, 3)),
+    ('c.png', 200, (4, 6)),
+  ):
+    Image.fromarray(np.full(size, grey, np.uint8)).save(folder / name)
+  red = np.zeros([2, 3, 3], np.uint8)
+  red[..., 0] = 255  # Of which a grey one has 30 %.
+  Image.fromarray(red).save(folder / 'd.png')
+  (folder / '.DS_Store').write_text('hidden')
+  return folder
+
+
+def test_images_of_a_folder_have_a_row_each(run, capsys):
+  folder = _images(run)
+  _predict(run, folder)
+  found = pd.read_csv(run / 'predictions.csv')
+  assert dict(found.to_numpy()) == {
+    'a.png': 'dark',
+    'c.png': 'light',
+    'd.png': 'dark',
+    'deep/b.png': 'light',
+  }
+  said = capsys.readouterr().out
+  assert '1 of 4 images have another size than 2 x 3 and are resized' in said
+  assert '1 of 4 images have colours and are made grey' in said
+
+
+def test_folders_that_are_no_images_are_refused(run):
+  folder = _images(run)
+  (run / 'empty').mkdir()
+  (run / 'texts').mkdir()
+  _file(run, 'text', 'texts/a.txt')
+  for path, options, message in (
+    (run / 'empty', {}, "'.*empty' must hold images, found none.$"),
+    (run / 'texts', {}, "found 1 other files: 'a.txt'; "),
+    (folder, {'prediction_column': 'file'}, "column, found 'file'"),
+    (run / 'nowhere', {}, 'must end in .npy or .npz'),
+  ):
+    with pytest.raises(SystemExit, match=message):
+      _predict(run, path, **options)
+  description = json.loads((run / 'model.json').read_text())
+  for changed, message in (
+    ({'input_shape': [None, 18]}, 'must take images .* the shape .18.'),
+    ({'task': 'arrays'}, 'must end in .npy or .npz'),
+  ):
+    text = json.dumps({**description, **changed})
+    (run / 'model.json').write_text(text)
+    with pytest.raises(SystemExit, match=message):
+      _predict(run, folder)
+
+
+def test_the_model_of_a_client_predicts_where_it_is_named(run, capsys):
+  description = {'task': 'arrays', 'input_shape': [None, 2], 'classes': [0, 1]}
+  (run / 'model.json').write_text(json.dumps(description))
+  _threshold(run, [2])
+  _file(run, 'client_id,client\n0,Ulm\n1,007\n', 'clients.csv')
+  np.save(run / 'x.npy', np.float32([[1, 0], [0, 1]]))
+  path = run / 'x.npy'
+
+  def predictions(**values):
+    _predict(run, path, **values)
+    return (run / 'predictions.csv').read_text().split()[1:]
+
+  _file(run, '--algorithm=fed_avg\n', 'flags.txt')
+  assert predictions() == ['1', '0']
+  assert 'global model' not in capsys.readouterr().out
+  _file(run, '--algorithm=ditto\n', 'flags.txt')
+  assert predictions() == ['1', '0']
+  assert 'The global model predicts, though' in capsys.readouterr().out
+  for client, message in (
+    ('007', 'models/client_1.keras: the command of the training with --export'),
+    ('7', "^Error: --client must be .*found '7'"),
+  ):
+    with pytest.raises(SystemExit, match=message):
+      predictions(client=client)
+  _threshold(run, [2], 'models/client_1.keras', pixel=1)
+  assert predictions(client='007') == ['0', '1']
+  assert 'global model' not in capsys.readouterr().out
+  (run / 'model.keras').unlink()  # Clients that train alone have none.
+  assert predictions(client='007') == ['0', '1']
+  with pytest.raises(SystemExit, match='found no model.keras in it'):
+    predictions()
+  _file(run, 'client_id\n0\n1\n', 'clients.csv')
+  assert predictions(client='1') == ['0', '1']
 
 
 def test_models_that_cannot_be_used_are_refused(run, tmp_path):

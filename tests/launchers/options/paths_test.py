@@ -5,6 +5,7 @@ import pytest
 
 from tff_fair.launchers import claims
 from tff_fair.launchers import compare
+from tff_fair.launchers import predict
 from tff_fair.launchers import report
 from tff_fair.launchers import reproduce
 from tff_fair.launchers.options import settings
@@ -18,6 +19,7 @@ from tff_fair.launchers.options import train_flags
     (compare, ['output_dir']),
     (reproduce, ['output_dir', 'record']),
     (report, ['output_file']),
+    (predict, ['output_file']),
     (claims, ['results']),
   ],
 )
