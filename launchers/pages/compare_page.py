@@ -232,7 +232,7 @@ def _explain(analysis) -> list[str]:
     ' answer other questions, so they are ranked apart. Marks are corrected for'
     ' the number of both. The mean accuracy at equal bytes is read off the'
     f' learning curve where a method has sent as many bytes as {title} in all'
-    ' its rounds.',
+    ' its rounds; what clients keep between rounds is sent here, and counts.',
     'Where clients take turns, a round is as many updates, one after the other,'
     ' as there are clients. Such methods are not ranked and have no marks.'
     f' Their mean accuracy at {title}’s depth, after as many updates in a row,'
