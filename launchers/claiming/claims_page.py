@@ -133,7 +133,7 @@ def to_block(results: Results, page: str) -> str:
     'claims',
     *_AT.values(),
     f'{verdicts.SYMBOLS[undecided]} {undecided}',
-    'of these not run',
+    'of which not run',
     f'{verdicts.SYMBOLS[uncounted]} {uncounted}',
   ]
   return markdown.table(header, body)
@@ -330,7 +330,7 @@ def _what(comparison) -> str:
     metric = '' if right.metric == left.metric else f'{right.metric} of '
     place = '' if right.cell == left.cell else f' in {right.cell}'
     other = f'{metric}{right.method}{place}'
-  return f'{left.metric}, {left.cell}: {left.method} less {other}'
+  return f'{left.metric}, {left.cell}: {left.method} minus {other}'
 
 
 def _difference(left, right, mean, low, high) -> str:
@@ -339,7 +339,7 @@ def _difference(left, right, mean, low, high) -> str:
   return (
     f'{mean}'
     + (f' [{low}, {high}]' if low else '')
-    + (f' = {left} less {right}')
+    + (f' = {left} minus {right}')
   )
 
 

@@ -40,7 +40,7 @@ def define_flags(
     'budget',
     None,
     'Wall time, such as 2h or 90min, after which no run is started. One that'
-    ' has begun is finished; what was not started is said.',
+    ' has begun is finished; the page lists what was not started.',
     flag_values=flag_values,
   )
   paths.define(

@@ -108,20 +108,23 @@ def _findings(results) -> str:
     for column, title in _MEASURES.items()
   ]
   return (
-    f'On {words.join_words([*results])}, better than {baseline} by that test'
-    f' are: {"; ".join(found)}.'
+    f'Better than {baseline} by that test on {words.join_words([*results])}:'
+    f' {"; ".join(found)}.'
   )
 
 
 def _better(results, column) -> str:
-  """The methods that are separably better in a measure, each with its data."""
-  found = [
-    f'{result.analysis.title(method)} on {name}'
-    for name, result in results.items()
-    for method in result.analysis.methods
-    if result.analysis.verdict(method, column) > 0
-  ]
-  return words.join_words(found or ['none'])
+  """The methods that are separably better in a measure, with the data."""
+  found = []
+  for name, (_, analysis) in results.items():
+    titles = [
+      analysis.title(method)
+      for method in analysis.methods
+      if analysis.verdict(method, column) > 0
+    ]
+    if titles:
+      found.append(f'{words.join_words(titles)} on {name}')
+  return ', '.join(found) or 'no method'
 
 
 def _best(analysis, column) -> str:

@@ -113,7 +113,8 @@ def describe_runs(
   summary: summary_lib.Summary,
 ) -> list[str]:
   """Says what the last evaluations of runs have found."""
-  chance = f'One run{" of each" * (len(runs) > 1)} says nothing about chance.'
+  whose = ' of each' * (len(runs) > 1)
+  chance = f'One run{whose} cannot tell a difference from chance.'
   place = f'{_place(runs[0])}, {_progress(runs[0])}'
   sizes = [run.scores('accuracy').size for run in runs]
   columns = (_MEAN, _MIN, _JAIN)
@@ -369,8 +370,8 @@ def _what_it_takes(analysis, kind) -> list[str]:
   more = max(finite, default=seeds) - seeds
   return [
     f'To tell the highest with {kind} from'
-    f' {analysis.title(analysis.baseline)} it would take, by the differences at'
-    f' hand, about: {"; ".join(told)}.{_time(analysis, more)}'
+    f' {analysis.title(analysis.baseline)} would take, if the differences stay'
+    f' as they are, about: {"; ".join(told)}.{_time(analysis, more)}'
   ]
 
 

@@ -14,6 +14,7 @@ from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.options import methods as methods_lib
+from tff_fair.launchers.plots import labels
 from tff_fair.launchers.plots import method_styles
 from tff_fair.launchers.plots import plot_parts
 
@@ -24,13 +25,14 @@ MAX_CURVES = 8
 """More curves cannot be told apart."""
 # See `Front`.
 _FAR = 5
-# In points of 1/72 inch: a marker, and from its middle to its label.
-_SIZE, _OFFSET = 6.5, 4.5
+_SIZE = 6  # Of a marker, in points of 1/72 inch.
 _PALE = 0.45  # Opacity.
 # Around the markers, as a share of where they are.
 _ROOM = 0.18
-# Of the picture with all names beside it: inches, and names in a column.
-_PANEL, _LEGEND, _HEIGHT, _NAMES = 6.2, 1.5, 5.4, 30
+# Inches of a panel, and of a line of the legend; its names in a line. A page
+# shows two panels 700 pixels wide, where the smallest text then has 11 pixels.
+_PANEL, _HEIGHT, _LINE, _NAMES = 3.9, 3.9, 0.2, 5
+_TEXT = 8.5  # Points.
 
 
 class Front:
@@ -43,6 +45,8 @@ class Front:
       further below the median of all methods than five times what the best one
       is above it; never the baseline, Standalone, or a method on the front.
     drawn: The other methods with both measures.
+    named: Those of them whose names stand in the panel: the baseline, the
+      front, the papers' methods, and those in turn.
   """
 
   def __init__(self, analysis: analysis_lib.Analysis, columns: tuple[str, str]):
@@ -57,25 +61,33 @@ class Front:
     kept = (analysis.baseline, plan.ALONE, *self.front)
     self.outside = [m for m in self._far_below() if m not in kept]
     self.drawn = [m for m in self.points if m not in self.outside]
+    wanted = (
+      analysis.baseline,
+      *self.front,
+      *methods_lib.PAPERS,
+      *analysis.in_turn,
+    )
+    self.named = [m for m in dict.fromkeys(wanted) if m in self.drawn]
 
   def draw(self, axes: mpl_axes.Axes) -> None:
-    """Draws the methods, with names beside some markers."""
+    """Draws the methods, without names."""
     looks = find_styles(self._analysis)
     for method in self.drawn:
       style = looks[method]._replace(hollow=method not in self.front)
       shade = _PALE if method in self._analysis.in_turn else 1
       x, y = (self._analysis.estimates[method, c] for c in self._columns)
-      for interval in (
-        ([x.low, x.high], [y.mean] * 2),
-        ([x.mean] * 2, [y.low, y.high]),
-      ):
-        axes.plot(
-          *interval,
-          color=style.color,
-          linewidth=0.8,
-          alpha=0.55 * shade,
-          zorder=1,
-        )
+      if method in self.named:
+        for interval in (
+          ([x.low, x.high], [y.mean] * 2),
+          ([x.mean] * 2, [y.low, y.high]),
+        ):
+          axes.plot(
+            *interval,
+            color=style.color,
+            linewidth=0.8,
+            alpha=0.4 * shade,
+            zorder=1,
+          )
       axes.plot(
         x.mean, y.mean, linestyle='', zorder=3, alpha=shade, **_marker(style)
       )
@@ -85,11 +97,27 @@ class Front:
     axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
     self._limit(axes)
     plot_parts.tidy(axes)
-    for method in self.drawn:
-      self._label(axes, method)
+    axes.tick_params(labelsize=_TEXT)
     far = ', '.join(map(self._analysis.title, self.outside))
     if far:
-      axes.set_title(f'Far below: {far}', fontsize='small', loc='left')
+      axes.set_title(f'Far below: {far}', fontsize=_TEXT, loc='left')
+
+  def label(self, axes: mpl_axes.Axes) -> None:
+    """Writes the names of `named` beside their markers, once all is drawn."""
+    written = [
+      axes.annotate(
+        _name(self._analysis, method),
+        self.points[method],
+        (0, 0),
+        textcoords='offset points',
+        arrowprops=labels.LINE,
+        fontsize=_TEXT,
+        fontweight='bold' if method == self._analysis.baseline else 'normal',
+        zorder=4,
+      )
+      for method in self.named
+    ]
+    labels.place(written, axes, (self.points[m] for m in self.drawn))
 
   def _far_below(self) -> list[str]:
     if not self.points:
@@ -107,32 +135,6 @@ class Front:
     room = _ROOM * np.where(high > low, high - low, np.maximum(abs(high), 1))
     axes.set(xlim=(low[0] - room[0], high[0] + room[0]))
     axes.set(ylim=(low[1] - room[1], high[1] + room[1]))
-
-  def _label(self, axes, method) -> None:
-    """Writes the name of a method on the front, in turn, or the baseline's."""
-    # Those on the front stand above on the right, where no ranked method can
-    # be, but the rightmost one on the left; that of the baseline on the right,
-    # and those in turn below on the right.
-    front, baseline = self.front, self._analysis.baseline
-    if method in front:
-      right, up = -1 if method == front[-1] != front[0] else 1, 1
-    elif method == baseline:
-      right, up = 1.5, 0
-    elif method in self._analysis.in_turn:
-      right, up = 1, -1
-    else:
-      return
-    axes.annotate(
-      _name(self._analysis, method),
-      self.points[method],
-      (right * _OFFSET, up * _OFFSET),
-      textcoords='offset points',
-      ha='left' if right > 0 else 'right',
-      va={1: 'bottom', 0: 'center', -1: 'top'}[up],
-      fontsize=8,
-      fontweight='bold' if method == baseline else 'normal',
-      zorder=4,
-    )
 
 
 def find_styles(
@@ -169,38 +171,44 @@ def draw_fronts(analysis: analysis_lib.Analysis) -> mpl_figure.Figure | None:
   fronts = [front for front in fronts if front.points]
   if not fronts:
     return None
-  figure = mpl_figure.Figure(
-    figsize=(_PANEL * len(fronts) + _LEGEND, _HEIGHT), layout='constrained'
-  )
-  panels = figure.subplots(1, len(fronts), squeeze=False)[0]
-  heading = 'Filled in a panel: on its Pareto front.'
-  if analysis.has_intervals:
-    heading += ' Crosses: 95 % intervals over the seeds; long ones are cut off.'
-  if analysis.in_turn:
-    heading += ' Pale, in brackets: clients take turns, not ranked.'
-  figure.suptitle(heading, fontsize='medium')
-  for axes, front in zip(panels, fronts, strict=True):
-    front.draw(axes)
-  shown = {method for front in fronts for method in front.drawn}
+  named = {method for front in fronts for method in front.named}
   keys = [
     mpl_lines.Line2D(
       [],
       [],
       linestyle='',
-      label=_name(analysis, method),
-      alpha=_PALE if method in analysis.in_turn else 1,
+      label=analysis.title(method),
       **_marker(style),
     )
     for method, style in find_styles(analysis).items()
-    if method in shown
+    if method not in named and any(method in front.drawn for front in fronts)
   ]
-  figure.legend(
-    handles=keys,
-    loc='outside right upper',
-    ncols=math.ceil(len(keys) / _NAMES),
-    fontsize='small',
-    frameon=False,
+  lines = math.ceil(len(keys) / _NAMES)
+  figure = mpl_figure.Figure(
+    figsize=(_PANEL * len(fronts), _HEIGHT + _LINE * lines),
+    layout='constrained',
   )
+  panels = figure.subplots(1, len(fronts), squeeze=False)[0]
+  heading = 'Filled: on the Pareto front.'
+  if analysis.has_intervals:
+    heading += ' Crosses: 95 % intervals over the seeds of those with names.'
+  if analysis.in_turn:
+    heading += '\nPale, in brackets: clients take turns, not ranked.'
+  figure.suptitle(heading, fontsize=_TEXT + 0.5)
+  for axes, front in zip(panels, fronts, strict=True):
+    front.draw(axes)
+  if keys:
+    figure.legend(
+      handles=keys,
+      loc='outside lower center',
+      ncols=min(_NAMES, len(keys)),
+      fontsize=_TEXT,
+      frameon=False,
+      columnspacing=1,
+      handletextpad=0.2,
+    )
+  for axes, front in zip(panels, fronts, strict=True):
+    front.label(axes)
   return figure
 
 

@@ -42,7 +42,7 @@ def test_a_row_says_what_was_compared():
     'missing': 0,
     'undefined': 0,
     'verdict': 'holds',
-    'difference': 'global_accuracy, cifar10_a03_c10: fedquad less fed_avg',
+    'difference': 'global_accuracy, cifar10_a03_c10: fedquad minus fed_avg',
     'left': '43.5',
     'right': '40',
     'estimate': '3.5',
@@ -69,9 +69,9 @@ def test_a_line_begins_with_the_difference():
   shown = _cells(
     made_rows.both([43.0, 44.0, 43.5, 99.0], [40.0] * 4, scale=0.05)
   )
-  what = '`global_accuracy, cifar10_a03_c10: fedquad less fed_avg`'
+  what = '`global_accuracy, cifar10_a03_c10: fedquad minus fed_avg`'
   assert shown[:5] == [
-    f'3.5 [1.49, 5.51] = 43.5 less 40; {what}',
+    f'3.5 [1.49, 5.51] = 43.5 minus 40; {what}',
     '3 (1 left aside)',
     'reduced: cifar10; 0.05; 20',
     '✓ holds: 1 for',
@@ -154,7 +154,7 @@ def test_clients_are_counted():
     name='cffl-19',
   )
   assert shown[0].startswith('-6.667 [')
-  assert ' = 93.33 less 100 (14 of 15 clients); `above_standalone' in shown[0]
+  assert ' = 93.33 minus 100 (14 of 15 clients); `above_standalone' in shown[0]
 
 
 def test_what_cannot_exist_is_counted_and_said():
@@ -229,13 +229,13 @@ def test_protocols_are_on_the_page():
   page = claims_page.to_page(verdicts.judge(recorded), recorded)
   lines = page[page.index('| difference | `fmnist_pow` |') :].splitlines()
   assert [line.split('|')[2].strip() for line in lines[2:9]] == [
-    '50 [50, 50] = 70.5 less 20.5',
-    '-5 [-5, -5] = 15.5 less 20.5',
-    '-2 [-2, -2] = 18.5 less 20.5',
-    '10 [10, 10] = 70.5 less 60.5',
-    '55 [55, 55] = 70.5 less 15.5',
-    '40 [40, 40] = 60.5 less 20.5',
-    '2.34 = 93.5 less 91.16',  # Table 1 of the paper.
+    '50 [50, 50] = 70.5 minus 20.5',
+    '-5 [-5, -5] = 15.5 minus 20.5',
+    '-2 [-2, -2] = 18.5 minus 20.5',
+    '10 [10, 10] = 70.5 minus 60.5',
+    '55 [55, 55] = 70.5 minus 15.5',
+    '40 [40, 40] = 60.5 minus 20.5',
+    '2.34 = 93.5 minus 91.16',  # Table 1 of the paper.
   ]
   assert lines[9:11] == ['| seeds | 3 |', '| data; share | mnist; 0.15 |']
 
@@ -251,12 +251,12 @@ def test_a_row_of_the_page_has_the_verdict_under_both_readings():
   )
   what = 'global_accuracy, cifar10_a03_c10: '
   assert shown[0] == (
-    f'-4.1 [-4.502, -3.698] = 5 less 9.1; `{what}quadruplet_fl less triplet_fl`'
+    f'-4.1 [-4.502, -3.698] = 5 minus 9.1; `{what}quadruplet_fl minus triplet_fl`'
   )
   assert shown[3] == '✗ does not hold: 1 against, 2 missing'
   assert shown[5:7] == [
     '3 of 3',
-    '6.9 [6.498, 7.302] = 8 less 1.1; '
-    f'`{what}quadruplet_fl_without_ce less triplet_fl_without_ce`:'
+    '6.9 [6.498, 7.302] = 8 minus 1.1; '
+    f'`{what}quadruplet_fl_without_ce minus triplet_fl_without_ce`:'
     ' undecided (1 of 3 comparisons)',
   ]

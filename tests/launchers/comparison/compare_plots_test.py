@@ -1,12 +1,14 @@
 """The pictures of a comparison."""
 
 from matplotlib import figure as mpl_figure
+from matplotlib import text as mpl_text
 import numpy as np
 import pytest
 
 from tests.launchers.comparison import made_comparison
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.plots import compare_plots
+from tff_fair.launchers.plots import labels
 from tff_fair.launchers.plots import method_styles
 
 
@@ -27,14 +29,17 @@ def _large(tmp_path_factory):
   )
 
 
-def test_labels_of_the_front_the_baseline_and_those_in_turn(tmp_path):
-  # Points (mean, worst client): Ditto and CFFL are on the front, FedProx is
+def test_names_of_the_front_the_papers_the_baseline_and_those_in_turn(
+  tmp_path,
+):
+  # Points (mean, worst client): Ditto and FedDC are on the front, FedProx is
   # below Ditto, and methods in turn are not ranked.
   scores = {
     'fed_avg': [[0.5, 0.7]],
     'fed_prox': [[0.45, 0.95]],
     'ditto': [[0.5, 1.0]],
-    'cffl': [[0.6, 0.8]],
+    'fed_dc': [[0.6, 0.8]],
+    'cffl': [[0.4, 0.7]],
     'dssgd': [[0.9, 0.9]],
   }
   found = made_comparison.analyse(
@@ -44,38 +49,48 @@ def test_labels_of_the_front_the_baseline_and_those_in_turn(tmp_path):
   )
   columns = (compare_plots.MEAN, compare_plots.WORST10)
   axes = mpl_figure.Figure().subplots()
-  compare_plots.Front(found, columns).draw(axes)
-  labels = axes.texts
-  places = {
-    label.get_text(): (label.get_ha(), label.get_va()) for label in labels
-  }
-  assert places == {
-    '(DSSGD)': ('left', 'top'),
-    'Ditto': ('left', 'bottom'),
-    'CFFL': ('right', 'bottom'),
-    'FedAvg': ('left', 'center'),
-  }
-  at = {label.get_text(): label.xy for label in labels}
-  assert at['CFFL'] == pytest.approx((0.7, 0.6))
+  front = compare_plots.Front(found, columns)
+  front.draw(axes)
+  front.label(axes)
+  at = {label.get_text(): label.xy for label in axes.texts}
+  assert {*at} == {'(DSSGD)', 'Ditto', 'FedDC', 'FedAvg', 'CFFL'}
+  assert at['FedDC'] == pytest.approx((0.7, 0.6))
 
 
-def test_the_legend_names_all_methods_that_are_drawn(large):
+def test_labels_cover_neither_each_other_nor_markers():
+  axes = mpl_figure.Figure(figsize=(4, 4)).subplots()
+  points = [(x, y) for x in (0.4, 0.45) for y in (0.4, 0.45, 0.5)]
+  axes.plot(*zip(*points, strict=True), 'o', markersize=6)
+  axes.set(xlim=(0, 1), ylim=(0, 1))
+  written = [
+    axes.annotate(
+      'Method',
+      point,
+      (0, 0),
+      textcoords='offset points',
+      arrowprops=labels.LINE,
+    )
+    for point in points
+  ]
+  labels.place(written, axes, points)
+  boxes = [mpl_text.Text.get_window_extent(label) for label in written]
+  for i, box in enumerate(boxes):
+    assert not box.count_contains(axes.transData.transform(points))
+    assert box.count_overlaps(boxes[:i]) == 0
+
+
+def test_the_legend_names_all_methods_that_have_no_label(large):
   names = compare_plots.draw_fronts(large).legends[0]
   found = {
     text.get_text(): (key.get_markeredgecolor(), key.get_marker())
     for text, key in zip(names.get_texts(), names.legend_handles, strict=True)
   }
-  drawn = {
-    method
-    for columns in compare_plots.FRONTS
-    for method in compare_plots.Front(large, columns).drawn
-  }
-  assert len(drawn) > 20
+  fronts = [compare_plots.Front(large, c) for c in compare_plots.FRONTS]
+  drawn = {method for front in fronts for method in front.drawn}
+  named = {method for front in fronts for method in front.named}
+  assert len(drawn - named) > 10
   assert found == {
-    f'({methods.title(m)})'
-    if m in large.in_turn
-    else methods.title(m): method_styles.PROVIDED[m]
-    for m in drawn
+    methods.title(m): method_styles.PROVIDED[m] for m in drawn - named
   }
 
 

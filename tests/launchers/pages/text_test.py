@@ -188,9 +188,9 @@ def test_in_full(tmp_path):
     ' FedAvg in mean accuracy.',
     # .05, -.05 and .05 have .289 sd; at 98.33 %, for three methods, t is 2.453
     # for 72 seeds (.2891 sd), and less for 73.
-    'To tell the highest with one model for all from FedAvg it would take, by'
-    ' the differences at hand, about: mean accuracy 73 seeds. The rounds of 70'
-    ' more seeds of these methods take 4 min, one run after the other.',
+    'To tell the highest with one model for all from FedAvg would take, if the'
+    ' differences stay as they are, about: mean accuracy 73 seeds. The rounds'
+    ' of 70 more seeds of these methods take 4 min, one run after the other.',
     f'{own}Ditto is highest in mean accuracy with 0.817, not separable from'
     ' FedAvg’s 0.600; next is Standalone with 0.450.',
     # 0.3, 0.3 and 0.2: t is 8, p 0.0153, and 0.046 for three methods.
@@ -205,8 +205,8 @@ def test_in_full(tmp_path):
     ' separable lead over FedAvg in mean accuracy and CF coefficient.',
     # .25, .25 and .15 have 3.75 sd; t is 7.65 for three seeds (4.42 sd) and
     # 4.86 for four (2.43 sd).
-    'To tell the highest with a model for each client from FedAvg it would'
-    ' take, by the differences at hand, about: mean accuracy 5 seeds; worst'
+    'To tell the highest with a model for each client from FedAvg would take,'
+    ' if the differences stay as they are, about: mean accuracy 5 seeds; worst'
     ' 10 % 5 seeds; CF coefficient more than 10000 seeds. The rounds of 2 more'
     ' seeds of these methods take 6 s, one run after the other.',
     # A line to .5, .6 and .7 in six rounds: a fifth of these.
@@ -324,10 +324,10 @@ class TestCaveats:
     # -.1, .2, .1, .1 and 0: .06 has .5262 sd of .1140. At 97.5 %, t is 2.423
     # for 21 seeds (.5288 sd) and 2.414 for 22 (.5147 sd).
     assert told == (
-      'To tell the highest with a model for each client from FedAvg it would'
-      ' take, by the differences at hand, about: mean accuracy 22 seeds; worst'
-      ' 10 % 22 seeds. The rounds of 17 more seeds of these methods take 41 s,'
-      ' one run after the other.'
+      'To tell the highest with a model for each client from FedAvg would take,'
+      ' if the differences stay as they are, about: mean accuracy 22 seeds;'
+      ' worst 10 % 22 seeds. The rounds of 17 more seeds of these methods take'
+      ' 41 s, one run after the other.'
     )
     scores = {'fed_avg': [[0.5], [0.6]], 'ditto': [[0.6], [0.5]]}
     left = {'runs': 7, 'methods': ['cffl', 'fedakd']}
@@ -395,7 +395,7 @@ class TestRuns:
       ' 0); next is FedAvg with 0.2000 (client 1 Nord).',
       'FeDABoost is highest in Jain’s index with 0.9484; next is FedAvg with'
       ' 0.8060.',
-      'One run of each says nothing about chance.',
+      'One run of each cannot tell a difference from chance.',
     ]
 
   def test_ties(self, tmp_path):
@@ -427,7 +427,7 @@ class TestRuns:
       'On digits with 3 clients, after 2 rounds (stopped early), FedAvg: mean'
       ' accuracy 0.4667, accuracy of the worst client 0.3333 (client 0), Jain’s'
       ' index 0.9484.',
-      'One run says nothing about chance.',
+      'One run cannot tell a difference from chance.',
     ]
 
   def test_a_run_without_test_data_has_no_place(self, tmp_path):
