@@ -48,6 +48,10 @@ _AT = {
   evidence.REDUCED: 'at a reduced size',
   evidence.STAND_IN: 'on stand-in data',
 }
+_NOT_RUN = (
+  '**Not run**, by their place in the paper; `results/claims.csv` has what would'
+  ' decide each:'
+)
 _NO_JUDGED = verdicts.Judged((), verdicts.UNDECIDED)
 
 _number = functools.partial(numbers.format_number, missing='')
@@ -71,13 +75,10 @@ def to_page(results: Results, recorded: evidence.Recorded) -> str:
   """Writes docs/claims.md: numbers of claims, and a table for each paper."""
   papers = []
   for paper, rows in to_frame(results).groupby('paper', sort=False):
-    body = [
-      _page_row(row, results[row['id']], is_first)
-      for row, is_first in zip(
-        rows.to_dict('records'), ~rows['id'].duplicated(), strict=True
-      )
-    ]
-    papers += [f'## {methods.title(paper)}', _table(_HEADER, body)]
+    has_others = rows['id'].map(lambda name: bool(results[name].others))
+    is_run = has_others | (rows['size'] != '')
+    papers.append(f'## {methods.title(paper)}')
+    papers += _of_run(rows[is_run], results) + _not_run(rows[~is_run])
     for reading in filter(None, rows['reading'].unique()):
       papers.append(f'The other reading is {reading}.')
   return _TEMPLATE.read_text().format(
@@ -86,6 +87,39 @@ def to_page(results: Results, recorded: evidence.Recorded) -> str:
     protocols=_protocols(recorded),
     papers='\n\n'.join(papers),
   )
+
+
+def _of_run(rows, results) -> list[str]:
+  """The table of the claims with numbers, a line for each size."""
+  body = [
+    _page_row(row, results[row['id']], is_first)
+    for row, is_first in zip(
+      rows.to_dict('records'), ~rows['id'].duplicated(), strict=True
+    )
+  ]
+  return [_table(_HEADER, body)] if body else []
+
+
+def _not_run(rows) -> list[str]:
+  """The claims without numbers, by their place in the paper."""
+  places = [
+    f'- *{place}:* {" ".join(map(_named, group.itertuples()))}'
+    for place, group in rows.groupby('place', sort=False)
+  ]
+  return [_NOT_RUN, '\n'.join(places)] if places else []
+
+
+def _named(row) -> str:
+  """A claim with its name, and what speaks against it without a run."""
+  notes = []
+  if row.verdict == verdicts.UNCOUNTED:
+    notes.append('not counted')
+  if row.paper_supports < row.paper_prints:
+    notes.append(
+      f"the paper's own numbers support {row.paper_supports} of"
+      f' {row.paper_prints} comparisons'
+    )
+  return f'**{row.id}** {row.claim}' + f' ({"; ".join(notes)})' * bool(notes)
 
 
 def render(page: str, results: Results) -> str:
@@ -363,7 +397,7 @@ def _table(header, rows) -> str:
 
 
 def _page_row(row, result, is_first) -> list[str]:
-  """A row of a paper's table; "-" for what was not run."""
+  """A row of a paper's table; "-" where only another reading was run."""
   is_run = bool(row['size'])
   text = f' {row["claim"]}' if is_first else ''
   return [

@@ -65,6 +65,11 @@ def _defaults(name: str) -> dict[str, str]:
 
 def _options(name: str, defaults: Mapping[str, str]) -> str:
   """The table of a method's arguments, in the order of `defaults`."""
+  return _table(_OPTIONS_HEAD, _rows(name, defaults))
+
+
+def _rows(name: str, defaults: Mapping[str, str]) -> list[tuple[str, ...]]:
+  """The cells of that table."""
   method = methods.METHODS[name]
   texts = dict(builders.argument_texts(builders.get(name)))
   shared = builders.argument_texts(algorithms.build_fed_avg)
@@ -88,7 +93,7 @@ def _options(name: str, defaults: Mapping[str, str]) -> str:
         builders.first_sentence(texts[argument]),
       )
     )
-  return _table(_OPTIONS_HEAD, rows)
+  return rows
 
 
 def _paper_options(name: str) -> str:
@@ -105,14 +110,22 @@ def _paper_options(name: str) -> str:
 
 
 def _own_options(name: str) -> str:
-  """The table of what other builders do not have, and what this one lacks."""
+  """A list of what other builders do not have, and what this one lacks."""
   defaults = _defaults(name)
   own = {name: text for name, text in defaults.items() if name not in _SHARED}
   lacks = [f'`{name}`' for name in _SHARED if name not in defaults]
-  parts = [_options(name, own)] if own else ['No options of its own.']
+  lines = [_as_item(*row) for row in _rows(name, own)]
+  lines = lines or ['- No options of its own.']
   if lacks:
-    parts.append(f'Does not take {", ".join(lacks)}.')
-  return '\n\n'.join(parts)
+    lines.append(f'- Does not take {", ".join(lacks)}.')
+  return '\n'.join(lines)
+
+
+def _as_item(argument, flags, symbol, default, text) -> str:
+  """An option as an item of a list."""
+  facts = ['' if flags == '-' else flags, symbol]
+  facts.append(default if default == 'required' else f'default {default}')
+  return f'- {argument} ({", ".join(filter(None, facts))}): {text}'
 
 
 def _shared_options() -> str:

@@ -130,6 +130,21 @@ def test_what_would_decide_it():
   assert row['to_decide'].endswith(f': `{flags} --seeds=9`')
 
 
+def test_claims_without_runs_are_listed_by_their_place():
+  results = verdicts.judge(
+    made_rows.group(made_rows.both([5.0, 5.1, 5.2], [1.0] * 3))
+  )
+  page = claims_page.to_page(results, made_rows.group([]))
+  section = page.partition('\n## FedQuad\n')[2].partition('\n## ')[0]
+  assert section.count('\n| **') == 1 and f'\n| **{_CLAIM}**' in section
+  listed = section.partition('**Not run**')[2]
+  for name, claim in statements.CLAIMS.items():
+    if name.startswith('fedquad-') and name != _CLAIM:
+      assert f' **{name}** {claim.text}' in listed
+  (line,) = [x for x in page.splitlines() if '**fedaboost-9**' in x]
+  assert line.startswith('- *table 1:* ') and ' (not counted)' in line
+
+
 def test_undefined_numbers_and_transcribed_means():
   nan = math.nan
   row = _row(made_rows.both([nan, nan], [1.0, 2.0]))
@@ -251,7 +266,8 @@ def test_a_row_of_the_page_has_the_verdict_under_both_readings():
   )
   what = 'global_accuracy, cifar10_a03_c10: '
   assert shown[0] == (
-    f'-4.1 [-4.502, -3.698] = 5 minus 9.1; `{what}quadruplet_fl minus triplet_fl`'
+    '-4.1 [-4.502, -3.698] = 5 minus 9.1;'
+    f' `{what}quadruplet_fl minus triplet_fl`'
   )
   assert shown[3] == '✗ does not hold: 1 against, 2 missing'
   assert shown[5:7] == [

@@ -134,7 +134,7 @@ def test_after_one_that_cannot_run_or_a_stop_no_run_of_a_group_begins(start):
   [
     (training.RunError('no worker.'), '^no worker.$'),
     (OSError(28, 'No space left', 'metrics.csv'), '^metrics.csv: No space'),
-    (process.BrokenProcessPool(), '^a worker process has ended, .* resume'),
+    (process.BrokenProcessPool(), '^a worker process died, .* resume'),
   ],
 )
 def test_a_failure_ends_the_program_with_a_sentence(error, message, start):
