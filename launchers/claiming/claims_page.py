@@ -49,8 +49,8 @@ _AT = {
   evidence.STAND_IN: 'on stand-in data',
 }
 _NOT_RUN = (
-  '**Not run**, by their place in the paper; `results/claims.csv` has what would'
-  ' decide each:'
+  '**Not run**, by their place in the paper; `results/claims.csv` has what'
+  ' would decide each:'
 )
 _NO_JUDGED = verdicts.Judged((), verdicts.UNDECIDED)
 
