@@ -15,6 +15,7 @@ from absl import flags
 from tff_fair.launchers import cli
 from tff_fair.launchers.claiming import claims_page
 from tff_fair.launchers.claiming import evidence
+from tff_fair.launchers.claiming import replication
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.pages import compare_docs
@@ -80,6 +81,7 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
   for path in (root / 'README.md', *sorted((root / 'docs').rglob('*.md'))):
     page = results_tables.render_page(path.read_text(), frame)
     page = claims_page.render(page, results)
+    page = replication.render(page, results, recorded)
     page = compare_docs.render(page, comparisons)
     page = attackers_table.render(page, attacked)
     texts[path] = options_docs.render(page)

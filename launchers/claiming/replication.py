@@ -1,0 +1,124 @@
+"""The tables of docs/replication.md, from replication.csv and the results.
+
+A row of replication.csv is a line of a table. Its columns:
+
+========= ==================================================================
+table     the table: a block `<!-- replication NAME -->` of the page
+what      what the line says, in words
+statistic a claim by its id, or a comparison as claims.csv writes it
+========= ==================================================================
+"""
+
+from collections.abc import Mapping
+import pathlib
+
+import pandas as pd
+
+from tff_fair.launchers.claiming import evidence
+from tff_fair.launchers.claiming import outcomes
+from tff_fair.launchers.claiming import statements
+from tff_fair.launchers.claiming import verdicts
+from tff_fair.launchers.show import blocks
+from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import numbers
+
+_FILE = pathlib.Path(__file__).with_name('replication.csv')
+_HEADER = (
+  '',
+  'ours [98 % interval]',
+  "the paper's",
+  'seeds',
+  'size: data',
+  'verdict',
+)
+_DIGITS = '.3g'
+
+
+def render(
+  page: str,
+  results: Mapping[str, verdicts.Result],
+  recorded: evidence.Recorded,
+) -> str:
+  """Replaces the blocks of a page: differences, each with its verdict.
+
+  A claim with several comparisons has the one that speaks most against it.
+
+  Args:
+    page: The page.
+    results: Claim -> result.
+    recorded: The recorded numbers.
+  """
+  rows = pd.read_csv(_FILE, dtype=str, keep_default_na=False)
+
+  def write(match):
+    found = rows[rows['table'] == match['name']]
+    lines = [
+      _line(row.what, row.statistic, results, recorded)
+      for row in found.itertuples()
+    ]
+    return markdown.table(_HEADER, lines, texts=len(_HEADER))
+
+  return blocks.replace(
+    page, r'replication (?P<name>\w+)', 'end of replication', write
+  )
+
+
+def _line(what, statistic, results, recorded) -> list[str]:
+  """A line of a table; dashes if nothing was run."""
+  if statistic in statements.CLAIMS:
+    measured, verdict = _of_claim(results[statistic])
+    what = f'{what} ({statistic})'
+    comparison = results[statistic].claim.comparisons[0]
+  else:
+    (comparison,) = statements.parse(statistic)
+    measured, verdict = outcomes.measure(comparison, recorded), ''
+  if measured and measured.evidence:
+    is_claim = bool(verdict)
+    return [
+      what,
+      _interval(measured.estimate),
+      _papers(measured.comparison) if is_claim else numbers.MISSING,
+      str(measured.seeds or 1),
+      f'{measured.evidence.size}: {_data(measured.evidence.setting)}',
+      verdict or _sign(measured),
+    ]
+  return [what, numbers.MISSING, _papers(comparison), '0', '', 'not run']
+
+
+def _of_claim(result) -> tuple[outcomes.Measured | None, str]:
+  """The telling comparison at the size that decides a claim, or the first."""
+  size = result.decided_at or next(iter(result.sizes), None)
+  if size is None:
+    return None, ''
+  judged = result.sizes[size]
+  symbol = verdicts.SYMBOLS[judged.verdict]
+  return judged.telling, f'{symbol} {judged.verdict}'
+
+
+def _interval(estimate) -> str:
+  values = estimate.mean, estimate.low, estimate.high
+  mean, low, high = (numbers.format_number(v, _DIGITS, '') for v in values)
+  return f'{mean} [{low}, {high}]' if low else mean
+
+
+def _papers(comparison) -> str:
+  """The difference that the paper prints, if it prints both sides."""
+  if comparison.published is None:
+    return numbers.MISSING
+  left, right = comparison.published
+  return numbers.format_number(left - right, _DIGITS)
+
+
+def _data(setting) -> str:
+  parts = [setting.data]
+  if setting.share < 1:
+    parts.append(f'{100 * setting.share:g} %')
+  return ', '.join(parts)
+
+
+def _sign(measured) -> str:
+  """Whether the interval leaves out zero."""
+  low, high = measured.estimate.low, measured.estimate.high
+  if low > 0:
+    return 'above 0'
+  return 'below 0' if high < 0 else 'not told from 0'
