@@ -407,7 +407,7 @@ def _page_row(row, result, is_first) -> list[str]:
     _shown_seeds(row) if is_run else '-',
     _shown_size(row) if is_run else '-',
     _shown_verdict(row),
-    row['to_decide'],
+    row['to_decide'].partition(': `')[0],
     '{paper_supports} of {paper_prints}'.format(**row)
     if row['paper_prints']
     else '-',

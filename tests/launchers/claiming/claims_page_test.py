@@ -120,6 +120,9 @@ def test_what_would_decide_it():
   assert _row(made_rows.both([3.0, 9.0, 15.0], [0.0] * 3))['to_decide'] == (
     f'about 6 seeds: look at 6, 0.3 core-hours: `{flags} --seeds=6`'
   )
+  # The page has no flags.
+  (*_, shown) = _cells(made_rows.both([3.0, 9.0, 15.0], [0.0] * 3))[:5]
+  assert shown == 'about 6 seeds: look at 6, 0.3 core-hours'
   assert _row(made_rows.both([3.0], [0.0]))['to_decide'] == (
     f'look at 3, 0.2 core-hours: `{flags} --seeds=3`'
   )
