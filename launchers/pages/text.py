@@ -397,11 +397,11 @@ def _by_chance(analysis) -> list[str]:
   near = sum(map(analysis.near_chance, analysis.ranked))
   nothing = ''
   if analysis.near_chance(baseline):
-    nothing = ', no sign of clients that are treated worse'
+    nothing = ', no sign that some clients are treated worse'
   return [
-    'If all clients had one true accuracy,'
-    f' {analysis.title(baseline)}’s worst 10 % would be'
-    f' {analysis.show(baseline, chance)} by chance, found'
+    'If all clients had the same true accuracy, chance alone would give'
+    f' {analysis.title(baseline)} a worst 10 % of'
+    f' {analysis.show(baseline, chance)}. It has'
     f' {analysis.show(baseline, _WORST10)}{nothing}. Within'
     f' {analysis_lib.NEAR_CHANCE:g} of chance: {near} of'
     f' {words.format_count(len(analysis.ranked), "method")}.'
@@ -423,8 +423,9 @@ def _small_tests(analysis) -> list[str]:
     if m in analysis.methods
   ]
   return [
-    f'Fewer than {fairness.FEWEST_TEST_EXAMPLES} test examples, so in'
-    f' averages only: {who} of {clients}. Without them the highest mean is'
+    f'Clients with fewer than {fairness.FEWEST_TEST_EXAMPLES} test examples'
+    f' count in averages only: {who} of {clients}. Without them the highest'
+    ' mean is'
     f' {", against ".join(means)}.'
   ]
 
@@ -476,9 +477,10 @@ def _in_turn(analysis) -> list[str]:
   facts = analysis.facts
   updates = words.format_count(facts['num_clients'], 'update')
   return [
-    f'Not ranked, since clients take turns and a round is {updates} in a row:'
-    f' {"; ".join(told)}. A place is that after {facts["rounds"]} updates in a'
-    f' row, as many as with {analysis.title(analysis.baseline)}.'
+    'Not ranked, because their clients take turns, a round being'
+    f' {updates} in sequence: {"; ".join(told)}. The place is that after'
+    f' {facts["rounds"]} updates in sequence, as many as'
+    f' {analysis.title(analysis.baseline)} has.'
   ]
 
 

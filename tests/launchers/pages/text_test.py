@@ -264,12 +264,12 @@ class TestCaveats:
     said = self._say(tmp_path, 0.85)
     chance = client_scores.worst_by_chance([100] * 10, 0.895)
     assert abs(chance - 0.85) < 0.02
-    assert f'would be {chance:.3f} by chance, found 0.850, no sign of' in said
+    assert f'a worst 10 % of {chance:.3f}. It has 0.850, no sign that' in said
     assert 'Within 0.02 of chance: 2 of 2 methods.' in said
 
   def test_chance_is_not_the_reason(self, tmp_path):
     said = self._say(tmp_path, 0.3)
-    assert 'found 0.300. Within 0.02 of chance: 0 of 2 methods.' in said
+    assert 'It has 0.300. Within 0.02 of chance: 0 of 2 methods.' in said
 
   @pytest.mark.parametrize(
     ('sizes', 'names', 'told'),
@@ -301,9 +301,9 @@ class TestCaveats:
     told = [sentence for sentence in said if 'DSSGD' in sentence]
     # A quarter of 0.9, after 1.5 of 6 rounds, is above Ditto's 0.2.
     assert told == [
-      'Not ranked, since clients take turns and a round is 4 updates in a row:'
-      ' DSSGD (place 2 of 3). A place is that after 6 updates in a row, as many'
-      ' as with FedAvg.'
+      'Not ranked, because their clients take turns, a round being 4 updates in'
+      ' sequence: DSSGD (place 2 of 3). The place is that after 6 updates in'
+      ' sequence, as many as FedAvg has.'
     ]
 
   def test_one_seed_claims_nothing(self, tmp_path):
