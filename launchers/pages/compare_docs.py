@@ -108,8 +108,8 @@ def _findings(results) -> str:
     for column, title in _MEASURES.items()
   ]
   return (
-    f'Better than {baseline} by that test on {words.join_words([*results])}:'
-    f' {"; ".join(found)}.'
+    f'By that paired test, better than {baseline} on'
+    f' {words.join_words([*results])}: {"; ".join(found)}.'
   )
 
 
