@@ -31,9 +31,15 @@ _NOT_IMPORTED = {
   'ruff': 'a command',
   'setuptools': 'TensorBoard imports it',
 }
-# Only Python 3.10 installs and imports it.
-_BACKPORT = 'tomli'
-
+# Only Python 3.10 installs and imports the first, and only 3.11 has the second.
+_BACKPORTED = {'tomli', 'tomllib'}
+# Python 3.10 knows the modules of those packages only that list them. Here are
+# those of the others that have another name than their package.
+_UNLISTED = {
+  'griffe': 'griffelib',
+  'pymdownx': 'pymdown-extensions',
+  'sklearn': 'scikit-learn',
+}
 
 _PYPROJECT = tomllib.loads((_ROOT / 'pyproject.toml').read_text())
 _UV = _PYPROJECT['tool']['uv']
@@ -92,14 +98,16 @@ def _imported(*folders):
   modules = {module.partition('.')[0] for module in modules}
   packages = importlib.metadata.packages_distributions()
   return {
-    utils.canonicalize_name(packages[module][0])
-    for module in modules - sys.stdlib_module_names - _OURS - {_BACKPORT}
+    utils.canonicalize_name(
+      packages.get(module, [_UNLISTED.get(module, module)])[0]
+    )
+    for module in modules - sys.stdlib_module_names - _OURS - _BACKPORTED
   }
 
 
 def _names(lines):
   names = {utils.canonicalize_name(need.name) for need in _parse(lines)}
-  return names - set(_NOT_IMPORTED) - {_BACKPORT}
+  return names - set(_NOT_IMPORTED) - _BACKPORTED
 
 
 def test_what_is_imported_is_declared_and_the_reverse():
