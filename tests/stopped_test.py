@@ -2,6 +2,7 @@ import signal
 import subprocess
 import time
 
+import psutil
 import pytest
 
 from tff_fair import stopped
@@ -46,6 +47,27 @@ def test_all_that_are_watched_are_ended(sleeper):
   stopped.watch(2**22 + 1, 'There is no such process')
   stopped.end_all()
   assert sleeper.wait(20) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize('name', ['none', 'sh', 'cat', 'sleep'])
+def test_a_guard_ends_although_a_part_of_it_is_stopped(name, monkeypatch):
+  monkeypatch.setattr(stopped, 'SECONDS', 0.5)
+  guard = subprocess.Popen(
+    ['sh', '-c', 'sleep 60 <&- & cat; kill -KILL $!; wait'],
+    stdin=subprocess.PIPE,
+    start_new_session=True,
+  )
+  while len(stopped.children(guard.pid)) < 2:
+    time.sleep(0.01)
+  processes = [psutil.Process(guard.pid)]
+  processes += processes[0].children()
+  for process in processes:
+    if process.name() == name:
+      process.suspend()
+  stopped.end_guard(guard)
+  assert guard.returncode == (-signal.SIGKILL if name in ('sh', 'cat') else 0)
+  _, left = psutil.wait_procs(processes, 20)
+  assert not [p for p in left if p.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_children():

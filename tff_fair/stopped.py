@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -58,6 +59,23 @@ def end_all() -> None:
   """Ends all processes that are watched."""
   for process_id in tuple(_watched):
     _kill(process_id)
+
+
+def end_guard(guard: subprocess.Popen) -> None:
+  """Ends a shell that waits for the end of its input, and waits for it.
+
+  If it does not end within `SECONDS`, since a part of it is stopped, its whole
+  session is killed.
+
+  Args:
+    guard: The shell, in a session of its own, with a pipe as its input.
+  """
+  guard.stdin.close()
+  try:
+    guard.wait(SECONDS)
+  except subprocess.TimeoutExpired:
+    os.killpg(guard.pid, signal.SIGKILL)
+    guard.wait()
 
 
 class Clock:

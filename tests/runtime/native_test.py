@@ -101,6 +101,29 @@ time.sleep(100)
   _assert_gone(third)
 
 
+def test_what_waits_to_end_a_worker_may_be_stopped():
+  process = _start("""
+from tff_fair import stopped
+stopped.SECONDS = 1
+for number in range(3):
+  found = children()
+  guards = [c for c in found if c.name() != 'worker_binary']
+  assert len(guards) == 3 and len(found) == 4
+  guards[number].suspend()
+  time.sleep(3)  # The worker goes on.
+  assert total([4, number]) == 4 + number
+  runtime.set_execution_context('native')
+  assert total([1, 2]) == 3
+  print(*[one.pid for one in found], flush=True)
+""")
+  output, _ = process.communicate(timeout=300)
+  assert process.returncode == 0
+  lines = output.splitlines()
+  assert len(lines) == 4
+  for line in lines:
+    _assert_gone(_children(line))
+
+
 def test_a_worker_that_does_not_start_is_an_error_of_the_runtime(monkeypatch):
   """Which launchers report in its one sentence."""
   monkeypatch.setattr(

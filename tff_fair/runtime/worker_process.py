@@ -59,7 +59,9 @@ class WorkerProcess:
     try:
       self._wait(port, binary)
       for child in stopped.children(self._process.pid):
-        stopped.watch(child, "TFF's worker")
+        # Not what waits to end it, which is harmless if it is stopped.
+        if _runs(child, binary):
+          stopped.watch(child, "TFF's worker")
     except BaseException:
       self.stop()
       raise
@@ -71,8 +73,7 @@ class WorkerProcess:
 
   def stop(self) -> None:
     """Ends the worker and waits for it."""
-    self._process.stdin.close()
-    self._process.wait()
+    stopped.end_guard(self._process)
 
   def _wait(self, port, binary):
     deadline = time.monotonic() + _START_SECONDS
@@ -85,3 +86,9 @@ class WorkerProcess:
       f"TFF's worker must listen within {_START_SECONDS} seconds of its start,"
       f' found that {binary} does not.'
     )
+
+
+def _runs(process_id, binary) -> bool:
+  with contextlib.suppress(OSError):
+    return os.path.samefile(f'/proc/{process_id}/exe', binary)
+  return False
