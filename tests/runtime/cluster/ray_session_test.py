@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import psutil
 import pytest
@@ -119,6 +120,16 @@ def test_a_started_ray_has_what_was_asked_on_loopback_and_leaves_nothing(
 
 
 @pytest.mark.full
+def test_ray_says_nothing_of_itself(session, capfd, monkeypatch):
+  monkeypatch.delenv('RAY_BACKEND_LOG_LEVEL', raising=False)
+  session.connect(num_cpus=1)
+  time.sleep(35)  # It waits half a minute for who collects its metrics.
+  session.disconnect()
+  assert capfd.readouterr() == ('', '')
+  assert 'RAY_BACKEND_LOG_LEVEL' not in os.environ
+
+
+@pytest.mark.full
 def test_ray_lives_through_ctrl_c_and_not_through_kill():
   """Kill leaves no process and no file, not even a stopped worker."""
   driver = subprocess.Popen(
@@ -204,6 +215,8 @@ def test_what_cannot_be_joined_is_refused(session):
       ({'address': 'here'}, ValueError, "form host:port, .* found 'here'"),
       ({'address': 'ray://here:1'}, ValueError, 'form host:port'),
       ({'address': f'127.0.0.1:{port}'}, error, 'must run at .* refused'),
+      # Its brackets are no part of the name.
+      ({'address': f'[::1]:{port}'}, error, r'at \[::1\]:\d+, .*Errno'),
       ({'address': 'no.invalid:1'}, error, 'must run at no.invalid:1, found'),
     ],
   )

@@ -12,6 +12,8 @@ import contextlib
 import logging
 import math
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +25,7 @@ from typing import Any
 import warnings
 
 from tff_fair import stopped
+from tff_fair.runtime import log_lines
 from tff_fair.runtime import worker_error
 
 _LOOPBACK = '127.0.0.1'
@@ -40,6 +43,8 @@ find /proc/[0-9]*/fd -lname "$0/*/raylet.*" | cut -d / -f 3 | sort -u |
   xargs -r kill -KILL
 until rm -rf "$0"; do sleep 0.1; done
 """
+_LOG_LEVEL = 'RAY_BACKEND_LOG_LEVEL'
+_LEVEL_SET = re.compile(rb'^\[.*\] logging\.cc:\d+: Set ray log level ')
 _STORE_SHARE = 0.3
 _SHARED_MEMORY_SHARE = 0.95
 # What a Ray of one machine does without: the autoscaler, the program that sends
@@ -248,6 +253,7 @@ def _init(ray, address: str, **options: Any) -> None:
     # Under `uv run`, Ray would send the working directory to the workers and
     # have uv make an environment there. They run this environment.
     _replaced(ray_constants, RAY_ENABLE_UV_RUN_RUNTIME_ENV=False),
+    _quiet_log(),
     warnings.catch_warnings(),
   ):
     warnings.simplefilter('ignore', FutureWarning)
@@ -345,8 +351,8 @@ def _folder() -> Iterator[str]:
   try:
     yield folder
   finally:
-    guard.stdin.close()
-    guard.wait()
+    stopped.end_guard(guard)
+    shutil.rmtree(folder, ignore_errors=True)  # If it could not.
 
 
 def _store_bytes() -> int | None:
@@ -378,6 +384,24 @@ def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
   finally:
     for name, value in before.items():
       setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def _quiet_log() -> Iterator[None]:
+  """A context in which Ray starts without a log, unless the user wants one.
+
+  After 30 seconds it would print that nothing collects its metrics, for which
+  it has no setting. Of the level of its log it says that it was set.
+  """
+  if _LOG_LEVEL in os.environ:
+    yield
+    return
+  os.environ[_LOG_LEVEL] = 'fatal'
+  try:
+    with log_lines.left_out(_LEVEL_SET):
+      yield
+  finally:
+    del os.environ[_LOG_LEVEL]
 
 
 @contextlib.contextmanager
