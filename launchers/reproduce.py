@@ -226,16 +226,18 @@ def _train(left, num_before, parallel, budget, recorder) -> None:
   with cli.one_sentence_errors(
     pool_lib.PoolError, settings_lib.SettingsError, records.RecordsError
   ):
-    train_all.train_all(
-      left,
-      parallel,
-      budget,
-      check=table_runs.check_data,
-      on_trained=lambda: recorder and done.append(recorder.record()),
-      num_before=num_before,
-    )
-    if done:
-      _say(records.total(done))
+    try:
+      train_all.train_all(
+        left,
+        parallel,
+        budget,
+        check=table_runs.check_data,
+        on_trained=lambda: recorder and done.append(recorder.record()),
+        num_before=num_before,
+      )
+    finally:  # Also if a run has diverged.
+      if done:
+        _say(records.total(done))
 
 
 def _say(done: records.Merged) -> None:

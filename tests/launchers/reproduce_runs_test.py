@@ -1,7 +1,9 @@
 """The launcher of tables, end to end on tables of the embedded digits."""
 
+import dataclasses
 import json
 import pathlib
+import re
 import signal
 
 import numpy as np
@@ -245,6 +247,35 @@ def test_replacement_data(tmp_path, monkeypatch):
     'parameters_d_cosine': 0.12704,
     'parameters_d_manhattan': 52.88,
   }
+
+
+def test_a_run_that_diverges_ends_no_other_and_is_not_recorded(
+  tmp_path, monkeypatch, capsys
+):
+  wild = {'client_learning_rate': 1e30, 'max_update_norm': 0.0}
+  methods = {**tiny_table.TABLE.methods}
+  methods['fed_avg'] = {**methods['fed_avg'], **wild}
+  table = dataclasses.replace(tiny_table.TABLE, methods=methods)
+  monkeypatch.setattr(tiny_table, 'TABLE', table)
+  arguments = (
+    *('--table=tiny', '--cells=digits', '--rounds=5'),
+    *(f'--output_dir={tmp_path}/out', f'--record={tmp_path}/results'),
+  )
+  for _ in range(2):
+    with pytest.raises(SystemExit) as error:
+      _main(*arguments)
+    assert re.fullmatch(
+      r'Error: 1 of \d runs diverged, and all others are trained:'
+      r' cffl_digits/fed_avg-\S*/seed_0: the run has diverged: .*\.',
+      error.value.code,
+    )
+    recorded = _recorded(tmp_path / 'results')
+    assert {*recorded['method']} == {'standalone', 'cffl'}
+    assert np.isfinite(recorded['value']).all()
+    assert len(recorded) == 3
+    assert not (tmp_path / 'out/table.csv').exists()
+  assert 'recorded: 0 numbers' in _main(*arguments, '--methods=standalone,cffl')
+  assert (tmp_path / 'out/table.csv').exists()
 
 
 def _recorded(folder):
