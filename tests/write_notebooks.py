@@ -3,7 +3,10 @@
 python -m tests.write_notebooks
 """
 
+import os
 import pathlib
+import sys
+import tempfile
 
 import nbclient
 import nbformat
@@ -21,7 +24,7 @@ _METADATA = {
 
 
 def execute(path: pathlib.Path) -> nbformat.NotebookNode:
-  """Executes a notebook in a kernel of its own; the file is only read.
+  """Executes a notebook in a kernel and an empty folder of its own.
 
   Returns:
     The notebook with its outputs, without times and versions.
@@ -30,14 +33,19 @@ def execute(path: pathlib.Path) -> nbformat.NotebookNode:
     nbclient.exceptions.CellExecutionError: If a cell fails.
   """
   notebook = nbformat.read(path, as_version=4)
-  nbclient.NotebookClient(
-    notebook,
-    timeout=300,
-    kernel_name='python3',
-    record_timing=False,
-    coalesce_streams=True,
-    resources={'metadata': {'path': path.parent}},
-  ).execute()
+  # Where `tff-fair` is, which a shell of the notebook calls.
+  programs = os.path.dirname(sys.executable)
+  with tempfile.TemporaryDirectory() as folder:
+    nbclient.NotebookClient(
+      notebook,
+      timeout=600,
+      kernel_name='python3',
+      record_timing=False,
+      coalesce_streams=True,
+      resources={'metadata': {'path': folder}},
+    ).execute(
+      env={**os.environ, 'PATH': f'{programs}{os.pathsep}{os.environ["PATH"]}'}
+    )
   notebook.metadata = _METADATA
   return notebook
 

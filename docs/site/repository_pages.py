@@ -40,10 +40,20 @@ def _render_notebook(path):
     if cell.cell_type == 'markdown':
       parts.append(cell.source)
       continue
-    parts.append(f'```python\n{cell.source}\n```')
+    parts.append(_as_fence(cell.source))
     for output in cell.get('outputs', ()):
       parts.append(f'<div class="output">{_as_html(output)}</div>')
   return '\n\n'.join(parts)
+
+
+def _as_fence(source):
+  """A cell; the first line of one that is no Python says what it is."""
+  magic, _, rest = source.partition('\n')
+  if magic == '%%sh':
+    return f'```sh\n{rest}\n```'
+  if magic.startswith('%%writefile '):
+    return f'```python {magic.split()[1]}\n{rest}\n```'
+  return f'```python\n{source}\n```'
 
 
 def _as_html(output):
