@@ -1,6 +1,7 @@
 """Programs end although a process that they have started never answers."""
 
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -94,11 +95,9 @@ def test_a_stopped_process_is_ended(command, name, said, tmp_path):
     one = next(p for p in named if p.name() != 'sh')  # Its guard.
     one.suspend()
     _wait_for(lambda: f'{said} (process {one.pid})' in log.read_text(), program)
-    if 'cluster' in command:  # It may go on without that for a while.
-      for number in (signal.SIGINT, signal.SIGTERM):
-        program.send_signal(number)
-        time.sleep(1)
     assert program.wait(_ENDS_WITHIN) == 1
+    last = log.read_text().rstrip().splitlines()[-1]
+    assert re.match('Error: .* run the same command again', last), last
     gone, alive = psutil.wait_procs(processes, _ENDS_WITHIN)
     assert not alive and gone
   finally:

@@ -11,6 +11,7 @@ import ray
 from ray import exceptions
 
 from tff_fair.runtime import worker_error
+from tff_fair.runtime.cluster import ray_session
 from tff_fair.runtime.cluster import worker as worker_lib
 
 _logger = logging.getLogger(__name__)
@@ -124,6 +125,7 @@ class Pool:
     deadline = time.monotonic() + _START_SECONDS
     while len(self.workers) < needed and self._starting:
       self._welcome(1)
+      ray_session.check_processes()
       if time.monotonic() > deadline:
         break
     if len(self.workers) < needed:
@@ -198,6 +200,7 @@ class Pool:
         'The Ray of an execution context must run, found one that has ended:'
         ' call `runtime.set_execution_context` again.'
       )
+    ray_session.check_processes()
 
   def close(self) -> None:
     """Ends the workers."""

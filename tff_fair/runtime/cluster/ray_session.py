@@ -62,6 +62,8 @@ _LOCAL_SETTINGS = {
 
 # What `disconnect` ends, innermost last. None: there is nothing to end.
 _session: contextlib.ExitStack | None = None
+# Those of a Ray that was started here, without which it does not work -> name.
+_processes: dict[Any, str] = {}
 
 
 def import_ray() -> types.ModuleType:
@@ -125,7 +127,9 @@ def connect(
         session.callback(_stop, ray, folder)
         _start(ray, folder, num_cpus, num_gpus)
         for process in _own(folder):
-          stopped.watch(process.pid, f"Ray's {process.name()}")
+          name = f"Ray's {process.name()}"
+          stopped.watch(process.pid, name)
+          _processes[process] = name
       else:
         session.callback(ray.shutdown)
         _join(ray, address)
@@ -140,8 +144,24 @@ def disconnect() -> None:
   """
   global _session
   session, _session = _session, None
+  _processes.clear()
   if session is not None:
     session.close()
+
+
+def check_processes() -> None:
+  """Checks that the processes of a Ray that `connect` started are there.
+
+  Without its server Ray ends this process after a minute, without a word.
+
+  Raises:
+    WorkerError: If one of them has ended.
+  """
+  for process, name in _processes.items():
+    if _has_ended(process):
+      raise worker_error.WorkerError(
+        f'{name} must run until the computation ends, found that it has ended.'
+      )
 
 
 def _leave_to_parent():
@@ -206,6 +226,16 @@ def _own(folder):
     for process in psutil.Process().children()
     if any(folder + os.sep in argument for argument in _arguments(process))
   ]
+
+
+def _has_ended(process) -> bool:
+  import psutil
+
+  try:
+    is_zombie = process.status() == psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return True
+  return is_zombie or not process.is_running()
 
 
 def _arguments(process):
