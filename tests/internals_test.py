@@ -251,3 +251,16 @@ def test_the_line_of_an_error_that_says_why():
   ):
     error = tf.errors.InternalError(None, None, message)
     assert internals.error_line(error) == line
+
+
+def test_the_error_of_a_python_function_ends_with_empty_lines():
+  def fail(value):
+    raise ValueError('too hot')
+
+  @tf.function
+  def run():
+    return tf.py_function(fail, [1.0], tf.float32)
+
+  with pytest.raises(tf.errors.OpError) as error:
+    run()
+  assert internals.error_line(error.value) == 'ValueError: too hot'

@@ -111,7 +111,9 @@ def test_what_no_graph_can_hold_is_refused():
       arguments.check_arguments(build, {**_defaults(build), name: value})
 
 
-_OPTIMIZER = 'a tff.learning.optimizers.Optimizer, such as .*, found float'
+_OPTIMIZER = (
+  'a tff.learning.optimizers.Optimizer, such as .*build_sgdm.0.1., found float'
+)
 # What builders share, and has no flag of a method.
 _BAD = (
   ('client_optimizer', 0.1, _OPTIMIZER, TypeError),

@@ -170,6 +170,9 @@ def test_values_that_a_flag_or_a_method_cannot_have_are_refused():
     found = _refusal(line.split())
     assert found.startswith(message), f'{line}: {found or "not refused"}'
     assert '\n' not in found
+  found = _refusal(['--data_file=own.csv', '--client_column=hospital'])
+  assert found.startswith('--client_column must not be given with --task=digi')
+  assert found.endswith('effect. It is for --task=table.'), found
   # Holdout parts of the clients can be what a server validates on.
   assert _resolve('--algorithm=cffl')['split'] == 'client'
 
