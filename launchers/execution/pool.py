@@ -162,7 +162,7 @@ class Pool:
     except futures.process.BrokenProcessPool:
       self._executor.shutdown()  # Waits for the exit statuses.
       how = _how_ended([p.exitcode for p in self._processes.values()])
-      raise PoolError(f'a worker process has ended{how}') from None
+      raise PoolError(f'a worker process {how}') from None
 
 
 def say(text: str) -> None:
@@ -179,8 +179,11 @@ def _how_ended(statuses: Collection[int | None]) -> str:
   status = max(found, default=-1)
   if status >= 0:
     return (
-      f' without a word, with exit status {status}, as if a plug-in or a'
-      f' library had called os._exit; {again}.'
+      f'has ended without a word, with exit status {status}, as if a plug-in or'
+      f' a library had called os._exit; {again}.'
     )
   by = f' by signal {-status}' if found else ''
-  return f'{by}, perhaps for want of memory; {again}, with a lower --parallel.'
+  return (
+    f'died{by}, possibly because it ran out of memory; {again}, with a lower'
+    ' --parallel.'
+  )

@@ -22,7 +22,7 @@ runpy.run_module('tff_fair.launchers.train', run_name='__main__')
 def _modules():
   """The text of both modules of the page."""
   page = (_ROOT / 'docs' / 'adding_a_method.md').read_text()
-  page = page.partition('## A new one')[2].partition('## Into the library')[0]
+  page = page.partition('## Into the library')[0]
   first, *steps = page.split('\n### ')
   steps = {step[0]: '\n'.join(_CODE.findall(step)) for step in steps}
   powered = [_CODE.findall(first)[0], *(steps[n] for n in '12346')]

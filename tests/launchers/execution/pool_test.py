@@ -156,13 +156,13 @@ def test_a_worker_that_ends_without_a_word_has_a_sentence():
 
 
 def test_how_workers_ended():
-  memory = ', perhaps for want of memory; '
+  memory = ', possibly because it ran out of memory; '
   for statuses, words in (
-    ([None, 0, -15], ' without a word, with exit status 0, '),
-    ([-15, 7, None], ' without a word, with exit status 7, '),
-    ([-15, -9], f' by signal 9{memory}'),
-    ([None, -15], memory),
-    ([], memory),
+    ([None, 0, -15], 'has ended without a word, with exit status 0, '),
+    ([-15, 7, None], 'has ended without a word, with exit status 7, '),
+    ([-15, -9], f'died by signal 9{memory}'),
+    ([None, -15], f'died{memory}'),
+    ([], f'died{memory}'),
   ):
     assert pool_lib._how_ended(statuses).startswith(words)
 
