@@ -143,9 +143,8 @@ def _is_personal(run: pathlib.Path) -> bool:
   path = run / settings_lib.FLAGS_FILE
   if not path.is_file():  # The model alone was copied.
     return False
-  name = settings_lib.parse_text(path.read_text()).get('algorithm')
-  method = methods.METHODS.get(name)
-  return method is not None and 'personal' in method.groups
+  settings = settings_lib.parse_text(path.read_text())
+  return methods.has_own_models(settings.get('algorithm'))
 
 
 def _describe(run: pathlib.Path, model: pathlib.Path) -> dict[str, Any]:

@@ -298,8 +298,7 @@ def _note(claim, ours) -> str:
 def _other_setting(measured, other) -> str:
   """The difference in a setting that another one was preferred to."""
   found = outcomes.difference(measured.comparison, other.used)[0]
-  ends = _number(found.mean), _number(found.low), _number(found.high)
-  shown = '{} [{}, {}]'.format(*ends) if ends[1] else ends[0]
+  shown = numbers.format_interval(found.mean, found.low, found.high)
   setting = other.setting
   rounds = '' if math.isinf(setting.length) else f'; {setting.length}'
   number = len(other.defined)

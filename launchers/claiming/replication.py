@@ -73,10 +73,10 @@ def _line(what, statistic, results, recorded) -> list[str]:
     (comparison,) = statements.parse(statistic)
     measured, verdict = outcomes.measure(comparison, recorded), ''
   if measured and measured.evidence:
-    is_claim = bool(verdict)
+    is_claim, found = bool(verdict), measured.estimate
     return [
       what,
-      _interval(measured.estimate),
+      numbers.format_interval(found.mean, found.low, found.high, _DIGITS),
       _papers(measured.comparison) if is_claim else numbers.MISSING,
       str(measured.seeds or 1),
       f'{measured.evidence.size}: {_data(measured.evidence.setting)}',
@@ -93,12 +93,6 @@ def _of_claim(result) -> tuple[outcomes.Measured | None, str]:
   judged = result.sizes[size]
   symbol = verdicts.SYMBOLS[judged.verdict]
   return judged.telling, f'{symbol} {judged.verdict}'
-
-
-def _interval(estimate) -> str:
-  values = estimate.mean, estimate.low, estimate.high
-  mean, low, high = (numbers.format_number(v, _DIGITS, '') for v in values)
-  return f'{mean} [{low}, {high}]' if low else mean
 
 
 def _papers(comparison) -> str:

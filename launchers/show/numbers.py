@@ -24,6 +24,23 @@ def format_number(
   return shown.removeprefix('-') if not shown.strip('-0.') else shown
 
 
+def format_interval(
+  mean: float, low: float, high: float, form: str = '.4g'
+) -> str:
+  """Formats a mean with its interval in brackets, if there is one.
+
+  Args:
+    mean: The mean; the text is empty if it is NaN.
+    low: The lower end; NaN without an interval.
+    high: The upper end.
+    form: As for `format`.
+  """
+  shown = format_number(mean, form, '')
+  if math.isnan(low):
+    return shown
+  return f'{shown} [{format_number(low, form)}, {format_number(high, form)}]'
+
+
 def format_plain(value: float) -> str:
   """Formats a number: integers in full, others with four digits."""
   return format_number(value, '.0f' if float(value).is_integer() else '.4g')

@@ -5,6 +5,7 @@ only its rows. All values of table.csv are text, in the paper's unit.
 """
 
 from collections.abc import Mapping, Sequence
+import functools
 import math
 import pathlib
 import shlex
@@ -115,7 +116,10 @@ def _marks(name, row, settings, paper_rounds) -> list[str]:
       'TriNetX' if data == 'ehr' else data,
     ),
     'share of the data': (settings['data_fraction'], 1),
-    'clients': (settings['num_clients'], _usual_clients(table, row)),
+    'clients': (
+      settings['num_clients'],
+      _usual_clients(name, row.cell, row.method),
+    ),
     'rounds': (settings['rounds'], paper_rounds),
     'seeds': (num_seeds, table.seeds or num_seeds),
   }
@@ -126,13 +130,15 @@ def _marks(name, row, settings, paper_rounds) -> list[str]:
   ]
 
 
-def _usual_clients(table, row) -> int | None:
+@functools.cache  # A method has a row for each metric.
+def _usual_clients(name, cell_name, method) -> int | None:
   """The number of clients of the cell as the table has it."""
-  cell = table.cells[row.cell]
+  table = definitions.TABLES[name]
+  cell = table.cells[cell_name]
   command = {
     'preset': cell.preset,
     **cell.flags,
-    **table.flags_of(row.cell, row.method),
+    **table.flags_of(cell_name, method),
   }
   return planned_run.resolve(command)['num_clients']
 

@@ -57,8 +57,12 @@ def kind(name: str) -> str:
   """Returns which of `KINDS` a method is; one model for all if unknown."""
   if takes_turns(name):
     return IN_TURN
-  has_own_models = name in METHODS and 'personal' in METHODS[name].groups
-  return OWN_MODELS if has_own_models else ONE_MODEL
+  return OWN_MODELS if has_own_models(name) else ONE_MODEL
+
+
+def has_own_models(name: str | None) -> bool:
+  """Returns whether each client has a model; False if the method is unknown."""
+  return name in METHODS and 'personal' in METHODS[name].groups
 
 
 def takes_turns(name: str) -> bool:
