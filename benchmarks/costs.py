@@ -1,4 +1,4 @@
-"""What a round costs: its time and memory against its size, in one picture.
+"""Measures a round's time and memory against its size, in one picture.
 
   python -m benchmarks.costs
 

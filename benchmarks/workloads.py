@@ -44,7 +44,7 @@ NOTES = {
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-  """What a workload runs on.
+  """The data and model of a workload.
 
   Attributes:
     names: The implementations to compare, the reference first: 'device',

@@ -92,7 +92,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 
 
 def describe_help() -> help_screen.Help:
-  """What `--help` shows: of training's flags those that methods share."""
+  """Returns the text of `--help`, with training's flags that methods share."""
   known = help_screen.own_flags(define_flags)
   shared = {name: train_flags.FLAGS[name] for name in plan.SHARED_FLAGS}
   groups = {'Comparison': [f for n, f in known.items() if n not in shared]}

@@ -1,4 +1,4 @@
-"""What differs between the runs of a report, and what that forbids.
+"""Finds how the runs of a report differ, and what that forbids.
 
 Nothing here imports TensorFlow.
 """
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
 
   @property
   def warnings(self) -> list[str]:
-    """What a reader of the runs' numbers has to know first, in sentences."""
+    """Says in sentences what a reader of the runs' numbers must know first."""
     found = []
     if self.repeats:
       found.append(
@@ -150,7 +150,7 @@ def _value(run, name) -> str:
 
 
 def _attackers(run) -> str:
-  """Which clients do not count, as attackers; they are drawn by a seed."""
+  """Returns the clients that do not count, as attackers; a seed draws them."""
   if not attack.is_attacked(run.settings):
     return 'none'
   return f'{float(run.settings["attack_fraction"]):.3g} attackers'

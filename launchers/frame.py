@@ -167,7 +167,7 @@ class Run:
 
   @functools.cached_property
   def reports(self) -> pd.DataFrame:
-    """What the method reports: `round`, `client_id`, a column per measure."""
+    """The method's own measures: `round`, `client_id`, a column per measure."""
     return self._by_client(lambda name: name.str.startswith(_REPORT))
 
   def curve(self, measure: str) -> pd.Series:
@@ -443,7 +443,7 @@ def _read_end(summary) -> dict[str, float]:
 
 
 def _end_so_far(metrics) -> dict[str, float]:
-  """What is known of an unfinished run."""
+  """The facts that are known of an unfinished run."""
   names = [
     name
     for name in metrics

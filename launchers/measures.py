@@ -1,4 +1,4 @@
-"""What is told of a run or a method: the measures of `measures.csv`.
+"""The measures of `measures.csv`, by which runs and methods are described.
 
 The columns of the file are the attributes of `Measure`; `better` is 'higher',
 'lower', or nothing for what is told, not ranked.

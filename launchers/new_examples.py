@@ -27,7 +27,7 @@ class ExamplesError(ValueError):
 
 
 class NewExamples(NamedTuple):
-  """What a model gets, and what the user sees of it.
+  """The inputs of a model, and the columns that the user sees of them.
 
   Attributes:
     x: float32 [n, ...], the inputs.

@@ -148,7 +148,7 @@ def _is_personal(run: pathlib.Path) -> bool:
 
 
 def _describe(run: pathlib.Path, model: pathlib.Path) -> dict[str, Any]:
-  """What model.json says of the models."""
+  """Reads the description of the models from model.json."""
   path = run / 'model.json'
   lacking = [file.name for file in (model, path) if not file.is_file()]
   if lacking:

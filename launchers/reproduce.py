@@ -119,7 +119,7 @@ def define_flags(flag_values: flags.FlagValues) -> None:
 
 
 def describe_help() -> help_screen.Help:
-  """What `--help` shows: with the tables by paper, and the cells of each."""
+  """Returns the text of `--help`: tables by paper, and the cells of each."""
   known = help_screen.own_flags(define_flags)
   tables = definitions.TABLES
   recording = {'Recording': [known[name] for name in _RECORDING]}

@@ -208,7 +208,7 @@ def test_links_lead_somewhere(page):
 
 @functools.cache
 def _anchors(page):
-  """What GitHub makes of the headings."""
+  """Returns the anchors that GitHub makes of the headings."""
   headings = re.findall(r'^#+ (.*)$', _prose(page), re.MULTILINE)
   kept = (re.sub(r'[^\w\- ]', '', heading.lower()) for heading in headings)
   return {heading.replace(' ', '-') for heading in kept}

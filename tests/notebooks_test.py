@@ -37,7 +37,7 @@ def test_every_notebook_is_linked_from_the_start_page():
 
 
 def _texts(notebook):
-  """What each cell shows as text, and the kind of each output."""
+  """Returns the text that each cell shows, and the kind of each output."""
   shown = []
   for cell in notebook.cells:
     for output in cell.get('outputs', ()):

@@ -68,7 +68,7 @@ def test_what_leads_nowhere_ends_the_build(tmp_path):
 
 
 def _public_names():
-  """What users import: what packages list, and modules on top define."""
+  """Returns what users import: names listed by packages or defined on top."""
   for found in pkgutil.walk_packages(tff_fair.__path__, 'tff_fair.'):
     if found.name in _INTERNAL or found.name.startswith('tff_fair.launchers'):
       continue

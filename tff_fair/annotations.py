@@ -1,4 +1,4 @@
-"""What a builder's signature says of its arguments.
+"""Reads the limits and choices of arguments from a builder's signature.
 
     proximal_weight: Annotated[float, Limits(minimum=0), Symbol('μ')] = 0.01
 
@@ -75,7 +75,7 @@ class Unless(dict):
 
 @dataclasses.dataclass(frozen=True)
 class Annotation:
-  """What an annotation says.
+  """The limits and choices of one annotation.
 
   Attributes:
     kind: The type of a legal value: bool, int, float or, with choices, str;

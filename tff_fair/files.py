@@ -73,7 +73,7 @@ def checksum(text: str) -> str:
 
 
 def describe(failure: Exception) -> str:
-  """What an error says, on one line without a full stop."""
+  """Returns the text of an error, on one line without a full stop."""
   text = getattr(failure, 'strerror', None) or str(failure)
   if isinstance(failure, UnicodeDecodeError):
     text = f'bytes that are no text in UTF-8 ({failure.reason})'

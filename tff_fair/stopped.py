@@ -130,7 +130,7 @@ def _state(process_id) -> tuple[str, str] | None:
 
 
 def _fields(process_id) -> list[str]:
-  """What /proc says of a process after its name, which may have blanks."""
+  """Returns the fields of /proc after a process's name, which may be spaced."""
   try:
     text = pathlib.Path(f'/proc/{process_id}/stat').read_text(
       'utf-8', 'replace'

@@ -1,4 +1,4 @@
-"""What the scripts of all peers share: their arguments, data and lock step."""
+"""Parts that the scripts of all peers share: arguments, data, lock step."""
 
 from collections.abc import Iterator
 import functools
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Work(NamedTuple):
-  """What `benchmarks.peer` tells a script: a model, and how it is trained."""
+  """The request of `benchmarks.peer` to a script: a model, and its training."""
 
   path: str
   model: str

@@ -274,7 +274,7 @@ def _row(name, result, size) -> dict[str, object]:
 
 
 def _note(claim, ours) -> str:
-  """What else a reader must know; other settings are passed over in no row."""
+  """Returns the other notes on a claim."""
   left_out = dict.fromkeys(c.undefined for c in claim.comparisons)
   number = sum(bool(c.undefined) for c in claim.comparisons)
   found = [claim.uncounted, claim.note]
@@ -320,7 +320,7 @@ def _negligible(ours) -> str:
 
 
 def _plan(result, size) -> str:
-  """What would decide a claim, in the row of its largest size."""
+  """Says how a claim could be decided, in the row of its largest size."""
   found = going_on.plan(result)
   if found is None or size != next(iter(result.sizes), _sizes(result)[0]):
     return ''

@@ -32,7 +32,7 @@ _OWN_LENGTH = math.inf
 
 
 class Setting(NamedTuple):
-  """What rows must share; an infinite length is the method's own."""
+  """The settings rows must share; an infinite length is the method's own."""
 
   data: str
   scale: float

@@ -1,4 +1,4 @@
-"""What would decide a claim: seeds, core-hours and the commands."""
+"""Computes how claims could be decided: seeds, core-hours and the commands."""
 
 from collections.abc import Iterable
 import itertools
@@ -20,7 +20,7 @@ _CORES = 2
 
 
 class Plan(NamedTuple):
-  """What would decide a claim.
+  """The runs that would decide a claim.
 
   Attributes:
     seeds: The number of seeds that the spread at hand asks for, those that are
@@ -74,7 +74,7 @@ def plan(result: verdicts.Result) -> Plan | None:
 
 
 def _cheapest(claim, judged, open_ones, needs) -> list[int]:
-  """Which of the open comparisons would decide a claim, as they lean."""
+  """Chooses the open comparisons that would decide a claim, as they lean."""
   order = sorted(range(len(needs)), key=needs.__getitem__)
   against = [p for p in order if _leans_against(open_ones[p])]
   if claim.most:

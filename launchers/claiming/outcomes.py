@@ -1,4 +1,4 @@
-"""What a comparison says: its difference with its interval, and its tests.
+"""Outcomes of comparisons: a difference with its interval, and its tests.
 
 claims_page.md has the rules.
 """
@@ -19,7 +19,7 @@ from tff_fair.launchers.tables import table_metrics
 FOR, AGAINST, TIE, OPEN = 'for', 'against', 'tie', 'open'
 MISSING, UNDEFINED = 'missing', 'undefined'
 OUTCOMES = (FOR, AGAINST, TIE, OPEN, MISSING, UNDEFINED)
-"""What a comparison can say.
+"""The possible outcomes of a comparison.
 
 'missing' if nothing was run; 'undefined' if it cannot exist.
 """
@@ -202,7 +202,7 @@ def _count(measured, left, right, clients) -> Measured:
 
 
 def _unit(comparison) -> float:
-  """What all clients are in the unit of a share."""
+  """Returns the value of "all clients" in the unit of a share."""
   return 100.0 if definitions.TABLES[comparison.left.table].percent else 1.0
 
 

@@ -54,7 +54,7 @@ class Judged(NamedTuple):
 
 
 class Result(NamedTuple):
-  """What the results say of a claim.
+  """The verdict of the results on a claim.
 
   Attributes:
     claim: The claim.

@@ -1,4 +1,4 @@
-"""What the runs of a comparison say, as numbers: estimates, order, fronts.
+"""Analyses the runs of a comparison: estimates, order, fronts.
 
 Everything follows from compare.csv and compare.json. Nothing here imports
 TensorFlow.
@@ -92,7 +92,7 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Analysis(summary.Summary):
-  """What the runs of a comparison say.
+  """The numbers that the runs of a comparison give.
 
   Attributes:
     facts: The facts of compare.json.
@@ -447,7 +447,7 @@ def _at(rounds, means, place) -> float:
 
 
 def _tuned(rows, first_seed) -> Tuned:
-  """What tuning has given; also of older versions, which had one stage."""
+  """The tuned flags; also of older versions, which had one stage."""
   trials = rows[rows['stage'].isin([tuning.SCREENING, tuning.FINAL])]
   if trials.empty:
     return _tuned_with_first_seed(rows, first_seed)

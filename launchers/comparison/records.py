@@ -95,7 +95,7 @@ def _read(run) -> frame.Run:
 
 
 def _row(e) -> dict[str, Any]:
-  """What is known of any run, without scores on test data."""
+  """Returns the facts known of every run, without scores on test data."""
   settings = e.run.settings
   own = {n: v for n, v in e.trial.tried.items() if n != 'client_learning_rate'}
   return {

@@ -1,4 +1,4 @@
-"""Which runs a comparison trains next: trials, then the seeds of scores."""
+"""Chooses the next runs of a comparison: trials, then the seeds of scores."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -106,7 +106,7 @@ class Schedule:
     return self._rounds_ended + sum(rounds for _, rounds in self._left())
 
   def _end(self, output_dir, report) -> None:
-    """What follows from the end of a run."""
+    """Queues the runs that follow from the end of a run."""
     method = output_dir.parts[-3]
     if report.kind == worker.CANNOT:
       self._exclude(method, report.sentence)

@@ -71,7 +71,7 @@ class Search:
     return self._outcomes[path]
 
   def open(self) -> list[Step]:
-    """What has not ended of the known runs."""
+    """Returns those of the known runs that have not ended."""
     steps = []
     for step in self.steps:
       left = [run for run in step.runs if self.outcome(run) is None]

@@ -77,7 +77,7 @@ class Protocol:
     }
 
   def facts(self, cohort_size: int) -> dict[str, Any] | None:
-    """What compare.json has of the protocol; None if nothing is tuned."""
+    """Returns the protocol for compare.json; None if nothing is tuned."""
     if not self.tune:
       return None
     return {

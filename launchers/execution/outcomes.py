@@ -1,4 +1,4 @@
-"""What a comparison keeps of a run beside its own files."""
+"""Outcomes of runs, as a comparison keeps them beside its own files."""
 
 from collections.abc import Mapping
 import json

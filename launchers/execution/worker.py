@@ -21,7 +21,7 @@ _MOST_TASKS = 2
 
 
 class Report(NamedTuple):
-  """What a worker says of a run; `sentence` says why it is not trained.
+  """A worker's answer about a run; `sentence` says why it is not trained.
 
   It is `CANNOT` if the method does not fit the task, `FAILED` if all runs have
   to end, `NOT_STARTED` after the deadline.
@@ -33,7 +33,7 @@ class Report(NamedTuple):
 
 
 class Signals(NamedTuple):
-  """What the workers share with the program.
+  """The objects that the workers share with the program.
 
   Attributes:
     rounds: The number of rounds that all workers have done, shared memory.

@@ -49,7 +49,7 @@ class Entries(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Help:
-  """What `--help` of a launcher shows.
+  """Returns the text of a launcher's `--help`.
 
   Attributes:
     first: The flags of the first screen.

@@ -24,7 +24,7 @@ _FIRST = (
 
 
 def describe_help() -> help_screen.Help:
-  """What `--help` shows."""
+  """Returns the text of `--help`."""
   return help_screen.Help(
     first=[train_flags.FLAGS[name] for name in _FIRST],
     topics={

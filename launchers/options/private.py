@@ -1,4 +1,4 @@
-"""Which runs can be private, and what the flags of privacy say.
+"""Decides which runs can be private, and reads the flags of privacy.
 
 A run is private if its clients send their update alone, and the server only
 averages: then a private mean covers all that leaves a client for the training.

@@ -85,7 +85,7 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
 
 def _overview(results) -> str:
-  """Which method is highest in what, with the baseline next to it."""
+  """Names the highest method of each measure, with the baseline next to it."""
   header = ['data', *(f'{kind}: {_MEASURES[c]}' for kind, c in _OVERVIEW)]
   header[-1] += _BESIDE_CF
   rows = [
@@ -99,7 +99,7 @@ def _overview(results) -> str:
 
 
 def _findings(results) -> str:
-  """Which methods are separably better than the baseline, in a sentence."""
+  """Names the methods separably better than the baseline, in a sentence."""
   (baseline,) = {
     r.analysis.title(r.analysis.baseline) for r in results.values()
   }

@@ -382,7 +382,7 @@ def _tuned_table(analysis) -> tables.Table:
 
 
 def _settings(analysis) -> list[tuple[str, str]]:
-  """What all methods have in common."""
+  """Lists the settings that all methods have in common."""
   facts = analysis.facts
   return [
     ('Data', facts['data']),

@@ -1,4 +1,4 @@
-"""What pages say about groups of people.
+"""Blocks of pages about groups of people.
 
 Nothing here imports TensorFlow.
 """

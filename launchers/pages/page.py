@@ -40,14 +40,14 @@ class Picture(NamedTuple):
 
 
 class Details(NamedTuple):
-  """What a reader may open."""
+  """A block that a reader may open."""
 
   summary: str
   blocks: Sequence[Any]
 
 
 class Card(NamedTuple):
-  """What a run is: its name, and pairs of a word and its value."""
+  """A run's description: its name, and pairs of a word and its value."""
 
   label: str
   pairs: Sequence[tuple[str, str]]

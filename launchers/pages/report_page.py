@@ -242,7 +242,7 @@ def _row(runs, summary, measure, labels) -> tables.Row:
 
 
 def _who(run, name, end) -> str:
-  """Which clients have the lowest, or the highest, score."""
+  """Names the clients that have the lowest, or the highest, score."""
   scores = run.scores(name)
   if not scores.size:
     return ''

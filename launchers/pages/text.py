@@ -1,4 +1,4 @@
-"""What a report and a comparison say in words: best, runner-up, caveats.
+"""Sentences of a report and a comparison: best, runner-up, caveats.
 
 Sentences say what tables do not: who is first, whether the seeds can tell that
 from the baseline, and what limits it. Nothing here imports TensorFlow.
@@ -175,7 +175,7 @@ def list_left_out(analysis: analysis_lib.Analysis) -> list[str]:
 
 
 def _not_started(analysis) -> list[str]:
-  """What a deadline has left."""
+  """Says how much a deadline has left."""
   left = analysis.facts.get('not_started')
   if not left:
     return []
@@ -376,7 +376,7 @@ def _what_it_takes(analysis, kind) -> list[str]:
 
 
 def _time(analysis, more) -> str:
-  """What more seeds of all methods take; nothing if that is not known."""
+  """Says how long more seeds of all methods take, or nothing if unknown."""
   seconds = more * analysis.seconds_a_seed
   if not seconds > 0:
     return ''
@@ -387,7 +387,7 @@ def _time(analysis, more) -> str:
 
 
 def _by_chance(analysis) -> list[str]:
-  """What the worst clients of the baseline would have if all were alike."""
+  """Says where the baseline's worst clients would be if all were alike."""
   baseline, chance = analysis.baseline, client_scores.BY_CHANCE
   if (
     baseline not in analysis.methods

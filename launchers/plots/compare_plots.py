@@ -20,7 +20,7 @@ from tff_fair.launchers.plots import plot_parts
 
 MEAN, WORST10, CF = 'client_accuracy_mean', 'client_accuracy_worst10', 'cf'
 FRONTS = ((MEAN, WORST10), (MEAN, CF))
-"""What is drawn against what, each with a Pareto front."""
+"""The pairs of measures that are drawn, each with a Pareto front."""
 MAX_CURVES = 8
 """More curves cannot be told apart."""
 # See `Front`.

@@ -25,7 +25,7 @@ _LATER_FLAGS = {
 
 
 class Size(NamedTuple):
-  """What runs have of the data, and of the clients: shares in (0, 1].
+  """The size of runs: their shares of the data and of the clients, in (0, 1].
 
   Of fewer clients each has as many examples, so that `scale` is 1.
   """

@@ -1,4 +1,4 @@
-"""Which clients of a run are attackers."""
+"""Draws the clients of a run that are attackers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happens beside the training of a run, in three hooks.
+"""Callbacks: three hooks beside the training of a run.
 
 Files, checkpoints and early stopping of `launchers.train` are callbacks, and
 `--callbacks=my_module.MyCallback` adds one of the user's; docs/callbacks.md has

@@ -1,4 +1,4 @@
-"""What a run needs, without training: parameters, bytes and memory.
+"""Computes the needs of a run without training: parameters, bytes, memory.
 
 All of it follows from types, shapes and numbers of examples. The bytes are
 exact, the memory of a client that trains is an estimate.

@@ -169,7 +169,7 @@ def check_finite(
 
 
 def _counts(model, scores, is_scored) -> np.ndarray:
-  """Which clients the scores of a model are of, bool[k]."""
+  """Returns which clients' scores count for a model, bool[k]."""
   counts = scores.num_examples > 0
   return counts & np.asarray(is_scored) if model in _OF_TRAINED else counts
 

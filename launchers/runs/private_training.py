@@ -1,4 +1,4 @@
-"""What the noise of a private run guarantees: a column, and a sentence."""
+"""The guarantee of a private run's noise: a column, and a sentence."""
 
 from collections.abc import Mapping
 from typing import Any

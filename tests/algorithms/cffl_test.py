@@ -43,7 +43,7 @@ def _top(vector, count, ties='index', unclipped=0.0):
 
 @dataclasses.dataclass(frozen=True)
 class _Options:
-  """What the builder's options of the same names mean; `decay` is by round."""
+  """The builder's options of the same names; `decay` is by round."""
 
   learning_rate: float = 0.3
   decay: float = 1.0
@@ -109,7 +109,7 @@ def _isolate(reputation, options):
 
 
 def _serve(uploads, accuracy, amounts, previous, options):
-  """What the server computes from the uploads of reputable participants.
+  """Computes the server's part from the uploads of reputable participants.
 
   The aggregate [d], who stays bool[m], their reputations [m], `num_j` int[m]
   and the allocations `G_j` [m, d].

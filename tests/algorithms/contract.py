@@ -294,7 +294,7 @@ def _client(client_id, form, kind=None, scale=None):
 
 
 def _form(process):
-  """What is special of the clients' data."""
+  """Names the form of the clients' data."""
   element = process.next.type_signature.parameter[1].member['train'].element
   if len(element['x'].shape) == 4:
     return 'images'

@@ -33,7 +33,7 @@ _model_fn = functools.partial(linear_task.embedding_model_fn, 'relu')
 
 @dataclasses.dataclass
 class _Options:
-  """What the builder's options of the same names mean; `decay` is by round."""
+  """The builder's options of the same names; `decay` is by round."""
 
   learning_rate: float = 0.5
   decay: float = 0.5

@@ -34,7 +34,7 @@ def _labelled(label, *ids):
 
 @dataclasses.dataclass(frozen=True)
 class _Options:
-  """What the builder's options mean.
+  """The builder's options.
 
   `alpha` and `beta` are the factors on the distillation down and up, and
   `decay` is by round.

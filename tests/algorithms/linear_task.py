@@ -309,7 +309,7 @@ def assert_found(process, output, values, clients, loose=(), message=''):
 
 
 def _found(process, output, path, clients):
-  """What a path means; see the cases."""
+  """Returns the value that a path names; see the cases."""
   state, metrics = output.state, output.metrics
   match path.split('/'):
     case ['weights']:

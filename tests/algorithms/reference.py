@@ -47,7 +47,7 @@ class Network:
     return self.outputs(w, x)[1].numpy()
 
   def right(self, w, x, y):
-    """Which examples are classified correctly, bool[n]."""
+    """Returns which examples are classified correctly, bool[n]."""
     return self.logits(w, x).argmax(axis=1) == y
 
   def loss(self, w, data, gamma=0.0):

@@ -18,7 +18,7 @@ _LARGE_MODEL = 'cnn_fedquad'
 
 @pytest.fixture(name='asked')
 def _asked(monkeypatch, runtime_as_before):
-  """What the workloads ask for; they get little data and a small model."""
+  """Collects the workloads' requests, with little data and a small model."""
   del runtime_as_before  # For later tests.
   asked = []
   examples = workloads._examples

@@ -1,4 +1,4 @@
-"""Which of TFF's factories and builders compose with ours, and why not.
+"""The factories and builders of TFF that compose with ours, and why not.
 
 The table as data: `matrix_test` runs it, `write_matrix` prints it.
 """

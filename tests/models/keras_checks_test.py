@@ -196,7 +196,7 @@ def _trace(model_fn):
 
 
 def test_calls():
-  """What can be seen only in the graph."""
+  """Models whose faults can be seen only in the graph."""
   added = _model(_layers.Dense(3))
   added.add_loss(tf.reduce_mean(added.output))
   constant = tf.constant([1.0, 2.0, 3.0, 4.0])

@@ -125,7 +125,7 @@ for number in range(3):
 
 
 def test_a_worker_that_does_not_start_is_an_error_of_the_runtime(monkeypatch):
-  """Which launchers report in its one sentence."""
+  """The launchers report it in its one sentence."""
   monkeypatch.setattr(
     worker_process, 'worker_binary', lambda: pathlib.Path('/bin/false')
   )

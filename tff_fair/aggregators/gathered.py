@@ -280,7 +280,7 @@ def sort_rows(ids: Any, rows: Any) -> Any:
 
 
 def check_ids(ids: Any, num_clients: int) -> list[tf.Operation]:
-  """What `tf.control_dependencies` takes to check ids at run time.
+  """Returns checks of ids at run time, for `tf.control_dependencies`.
 
   On a GPU wrong ones read zeros and write nothing.
   """

@@ -45,7 +45,7 @@ def ranks(losses: Any, groups: Any) -> tf.Tensor:
 def spread_bonuses(
   losses: Any, num_examples: Any, groups: Any, share: float
 ) -> tf.Tensor:
-  """What the penalty adds to the clients' numbers of examples, `float64[m]`.
+  """Returns what the penalty adds to the numbers of examples, `float64[m]`.
 
   The gradient of the penalised loss has the weights `p_k + lambda r_k / |A_k|`,
   where `p_k = n_k / n` with the sum n of the n_k, `|A_k|` is the size of the
@@ -160,6 +160,6 @@ class LossSpreadFactory(factory.Factory):
 
 
 def _same_group(groups) -> tuple[tf.Tensor, tf.Tensor]:
-  """Which clients share a group, `bool[m, m]`, and its size, `float64[m]`."""
+  """Returns who shares a group, `bool[m, m]`, and its size, `float64[m]`."""
   same = tf.equal(groups[:, tf.newaxis], groups)
   return same, tf.reduce_sum(tf.cast(same, tf.float64), axis=1)

@@ -211,7 +211,7 @@ def check_arguments(
 
 
 def _annotation(parameter: inspect.Parameter) -> annotations.Annotation:
-  """What a signature says of an argument; limits of shared ones stand here."""
+  """Returns an argument's annotation; limits of shared ones stand here."""
   shared = _SHARED.get(parameter.name, annotations.Annotation())
   if parameter.annotation is parameter.empty:
     return shared

@@ -295,7 +295,7 @@ def _aligned_objective(
 
 
 def _share(kind, table, round_number) -> collections.OrderedDict:
-  """What the server sends to all: the last z_g, and the embeddings of all."""
+  """The broadcast to all clients: the last z_g, and the embeddings of all."""
   last_round = table['last_round']
   # Present in the last round with any client; none before the first round.
   present = tf.equal(last_round, tf.reduce_max(last_round)) & (last_round > 0)

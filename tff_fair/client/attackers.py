@@ -99,7 +99,7 @@ class Attackers(false_uploads.ChosenClients):
     )
 
   def upload(self, update: list[Any], seed: Any) -> list[tf.Tensor]:
-    """What an attacker sends.
+    """Returns the update that an attacker sends.
 
     Args:
       update: u, float32 tensors.

@@ -1,4 +1,4 @@
-"""What clients upload that do not follow the protocol: one registry of kinds.
+"""False uploads of clients that break the protocol: one registry of kinds.
 
 Free riders (`FreeRiders`) have no data and want a model; attackers
 (`Attackers`) have data and want to harm it.
@@ -40,7 +40,7 @@ _UPLOADS: Mapping[str, Callable[[Any, Any, float], tf.Tensor]] = {
 def replaced(
   kind: str, update: list[Any], seed: Any, size: float
 ) -> list[tf.Tensor]:
-  """What is uploaded in the place of an update.
+  """An upload in the place of an update.
 
   Args:
     kind: One of the registry.

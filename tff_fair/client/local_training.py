@@ -242,7 +242,7 @@ class _Loop(NamedTuple):
 
 
 class _Progress(NamedTuple):
-  """What early stopping knows of the epochs so far."""
+  """The state of early stopping after the epochs so far."""
 
   loss: tf.Tensor  # Of the last epoch; infinite before the first.
   num_stalled: tf.Tensor  # Epochs in a row whose loss hardly fell.

@@ -50,7 +50,7 @@ class ClientScores(NamedTuple):
 
 
 class _Evaluator(abc.ABC):
-  """What evaluators of clients' data and of the server's have in common."""
+  """The base of evaluators of clients' data and of the server's."""
 
   @abc.abstractmethod
   def evaluate_each(self, models: Iterable[Any]) -> ClientScores:

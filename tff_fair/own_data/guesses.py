@@ -1,4 +1,4 @@
-"""What columns of a table may mean though they are read otherwise."""
+"""Finds columns of a table that may mean something else than was read."""
 
 from collections.abc import Sequence
 import re

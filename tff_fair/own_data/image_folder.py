@@ -220,7 +220,7 @@ def _find(folder: pathlib.Path) -> Iterator[_File]:
 def _inside(
   root: pathlib.Path, folder: pathlib.Path, *, are_files: bool
 ) -> Iterable[pathlib.Path]:
-  """What is in a folder, which must be all files, or all folders."""
+  """Lists a folder, which must hold only files, or only folders."""
   found = sorted(p for p in folder.iterdir() if not p.name.startswith('.'))
   for path in found:
     if path.is_dir() == are_files:

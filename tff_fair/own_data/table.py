@@ -339,7 +339,7 @@ def _without_missing(table, keys, missing_values, called):
 
 
 def _written(texts) -> str:
-  """What a file has in place of some missing values."""
+  """Says which texts stand for missing values in a file."""
   return f' (the text {names.listed(texts)})' if texts else ''
 
 

@@ -57,7 +57,7 @@ def write_rows(table: Any, client_ids: Any, rows: Any) -> Any:
 
 
 def check_distinct(client_ids: Any) -> list[tf.Operation]:
-  """What `tf.control_dependencies` takes to refuse a client that is twice."""
+  """Returns checks for `tf.control_dependencies` that refuse a client twice."""
   distinct = tf.size(tf.unique(client_ids)[0])
   check = tf.debugging.Assert(
     tf.equal(distinct, tf.size(client_ids)),

@@ -45,7 +45,7 @@ ONE_MODEL, OWN_MODELS, IN_TURN = KINDS = (
   'a model for each client',
   'clients take turns',
 )
-"""What a method trains, and how: kinds that comparisons rank apart."""
+"""The kinds of methods that comparisons rank apart, by what they train."""
 
 
 def title(name: str) -> str:

@@ -33,7 +33,7 @@ of the method that it needs for that."""
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-  """What `launchers.options.builders` reads from a builder.
+  """The facts that `launchers.options.builders` reads from a builder.
 
   Attributes:
     flags: A flag for each argument that can be one.

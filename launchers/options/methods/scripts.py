@@ -1,4 +1,4 @@
-"""What the papers' authors published as code, as methods to compare with.
+"""The code that the papers' authors published, as methods to compare with.
 
 An entry is one method of one state of a public repository, as far as it
 computes something else than our method or baseline; `launchers/scripts` has

@@ -124,7 +124,7 @@ TUNING = {
   'finalists': 2,
   'client_updates': 4 * (4 * 2 + 2 * 3 * 6),
 }
-"""What the facts say of `staged_rows`, as `tuning`."""
+"""The `tuning` of the facts of `staged_rows`."""
 
 
 def trial_row(method, seed, trial, status='finished'):

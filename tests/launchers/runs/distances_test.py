@@ -16,7 +16,7 @@ def _divergence(before, after, data):
 
 
 def _measure(number, scored=True, only_last=False, wanted=True):
-  """What is added to the row of a round of three."""
+  """Returns what is added to the row of a round of three."""
   run = types.SimpleNamespace(
     process=types.SimpleNamespace(divergence=_divergence),
     settings={'rounds': 3, 'distances': wanted},

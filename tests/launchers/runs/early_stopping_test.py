@@ -12,7 +12,7 @@ _NAN = np.nan
 
 
 def _find(values, metric=_MEAN, stop_after=2, rounds=100, eval_every=1):
-  """What the rule finds after a round for each of the values."""
+  """Returns the rule's findings after a round for each of the values."""
   frame = pd.DataFrame({'round': range(1, len(values) + 1), metric: values})
   settings = {
     'stop_after': stop_after,

@@ -8,7 +8,7 @@ from tff_fair.launchers.runs import round_metrics
 
 
 def _metrics(ids, losses, sizes, aggregator=()):
-  """What a process measures of a call with these clients."""
+  """Returns the metrics of a process for a call with these clients."""
   sizes = np.array(sizes, np.int32)
   clients = collections.OrderedDict(
     client_id=np.array(ids, np.int32), loss=np.array(losses, np.float32)

@@ -44,7 +44,7 @@ def _rounds(
   aggregate_mode='sum',
   download='random',
 ):
-  """What `linear_task.assert_found` compares, round by round."""
+  """Returns the values that `linear_task.assert_found` compares, by round."""
   count, size = len(clients), len(_START)
   amounts = np.array(
     [len(c.y) if scenario == 'size' else len(set(c.y)) for c in clients]

@@ -101,7 +101,7 @@ def invoke(
 
 
 def expected(context: Any, client_ids: Sequence[int]) -> Any:
-  """What a round of these clients returns, by another context."""
+  """Returns the result of a round of these clients by another context."""
   return invoke(context, [data_set(i) for i in client_ids])
 
 

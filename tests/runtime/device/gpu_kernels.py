@@ -1,4 +1,4 @@
-"""What a GPU would run of a computation, asked of TensorFlow's registry.
+"""Asks TensorFlow's registry which kernels a GPU would run.
 
 TensorFlow's wheel registers its GPU kernels on machines without a GPU, too.
 """

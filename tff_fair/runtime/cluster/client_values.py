@@ -23,7 +23,7 @@ _KEPT_HOMES = 100_000
 
 
 class Client(NamedTuple):
-  """What is known of a client without its data.
+  """A client as the driver knows it, without its data.
 
   Attributes:
     key: The same in all rounds; None if workers keep nothing of the client.
@@ -39,7 +39,7 @@ class Client(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Parcel:
-  """What a call brings to a worker.
+  """The values that a call sends to a worker.
 
   Attributes:
     worker: The worker.
@@ -86,7 +86,7 @@ class ClientValues:
     )
 
   def client(self, parts: tuple[Any, ...]) -> Client:
-    """What is known of a client, of its parts of the argument."""
+    """Describes a client by its parts of the argument."""
     key, work, num_bytes = [], 0, 0
     for part, identity in _kept_parts(parts):
       if identity is None:
@@ -202,7 +202,7 @@ def _kept_parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _identity(value: Any) -> Any:
-  """What distinguishes a value of data sets only, None for any other."""
+  """Returns a key that distinguishes values of data sets, None for others."""
   if isinstance(value, tuple):
     found = tuple([_identity(part) for part in value])
     return found if found and None not in found else None

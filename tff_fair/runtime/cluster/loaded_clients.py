@@ -55,7 +55,7 @@ class LoadedClients:
       return value
 
   def take_new(self) -> dict[int, tuple[int, float]]:
-    """What was loaded since the last call of this: see `StageResult.loaded`."""
+    """Takes what was loaded since the last call: see `StageResult.loaded`."""
     with self._lock:
       new, self._new = self._new, {}
     return new

@@ -22,7 +22,7 @@ from tff_fair.runtime.device import values
 
 
 class GroupResult(NamedTuple):
-  """What a group of clients has made.
+  """The results of a group of clients.
 
   Attributes:
     entries: For each client its entry of each output.
@@ -311,7 +311,7 @@ class _Leaf(NamedTuple):
 
 
 def _leaves(types) -> list[_Leaf]:
-  """What clients return of these types."""
+  """Returns the leaves of values of these types."""
   return [_Leaf(spec, _form(spec)) for spec in tracing.leaf_specs(types)]
 
 
