@@ -195,6 +195,10 @@ def _trace(model_fn):
   return work
 
 
+def _in_python(x):
+  return tf.ensure_shape(tf.py_function(tf.abs, [x], tf.float32), x.shape)
+
+
 def test_calls():
   """Models whose faults can be seen only in the graph."""
   added = _model(_layers.Dense(3))
@@ -228,6 +232,10 @@ def test_calls():
     (
       lambda: _hidden(_layers.Lambda(lambda x: tf.nn.dropout(x, 0.5))),
       'random numbers by layers of Keras alone, .* found RandomUniform in',
+    ),
+    (
+      lambda: _hidden(_layers.Lambda(_in_python)),
+      "of TensorFlow's operations, .* found a Python function in .*lambda",
     ),
     (
       lambda: _hidden(_layers.Lambda(lambda x: x * constant)),

@@ -26,6 +26,8 @@ _WITH_TABLES = (
   _layers.IntegerLookup,
   _layers.TextVectorization,
 )
+# Of tf.py_function and tf.numpy_function.
+_OF_PYTHON = ('EagerPyFunc', 'PyFunc', 'PyFuncStateless')
 
 
 def check_model(model: Any) -> None:
@@ -50,7 +52,8 @@ def checked_call(model: tf.keras.Model) -> Iterator[None]:
   """Raises ValueError if a call inside adds to the graph what must not be.
 
   That is a loss, random numbers other than of its layers' generators, eager
-  tensors or variables of others, or a Python condition on a tensor.
+  tensors or variables of others, a Python function, or a Python condition on a
+  tensor.
   """
   if tf.executing_eagerly():
     yield
@@ -72,6 +75,11 @@ def checked_call(model: tf.keras.Model) -> Iterator[None]:
       f' adds by add_loss ({model.losses[0].name}).'
     )
   for operation in graph.get_operations()[num_operations:]:
+    if operation.type in _OF_PYTHON:
+      raise ValueError(
+        "The model must consist of TensorFlow's operations, which TFF can"
+        f' store, found a Python function in {operation.name}.'
+      )
     if internals.draws(operation):
       raise ValueError(
         'The model must draw random numbers by layers of Keras alone, whose'
