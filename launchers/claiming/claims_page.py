@@ -261,7 +261,7 @@ def _row(name, result, size) -> dict[str, object]:
     'scale': _distinct(map(_shares, (m.evidence.setting for m in run))),
     'rounds': _distinct(n.rounds for m in run for n in m.numbers if n.rounds),
     'source': _distinct(
-      'transcribed' if any(n.is_transcribed for n in m.numbers) else 'run'
+      'transcribed' if m.is_transcribed else 'run'
       for m in run
     ),
     'to_decide': _plan(result, size),
@@ -378,10 +378,7 @@ def _difference(left, right, mean, low, high) -> str:
 
 def _seeds(run) -> str:
   """The numbers of seeds; "means" of those without pairs."""
-  return _distinct(
-    m.seeds or ('means' if all('-' in seed for seed in m.evidence.pairs) else 0)
-    for m in run
-  )
+  return _distinct(m.shown_seeds for m in run)
 
 
 def _distinct(values: Iterable[object]) -> str:

@@ -80,6 +80,18 @@ class Measured(NamedTuple):
     return evidence_lib.numbers_of(self.evidence.used) if self.evidence else []
 
   @property
+  def is_transcribed(self) -> bool:
+    """Whether the files of a run behind the numbers no longer exist."""
+    return any(number.is_transcribed for number in self.numbers)
+
+  @property
+  def shown_seeds(self) -> str:
+    """The number of seeds; "means" if only means over seeds are known."""
+    if self.seeds or not self.evidence:
+      return str(self.seeds)
+    return 'means' if all('-' in seed for seed in self.evidence.pairs) else '0'
+
+  @property
   def seeds(self) -> int:
     """The number of seeds that are used; a mean over several is none."""
     defined = self.evidence.defined if self.evidence else {}

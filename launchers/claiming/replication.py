@@ -78,8 +78,8 @@ def _line(what, statistic, results, recorded) -> list[str]:
       what,
       numbers.format_interval(found.mean, found.low, found.high, _DIGITS),
       _papers(measured.comparison) if is_claim else numbers.MISSING,
-      str(measured.seeds or 1),
-      f'{measured.evidence.size}: {_data(measured.evidence.setting)}',
+      measured.shown_seeds,
+      f'{measured.evidence.size}: {_data(measured)}',
       verdict or _sign(measured),
     ]
   return [what, numbers.MISSING, _papers(comparison), '0', '', 'not run']
@@ -103,11 +103,12 @@ def _papers(comparison) -> str:
   return numbers.format_number(left - right, _DIGITS)
 
 
-def _data(setting) -> str:
+def _data(measured) -> str:
+  setting = measured.evidence.setting
   parts = [setting.data]
   if setting.share < 1:
     parts.append(f'{100 * setting.share:g} %')
-  return ', '.join(parts)
+  return ', '.join(parts) + ' ‡' * measured.is_transcribed
 
 
 def _sign(measured) -> str:
