@@ -261,8 +261,7 @@ def _row(name, result, size) -> dict[str, object]:
     'scale': _distinct(map(_shares, (m.evidence.setting for m in run))),
     'rounds': _distinct(n.rounds for m in run for n in m.numbers if n.rounds),
     'source': _distinct(
-      'transcribed' if m.is_transcribed else 'run'
-      for m in run
+      'transcribed' if m.is_transcribed else 'run' for m in run
     ),
     'to_decide': _plan(result, size),
     'paper_supports': support,
