@@ -190,6 +190,17 @@ def planned(count: int) -> int:
   return max((look for look in LOOKS if look <= count), default=0)
 
 
+def smallest_lead(count: int, level: float = _LEVEL) -> float:
+  """The smallest mean that an interval of as many seeds tells from 0.
+
+  In standard deviations of the values, `t / sqrt(n)`; NaN for fewer than two
+  seeds.
+  """
+  if count < 2:
+    return math.nan
+  return float(_quantile(level, count)) / math.sqrt(count)
+
+
 def seeds_needed(
   differences: npt.ArrayLike, level: float = LOOK_LEVEL
 ) -> float:

@@ -56,7 +56,16 @@ def render(
       _line(row.what, row.statistic, results, recorded)
       for row in found.itertuples()
     ]
-    return markdown.table(_HEADER, lines, texts=len(_HEADER))
+    # What the paper prints is known of claims alone.
+    kept = [
+      place
+      for place in range(len(_HEADER))
+      if any(line[place] != numbers.MISSING for line in lines)
+    ]
+    header, *lines = (
+      [row[place] for place in kept] for row in (_HEADER, *lines)
+    )
+    return markdown.table(header, lines, texts=len(header))
 
   return blocks.replace(
     page, r'replication (?P<name>\w+)', 'end of replication', write

@@ -31,7 +31,7 @@ LAST_PART = 0.2
 NEAR_CHANCE = 0.02
 """So near to what chance gives, the worst clients tell nothing."""
 
-_MEAN = 'client_accuracy_mean'
+_MEAN, _CF = 'client_accuracy_mean', 'cf'
 _NAME_WIDTH = 30  # Characters.
 _TAU_DIGITS = 9  # Means that differ by rounding tie.
 
@@ -102,7 +102,8 @@ class Analysis(summary.Summary):
     incomplete: Every other method, and those that were excluded -> a sentence
       why.
     differences: `(method, column)` -> the estimate of the paired difference
-      `method - baseline` over the seeds; of NaN if the baseline is incomplete.
+      `method - baseline` over the seeds, for the CF coefficient by Fisher's z;
+      of NaN if the baseline is incomplete.
     p_values: `(method, column)` -> the p value of this difference by the paired
       t test, corrected over the ranked methods of the column (Holm); for the
       measures that have a better direction.
@@ -201,14 +202,14 @@ class Analysis(summary.Summary):
     return abs(found - expected) <= NEAR_CHANCE
 
   def is_flat(self, method: str) -> bool:
-    """Whether a method has converged: its rise is at most its standard error.
+    """Whether a method has converged: it changes by at most a standard error.
 
-    The rise is that of its mean accuracy in the last fifth of the rounds, see
-    `rises`. It is not known, and False, for fewer than two seeds, and without
-    an evaluation before.
+    That is the change of its mean accuracy in the last fifth of the rounds, up
+    or down, see `rises`. It is not known, and False, for fewer than two seeds,
+    and without an evaluation before.
     """
     found = self.rises[method]
-    return found.mean <= self.error_of_rise(method)
+    return abs(found.mean) <= self.error_of_rise(method)
 
   def error_of_rise(self, method: str) -> float:
     """The standard error over the seeds of what `is_flat` looks at."""
@@ -250,14 +251,29 @@ class Analysis(summary.Summary):
     A guess from the differences at hand, see `statistics.seeds_needed`, at the
     level of the first step of Holm's correction. It is NaN for one seed.
     """
+    leads = _leads(
+      column,
+      self.estimates[method, column].values,
+      self.estimates[self.baseline, column].values,
+    )
+    return statistics.seeds_needed(leads, self._first_level(column))
+
+  def smallest_marked(self, column: str) -> float:
+    """The smallest lead that Holm's first step marks.
+
+    In standard deviations of the paired differences over the seeds.
+    """
+    seeds = len(self.facts['seeds'])
+    return statistics.smallest_lead(seeds, self._first_level(column))
+
+  def _first_level(self, column) -> float:
+    """The level of the interval that Holm's first step looks at."""
     tests = [
       p
       for (_, name), p in self.p_values.items()
       if name == column and not math.isnan(p)
     ]
-    return statistics.seeds_needed(
-      self.differences[method, column].values, 1 - LEVEL / max(1, len(tests))
-    )
+    return 1 - LEVEL / max(1, len(tests))
 
   @property
   def equal_depth(self) -> float:
@@ -302,6 +318,15 @@ class Analysis(summary.Summary):
     return tuple(sorted(front, key=lambda m: -known[m][0]))
 
 
+def is_merit(kind: str, column: str) -> bool:
+  """Whether a measure tells how good a method of a kind is.
+
+  Who is served best by one model for all clients follows from their data, so
+  the CF coefficient is no merit of the method that trained it.
+  """
+  return (kind, column) != (methods_lib.ONE_MODEL, _CF)
+
+
 def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   """Analyses a comparison, as `reading.read` returns it."""
   found = client_scores.rescored(reading.results(frame), facts)
@@ -319,8 +344,8 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   unknown = np.full(len(seeds), np.nan)
   estimates = {key: statistics.student(row) for key, row in values.items()}
   differences = {
-    (method, name): statistics.difference(
-      row, values.get((baseline, name), unknown)
+    (method, name): _difference(
+      name, row, values.get((baseline, name), unknown)
     )
     for (method, name), row in values.items()
   }
@@ -333,8 +358,12 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   for measure in measures.OF_METHODS:
     if measure.direction:
       keys = [(m, measure.column) for m in ranked if m != baseline]
+      usual = values.get((baseline, measure.column), unknown)
       p_values |= statistics.holm(
-        {key: statistics.p_value(differences[key].values) for key in keys}
+        {
+          key: statistics.p_value(_leads(key[1], values[key], usual))
+          for key in keys
+        }
       )
   by_method = dict(list(frame.groupby('method')))
   lacking = {
@@ -359,6 +388,28 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     seconds_a_seed=_seconds_a_seed(found),
     groups=_groups(found, methods),
   )
+
+
+def _difference(column, values, others) -> statistics.Estimate:
+  """The paired difference of a measure."""
+  if column != _CF:
+    return statistics.difference(values, others)
+  found = statistics.correlation_difference(values / 100, others / 100)
+  return statistics.Estimate(
+    100 * found.mean,
+    100 * found.low,
+    100 * found.high,
+    tuple(values - others),
+    found.reached,
+  )
+
+
+def _leads(column, values, others) -> np.ndarray:
+  """The differences of each seed, on the scale on which they are tested."""
+  if column != _CF:
+    return np.subtract(values, others)
+  z, usual = (statistics.fisher_z(np.divide(c, 100)) for c in (values, others))
+  return z - usual
 
 
 def _groups(found, methods) -> dict[str, pd.DataFrame]:

@@ -35,12 +35,11 @@ _MEASURES = {
   'cf': 'CF coefficient',
 }
 _BESIDE_CF = ', with share better off than alone and mean gain'
-# Where all clients have one model, the CF coefficient is no merit.
 _OVERVIEW = [
   (kind, column)
   for kind in (methods_lib.ONE_MODEL, methods_lib.OWN_MODELS)
   for column in _MEASURES
-  if (kind, column) != (methods_lib.ONE_MODEL, 'cf')
+  if analysis_lib.is_merit(kind, column)
 ]
 
 
@@ -119,8 +118,10 @@ def _better(results, column) -> str:
   for name, (_, analysis) in results.items():
     titles = [
       analysis.title(method)
-      for method in analysis.methods
-      if analysis.verdict(method, column) > 0
+      for kind, methods in analysis.kinds.items()
+      for method in methods
+      if analysis_lib.is_merit(kind, column)
+      and analysis.verdict(method, column) > 0
     ]
     if titles:
       found.append(f'{words.join_words(titles)} on {name}')

@@ -15,6 +15,7 @@ from tff_fair.launchers import command_names
 from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
+from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods as methods_lib
 from tff_fair.launchers.pages import group_blocks
@@ -143,16 +144,19 @@ def render(analysis: analysis_lib.Analysis) -> str:
 def render_headline(analysis: analysis_lib.Analysis) -> str:
   """Renders the Markdown table of few methods, without intervals.
 
-  It has a table for each kind of methods: the baseline, the papers' methods and
-  the best ones, best mean accuracy first; and all whose clients take turns.
+  It has a table for each kind of methods: the baseline, Standalone, the papers'
+  methods and the best ones, best mean accuracy first; and all whose clients
+  take turns.
   """
   best = [
     method
     for kind in analysis.kinds
     for score in _SCORES
+    if analysis_lib.is_merit(kind, score.column)
     for method in analysis.of(kind).leaders(score.column)[:1]
   ]
-  short = {analysis.baseline, *methods_lib.PAPERS, *best, *analysis.in_turn}
+  references = (analysis.baseline, plan.ALONE)
+  short = {*references, *methods_lib.PAPERS, *best, *analysis.in_turn}
   shown = [measures.MEASURES[column] for column in (*_MAIN, _COST)]
   found = _tables(analysis, shown, short)
   return '\n\n'.join(tables.to_markdown(t, with_details=False) for t in found)
@@ -303,13 +307,17 @@ def _tables(
   found = []
   for kind, of_kind in analysis.kinds.items():
     methods = [m for m in of_kind if wanted is None or m in wanted]
-    header = [kind.capitalize(), *(measure.heading for measure in shown)]
+    told = [
+      m if analysis_lib.is_merit(kind, m.column) else m._replace(direction=0)
+      for m in shown
+    ]
+    header = [kind.capitalize(), *(measure.heading for measure in told)]
     if kind == methods_lib.IN_TURN:
-      rows = _rows(analysis, shown, methods)
+      rows = _rows(analysis, told, methods)
       if shown[0] is measures.OF_METHODS[0]:
         header += _add_places(analysis, methods, rows)
     else:
-      rows = _rows(analysis.of(kind), shown, methods)
+      rows = _rows(analysis.of(kind), told, methods)
     if rows:
       found.append(_table(header, rows))
   return found

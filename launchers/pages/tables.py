@@ -85,7 +85,7 @@ def make_cells(
     A cell for each, with its interval, the number of seeds if not all define
     it, and its marks. Numbers that look equal are marked alike.
   """
-  order = summary.order(measure.column)
+  order = summary.order(measure.column) if measure.direction else ()
   looks = {m: _look(summary, m, measure) for m in order}
   best = {m for m in order if looks[m] == looks[order[0]]}
   if len(best) == len(order):
@@ -141,5 +141,5 @@ def _cell(summary, name, measure, is_best) -> Cell:
     summary.show(name, measure.column),
     '; '.join(details),
     is_best,
-    summary.verdict(name, measure.column),
+    summary.verdict(name, measure.column) if measure.direction else 0,
   )

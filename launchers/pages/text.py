@@ -38,6 +38,9 @@ _CHOSEN_BY = {
   methods_lib.ONE_MODEL: (_MEAN, _WORST10),
   methods_lib.OWN_MODELS: (_MEAN, _WORST10, 'cf'),
 }
+# More seeds than these nobody trains, and no guess is that exact.
+_MOST_SEEDS = 50
+_FAR_TOO_MANY = f'more than {_MOST_SEEDS} seeds'
 # More names than these are counted; characters of a client's name.
 _MAX_METHODS, _NAME_WIDTH = 4, 30
 
@@ -96,6 +99,7 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
       for sentence in _describe_kind(analysis.of(kind), kind)
     ),
     *_without_baseline(analysis),
+    *_separable(analysis),
     *_not_converged(analysis),
     *_of_one_seed(analysis),
     *_by_chance(analysis),
@@ -266,6 +270,23 @@ def _against_alone(analysis, leader) -> str:
   return f'; {words.join_words(told)}' if told else ''
 
 
+def _separable(analysis) -> list[str]:
+  """Names methods that are marked, also those that tables leave out."""
+  told = []
+  for word, sign in (('above', 1), ('below', -1)):
+    for column in (_MEAN, _WORST10):
+      found = [
+        m for m in analysis.ranked if analysis.verdict(m, column) == sign
+      ]
+      if found:
+        short = measures.MEASURES[column].short
+        told.append(f'{_names(analysis, found)} {word} it in {short}')
+  if not told:
+    return []
+  title = analysis.title(analysis.baseline)
+  return [f'Separable from {title}: {"; ".join(told)}.']
+
+
 def _without_baseline(analysis) -> list[str]:
   if analysis.baseline in analysis.methods:
     return []
@@ -363,11 +384,11 @@ def _what_it_takes(analysis, kind) -> list[str]:
     return []
   told = [
     f'{measures.MEASURES[column].short} '
-    + (f'{count:.0f} seeds' if np.isfinite(count) else 'more than 10000 seeds')
+    + (f'{count:.0f} seeds' if count <= _MOST_SEEDS else _FAR_TOO_MANY)
     for column, count in needed.items()
   ]
-  finite = [count for count in needed.values() if np.isfinite(count)]
-  more = max(finite, default=seeds) - seeds
+  few = [count for count in needed.values() if count <= _MOST_SEEDS]
+  more = max(few, default=seeds) - seeds
   return [
     f'To tell the highest with {kind} from'
     f' {analysis.title(analysis.baseline)} would take, if the differences stay'
@@ -397,7 +418,10 @@ def _by_chance(analysis) -> list[str]:
   near = sum(map(analysis.near_chance, analysis.ranked))
   nothing = ''
   if analysis.near_chance(baseline):
-    nothing = ', no sign that some clients are treated worse'
+    nothing = (
+      f'; within {analysis_lib.NEAR_CHANCE:g} of chance, so this number cannot'
+      ' show unequal clients'
+    )
   return [
     'If all clients had the same true accuracy, chance alone would give'
     f' {analysis.title(baseline)} a worst 10 % of'
@@ -493,7 +517,9 @@ def _worth_of_marks(analysis) -> str:
   return (
     'Separable: a paired t test over'
     f' {len(analysis.facts["seeds"])} seeds, p < {analysis_lib.LEVEL:g},'
-    ' corrected for the number of methods (Holm).'
+    ' corrected for the number of methods (Holm). The smallest lead that it'
+    f' can tell is {analysis.smallest_marked(_MEAN):.2g} standard deviations of'
+    ' the paired differences, so not separable does not mean equal.'
   )
 
 

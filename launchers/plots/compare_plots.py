@@ -21,6 +21,7 @@ from tff_fair.launchers.plots import plot_parts
 MEAN, WORST10, CF = 'client_accuracy_mean', 'client_accuracy_worst10', 'cf'
 FRONTS = ((MEAN, WORST10), (MEAN, CF))
 """The pairs of measures that are drawn, each with a Pareto front."""
+_LINES = {methods_lib.ONE_MODEL: '-', methods_lib.OWN_MODELS: '--'}
 MAX_CURVES = 8
 """More curves cannot be told apart."""
 # See `Front`.
@@ -36,11 +37,13 @@ _TEXT = 8.5  # Points.
 
 
 class Front:
-  """Two measures of all methods, and the Pareto front of the ranked ones.
+  """Two measures of all methods, and a Pareto front for each kind.
 
   Attributes:
     points: Method -> its means, for the methods with both.
-    front: The methods on the front.
+    fronts: Kind -> the methods on its front; not of clients that take turns,
+      and not where a measure is no merit, see `analysis.is_merit`.
+    front: The methods on a front.
     outside: The methods so far below the others that these would be one blot:
       further below the median of all methods than five times what the best one
       is above it; never the baseline, Standalone, or a method on the front.
@@ -57,7 +60,12 @@ class Front:
       for method in analysis.methods
       if all(analysis.estimates[method, c].reached for c in columns)
     }
-    self.front = analysis.front(*columns)
+    self.fronts = {
+      kind: analysis.of(kind).front(*columns)
+      for kind in analysis.kinds
+      if kind in _LINES and all(analysis_lib.is_merit(kind, c) for c in columns)
+    }
+    self.front = tuple(m for front in self.fronts.values() for m in front)
     kept = (analysis.baseline, plan.ALONE, *self.front)
     self.outside = [m for m in self._far_below() if m not in kept]
     self.drawn = [m for m in self.points if m not in self.outside]
@@ -91,8 +99,15 @@ class Front:
       axes.plot(
         x.mean, y.mean, linestyle='', zorder=3, alpha=shade, **_marker(style)
       )
-    ends = np.array([self.points[method] for method in self.front])
-    axes.plot(*ends.T, color='#808080', linewidth=1.2, zorder=2)
+    for kind, front in self.fronts.items():
+      ends = np.array([self.points[method] for method in front])
+      axes.plot(
+        *ends.reshape(-1, 2).T,
+        color='#808080',
+        linestyle=_LINES[kind],
+        linewidth=1.2,
+        zorder=2,
+      )
     names = [measures.MEASURES[column].title for column in self._columns]
     axes.set(xlabel=f'{names[0]} →', ylabel=f'{names[1]} →')
     self._limit(axes)
@@ -189,11 +204,14 @@ def draw_fronts(analysis: analysis_lib.Analysis) -> mpl_figure.Figure | None:
     layout='constrained',
   )
   panels = figure.subplots(1, len(fronts), squeeze=False)[0]
-  heading = 'Filled: on the Pareto front.'
+  heading = (
+    'Filled: on the Pareto front of one model for all (line), or of a model'
+    ' for each client (dashes).'
+  )
   if analysis.has_intervals:
-    heading += ' Crosses: 95 % intervals over the seeds of those with names.'
+    heading += '\nCrosses: 95 % intervals over the seeds of those with names.'
   if analysis.in_turn:
-    heading += '\nPale, in brackets: clients take turns, not ranked.'
+    heading += ' Pale, in brackets: clients take turns, not ranked.'
   figure.suptitle(heading, fontsize=_TEXT + 0.5)
   for axes, front in zip(panels, fronts, strict=True):
     front.draw(axes)
