@@ -29,7 +29,7 @@ from tff_fair.launchers.comparison import reading
 
 SEEDS = (5, 10)
 TABLES, METHODS = 200, 20
-RUNS, ROUNDS = 40, 20
+RUNS, ROUNDS = 40, 8
 """Runs for each seed, which tables draw from, and their rounds."""
 
 
