@@ -1,4 +1,4 @@
-"""The code that the papers' authors published, as methods to compare with.
+"""Methods that compute as code which the papers' authors published.
 
 An entry is one method of one state of a public repository, as far as it
 computes something else than our method or baseline; `launchers/scripts` has
