@@ -153,8 +153,10 @@ class Pool:
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, before)
       signal.signal(signal.SIGINT, handler or signal.default_int_handler)
-      if held:
-        signal.raise_signal(signal.SIGINT)
+      # Not `raise_signal`: to `interrupts.end_in_any_case`, which ends the
+      # program some seconds later, that would be a second Ctrl-C.
+      if held and callable(handler):
+        handler(signal.SIGINT, None)
 
   def _result(self, future) -> Any:
     try:

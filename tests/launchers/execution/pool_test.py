@@ -4,6 +4,7 @@ from collections import deque
 from concurrent.futures import process
 import os
 import pathlib
+import signal
 import types
 
 import pytest
@@ -261,3 +262,22 @@ def test_what_the_deadline_left_is_an_error_in_the_end(train_all):
     pool_lib.PoolError, match='^not started within 0 s: 3 runs of 2 methods; '
   ):
     train_all(_Training(), runs, budget=0.5)
+
+
+def test_ctrl_c_while_a_worker_starts_counts_once():
+  """The second of two would end the program in the midst of its ending."""
+  reader, writer = os.pipe()
+  os.set_blocking(writer, False)
+  before = signal.set_wakeup_fd(writer)
+  pool = pool_lib.Pool(1)
+  pool._executor = types.SimpleNamespace(
+    submit=lambda *_: os.kill(os.getpid(), signal.SIGINT)
+  )
+  try:
+    with pytest.raises(KeyboardInterrupt):
+      pool._submit(abs, 1)
+    assert os.read(reader, 9) == bytes([signal.SIGINT])
+  finally:
+    signal.set_wakeup_fd(before)
+    os.close(reader)
+    os.close(writer)
