@@ -145,6 +145,22 @@ def p_above(differences: npt.ArrayLike) -> float:
   return float(stats.t.sf(mean / error, count - 1))
 
 
+def signed_rank_p_value(differences: npt.ArrayLike) -> float:
+  """The two-sided p value of Wilcoxon's signed-rank test that the median is 0.
+
+  For differences of unlike spread, such as those of several data sets, of which
+  no normal distribution can be supposed. Zeros are left out (Wilcoxon, 1945);
+  p is 1 if all are zero, and NaN if none is defined. It is exact for at most
+  50 differences without ties.
+  """
+  row = np.asarray(differences, np.float64)
+  # Equal ones that differ by rounding would not tie.
+  row = row[~np.isnan(row)].round(-round(math.log10(_ROUNDING)))
+  if not row.any():
+    return 1.0 if len(row) else math.nan
+  return float(stats.wilcoxon(row[row != 0]).pvalue)
+
+
 def equivalence_p_value(
   values: npt.ArrayLike,
   others: npt.ArrayLike,

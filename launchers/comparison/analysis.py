@@ -245,18 +245,26 @@ class Analysis(summary.Summary):
     tau, _ = stats.kendalltau(known['first'], known['second'])
     return float(tau)
 
+  def leads(self, method: str, column: str) -> np.ndarray:
+    """The differences to the baseline of each seed, on the scale of the tests.
+
+    That is Fisher's z for CF coefficients; float64[seeds].
+    """
+    return _leads(
+      column,
+      self.estimates[method, column].values,
+      self.estimates[self.baseline, column].values,
+    )
+
   def seeds_needed(self, method: str, column: str) -> float:
     """The seeds that would tell a method from the baseline in a measure.
 
     A guess from the differences at hand, see `statistics.seeds_needed`, at the
     level of the first step of Holm's correction. It is NaN for one seed.
     """
-    leads = _leads(
-      column,
-      self.estimates[method, column].values,
-      self.estimates[self.baseline, column].values,
+    return statistics.seeds_needed(
+      self.leads(method, column), self._first_level(column)
     )
-    return statistics.seeds_needed(leads, self._first_level(column))
 
   def smallest_marked(self, column: str) -> float:
     """The smallest lead that Holm's first step marks.

@@ -2,8 +2,9 @@
 
 The comparisons are `results/compare_NAME.csv` with the `.json` beside it. A
 block of a page stands between `<!-- compare KIND of NAME -->`, or, of all
-comparisons, `<!-- compare overview -->` and `<!-- compare findings -->`, and
-`<!-- end -->`; what is between them is replaced. Pictures go to docs/images.
+comparisons, `<!-- compare overview -->`, `<!-- compare findings -->` and
+`<!-- compare across -->`, and `<!-- end -->`; what is between them is replaced.
+Pictures go to docs/images.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tff_fair.launchers.comparison import across
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.execution import options
@@ -99,15 +101,12 @@ def _overview(results) -> str:
 
 def _findings(results) -> str:
   """Names the methods separably better than the baseline, in a sentence."""
-  (baseline,) = {
-    r.analysis.title(r.analysis.baseline) for r in results.values()
-  }
   found = [
     f'in {title} {_better(results, column)}'
     for column, title in _MEASURES.items()
   ]
   return (
-    f'By that paired test, better than {baseline} on'
+    f'By that paired test, better than {_baseline(results)} on'
     f' {words.join_words([*results])}: {"; ".join(found)}.'
   )
 
@@ -126,6 +125,49 @@ def _better(results, column) -> str:
     if titles:
       found.append(f'{words.join_words(titles)} on {name}')
   return ', '.join(found) or 'no method'
+
+
+def _across(results) -> str:
+  """Names the methods separable from the baseline over all data sets."""
+  analyses = {name: result.analysis for name, result in results.items()}
+  kept = across.with_enough_seeds(analyses)
+  counts = {name: len(a.facts['seeds']) for name, a in kept.items()}
+  data = words.join_words(
+    [f'{name} with {n} seeds' for name, n in counts.items()]
+  )
+  lines = [f'{sum(counts.values())} pairs of a data set and a seed: {data}.']
+  lines += [
+    f'{name} has fewer than {across.FEWEST_SEEDS} seeds, and is left out.'
+    for name in analyses
+    if name not in kept
+  ]
+  for column, title in _MEASURES.items():
+    found = across.compare([*kept.values()], column)
+    better, worse = (_on_side(found, s, kept, column) for s in (1, -1))
+    lines.append(
+      f'{title[0].upper()}{title[1:]}, {len(found)} methods. Better than'
+      f' {_baseline(results)}: {better}. Worse: {worse}.'
+    )
+  return markdown.bullets(lines)
+
+
+def _on_side(found, sign, analyses, column) -> str:
+  """The methods with a verdict, and the median of their differences."""
+  analysis = next(iter(analyses.values()))
+  told = [
+    f'{analysis.title(method)} ({analysis.format(column, difference.median)})'
+    for method, difference in sorted(
+      found.items(), key=lambda item: -sign * item[1].median
+    )
+    if difference.verdict == sign
+  ]
+  return words.join_words(told) if told else 'none'
+
+
+def _baseline(results) -> str:
+  """The name of the method that all comparisons compare with."""
+  (title,) = {r.analysis.title(r.analysis.baseline) for r in results.values()}
+  return title
 
 
 def _best(analysis, column) -> str:
@@ -171,7 +213,11 @@ def write_pictures(results: Mapping[str, Result], folder: pathlib.Path) -> None:
     plot_parts.save(figure, folder / f'{_PREFIX}{name}_pareto.png')
 
 
-_OF_ALL = {'overview': _overview, 'findings': _findings}
+_OF_ALL = {
+  'overview': _overview,
+  'findings': _findings,
+  'across': _across,
+}
 _BLOCKS = {
   'answer': lambda result: markdown.bullets(
     text.describe_methods(result.analysis)

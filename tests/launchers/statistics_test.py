@@ -287,3 +287,18 @@ def test_seeds_needed_by_hand(differences, level, expected):
 )
 def test_a_share_by_hand(count, total, level, expected):
   assert statistics.share(count, total, level) == pytest.approx(expected)
+
+
+class TestSignedRank:
+  def test_by_hand(self):
+    # All five are above 0: one of the 2^5 signs, on either side.
+    assert statistics.signed_rank_p_value([1, 2, 3, 4, 5]) == 2 / 32
+    # The rank below 0 is 1: signs with a sum of ranks of at most 1 are two.
+    assert statistics.signed_rank_p_value([-1, 2, 3, 4, 5]) == 4 / 32
+    assert statistics.signed_rank_p_value([-1, -2, -3, -4, -5]) == 2 / 32
+
+  def test_zeros_and_undefined_ones_are_left_out(self):
+    rest = [1, 2, 3, 4, 5]
+    assert statistics.signed_rank_p_value([0, 1e-12, _NAN, *rest]) == 2 / 32
+    assert statistics.signed_rank_p_value([0, _NAN]) == 1
+    assert math.isnan(statistics.signed_rank_p_value([_NAN]))

@@ -36,6 +36,7 @@ def test_every_block_stands_once_and_on_its_page(texts):
     'claims': ['README.md'],
     'attackers': ['attackers.md'],
     'compare findings': ['README.md'],
+    'compare across': ['comparison.md'],
     'compare overview': ['comparison.md'],
     'overview': ['baselines.md'],
     'shared options': ['baselines.md'],
