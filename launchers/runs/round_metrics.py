@@ -1,6 +1,5 @@
 """The metrics of a round as in the files of a run: a row, and reports."""
 
-import collections
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -45,8 +44,7 @@ def flatten(metrics: Mapping[str, Any]) -> RoundMetrics:
 
   A report joins a client's metrics from the client work and the aggregator.
   """
-  # Not a dict, whose columns TFF would sort.
-  row = collections.OrderedDict()
+  row = {}
   for name, value in metrics['client_work'].items():
     if name != 'clients':
       prefix = '' if name.startswith('num_') else 'train_'
@@ -82,7 +80,7 @@ def merge(calls: Sequence[RoundMetrics]) -> RoundMetrics:
     return np.sum(values)
 
   return RoundMetrics(
-    collections.OrderedDict((name, combine(name)) for name in rows[0]),
+    {name: combine(name) for name in rows[0]},
     pd.concat([call.reports for call in calls], ignore_index=True),
   )
 

@@ -7,14 +7,14 @@ in between, they have exactly the rows up to the checkpoint after a resume.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent import futures
 import contextlib
+import csv
 import functools
+import io
 import json
 import pathlib
 from typing import Any
 import warnings
-import weakref
 
 import numpy as np
 import pandas as pd
@@ -59,15 +59,7 @@ class RunDirectory:
     self._best = functools.partial(
       _states, path, _BEST, keep_total=1, settings=settings
     )
-    self._metrics = None
-    # TFF writes metrics.csv in threads of the event loop, here always in the
-    # same one. `asyncio.run` would start new ones in every round. A new thread
-    # may get any part ("arena") of the C library's heap, and each part, of
-    # which there are up to 8 per core, keeps the most that a thread has ever
-    # needed in it: the memory of a run would grow for hundreds of rounds.
-    self._loop = asyncio.new_event_loop()
-    self._loop.set_default_executor(futures.ThreadPoolExecutor(1))
-    weakref.finalize(self, self._loop.close)
+    self._columns = []  # Of metrics.csv.
 
   def resume(self, structure: Any) -> tuple[Any, int]:
     """Loads the newest readable state, and the rows up to its round.
@@ -80,8 +72,6 @@ class RunDirectory:
       OSError: If a file cannot be read or written.
     """
     self._states.remove_unfinished()
-    for path in self.path.glob('metrics.csv_temp*'):  # TFF's, unfinished.
-      path.unlink()
     state, tables, start = structure, dict.fromkeys(_TABLES, b''), 0
     versions = asyncio.run(self._states.get_versions()) or []
     for version in reversed(versions):
@@ -98,10 +88,11 @@ class RunDirectory:
         run_files.write_atomically(self.path / name, content.decode())
       else:
         (self.path / name).unlink(missing_ok=True)
-    with errors.as_os_errors():
-      self._metrics = tff.program.CSVFileReleaseManager(
-        self.path / 'metrics.csv', key_fieldname='round'
-      )
+    path = self.path / 'metrics.csv'
+    if not path.exists():
+      run_files.write_atomically(path, _as_csv(['round'], []))
+    with path.open(encoding='utf-8', newline='') as file:
+      self._columns = next(csv.reader(file))
     return state, start
 
   def save_checkpoint(self, state: Any, round_number: int) -> None:
@@ -143,10 +134,23 @@ class RunDirectory:
     )
 
   def write_round(self, round_number: int, metrics: Mapping[str, Any]) -> None:
-    """Adds a round to metrics.csv."""
-    row = self._metrics.release(metrics, round_number)
-    with errors.as_os_errors():
-      self._loop.run_until_complete(row)
+    """Adds a round to metrics.csv; earlier rounds have no new columns.
+
+    Not by TFF's `CSVFileReleaseManager`, which writes the whole file again in
+    every round, so that rounds would take longer and longer.
+    """
+    path = self.path / 'metrics.csv'
+    values = {k: np.asarray(v).tolist() for k, v in sorted(metrics.items())}
+    row = {'round': round_number, **values}
+    new = [name for name in row if name not in self._columns]
+    if new or not path.exists():
+      self._columns += new
+      with path.open(encoding='utf-8', newline='') as file:
+        rows = [*csv.DictReader(file), row]
+      run_files.write_atomically(path, _as_csv(self._columns, rows))
+    else:
+      with path.open('a', encoding='utf-8', newline='') as file:
+        csv.DictWriter(file, self._columns).writerow(row)
 
   def write_reports(self, round_number: int, reports: pd.DataFrame) -> None:
     """Adds a row to reports.csv for every client that took part."""
@@ -273,6 +277,15 @@ def load_state(
       f' the rounds {", ".join(map(str, versions)) or "none"}.'
     )
   return _load(states, round_number, structure)[0]
+
+
+def _as_csv(columns, rows) -> str:
+  """A csv file of dicts, with nothing where one lacks a column."""
+  text = io.StringIO(newline='')
+  writer = csv.DictWriter(text, columns)
+  writer.writeheader()
+  writer.writerows(rows)
+  return text.getvalue()
 
 
 def _states(

@@ -1,14 +1,13 @@
 """The files of a run: checkpoints, and the rows that belong to them."""
 
+import asyncio
 import collections
 import json
 import math
-import unittest.mock
 
 import numpy as np
 import pandas as pd
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.launchers import nasty_names
@@ -60,14 +59,12 @@ class TestCheckpoints:
     _assert_state(state, 0)
     for version in (5, 10, 15):
       directory.save_checkpoint(_state(version), version)
-    for name in ('checkpoints/round_20.safetensors.tmp', 'metrics.csv_temp12'):
-      (tmp_path / name).touch()
+    (tmp_path / 'checkpoints/round_20.safetensors.tmp').touch()
     state, start = directory.resume(_state(0))
     assert start == 15
     _assert_state(state, 15)
     left = {p.name for p in (tmp_path / 'checkpoints').iterdir()}
     assert left == {'round_10.safetensors', 'round_15.safetensors'}
-    assert not list(tmp_path.glob('*_temp*'))
 
   def test_a_damaged_one_is_set_aside_for_the_one_before(self, tmp_path):
     directory = _started(tmp_path)
@@ -213,21 +210,30 @@ class TestTables:
     assert not (tmp_path / 'reports.csv').exists()
     assert not (tmp_path / 'client_scores.csv').exists()
 
-  def test_an_error_of_tensorflows_files_is_an_os_error(
-    self, tmp_path, monkeypatch
-  ):
+  def test_metrics_are_as_tff_writes_them(self, tmp_path):
+    rows = [
+      {'num': np.int64(3), 'a,b': np.float32(0.1), 'is': np.bool_(True)},
+      {'num': 4, 'a,b': math.nan, 'is': False},
+      # The first one with scores.
+      {'num': 5, 'z': 1e-9, 'a,b': 0.5, 'is': False, 'c': None},
+      {'num': 6, 'a,b': -math.inf, 'is': True},
+    ]
     directory = _started(tmp_path)
-    error = tf.errors.ResourceExhaustedError(
-      None, None, '{{node}} metrics.csv; full'
+    manager = tff.program.CSVFileReleaseManager(
+      tmp_path / 'tff.csv', key_fieldname='round'
     )
-    monkeypatch.setattr(
-      tff.program.CSVFileReleaseManager,
-      'release',
-      unittest.mock.AsyncMock(side_effect=error),
-    )
-    with pytest.raises(OSError, match='No space left on device') as error:
-      self._write(directory, [1])
-    assert error.value.filename == 'metrics.csv'
+    for number, row in enumerate(rows, 1):
+      directory.write_round(number, row)
+      asyncio.run(manager.release(row, number))
+      found = (tmp_path / 'metrics.csv').read_bytes()
+      assert found == (tmp_path / 'tff.csv').read_bytes()
+
+  def test_a_file_that_is_gone_is_no_new_one(self, tmp_path):
+    directory = _started(tmp_path)
+    directory.write_round(1, {'loss': 1.0})
+    (tmp_path / 'metrics.csv').unlink()
+    with pytest.raises(FileNotFoundError, match='metrics.csv'):
+      directory.write_round(2, {'loss': 1.0})
 
 
 def test_summary_writes_nan_as_null(tmp_path):
