@@ -193,7 +193,8 @@ def draw_fronts(analysis: analysis_lib.Analysis) -> mpl_figure.Figure | None:
       [],
       linestyle='',
       label=analysis.title(method),
-      **_marker(style),
+      # Those of a front have their names beside them.
+      **_marker(style._replace(hollow=True)),
     )
     for method, style in find_styles(analysis).items()
     if method not in named and any(method in front.drawn for front in fronts)
