@@ -45,6 +45,29 @@ def test_project():
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
+def test_project_is_the_nearest_point():
+  """Those between their bounds move by one tau, no other would move further."""
+  generator = np.random.default_rng(0)
+  for number in range(40):
+    size = generator.integers(1, 30)
+    point = generator.normal(size=size) * 10.0 ** generator.integers(-3, 3)
+    lower = generator.uniform(0, 1 / size, size) * (number % 2)
+    upper = np.minimum(1, lower + generator.uniform(0, 1, size))
+    upper[0] = 1  # Otherwise there may be no such point.
+    if number % 5 == 0:
+      point = point.round()  # Ties.
+    found = min_norm.project(point, lower, upper).numpy()
+    error = 1e-13 * max(1, abs(point).max())
+    assert found.sum() == pytest.approx(1, abs=error)
+    assert (lower <= found).all() and (found <= upper).all()
+    moved = point - found
+    tau = moved[(found > lower + error) & (found < upper - error)]
+    if tau.size:
+      assert np.ptp(tau) <= error
+      assert (moved[found <= lower] <= tau[0] + error).all()
+      assert (moved[found >= upper] >= tau[0] - error).all()
+
+
 class TestMinNorm:
   def test_by_hand(self):
     two, third = np.eye(2), np.full(3, 1 / 3)
