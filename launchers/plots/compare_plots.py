@@ -4,6 +4,7 @@ Nothing here imports TensorFlow.
 """
 
 import math
+import textwrap
 
 from matplotlib import axes as mpl_axes
 from matplotlib import figure as mpl_figure
@@ -34,6 +35,7 @@ _ROOM = 0.18
 # shows two panels 700 pixels wide, where the smallest text then has 11 pixels.
 _PANEL, _HEIGHT, _LINE, _NAMES = 3.9, 3.9, 0.2, 5
 _TEXT = 8.5  # Points.
+_TITLE = 52  # Letters in a line above a panel.
 
 
 class Front:
@@ -115,7 +117,8 @@ class Front:
     axes.tick_params(labelsize=_TEXT)
     far = ', '.join(map(self._analysis.title, self.outside))
     if far:
-      axes.set_title(f'Far below: {far}', fontsize=_TEXT, loc='left')
+      title = textwrap.fill(f'Far below: {far}', _TITLE)
+      axes.set_title(title, fontsize=_TEXT, loc='left')
 
   def label(self, axes: mpl_axes.Axes) -> None:
     """Writes the names of `named` beside their markers, once all is drawn."""

@@ -34,7 +34,8 @@ _RULES = (
   f'at {analysis_lib.LEVEL:.0%}'.replace('%', ' %'),
   f'within {analysis_lib.NEAR_CHANCE:g}',
 )
-# Methods that are newer than the comparisons, as the page says.
+# Methods that are newer than the comparisons on Adult and MNIST, as the page
+# says; the last one needs sensitive columns.
 _NEWER = {
   'afl',
   'term',
@@ -44,6 +45,9 @@ _NEWER = {
   'fed_rep',
   'fair_fed',
 }
+_MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
+# Of the grid that the digits' comparison had planned.
+_PLANNED = 0.52
 # Numbers that are no results: names of tests, of files and of commands.
 _NO_RESULTS = re.compile(
   r'```.*?```|`[^`]*`|\]\([^)]*\)|<!-- compare.*?<!-- end -->'
@@ -68,7 +72,7 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   text = (write_docs.ROOT / 'docs' / 'comparison.md').read_text()
   text = ' '.join(text.split())
   assert 'On none of these data does a method lead by that standard' in text
-  assert 'depth they are among the last on all three data sets' in text
+  assert 'depth both are below FedAvg on all three data sets' in text
   assert 'DSSGD has a higher mean than every ranked method' in text
   assert 'without it Ditto is above Standalone, and Standalone' in text
   assert 'On MNIST most methods, FedAvg among them, chose the highest' in text
@@ -83,7 +87,7 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
       )
     for method in ('dssgd', 'round_robin_fed_avg'):
       found = analysis.place_after(method, analysis.equal_depth)
-      assert found.place >= found.count - 2
+      assert found.accuracy < analysis.estimates['fed_avg', _MEAN].mean
     assert analysis.place_after('dssgd', analysis.facts['rounds']).place == 1
   kept = results['adult'].analysis.kept_means
   assert kept['ditto'] > kept['standalone'] > kept['fed_avg']
@@ -92,20 +96,34 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   chosen = frame[frame['learning_rate'] == highest]['method'][frame['chosen']]
   assert 'fed_avg' in set(chosen)
   assert 2 * chosen.nunique() > frame['method'].nunique()
-  assert _left_out(results['digits'].analysis.of('a model for each client')) < 0
-  # As it was found by hand: digits are evaluated every second round, so half
-  # of 0.71 and of 0.89.
-  digits = results['digits'].analysis
+  mnist = results['mnist'].analysis.of(methods.ONE_MODEL)
+  best = mnist.best(_WORST10)
+  assert mnist.differences[best, _WORST10].mean > 0
+  assert _left_out(mnist, _WORST10) < 0
+  # As it was found by hand: digits are evaluated every fourth round, so after
+  # 120 / 20 rounds it is the middle of 0.94540 and 0.96025.
+  digits, frame = results['digits'].analysis, results['digits'].frame
   found = digits.place_after('dssgd', digits.equal_depth)
-  assert (found.place, found.count) == (25, 26)
-  assert found.accuracy == pytest.approx(0.802, abs=5e-4)
+  assert (found.place, found.count) == (24, 32)
+  assert found.accuracy == pytest.approx(0.952825, abs=1e-9)
+  assert 'FedAvg, like most methods with one model for all, chooses a' in text
+  chosen = frame[frame['chosen']]
+  beyond = set(chosen['method'][chosen['learning_rate'] > _PLANNED])
+  one_model = digits.kinds[methods.ONE_MODEL]
+  assert 'fed_avg' in beyond
+  assert 2 * len(beyond & {*one_model}) > len(one_model)
+  assert not any(
+    digits.verdict(method, column) > 0
+    for method in one_model
+    for column in (_MEAN, _WORST10)
+  )
   facts = results['adult'].analysis.facts
   at = facts['client_names'].index('Armed-Forces')
   assert {row[at] for row in facts['test_examples']} == {2}
   assert client_scores.left_out(facts).sum() == len(facts['seeds'])
 
 
-def _left_out(analysis, column='client_accuracy_mean'):
+def _left_out(analysis, column):
   """The lead of the highest on all seeds but one, on the one left out."""
   scores = np.array(
     [analysis.estimates[m, column].values for m in analysis.ranked]
@@ -120,15 +138,15 @@ def _left_out(analysis, column='client_accuracy_mean'):
 
 def test_findings_are_the_marks_of_all_methods(results):
   text = compare_docs.render('<!-- compare findings -->\n<!-- end -->', results)
-  worst10 = 'client_accuracy_worst10'
   assert 'in mean accuracy no method; ' in text
-  (found,) = re.findall('in worst 10 % of clients (.*) on digits; ', text)
+  assert 'in worst 10 % of clients no method; ' in text
+  (found,) = re.findall('in CF coefficient (.*) on digits', text)
   analysis = results['digits'].analysis
-  assert {*found.split(' and ')} == {
+  assert {*re.split(', | and ', found)} == {
     analysis.title(method)
-    for method in analysis.ranked
-    if analysis.p_values.get((method, worst10), 1) < analysis_lib.LEVEL
-    and analysis.differences[method, worst10].mean > 0
+    for method in analysis.kinds[methods.OWN_MODELS]
+    if analysis.p_values.get((method, 'cf'), 1) < analysis_lib.LEVEL
+    and analysis.differences[method, 'cf'].mean > 0
   }
 
 
@@ -142,17 +160,25 @@ def test_every_comparison_has_its_blocks_and_pictures(results):
 
 
 @pytest.mark.parametrize(
-  ('name', 'seeds', 'tune'),
-  [('adult', 5, 8), ('digits', 5, 8), ('mnist', 3, 4)],
+  ('name', 'seeds', 'tune', 'lacking'),
+  [
+    ('adult', 5, 8, _NEWER),
+    ('digits', 10, 8, {'fair_fed'}),
+    ('mnist', 3, 4, _NEWER),
+  ],
 )
 def test_results_are_of_all_methods_trials_and_seeds(
-  results, name, seeds, tune
+  results, name, seeds, tune, lacking
 ):
   frame, analysis = results[name]
-  of_all = {*methods.PAPERS, *methods.BASELINES}
-  assert {*analysis.methods, *analysis.incomplete} == of_all - _NEWER
+  ran = {*methods.PAPERS, *methods.BASELINES} - {*lacking}
+  excluded = {*analysis.facts['excluded']}
+  assert {*analysis.methods, *analysis.incomplete} - excluded == ran - excluded
   assert (len(analysis.facts['seeds']), analysis.facts['tune']) == (seeds, tune)
+  trials = tune - 1  # The first seed was that of the trials, too.
+  if analysis.facts.get('tuning'):
+    trials = tune + 2 * 3
   for method, rows in frame.groupby('method'):
     if method in analysis.methods:
-      assert len(rows) == tune + seeds - 1
+      assert len(rows) == trials + seeds
       assert rows['chosen'].sum() == seeds
