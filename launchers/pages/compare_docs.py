@@ -100,31 +100,50 @@ def _overview(results) -> str:
 
 
 def _findings(results) -> str:
-  """Names the methods separably better than the baseline, in a sentence."""
-  found = [
-    f'in {title} {_better(results, column)}'
+  """Names the methods separably better than the baseline."""
+  marked = {column: _better(results, column) for column in _MEASURES}
+  converged = {
+    name: [
+      method
+      for method in analysis.methods
+      if analysis.is_flat(method)
+      and any(method in better[name] for better in marked.values())
+    ]
+    for name, (_, analysis) in results.items()
+  }
+  lines = [
+    f'In {title}: {_on_data(results, marked[column])}.'
     for column, title in _MEASURES.items()
   ]
+  lines.append(f'Converged of these: {_on_data(results, converged)}.')
   return (
     f'By that paired test, better than {_baseline(results)} on'
-    f' {words.join_words([*results])}: {"; ".join(found)}.'
+    f' {words.join_words([*results])}:\n\n{markdown.bullets(lines)}'
   )
 
 
-def _better(results, column) -> str:
-  """The methods that are separably better in a measure, with the data."""
-  found = []
-  for name, (_, analysis) in results.items():
-    titles = [
-      analysis.title(method)
+def _better(results, column) -> dict[str, list[str]]:
+  """Comparison -> the methods that are separably better in a measure."""
+  return {
+    name: [
+      method
       for kind, methods in analysis.kinds.items()
       for method in methods
       if analysis_lib.is_merit(kind, column)
       and analysis.verdict(method, column) > 0
     ]
-    if titles:
+    for name, (_, analysis) in results.items()
+  }
+
+
+def _on_data(results, methods) -> str:
+  """Names methods of several comparisons."""
+  found = []
+  for name, of_data in methods.items():
+    if of_data:
+      titles = [results[name].analysis.title(method) for method in of_data]
       found.append(f'{words.join_words(titles)} on {name}')
-  return ', '.join(found) or 'no method'
+  return '; '.join(found) or 'no method'
 
 
 def _across(results) -> str:
