@@ -28,7 +28,7 @@ class Measure(NamedTuple):
   `digits` are those of a mean over seeds, and `precise` is the format of a
   single run, by default with one digit more; or 'bytes'. `seconds_ratio` and
   `equal_bytes_mean` are computed by the analysis of a comparison,
-  `worst10_by_chance` by `client_scores`.
+  `client_accuracy_mean_kept` and `worst10_by_chance` by `client_scores`.
   """
 
   group: str
@@ -118,6 +118,7 @@ OF_METHODS: tuple[Measure, ...] = tuple(
   MEASURES[column]
   for column in (
     'client_accuracy_mean',
+    'client_accuracy_mean_kept',
     'equal_bytes_mean',
     'client_accuracy_worst10',
     'worst10_by_chance',

@@ -107,8 +107,6 @@ class Analysis(summary.Summary):
     p_values: `(method, column)` -> the p value of this difference by the paired
       t test, corrected over the ranked methods of the column (Holm); for the
       measures that have a better direction.
-    kept_means: Method -> the mean accuracy over the clients with enough test
-      examples, see `client_scores`.
     tuned: Every method with a run -> its chosen values.
     curves: Method -> its learning curve.
     rises: Method -> by how much its mean accuracy rises in the last fifth of
@@ -124,7 +122,6 @@ class Analysis(summary.Summary):
   incomplete: Mapping[str, str]
   differences: Mapping[tuple[str, str], statistics.Estimate]
   p_values: Mapping[tuple[str, str], float]
-  kept_means: Mapping[str, float]
   tuned: Mapping[str, Tuned]
   curves: Mapping[str, Curve]
   rises: Mapping[str, statistics.Estimate]
@@ -387,9 +384,6 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
     estimates=estimates,
     differences=differences,
     p_values=p_values,
-    kept_means=found.groupby('method')[client_scores.KEPT_MEAN]
-    .mean()
-    .to_dict(),
     tuned={m: _tuned(rows, seeds[0]) for m, rows in by_method.items()},
     curves={m: _curve(table.loc[m, 'curve'][seeds]) for m in methods},
     rises={m: _rise(table.loc[m, 'curve'][seeds]) for m in methods},

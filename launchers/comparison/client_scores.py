@@ -18,7 +18,10 @@ from tff_fair.launchers.comparison import plan
 BY_CHANCE = 'worst10_by_chance'
 """The column of `worst_by_chance`."""
 KEPT_MEAN = 'client_accuracy_mean_kept'
-"""The column of the mean accuracy over the clients that are not left out."""
+"""The column of the mean accuracy over the clients that are not left out.
+
+It is NaN in all rows if nobody is left out.
+"""
 
 # What tells how the clients differ: column -> the name in `fairness`.
 _SPREADS = {
@@ -73,7 +76,7 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
     if run.method != plan.ALONE:
       row |= fairness.against_alone(alone, accuracy, sizes[place[run.seed]])
     tested = np.where(np.isnan(accuracy), 0, own_sizes[place[run.seed]])
-    row[KEPT_MEAN] = spread['mean']
+    row[KEPT_MEAN] = spread['mean'] if small.any() else math.nan
     row[BY_CHANCE] = worst_by_chance(tested, spread['mean'])
     rows.append(row)
   names = [*_SPREADS, *measures.AGAINST_ALONE, KEPT_MEAN, BY_CHANCE]

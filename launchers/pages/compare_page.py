@@ -39,6 +39,7 @@ _COSTS = tuple(m for m in measures.OF_METHODS if m.group == 'Cost')
 # What a person asks first; the web page has all measures.
 _MAIN = (
   'client_accuracy_mean',
+  client_scores.KEPT_MEAN,
   'equal_bytes_mean',
   'client_accuracy_worst10',
   client_scores.BY_CHANCE,
@@ -228,7 +229,8 @@ def _explain(analysis) -> list[str]:
     ' over the seeds.',
     'A client with fewer than'
     f' {fairness.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
-    ' not what tells how clients differ. “The same by chance” is the expected'
+    ' not what tells how clients differ; where there is one, the mean without'
+    ' such clients stands beside the mean of all. “The same by chance” is the expected'
     ' worst 10 % if all clients had one true accuracy, the mean. A worst 10 %'
     f' within {analysis_lib.NEAR_CHANCE:g} of it is no sign that some clients'
     ' are treated worse.',

@@ -440,18 +440,28 @@ def _small_tests(analysis) -> list[str]:
   counts = np.unique(small.sum(axis=1))
   who = ' to '.join(map(str, counts[[0, -1]][: len(counts)]))
   clients = words.format_count(analysis.facts['num_clients'], 'client')
-  best = max(analysis.ranked, key=analysis.kept_means.get)
+  told = (
+    f'Clients with fewer than {fairness.FEWEST_TEST_EXAMPLES} test examples'
+    f' count in averages only: {who} of {clients}.'
+  )
+  column = client_scores.KEPT_MEAN
+  best = analysis.best(column)
+  if best is None:
+    return [told]
   means = [
-    f'{analysis.format(_MEAN, analysis.kept_means[m])} ({analysis.title(m)})'
+    f'{analysis.show(m, column)} ({analysis.title(m)})'
     for m in dict.fromkeys((best, analysis.baseline))
     if m in analysis.methods
   ]
-  return [
-    f'Clients with fewer than {fairness.FEWEST_TEST_EXAMPLES} test examples'
-    f' count in averages only: {who} of {clients}. Without them the highest'
-    ' mean is'
-    f' {", against ".join(means)}.'
+  told += f' Without them the highest mean is {", against ".join(means)}'
+  above = [
+    analysis.title(m)
+    for m in analysis.ranked
+    if analysis.verdict(m, column) > 0
   ]
+  if above:
+    told += f'; separably higher: {words.join_words(above)}'
+  return [f'{told}.']
 
 
 def _of_groups(analysis) -> list[str]:

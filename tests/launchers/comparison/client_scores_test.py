@@ -94,6 +94,7 @@ def test_without_sizes_nobody_is_left_out_and_nothing_is_by_chance(tmp_path):
   pd.testing.assert_frame_equal(found[names], recorded[names])
   assert found['gain_mean'].notna().any()
   assert found['worst10_by_chance'].isna().all()
+  assert found['client_accuracy_mean_kept'].isna().all()
 
 
 def test_a_test_set_of_the_server_is_not_of_independent_clients(tmp_path):

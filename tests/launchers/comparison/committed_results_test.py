@@ -132,8 +132,14 @@ def test_what_the_page_says_of_adult(results):
   assert not analysis.is_flat('fed_as')
   one_model = analysis.kinds[methods.ONE_MODEL]
   assert 'Without it Ditto has the highest mean, and every method with' in text
-  kept = {m: analysis.kept_means[m] for m in analysis.ranked}
+  mean = client_scores.KEPT_MEAN
+  kept = {m: analysis.estimates[m, mean].mean for m in analysis.ranked}
   assert max(kept, key=kept.get) == 'ditto'
+  above = {m for m in analysis.ranked if analysis.verdict(m, mean) > 0}
+  assert 'without it five methods with a model for each client are' in text
+  assert len(above) == 5 and above <= {*analysis.kinds[methods.OWN_MODELS]}
+  above = {m for m in analysis.ranked if analysis.verdict(m, _MEAN) > 0}
+  assert above == {'fed_as'}
   assert max(kept[m] for m in one_model) < kept['standalone']
   gap = 'demographic_parity_difference'
   assert 'AFL and FedMDFG have the best worst clients of one model for' in text

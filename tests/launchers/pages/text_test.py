@@ -296,6 +296,28 @@ class TestCaveats:
     if sizes == [[50, 60, 9]] * 2:
       assert found[0].endswith('0.700 (Ditto), against 0.550 (FedAvg).')
 
+  def test_the_mean_without_them_is_tested(self, tmp_path):
+    # The third client hides Ditto's lead of .1 to .13 at the two others.
+    noise = (1.0, 0.0, 1.0, 0.5, 0.0)
+    lead = (0.1, 0.12, 0.11, 0.13, 0.1)
+    scores = {
+      'fed_avg': [[0.5, 0.6, 1 - n] for n in noise],
+      'ditto': [
+        [0.5 + d, 0.6 + d, n] for n, d in zip(noise, lead, strict=True)
+      ],
+    }
+    found = []
+    for at, size in enumerate((50, 9)):
+      sizes = [[size, size, 9]] * 5
+      analysis = _of_scores(tmp_path / str(at), scores, test_examples=sizes)
+      assert analysis.verdict('ditto', _MEAN) == 0
+      said = text.describe_methods(analysis)
+      found += [s for s in said if 'averages only' in s]
+    assert found[0].endswith(
+      '0.662 (Ditto), against 0.550 (FedAvg); separably higher: Ditto.'
+    )
+    assert found[1].endswith('count in averages only: 3 of 3 clients.')
+
   def test_methods_in_turn_are_not_ranked(self, tmp_path):
     levels = {'fed_avg': 0.5, 'ditto': 0.2, 'dssgd': 0.9}
     scores = {m: [[level] * 4] * 2 for m, level in levels.items()}
