@@ -230,10 +230,10 @@ def _explain(analysis) -> list[str]:
     'A client with fewer than'
     f' {fairness.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
     ' not what tells how clients differ; where there is one, the mean without'
-    ' such clients stands beside the mean of all. “The same by chance” is the expected'
-    ' worst 10 % if all clients had one true accuracy, the mean. A worst 10 %'
-    f' within {analysis_lib.NEAR_CHANCE:g} of it is no sign that some clients'
-    ' are treated worse.',
+    ' such clients stands beside the mean of all. “The same by chance” is the'
+    ' expected worst 10 % if all clients had one true accuracy, the mean. A'
+    f' worst 10 % within {analysis_lib.NEAR_CHANCE:g} of it is no sign that'
+    ' some clients are treated worse.',
     'Methods with one model for all and methods with a model for each client'
     ' answer other questions, so they are ranked apart. Marks are corrected for'
     ' the number of both. The mean accuracy at equal bytes is read off the'
