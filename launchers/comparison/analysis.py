@@ -179,6 +179,10 @@ class Analysis(summary.Summary):
     gap = self.differences[name, column].mean
     return (1 if gap > 0 else -1) * measures.MEASURES[column].direction
 
+  def separable(self, column: str, side: int = 1) -> tuple[str, ...]:
+    """The ranked methods separably better than the baseline; worse for -1."""
+    return tuple(m for m in self.ranked if self.verdict(m, column) == side)
+
   def title(self, name: str) -> str:
     """Returns a method's name in papers; that of a plug-in is cut."""
     return client_names.one_line(methods_lib.title(name), _NAME_WIDTH)

@@ -127,10 +127,9 @@ def _better(results, column) -> dict[str, list[str]]:
   return {
     name: [
       method
-      for kind, methods in analysis.kinds.items()
-      for method in methods
+      for kind in analysis.kinds
       if analysis_lib.is_merit(kind, column)
-      and analysis.verdict(method, column) > 0
+      for method in analysis.of(kind).separable(column)
     ]
     for name, (_, analysis) in results.items()
   }

@@ -273,11 +273,9 @@ def _against_alone(analysis, leader) -> str:
 def _separable(analysis) -> list[str]:
   """Names methods that are marked, also those that tables leave out."""
   told = []
-  for word, sign in (('above', 1), ('below', -1)):
+  for word, side in (('above', 1), ('below', -1)):
     for column in (_MEAN, _WORST10):
-      found = [
-        m for m in analysis.ranked if analysis.verdict(m, column) == sign
-      ]
+      found = analysis.separable(column, side)
       if found:
         short = measures.MEASURES[column].short
         told.append(f'{_names(analysis, found)} {word} it in {short}')
@@ -454,11 +452,7 @@ def _small_tests(analysis) -> list[str]:
     if m in analysis.methods
   ]
   told += f' Without them the highest mean is {", against ".join(means)}'
-  above = [
-    analysis.title(m)
-    for m in analysis.ranked
-    if analysis.verdict(m, column) > 0
-  ]
+  above = [analysis.title(m) for m in analysis.separable(column)]
   if above:
     told += f'; separably higher: {words.join_words(above)}'
   return [f'{told}.']

@@ -1,5 +1,6 @@
 """The pages say of our comparisons what their files say."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -134,37 +135,35 @@ def test_what_the_page_says_of_adult(results):
   assert 'Without it Ditto has the highest mean, and every method with' in text
   mean = client_scores.KEPT_MEAN
   kept = {m: analysis.estimates[m, mean].mean for m in analysis.ranked}
-  assert max(kept, key=kept.get) == 'ditto'
-  above = {m for m in analysis.ranked if analysis.verdict(m, mean) > 0}
+  assert analysis.best(mean) == 'ditto'
+  above = {*analysis.separable(mean)}
   assert 'without it five methods with a model for each client are' in text
   assert len(above) == 5 and above <= {*analysis.kinds[methods.OWN_MODELS]}
-  above = {m for m in analysis.ranked if analysis.verdict(m, _MEAN) > 0}
-  assert above == {'fed_as'}
+  assert analysis.separable(_MEAN) == ('fed_as',)
   assert max(kept[m] for m in one_model) < kept['standalone']
   gap = 'demographic_parity_difference'
   assert 'AFL and FedMDFG have the best worst clients of one model for' in text
-  assert {*_highest(analysis, one_model, _WORST10)} == {'afl', 'fed_mdfg'}
-  assert {*_highest(analysis, analysis.methods, gap)} == {'afl', 'fed_mdfg'}
+  of_one_model = analysis.of(methods.ONE_MODEL)
+  assert {*of_one_model.order(_WORST10)[:2]} == {'afl', 'fed_mdfg'}
+  of_all = dataclasses.replace(analysis, ranked=analysis.methods)
+  assert {*of_all.order(gap)[-2:]} == {'afl', 'fed_mdfg'}
   assert 'FeDABoost, FedMGDA+, q-FedAvg and FedMPR have a separably' in text
-  sides = {
-    side: {m for m in one_model if analysis.verdict(m, gap) == side}
-    for side in (-1, 1)
-  }
-  assert sides[-1] == {'afl', 'fed_mdfg'}
-  assert sides[1] == {'fedaboost', 'fed_mgda', 'q_fed_avg', 'fed_mpr'}
-  assert all(analysis.differences[m, _WORST10].mean < 0 for m in sides[1])
-  assert 'FairFed, which weighs clients by a gap between groups, cha' in text
+  assert {*of_one_model.separable(gap, -1)} == {'afl', 'fed_mdfg'}
+  smaller = {*of_one_model.separable(gap)}
+  assert smaller == {'fedaboost', 'fed_mgda', 'q_fed_avg', 'fed_mpr'}
+  assert all(analysis.differences[m, _WORST10].mean < 0 for m in smaller)
+  assert 'lower worst clients than FedAvg, the first two separably' in text
+  lower = smaller & {*analysis.separable(_WORST10, -1)}
+  assert lower == {'fedaboost', 'fed_mgda'}
+  assert "Ditto's worst group is predicted separably better" in text
+  assert analysis.separable('group_accuracy_min') == ('ditto',)
+  assert 'FairFed, which weighs clients by the gap between the sexes' in text
   assert {('fair_fed', c) for c in groups.COLUMNS} <= {*analysis.differences}
   assert not any(analysis.verdict('fair_fed', c) for c in groups.COLUMNS)
   facts = analysis.facts
   at = facts['client_names'].index('Armed-Forces')
   assert {row[at] for row in facts['test_examples']} == {2}
   assert client_scores.left_out(facts).sum() == len(facts['seeds'])
-
-
-def _highest(analysis, of, column):
-  """The two methods with the highest mean."""
-  return sorted(of, key=lambda m: -analysis.estimates[m, column].mean)[:2]
 
 
 def _left_out(analysis, column):
