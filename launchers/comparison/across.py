@@ -26,13 +26,14 @@ class Difference(NamedTuple):
   """The differences of a method to the baseline, over all blocks.
 
   Attributes:
-    median: In the measure itself, above 0 if the method is higher.
+    medians: Over the seeds of each comparison, in the measure itself; above 0
+      if the method is higher.
     p_value: Of the signed-rank test, corrected for the number of methods
       (Holm).
     verdict: 1 if the method is separably better, -1 if worse, otherwise 0.
   """
 
-  median: float
+  medians: tuple[float, ...]
   p_value: float
   verdict: int
 
@@ -63,18 +64,20 @@ def compare(
     of.
   """
   direction = measures.MEASURES[column].direction
-  medians, p_values = {}, {}
+  raw, p_values = {}, {}
   for method in _ranked_by_all(analyses, column):
-    raw = [a.differences[method, column].values for a in analyses]
-    medians[method] = float(np.nanmedian(np.concatenate(raw)))
+    raw[method] = [a.differences[method, column].values for a in analyses]
     p_values[method] = statistics.signed_rank_p_value(
       np.concatenate([a.leads(method, column) for a in analyses])
     )
   found = {}
   for method, p_value in statistics.holm(p_values).items():
-    median, is_marked = medians[method], p_value < analysis_lib.LEVEL
-    verdict = int(direction * np.sign(median)) if is_marked else 0
-    found[method] = Difference(median, p_value, verdict)
+    verdict = 0
+    if p_value < analysis_lib.LEVEL:
+      middle = np.nanmedian(np.concatenate(raw[method]))
+      verdict = int(direction * np.sign(middle))
+    medians = tuple(float(np.nanmedian(values)) for values in raw[method])
+    found[method] = Difference(medians, p_value, verdict)
   return found
 
 

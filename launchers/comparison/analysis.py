@@ -339,7 +339,7 @@ def is_merit(kind: str, column: str) -> bool:
 def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   """Analyses a comparison, as `reading.read` returns it."""
   found = client_scores.rescored(reading.results(frame), facts)
-  found = _with_seconds_ratio(found, frame, facts)
+  found = _with_seconds_ratio(found, facts)
   found = _with_equal_bytes(found, facts)
   seeds, baseline = facts['seeds'], facts['baseline']
   names = [measure.column for measure in measures.OF_METHODS]
@@ -469,13 +469,13 @@ def _seconds_a_seed(found) -> float:
   return float(seconds.groupby(found['method']).mean().sum())
 
 
-def _with_seconds_ratio(found, frame, facts) -> pd.DataFrame:
-  """Adds what a round takes, by each method's least disturbed run.
+def _with_seconds_ratio(found, facts) -> pd.DataFrame:
+  """Adds what a round takes, by each method's least disturbed run that counts.
 
   Other runs train at the same time, and a machine has other work, so the median
   round of a run says as much about these as about its method.
   """
-  seconds = frame.groupby('method')['seconds_per_round'].min()
+  seconds = found.groupby('method')['seconds_per_round'].min()
   # A duration of zero is the clock's resolution.
   ratio = seconds / (seconds.get(facts['baseline'], math.nan) or math.nan)
   return found.assign(seconds_ratio=found['method'].map(ratio))

@@ -7,10 +7,10 @@ all of `SEEDS`; the best mean accuracy on the clients' holdout parts is chosen.
 Two trials are trained in full at once. No seed of these is one of a score.
 
 The last quarter of the short trials come one after the other. While the best
-one so far has the lowest or the highest learning rate, the next trial goes
-beyond it, as far as the next rate is on the inside; otherwise it is the next
-planned one. So every method has the same number of client updates, wherever its
-range ends.
+one so far has the lowest or the highest learning rate so far, the next trial
+goes beyond it, as far as the next rate is on the inside; otherwise it is the
+next planned one. So every method has the same number of client updates,
+wherever its range ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,15 @@ SCREENING, FINAL, SCORE = 'screening', 'final', 'score'
 """The stages of a run: a short trial, a trial in full, and a result."""
 _SHARE = 4  # A short trial has such a part of the rounds, and so many go on.
 _FEWEST_FINALISTS = 2
+_ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-  """A trial: the flags that it sets, and whether it is beyond the range."""
+  """A trial: the flags that it sets.
+
+  `is_widened` tells whether its rate is beyond those of all planned trials.
+  """
 
   tried: Mapping[str, Any]
   is_widened: bool = False
@@ -116,7 +120,9 @@ def next_trial(
     if len(rates) > 1 and edge in (rates[0], rates[-1]):
       neighbor = rates[1] if edge == rates[0] else rates[-2]
       rate = float(f'{edge**2 / neighbor:.2g}')
-      return Trial({**tried, RATE: rate}, is_widened=True)
+      ends = [flags[RATE] for flags in planned]
+      is_widened = not min(ends) <= rate <= max(ends)
+      return Trial({**tried, RATE: rate}, is_widened)
   known = [trial.tried for trial in trials]
   return Trial(next(flags for flags in planned if flags not in known))
 
@@ -167,4 +173,5 @@ def _distance(rate, middle) -> float:
 def _is_tied(leads) -> bool:
   """Whether the mean lead over a trial is at most its standard error."""
   error = leads.std(ddof=1) / math.sqrt(len(leads))
-  return bool(leads.mean() <= error)
+  # They are equal if all seeds but one have no lead, but for rounding.
+  return bool(leads.mean() <= error * (1 + _ROUNDING))

@@ -30,9 +30,9 @@ from tff_fair.launchers.show import words
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
 _PREFIX = 'compare_'
-_WORST10 = 'client_accuracy_worst10'
+_MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
 _MEASURES = {
-  'client_accuracy_mean': 'mean accuracy',
+  _MEAN: 'mean accuracy',
   _WORST10: 'worst 10 % of clients',
   'cf': 'CF coefficient',
 }
@@ -102,20 +102,22 @@ def _overview(results) -> str:
 def _findings(results) -> str:
   """Names the methods separably better than the baseline."""
   marked = {column: _better(results, column) for column in _MEASURES}
-  converged = {
-    name: [
-      method
-      for method in analysis.methods
-      if analysis.is_flat(method)
-      and any(method in better[name] for better in marked.values())
+  # Clients are served as if alone by methods that are little better than that.
+  worse, converged = {}, {}
+  for name, (_, analysis) in results.items():
+    worse[name] = [
+      m for m in marked['cf'][name] if analysis.verdict(m, _MEAN) < 0
     ]
-    for name, (_, analysis) in results.items()
-  }
+    named = [m for better in marked.values() for m in better[name]]
+    converged[name] = [m for m in dict.fromkeys(named) if analysis.is_flat(m)]
   lines = [
     f'In {title}: {_on_data(results, marked[column])}.'
     for column, title in _MEASURES.items()
   ]
-  lines.append(f'Converged of these: {_on_data(results, converged)}.')
+  lines += [
+    f'Of these, worse in mean accuracy: {_on_data(results, worse)}.',
+    f'Converged of all that are named: {_on_data(results, converged)}.',
+  ]
   return (
     f'By that paired test, better than {_baseline(results)} on'
     f' {words.join_words([*results])}:\n\n{markdown.bullets(lines)}'
@@ -170,15 +172,15 @@ def _across(results) -> str:
 
 
 def _on_side(found, sign, analyses, column) -> str:
-  """The methods with a verdict, and the median of their differences."""
+  """The methods with a verdict, and their medians on each of the data."""
   analysis = next(iter(analyses.values()))
-  told = [
-    f'{analysis.title(method)} ({analysis.format(column, difference.median)})'
-    for method, difference in sorted(
-      found.items(), key=lambda item: -sign * item[1].median
-    )
-    if difference.verdict == sign
-  ]
+  told = []
+  for method, difference in sorted(
+    found.items(), key=lambda item: -sign * sum(item[1].medians)
+  ):
+    if difference.verdict == sign:
+      shown = [analysis.format(column, m) for m in difference.medians]
+      told.append(f'{analysis.title(method)} ({", ".join(shown)})')
   return words.join_words(told) if told else 'none'
 
 

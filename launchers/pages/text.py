@@ -521,9 +521,9 @@ def _worth_of_marks(analysis) -> str:
   return (
     'Separable: a paired t test over'
     f' {len(analysis.facts["seeds"])} seeds, p < {analysis_lib.LEVEL:g},'
-    ' corrected for the number of methods (Holm). The smallest lead that it'
-    f' can tell is {analysis.smallest_marked(_MEAN):.2g} standard deviations of'
-    ' the paired differences, so not separable does not mean equal.'
+    ' corrected for the number of methods (Holm). A mark takes a lead of up to'
+    f' {analysis.smallest_marked(_MEAN):.2g} standard deviations of the paired'
+    ' differences, so not separable does not mean equal.'
   )
 
 

@@ -59,6 +59,11 @@ def test_the_next_trial(rates, accuracies, expected):
   assert _next(rates, accuracies) == expected
 
 
+def test_a_rate_within_those_of_the_planned_trials_is_not_beyond_them():
+  planned = (0.01, 0.14, 0.037, 1.0)
+  assert _next(planned[:3], (0.1, 0.9, 0.8), planned) == (0.53, False)
+
+
 def test_the_order_of_trials():
   assert tuning.rank([0.2, None, 0.5, 0.5, 0.9]) == [4, 2, 3, 0]
 
@@ -74,6 +79,10 @@ def test_ties_within_a_standard_error_go_to_the_middle():
   near, far = [0.65] * 3, [0.64] * 3
   assert tuning.choose([1.0, 0.2], [best, near], 0.1) == 1
   assert tuning.choose([1.0, 0.2], [best, far], 0.1) == 0
+  # A lead with one seed alone is its standard error, whatever rounding says.
+  for lead in (0.1, 0.005, 1 / 3):
+    rows = [[0.6 + lead, 0.7, 0.8], [0.6, 0.7, 0.8]]
+    assert tuning.choose([1.0, 0.2], rows, 0.1) == 1
   # Not if it is farther from the middle than the best.
   assert tuning.choose([0.2, 1.0], [best, near], 0.1) == 0
   # A fifth and five times the middle are as near: the better mean.

@@ -215,9 +215,9 @@ def test_in_full(tmp_path):
     ' 0.0115.',
     # t at 98.33 % is 7.65 for three seeds, and that over the root of 3 is 4.4.
     'Separable: a paired t test over 3 seeds, p < 0.05, corrected for the'
-    ' number of methods (Holm). The smallest lead that it can tell is 4.4'
-    ' standard deviations of the paired differences, so not separable does not'
-    ' mean equal.',
+    ' number of methods (Holm). A mark takes a lead of up to 4.4 standard'
+    ' deviations of the paired differences, so not separable does not mean'
+    ' equal.',
     'Left out: FedRDN: It needs images.',
   ]
 
@@ -345,7 +345,7 @@ class TestCaveats:
 
   def test_what_it_takes_and_what_a_deadline_has_left(self, tmp_path):
     analysis = _of_two(tmp_path, _AROUND)
-    (told,) = [s for s in text.describe_methods(analysis) if 'take' in s]
+    (told,) = [s for s in text.describe_methods(analysis) if 'would take' in s]
     # -.1, .2, .1, .1 and 0: .06 has .5262 sd of .1140. At 97.5 %, t is 2.423
     # for 21 seeds (.5288 sd) and 2.414 for 22 (.5147 sd).
     assert told == (
