@@ -27,7 +27,6 @@ SCREENING, FINAL, SCORE = 'screening', 'final', 'score'
 """The stages of a run: a short trial, a trial in full, and a result."""
 _SHARE = 4  # A short trial has such a part of the rounds, and so many go on.
 _FEWEST_FINALISTS = 2
-_ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,5 +172,5 @@ def _distance(rate, middle) -> float:
 def _is_tied(leads) -> bool:
   """Whether the mean lead over a trial is at most its standard error."""
   error = leads.std(ddof=1) / math.sqrt(len(leads))
-  # They are equal if all seeds but one have no lead, but for rounding.
-  return bool(leads.mean() <= error * (1 + _ROUNDING))
+  # They are equal, but for rounding, if all seeds but one have no lead.
+  return bool(leads.mean() <= error) or math.isclose(leads.mean(), error)

@@ -273,8 +273,8 @@ def _explain_tuning(analysis) -> list[str]:
       f'Each method has {words.format_count(found["screened"], "trial")} of'
       f' {short} with seed {seeds[0]}. The best {found["finalists"]} have'
       f' {full} with each of {len(seeds)} seeds; the others were dropped. While'
-      ' the best trial has the lowest or the highest rate, one of the last'
-      f' {found["most_widened"]} goes beyond it.'
+      ' the best trial has the lowest or the highest rate so far, one of the'
+      f' last {found["most_widened"]} goes beyond it.'
     )
   else:
     told.append(
