@@ -19,6 +19,7 @@ from tff_fair.launchers.claiming import replication
 from tff_fair.launchers.claiming import verdicts
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.pages import compare_docs
+from tff_fair.launchers.results import again_table
 from tff_fair.launchers.results import attackers_table
 from tff_fair.launchers.results import records
 from tff_fair.launchers.results import results_tables
@@ -75,6 +76,7 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
   frame = records.read(root / 'results')
   comparisons = compare_docs.read_results(root / 'results')
   attacked = attackers_table.read(root / 'results')
+  again = again_table.read(root / 'results')
   recorded = evidence.group(frame)
   results = verdicts.judge(recorded)
   texts = {}
@@ -84,6 +86,7 @@ def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
     page = replication.render(page, results, recorded)
     page = compare_docs.render(page, comparisons)
     page = attackers_table.render(page, attacked)
+    page = again_table.render(page, again)
     texts[path] = options_docs.render(page)
   claims = claims_page.to_frame(results).to_csv(index=False)
   texts[root / 'results' / claims_page.FILE] = claims

@@ -12,6 +12,8 @@ import tensorflow_federated as tff
 
 from tff_fair import metrics
 from tff_fair import runtime
+from tff_fair.launchers.results import again_table
+from tff_fair.launchers.results import records
 
 pytestmark = pytest.mark.full
 
@@ -81,3 +83,17 @@ def test_evaluation_reports_macro_f1(monkeypatch):
   assert found['macro_f1'] == pytest.approx(expected, rel=1e-5)
   accuracy = np.trace(confusion) / np.sum(confusion)
   assert found['accuracy'] == pytest.approx(accuracy, rel=1e-5)
+
+
+def test_two_recorded_runs_of_each_paper_are_drawn(monkeypatch):
+  monkeypatch.syspath_prepend(_FOLDER)
+  recorded = records.read(_FOLDER.parent / 'results')
+  drawn = importlib.import_module('train_again').draw(recorded)
+  assert set(drawn['source']) == {records.RUN}
+  runs = drawn.drop_duplicates([*again_table.RUN])
+  papers = runs['table'].str.partition('_')[0]
+  assert set(papers.value_counts()) == {2}
+  # All numbers of a run, and those alone.
+  for run, numbers in drawn.groupby([*again_table.RUN]):
+    rows = recorded.set_index([*again_table.RUN]).sort_index().loc[[run]]
+    assert sorted(numbers['metric']) == sorted(rows['metric'])

@@ -8,7 +8,6 @@ import pathlib
 
 import pandas as pd
 
-from tff_fair import files
 from tff_fair.launchers.results import records
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
@@ -17,7 +16,6 @@ from tff_fair.launchers.show import numbers
 FILE = 'attackers.csv'
 _KEY = ['method', 'attack', 'seed']
 _SCORES = ('mean', 'worst')
-_COLUMNS = {*_KEY, *_SCORES, 'command'}
 _DIGITS = 2
 
 
@@ -33,21 +31,7 @@ def read(folder: pathlib.Path) -> pd.DataFrame | None:
   Raises:
     RecordsError: If the file is damaged.
   """
-  path = folder / FILE
-  if not path.exists():
-    return None
-
-  def damaged(found):
-    return records.RecordsError(f'{path} must be a csv file, found: {found}.')
-
-  with files.reading(path, damaged):
-    runs = pd.read_csv(path)
-  if set(runs) != _COLUMNS or runs.duplicated(_KEY).any():
-    raise records.RecordsError(
-      f'{path} must have one row for each {", ".join(_KEY)}, with'
-      f' {", ".join(_SCORES)} and command, found otherwise.'
-    )
-  return runs
+  return records.read_runs(folder / FILE, _KEY, [*_SCORES, 'command'])
 
 
 def render(page: str, runs: pd.DataFrame | None) -> str:

@@ -23,7 +23,7 @@ command  the runs; the reference first, if the metric compares
 ======== ================================================================
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import io
 import pathlib
 import re
@@ -35,6 +35,7 @@ import pandas as pd
 
 from tff_fair import files
 from tff_fair.launchers.runs import run_files
+from tff_fair.launchers.show import words
 from tff_fair.launchers.tables import definitions
 from tff_fair.launchers.tables import table_metrics
 
@@ -79,6 +80,38 @@ def read(folder: pathlib.Path) -> pd.DataFrame:
   paths = {table: _path(folder, table) for table in definitions.TABLES}
   there = [_read_table(p, table) for table, p in paths.items() if p.exists()]
   return pd.concat([_empty(), *there], ignore_index=True)
+
+
+def read_runs(
+  path: pathlib.Path, key: Sequence[str], others: Sequence[str]
+) -> pd.DataFrame | None:
+  """Reads a file of runs that is of no table, with columns of its own.
+
+  Args:
+    path: The file.
+    key: The columns that tell its rows apart.
+    others: All other columns.
+
+  Returns:
+    These columns; None if there is no such file.
+
+  Raises:
+    RecordsError: If the file is damaged.
+  """
+  if not path.exists():
+    return None
+
+  def damaged(found):
+    return RecordsError(f'{path} must be a csv file, found: {found}.')
+
+  with files.reading(path, damaged):
+    runs = pd.read_csv(path, float_precision='round_trip')
+  if set(runs) != {*key, *others} or runs.duplicated([*key]).any():
+    raise RecordsError(
+      f'{path} must have one row for each {", ".join(key)}, with'
+      f' {words.join_words(others)}, found otherwise.'
+    )
+  return runs
 
 
 def add(folder: pathlib.Path, rows: pd.DataFrame) -> Merged:

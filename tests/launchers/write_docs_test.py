@@ -35,6 +35,7 @@ def test_every_block_stands_once_and_on_its_page(texts):
     'results headlines': ['results.md'],
     'claims': ['README.md'],
     'attackers': ['attackers.md'],
+    'trained again': ['results.md'],
     'compare findings': ['README.md'],
     'compare across': ['comparison.md'],
     'compare overview': ['comparison.md'],
