@@ -8,6 +8,7 @@ In the README and in docs/ it replaces what stands between two comments, such as
 results/claims.csv and the pictures of the comparisons. In a clone only.
 """
 
+from collections.abc import Mapping
 import pathlib
 
 from absl import flags
@@ -51,30 +52,32 @@ def main(argv: list[str]) -> None:
     reading.ComparisonError,
     interrupted='interrupted; nothing was written.',
   ):
-    texts = render(ROOT)
     comparisons = compare_docs.read_results(ROOT / 'results')
+    texts = render(ROOT, comparisons)
   for path, text in texts.items():
     run_files.write_atomically(path, text)
   compare_docs.write_pictures(comparisons, ROOT / 'docs' / 'images')
 
 
-def render(root: pathlib.Path) -> dict[pathlib.Path, str]:
+def render(
+  root: pathlib.Path, comparisons: Mapping[str, compare_docs.Result]
+) -> dict[pathlib.Path, str]:
   """Renders all pages.
 
   Args:
     root: The clone.
+    comparisons: Those in its folder of results.
 
   Returns:
     File -> what it should say.
 
   Raises:
     RecordsError: If a file of the recorded results is wrong.
-    ComparisonError: If that of a comparison is.
+    ComparisonError: If a block is of a comparison that is not there.
   """
   from tff_fair.launchers.options import write_docs as options_docs
 
   frame = records.read(root / 'results')
-  comparisons = compare_docs.read_results(root / 'results')
   attacked = attackers_table.read(root / 'results')
   again = again_table.read(root / 'results')
   recorded = evidence.group(frame)

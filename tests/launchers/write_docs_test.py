@@ -16,7 +16,8 @@ _ROOT = write_docs.ROOT
 
 @pytest.fixture(scope='module', name='texts')
 def _texts():
-  return write_docs.render(_ROOT)
+  comparisons = compare_docs.read_results(_ROOT / 'results')
+  return write_docs.render(_ROOT, comparisons)
 
 
 def test_committed_files_are_what_is_written(texts):
