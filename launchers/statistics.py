@@ -254,7 +254,7 @@ def share(count: int, total: int, level: float = _LEVEL) -> tuple[float, float]:
 
 def _quantile(level, count):
   """Student's quantile of a two-sided interval over a number of seeds."""
-  # As `stats.t.ppf`, in a two-hundredth of its time.
+  # As `stats.t.ppf`, in a thirtieth of its time.
   return special.stdtrit(count - 1, (1 + level) / 2)
 
 
