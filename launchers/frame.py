@@ -80,6 +80,7 @@ class Run:
     preset: The preset of these settings.
     finished: Whether it has a summary.
     version: The version of tff-fair that wrote it; empty if unknown.
+    processor: Where it was trained last; empty if unknown.
     notes: Sentences about the data; none in an unfinished run.
     last_round: The last round.
     names: Client -> its name; empty if clients have no names.
@@ -99,6 +100,7 @@ class Run:
   preset: str
   finished: bool
   version: str
+  processor: str
   notes: Sequence[str]
   last_round: int
   names: Mapping[int, str]
@@ -325,6 +327,7 @@ def _read_files(path) -> Run:
     preset=presets[0] if presets else 'none',
     finished=finished,
     version=str(summary.get('version') or ''),
+    processor=str(summary.get('processor') or ''),
     notes=[str(note) for note in summary.get('notes', [])],
     last_round=int(metrics['round'].max()),
     names=_names(clients, scores, reports),

@@ -145,6 +145,7 @@ def _build(table, row, compared, size) -> dict[str, str | int | float]:
     'sd': float('nan'),
     'source': records.RUN,
     'version': run.version,
+    'processor': run.processor,
     'settings': settings_hash(compared),
     'seconds': round(seconds, 1),
     'command': table_runs.AND.join(command(run) for run in reversed(compared)),

@@ -3,24 +3,25 @@
 A row is a number of one table, cell, method, seed, share of the data and number
 of rounds. Its columns:
 
-======== ================================================================
-table    as in `launchers.reproduce --table`
-cell     a cell of the table
-method   a method of the table
-data     the data set that was used, which may stand in for the paper's
-seed     the value of all seeds; '0-2' for a transcribed mean over 0, 1, 2
-scale    share of the data that a client has, in (0, 1]
-clients  share of the clients, in (0, 1]; a file without has all of them
-rounds   trained rounds
-metric   a metric of `table_metrics.METRICS`
-value    in the paper's unit, as table.csv has it; empty if undefined
-sd       standard deviation over the seeds of a transcribed mean
-source   'run', or 'transcribed' of a page whose runs are no longer at hand
-version  version and commit of the code that trained the run
-settings hash of the settings without the seeds, and of those of references
-seconds  median seconds of a round times the rounds
-command  the runs; the reference first, if the metric compares
-======== ================================================================
+========= ===============================================================
+table     as in `launchers.reproduce --table`
+cell      a cell of the table
+method    a method of the table
+data      the data set that was used, which may stand in for the paper's
+seed      the value of all seeds; '0-2' for a transcribed mean over 0, 1, 2
+scale     share of the data that a client has, in (0, 1]
+clients   share of the clients, in (0, 1]; a file without has all of them
+rounds    trained rounds
+metric    a metric of `table_metrics.METRICS`
+value     in the paper's unit, as table.csv has it; empty if undefined
+sd        standard deviation over the seeds of a transcribed mean
+source    'run', or 'transcribed' of a page whose runs are no longer at hand
+version   version and commit of the code that trained the run
+processor of the run, as far as it is known; a file without knows none
+settings  hash of the settings without the seeds, and of those of references
+seconds   median seconds of a round times the rounds
+command   the runs; the reference first, if the metric compares
+========= ===============================================================
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,8 +45,13 @@ KEY = (
   *('table', 'cell', 'method', 'data', 'seed', 'scale', 'clients', 'rounds'),
   'metric',
 )
-_VALUES = ('value', 'sd', 'source', 'version', 'settings', 'seconds', 'command')
+_VALUES = (
+  *('value', 'sd', 'source', 'version', 'processor', 'settings', 'seconds'),
+  'command',
+)
 COLUMNS = (*KEY, *_VALUES)
+# What a file does not say if all of its rows have it.
+_USUAL = {'clients': '1.0', 'processor': ''}
 _FLOATS = ['scale', 'clients', 'value', 'sd', 'seconds']
 # One text for each seed: '00' would be another key than '0'.
 _SEED = re.compile('(0|[1-9][0-9]{0,9})(-[1-9][0-9]{0,9})?')
@@ -210,19 +216,26 @@ def _check_same(path, again) -> None:
     old, new = again[name], again[f'{name}_new']
     differ = again[(old != new) & (old.notna() | new.notna())]
     for row in differ.to_dict('records'):
-      versions = f'{row["version"] or "?"} and {row["version_new"] or "?"}'
       raise RecordsError(
         f'{path} must hold one number for {_describe(row)}, found the {name}'
-        f' {row[name]} and {row[f"{name}_new"]} of the versions {versions};'
-        ' remove the old rows to record the new ones.'
+        f' {row[name]} and {row[f"{name}_new"]} of the versions'
+        f' {_both(row, "version")} and the processors'
+        f' {_both(row, "processor")}; remove the old rows to record the new'
+        ' ones.'
       )
 
 
+def _both(row, name) -> str:
+  """What is known of an old row and of a new one."""
+  return f'{row[name] or "?"} and {row[f"{name}_new"] or "?"}'
+
+
 def _to_text(frame) -> str:
-  """The csv file; that all runs have all clients is not said in each row."""
-  if (frame['clients'] == 1).all():
-    frame = frame.drop(columns='clients')
-  return frame.to_csv(index=False)
+  """The csv file, without the columns that say nothing."""
+  usual = [
+    n for n, text in _USUAL.items() if (frame[n].astype(str) == text).all()
+  ]
+  return frame.drop(columns=usual).to_csv(index=False)
 
 
 def _empty() -> pd.DataFrame:
@@ -244,14 +257,14 @@ def _read_table(path, table) -> pd.DataFrame:
     if not text.endswith('\n'):
       raise ValueError('a last line without an end, as if the file was cut')
     frame = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-  expected = [c for c in COLUMNS if c in frame or c != 'clients']
+  expected = [c for c in COLUMNS if c in frame or c not in _USUAL]
   if list(frame) != expected:
     raise RecordsError(
       f'{path} must have the columns {", ".join(COLUMNS)}, found'
       f' {", ".join(frame)}.'
     )
-  if 'clients' not in frame:
-    frame.insert(COLUMNS.index('clients'), 'clients', '1.0')
+  frame = frame.assign(**{n: t for n, t in _USUAL.items() if n not in frame})
+  frame = frame[[*COLUMNS]]
   for column, what, right in _rules(frame, table):
     for line in frame.index[~right]:
       raise RecordsError(

@@ -29,6 +29,7 @@ def _finish(run, accuracy, seconds=0.5):
   summary = json.loads(path.read_text()) if path.exists() else {}
   summary.update(
     version='0.1.0+abc',
+    processor='A CPU, AVX2',
     final={'client_accuracy_max': max(accuracy)},
     median_seconds_per_round=seconds,
   )
@@ -84,7 +85,7 @@ def test_finished_runs_are_recorded_once(tmp_path):
   assert (cf['metric'], cf['method'], cf['seed']) == ('cf', 'cffl', '1')
   correlation = np.corrcoef([0.1, 0.2, 0.6], [0.2, 0.4, 0.5])[0, 1]
   assert cf['value'] == pytest.approx(100 * correlation)
-  assert cf['version'] == '0.1.0+abc'
+  assert cf['version'] == '0.1.0+abc' and cf['processor'] == 'A CPU, AVX2'
   assert cf['seconds'] == 10  # 20 rounds.
   first, second = cf['command'].split(' && ')
   seeds = '--model_seed=1 --client_seed=1 --data_seed=1'
@@ -189,7 +190,7 @@ def test_another_number_is_refused_with_a_sentence(tmp_path):
   _finish(run, [0.2, 0.4, 0.5])
   _main(tmp_path)
   _change_summary(run, version='0.2.0', final={'client_accuracy_max': 0.6})
-  message = 'the value 50.0 and 60.0 of the versions 0.1.0.abc and 0.2.0;'
+  message = 'the value 50.0 and 60.0 of the versions 0.1.0.abc and 0.2.0 and'
   with pytest.raises(SystemExit, match=message):
     _main(tmp_path)
   assert records.read(tmp_path / 'results')['value'].tolist() == [50]

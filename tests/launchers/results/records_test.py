@@ -33,6 +33,7 @@ def _row(**values):
     'sd': np.nan,
     'source': 'run',
     'version': '0.1.0+a',
+    'processor': '',
     'settings': 'abc',
     'seconds': 1.5,
     'command': 'python -m launchers.train',
@@ -85,6 +86,18 @@ def test_shares_of_the_clients_are_written_where_some_have_fewer(tmp_path):
     [1, 0.1 + 0.2],
     [0.25, 5],
   ]
+
+
+def test_processors_are_written_where_some_are_known(tmp_path):
+  records.add(tmp_path, _frame(_row()))
+  assert 'processor' not in (tmp_path / 'tiny.csv').read_text()
+  records.add(tmp_path, _frame(_row(seed='1', processor='A CPU, AVX2')))
+  found = records.read(tmp_path)['processor']
+  assert found.tolist() == ['', 'A CPU, AVX2']
+  other = _row(seed='1', processor='A CPU, AVX-512', value=0.3)
+  message = 'and the processors A CPU, AVX2 and A CPU, AVX-512;'
+  with pytest.raises(records.RecordsError, match=message):
+    records.add(tmp_path, _frame(other))
 
 
 def test_no_folder_and_other_files_are_no_rows(tmp_path):

@@ -54,6 +54,9 @@ def test_the_processor_is_named(tmp_path, monkeypatch):
   text = 'processor\t: 0\nmodel\t\t: 106\nmodel name\t: A CPU: 2\n'
   (tmp_path / 'cpuinfo').write_text(text)
   assert run_summary.processor_name() == 'A CPU: 2'
+  others = 'flags\t\t: fpu avx avx2\n\nprocessor\t: 1\nflags\t\t: avx512f\n'
+  (tmp_path / 'cpuinfo').write_text(text + others)
+  assert run_summary.processor_name() == 'A CPU: 2, AVX2'
 
 
 def test_the_window_is_of_evaluations_and_not_of_rounds():
