@@ -49,7 +49,9 @@ def train(command: str, folder: pathlib.Path, data_dir: str) -> pathlib.Path:
     flags = [part for part in shlex.split(command) if part.startswith('--')]
     start = [sys.executable, '-m', 'tff_fair.launchers.train', *flags]
     places = [f'--output_dir={folder / name}', f'--data_dir={data_dir}']
-    subprocess.run([*start, *places], check=True)
+    done = subprocess.run([*start, *places], check=False)
+    if done.returncode:  # It has said why.
+      sys.exit(done.returncode)
   return folder / name
 
 
