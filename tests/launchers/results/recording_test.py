@@ -190,7 +190,10 @@ def test_another_number_is_refused_with_a_sentence(tmp_path):
   _finish(run, [0.2, 0.4, 0.5])
   _main(tmp_path)
   _change_summary(run, version='0.2.0', final={'client_accuracy_max': 0.6})
-  message = 'the value 50.0 and 60.0 of the versions 0.1.0.abc and 0.2.0 and'
+  message = (
+    'the value 50.0 and 60.0 of the versions 0.1.0.abc and 0.2.0 and the'
+    ' processors A CPU, AVX2 and A CPU, AVX2; remove'
+  )
   with pytest.raises(SystemExit, match=message):
     _main(tmp_path)
   assert records.read(tmp_path / 'results')['value'].tolist() == [50]
