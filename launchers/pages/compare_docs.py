@@ -7,6 +7,7 @@ comparisons, `<!-- compare overview -->`, `<!-- compare findings -->` and
 Pictures go to docs/images.
 """
 
+import collections
 from collections.abc import Mapping
 import pathlib
 from typing import NamedTuple
@@ -91,10 +92,10 @@ def _overview(results) -> str:
   header[-1] += _BESIDE_CF
   rows = [
     [
-      f'{name}, {result.analysis.facts["num_clients"]} clients',
-      *(_best(result.analysis.of(kind), c) for kind, c in _OVERVIEW),
+      f'{label}, {results[name].analysis.facts["num_clients"]} clients',
+      *(_best(results[name].analysis.of(kind), c) for kind, c in _OVERVIEW),
     ]
-    for name, result in results.items()
+    for name, label in _labels(results).items()
   ]
   return markdown.table(header, rows)
 
@@ -120,8 +121,32 @@ def _findings(results) -> str:
   ]
   return (
     f'By that paired test, better than {_baseline(results)} on'
-    f' {words.join_words([*results])}:\n\n{markdown.bullets(lines)}'
+    f' {words.join_words([*_labels(results).values()])}:'
+    f'\n\n{markdown.bullets(lines)}'
   )
+
+
+def _labels(results) -> dict[str, str]:
+  """Comparison -> its data, told apart by how the clients were made."""
+  data = {
+    name: pathlib.PurePath(result.analysis.facts['data']).stem
+    for name, result in results.items()
+  }
+  counts = collections.Counter(data.values())
+  return {
+    name: of if counts[of] == 1 else f'{of} ({_partition(results[name])})'
+    for name, of in data.items()
+  }
+
+
+def _partition(result) -> str:
+  """How the clients of a comparison were made, in a few words."""
+  chosen = result.analysis.facts['options']
+  if 'partition' in chosen:
+    return chosen['partition'].replace('_', ' ')
+  if 'dirichlet_alpha' in chosen:
+    return f'Dirichlet {chosen["dirichlet_alpha"]:g}'
+  return 'as the task deals it'
 
 
 def _better(results, column) -> dict[str, list[str]]:
@@ -139,11 +164,12 @@ def _better(results, column) -> dict[str, list[str]]:
 
 def _on_data(results, methods) -> str:
   """Names methods of several comparisons."""
+  labels = _labels(results)
   found = []
   for name, of_data in methods.items():
     if of_data:
       titles = [results[name].analysis.title(method) for method in of_data]
-      found.append(f'{words.join_words(titles)} on {name}')
+      found.append(f'{words.join_words(titles)} on {labels[name]}')
   return '; '.join(found) or 'no method'
 
 
@@ -152,12 +178,14 @@ def _across(results) -> str:
   analyses = {name: result.analysis for name, result in results.items()}
   kept = across.with_enough_seeds(analyses)
   counts = {name: len(a.facts['seeds']) for name, a in kept.items()}
+  labels = _labels(results)
   data = words.join_words(
-    [f'{name} with {n} seeds' for name, n in counts.items()]
+    [f'{labels[name]} with {n} seeds' for name, n in counts.items()]
   )
   lines = [f'{sum(counts.values())} pairs of a data set and a seed: {data}.']
   lines += [
-    f'{name} has fewer than {across.FEWEST_SEEDS} seeds, and is left out.'
+    f'{labels[name]} has fewer than {across.FEWEST_SEEDS} seeds, and is left'
+    ' out.'
     for name in analyses
     if name not in kept
   ]

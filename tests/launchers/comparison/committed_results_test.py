@@ -62,11 +62,27 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   text = (write_docs.ROOT / 'docs' / 'comparison.md').read_text()
   text = ' '.join(text.split())
   assert 'No method is called a [leader]' in text
-  assert 'FedAS on Adult, and of CF pFedCK on the digits and FedAKD on' in text
-  assert 'depth both are below FedAvg on the digits and on MNIST; on' in text
-  assert 'mean than every ranked method on MNIST, as high a mean as the' in text
+  assert (
+    'FedAS on Adult, Ditto on MNIST with few classes a client, and of' in text
+  )
+  assert (
+    'of CF pFedCK on the digits and FedAKD on MNIST with more classes' in text
+  )
+  assert 'pFedCK has converged, but FedAvg has not.' in text
+  assert (
+    'depth both are below FedAvg on the digits and on MNIST with more' in text
+  )
+  assert (
+    'DSSGD is above it on MNIST with few, and second on Adult there,' in text
+  )
+  assert (
+    'mean than every ranked method on MNIST with more classes a client,' in text
+  )
+  assert (
+    'second to FedAS on Adult and to Ditto on MNIST with few classes.' in text
+  )
   assert 'On Adult that is Armed-Forces, with two test examples' in text
-  assert len(results) == 3
+  assert len(results) == 4
   for name, (_, analysis) in results.items():
     for kind in [*analysis.kinds][:2]:
       assert not any(
@@ -78,18 +94,27 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
     usual = analysis.estimates['fed_avg', _MEAN].mean
     last = analysis.place_after('dssgd', analysis.facts['rounds']).place
     assert in_turn.accuracy < usual
+    first = analysis.of(methods.OWN_MODELS).best(_MEAN)
     if name == 'adult':
-      assert (dssgd.place, last) == (2, 2)
-      assert analysis.of(methods.OWN_MODELS).best(_MEAN) == 'fed_as'
+      assert (dssgd.place, last, first) == (2, 2, 'fed_as')
+    elif name == 'mnist_01':
+      assert dssgd.accuracy > usual and (last, first) == (2, 'ditto')
     else:
       assert dssgd.accuracy < usual and last == 1
       lead = analysis.estimates['dssgd', _MEAN].mean
       lead -= analysis.estimates[analysis.best(_MEAN), _MEAN].mean
       assert (lead < 0.0005) == (name == 'digits')
-  digits, mnist = (results[name].analysis for name in ('digits', 'mnist'))
-  for analysis, best in ((digits, 'pfed_ck'), (mnist, 'fedakd')):
+  digits, mnist, few = (
+    results[name].analysis for name in ('digits', 'mnist', 'mnist_01')
+  )
+  for analysis, best in (
+    (digits, 'pfed_ck'),
+    (mnist, 'fedakd'),
+    (few, 'pfed_ck'),
+  ):
     assert analysis.of(methods.OWN_MODELS).best('cf') == best
-    assert analysis.verdict(best, 'cf') == 1 and not analysis.is_flat(best)
+    assert analysis.verdict(best, 'cf') == 1
+    assert analysis.is_flat(best) == (analysis is few)
   assert 'in the mean on Adult and among the worst clients on MNIST' in text
   flattered = {
     (name, column)
@@ -131,6 +156,30 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
     for method in one_model
     for column in (_MEAN, _WORST10)
   )
+
+
+def test_what_the_page_says_of_mnist_with_few_classes(results):
+  text = (write_docs.ROOT / 'docs' / 'comparison.md').read_text()
+  text = ' '.join(text.split())
+  analysis = results['mnist_01'].analysis
+  assert 'Ditto is separably better than FedAvg in the mean and among' in text
+  for column in (_MEAN, _WORST10):
+    assert analysis.separable(column) == ('ditto',)
+  assert not analysis.is_flat('ditto') and not analysis.is_flat('fed_avg')
+  assert 'FedRep, CFFL, FedAS and pFedCK are separably better in the mean,' in (
+    text
+  )
+  kept = client_scores.KEPT_MEAN
+  above = ('ditto', 'fed_rep', 'cffl', 'fed_as', 'pfed_ck')
+  assert analysis.separable(kept) == above
+  alone = analysis.estimates['standalone', kept].mean
+  one_model = analysis.kinds[methods.ONE_MODEL]
+  assert max(analysis.estimates[m, kept].mean for m in one_model) < alone
+  assert 'FedAvg leaves more than two of twenty clients worse off' in text
+  assert analysis.estimates['fed_avg', 'harmed'].mean > 2
+  assert analysis.estimates['ditto', 'harmed'].mean == 0
+  assert analysis.facts['num_clients'] == 20
+  assert analysis.rises['fed_avg'].mean > 0
 
 
 def test_what_the_page_says_of_adult(results):
@@ -191,19 +240,24 @@ def _left_out(analysis, column):
 
 def test_findings_are_the_marks_of_all_methods(results):
   text = compare_docs.render('<!-- compare findings -->\n<!-- end -->', results)
-  assert '- In mean accuracy: FedAS on adult.\n' in text
-  assert '- In worst 10 % of clients: FedAS on adult.\n' in text
-  flat = 'FedRep, CFFL and pFedCK on mnist'
-  assert f'- Converged of all that are named: {flat}.\n' in text
+  few, more = 'mnist (Dirichlet 0.1)', 'mnist (Dirichlet 0.3)'
+  above = f'FedAS on adult; Ditto on {few}.\n'
+  assert f'- In mean accuracy: {above}' in text
+  assert f'- In worst 10 % of clients: {above}' in text
+  flat = f'FedRep, CFFL and pFedCK on {more}; FedRep, CFFL, FedAS, pFedCK and'
+  assert f'- Converged of all that are named: {flat} FedAKD on {few}.\n' in text
   worse = (
     'FedAS, FedRep, CFFL, pFedCK and FedAKD on digits;'
-    ' CFFL, pFedCK and FedAKD on mnist'
+    f' CFFL, pFedCK and FedAKD on {more}'
   )
   assert f'- Of these, worse in mean accuracy: {worse}.\n' in text
   (of_cf,) = [line for line in text.splitlines() if 'CF coefficient' in line]
-  named = re.findall('(?::|;) ([^;]*) on ([a-z]*)', of_cf)
-  assert [name for _, name in named] == ['adult', 'digits', 'mnist']
-  for titles, name in named:
+  named = re.findall(r'(?::|;) ([^;]*) on ([^;]*?)(?=;|\.$)', of_cf)
+  of_label = {label: label for label in ('adult', 'digits')}
+  of_label |= {few: 'mnist_01', more: 'mnist'}
+  assert {label for _, label in named} == {*of_label}
+  for titles, label in named:
+    name = of_label[label]
     analysis = results[name].analysis
     better = {
       method
@@ -214,7 +268,9 @@ def test_findings_are_the_marks_of_all_methods(results):
     assert {*re.split(', | and ', titles)} == {
       analysis.title(method) for method in better
     }
-    flat = {'fed_rep', 'cffl', 'pfed_ck'} if name == 'mnist' else set()
+    flat = better if name == 'mnist_01' else set()
+    if name == 'mnist':
+      flat = {'fed_rep', 'cffl', 'pfed_ck'}
     assert {*filter(analysis.is_flat, better)} == flat
 
 
@@ -233,6 +289,7 @@ def test_every_comparison_has_its_blocks_and_pictures(results):
     ('adult', 10, 8, set()),
     ('digits', 10, 8, {'fair_fed'}),
     ('mnist', 10, 8, {'fair_fed'}),
+    ('mnist_01', 10, 8, {'fair_fed'}),
   ],
 )
 def test_results_are_of_all_methods_trials_and_seeds(
