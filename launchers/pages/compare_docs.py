@@ -1,10 +1,12 @@
 """The numbers and pictures of our comparisons in the pages.
 
-The comparisons are `results/compare_NAME.csv` with the `.json` beside it. A
-block of a page stands between `<!-- compare KIND of NAME -->`, or, of all
-comparisons, `<!-- compare overview -->`, `<!-- compare findings -->` and
-`<!-- compare across -->`, and `<!-- end -->`; what is between them is replaced.
-Pictures go to docs/images.
+The comparisons are `results/compare_NAME.csv` with the `.json` beside it, and
+`results/fine_tuned_NAME.csv` has the baseline again, whose clients train the
+global model further before they are scored. A block of a page stands between
+`<!-- compare KIND of NAME -->`, or, of all comparisons,
+`<!-- compare overview -->`, `<!-- compare fine_tuned -->`,
+`<!-- compare findings -->` and `<!-- compare across -->`, and `<!-- end -->`;
+what is between them is replaced. Pictures go to docs/images.
 """
 
 import collections
@@ -12,8 +14,10 @@ from collections.abc import Mapping
 import pathlib
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import statistics
 from tff_fair.launchers.comparison import across
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import reading
@@ -30,8 +34,9 @@ from tff_fair.launchers.show import words
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
-_PREFIX = 'compare_'
+_PREFIX, _FINE_TUNED = 'compare_', 'fine_tuned_'
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
+_FINE_TUNED_MEAN = 'fine_tuned_accuracy_mean'
 _MEASURES = {
   _MEAN: 'mean accuracy',
   _WORST10: 'worst 10 % of clients',
@@ -47,10 +52,15 @@ _OVERVIEW = [
 
 
 class Result(NamedTuple):
-  """A committed comparison: its runs, and what they say."""
+  """A committed comparison: its runs, and what they say.
+
+  `fine_tuned` has the mean accuracy of the baseline after fine-tuning, by seed;
+  None without such runs.
+  """
 
   frame: pd.DataFrame
   analysis: analysis_lib.Analysis
+  fine_tuned: tuple[float, ...] | None = None
 
 
 def read_results(folder: pathlib.Path) -> dict[str, Result]:
@@ -62,8 +72,20 @@ def read_results(folder: pathlib.Path) -> dict[str, Result]:
   for path in sorted(folder.glob(f'{_PREFIX}*.csv')):
     frame, facts = reading.read(path, path.with_suffix('.json'))
     name = path.stem.removeprefix(_PREFIX)
-    found[name] = Result(frame, analysis_lib.analyse(frame, facts))
+    analysis = analysis_lib.analyse(frame, facts)
+    found[name] = Result(frame, analysis, _read_fine_tuned(folder, name))
   return found
+
+
+def _read_fine_tuned(folder, name) -> tuple[float, ...] | None:
+  """The baseline's mean accuracies after fine-tuning, by seed."""
+  path = folder / f'{_FINE_TUNED}{name}.csv'
+  if not path.exists():
+    return None
+  analysis = analysis_lib.analyse(
+    *reading.read(path, path.with_suffix('.json'))
+  )
+  return analysis.estimates[analysis.baseline, _FINE_TUNED_MEAN].values
 
 
 def render(page: str, results: Mapping[str, Result]) -> str:
@@ -100,12 +122,63 @@ def _overview(results) -> str:
   return markdown.table(header, rows)
 
 
+def _fine_tuned(results) -> str:
+  """Compares models for each client with the fine-tuned baseline."""
+  kind, baseline = methods_lib.OWN_MODELS, _baseline(results)
+  header = [
+    'data',
+    baseline,
+    f'{baseline}, fine-tuned',
+    f'highest with {kind}',
+    f'its lead over {baseline}, fine-tuned',
+    f'separably above {baseline}, fine-tuned',
+    'separably below it',
+  ]
+  rows = [
+    [label, *_against_fine_tuned(results[name].analysis.of(kind), tuned)]
+    for name, label in _labels(results).items()
+    if (tuned := results[name].fine_tuned) is not None
+  ]
+  return markdown.table(header, rows)
+
+
+def _against_fine_tuned(analysis, tuned) -> list[str]:
+  """The cells of a row: means, the highest method's lead, who differs."""
+  leads = {
+    m: statistics.difference(analysis.estimates[m, _MEAN].values, tuned)
+    for m in analysis.ranked
+  }
+  p_values = statistics.holm(
+    {m: statistics.p_value(lead.values) for m, lead in leads.items()}
+  )
+  best, separable = analysis.best(_MEAN), []
+  for sign in (1, -1):
+    found = [
+      analysis.title(m)
+      for m, p in p_values.items()
+      if p < analysis_lib.LEVEL and sign * leads[m].mean > 0
+    ]
+    separable.append(words.join_words(found) if found else 'none')
+  lead = leads[best]
+  usual, mean, low, high = (
+    analysis.format(_MEAN, number)
+    for number in (np.mean(tuned), lead.mean, lead.low, lead.high)
+  )
+  return [
+    analysis.show(analysis.baseline, _MEAN),
+    usual,
+    f'{analysis.title(best)} {analysis.show(best, _MEAN)}',
+    f'{mean} [{low}, {high}]',
+    *separable,
+  ]
+
+
 def _findings(results) -> str:
   """Names the methods separably better than the baseline."""
   marked = {column: _better(results, column) for column in _MEASURES}
   # Clients are served as if alone by methods that are little better than that.
   worse, converged = {}, {}
-  for name, (_, analysis) in results.items():
+  for name, (_, analysis, _) in results.items():
     worse[name] = [
       m for m in marked['cf'][name] if analysis.verdict(m, _MEAN) < 0
     ]
@@ -158,7 +231,7 @@ def _better(results, column) -> dict[str, list[str]]:
       if analysis_lib.is_merit(kind, column)
       for method in analysis.of(kind).separable(column)
     ]
-    for name, (_, analysis) in results.items()
+    for name, (_, analysis, _) in results.items()
   }
 
 
@@ -263,6 +336,7 @@ def write_pictures(results: Mapping[str, Result], folder: pathlib.Path) -> None:
 
 _OF_ALL = {
   'overview': _overview,
+  'fine_tuned': _fine_tuned,
   'findings': _findings,
   'across': _across,
 }

@@ -12,6 +12,7 @@ from tff_fair import fairness
 from tff_fair.launchers import differences
 from tff_fair.launchers import frame
 from tff_fair.launchers import measures
+from tff_fair.launchers import statistics
 from tff_fair.launchers import summary as summary_lib
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
@@ -25,6 +26,7 @@ FEWEST_SEEDS = 5
 """With fewer, no method is called a leader."""
 
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
+_FINE_TUNED = 'fine_tuned_accuracy_mean'
 _MIN, _JAIN = 'client_accuracy_min', 'client_accuracy_jain'
 # What is told beside the highest CF coefficient.
 _ALONE = {
@@ -100,6 +102,7 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
     ),
     *_without_baseline(analysis),
     *_separable(analysis),
+    *_fine_tuned(analysis),
     *_not_converged(analysis),
     *_of_one_seed(analysis),
     *_by_chance(analysis),
@@ -283,6 +286,35 @@ def _separable(analysis) -> list[str]:
     return []
   title = analysis.title(analysis.baseline)
   return [f'Separable from {title}: {"; ".join(told)}.']
+
+
+def _fine_tuned(analysis) -> list[str]:
+  """A stronger reference for leads of a model for each client."""
+  baseline, title = analysis.baseline, analysis.title(analysis.baseline)
+  own = analysis.kinds.get(methods_lib.OWN_MODELS, ())
+  ahead = [
+    m for m in own for c in (_MEAN, _WORST10) if analysis.verdict(m, c) > 0
+  ]
+  if not ahead:
+    return []
+  tuned = analysis.estimates[baseline, _FINE_TUNED]
+  if not tuned.reached:
+    return [
+      f'{title}’s one model is a weak reference for a model for each client.'
+      ' With --fine_tune_epochs=5 it is also scored after five more epochs on'
+      ' each client.'
+    ]
+  best = analysis.of(methods_lib.OWN_MODELS).best(_MEAN)
+  lead = statistics.difference(
+    analysis.estimates[best, _MEAN].values, tuned.values
+  )
+  shown = [analysis.format(_MEAN, n) for n in (lead.mean, lead.low, lead.high)]
+  return [
+    f'{title}, whose model each client trains further before it is scored, has'
+    f' a mean accuracy of {analysis.show(baseline, _FINE_TUNED)}.'
+    f' {analysis.title(best)}’s lead over it is {shown[0]}, with a 95 %'
+    f' interval of [{shown[1]}, {shown[2]}].'
+  ]
 
 
 def _without_baseline(analysis) -> list[str]:

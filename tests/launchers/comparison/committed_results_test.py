@@ -6,11 +6,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from tff_fair.launchers import write_docs
 from tff_fair.launchers.comparison import analysis as analysis_lib
 from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import plan
+from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.options import methods
 from tff_fair.launchers.pages import compare_docs
 from tff_fair.launchers.pages import text as text_lib
@@ -83,7 +85,7 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   )
   assert 'On Adult that is Armed-Forces, with two test examples' in text
   assert len(results) == 4
-  for name, (_, analysis) in results.items():
+  for name, (_, analysis, _) in results.items():
     for kind in [*analysis.kinds][:2]:
       assert not any(
         text_lib.find_leader(analysis.of(kind), column)
@@ -118,7 +120,7 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
   assert 'in the mean on Adult and among the worst clients on MNIST' in text
   flattered = {
     (name, column)
-    for name, (_, analysis) in results.items()
+    for name, (_, analysis, _) in results.items()
     for column in (_MEAN, _WORST10)
     if _left_out(analysis.of(methods.ONE_MODEL), column) < 0
   }
@@ -238,6 +240,52 @@ def _left_out(analysis, column):
   return np.mean(leads)
 
 
+def test_the_table_of_the_fine_tuned_baseline(results):
+  text = compare_docs.render(
+    '<!-- compare fine_tuned -->\n<!-- end -->', results
+  )
+  rows = [line.strip('| ').split(' | ') for line in text.splitlines()[3:-1]]
+  assert len(rows) == len(results)
+  folder = write_docs.ROOT / 'results'
+  for row, (name, result) in zip(rows, results.items(), strict=True):
+    frame, analysis, tuned = result
+    path = folder / f'fine_tuned_{name}.csv'
+    again, facts = reading.read(path, path.with_suffix('.json'))
+    theirs = {**facts['options'], 'fine_tune_epochs': None}
+    assert facts['options']['fine_tune_epochs'] == 5
+    assert theirs == {**analysis.facts['options'], 'fine_tune_epochs': None}
+    assert facts['test_examples'] == analysis.facts['test_examples']
+    frames = [
+      f[(f['stage'] == 'score')].set_index('seed') for f in (frame, again)
+    ]
+    ours, baseline = (f[f['method'] == 'fed_avg'] for f in frames)
+    # The same runs, but perhaps on another processor.
+    same = ('learning_rate', 'rounds')
+    assert (ours[[*same]] == baseline[[*same]]).all(axis=None)
+    assert abs(ours[_MEAN] - baseline[_MEAN]).mean() < 0.001
+    fine_tuned = baseline['fine_tuned_accuracy_mean']
+    assert (fine_tuned == tuned).all()
+    found = {
+      method: stats.ttest_rel(runs[_MEAN], fine_tuned)
+      for method, runs in frames[0].groupby('method')
+      if method in analysis.kinds[methods.OWN_MODELS]
+    }
+    ordered = sorted(found, key=lambda method: found[method].pvalue)
+    above, below = set(), set()
+    for rank, method in enumerate(ordered):
+      if found[method].pvalue * (len(found) - rank) >= 0.05:
+        break
+      side = above if found[method].statistic > 0 else below
+      side.add(analysis.title(method))
+    named = [{*re.split(', | and ', cell)} - {'none'} for cell in row[-2:]]
+    assert named == [above, below]
+    assert row[2] == f'{fine_tuned.mean():.3f}'
+    best = analysis.of(methods.OWN_MODELS).best(_MEAN)
+    low, high = found[best].confidence_interval()
+    lead = (frames[0][frames[0]['method'] == best][_MEAN] - fine_tuned).mean()
+    assert row[4] == f'{lead:.3f} [{low:.3f}, {high:.3f}]'
+
+
 def test_findings_are_the_marks_of_all_methods(results):
   text = compare_docs.render('<!-- compare findings -->\n<!-- end -->', results)
   few, more = 'mnist (Dirichlet 0.1)', 'mnist (Dirichlet 0.3)'
@@ -295,7 +343,7 @@ def test_every_comparison_has_its_blocks_and_pictures(results):
 def test_results_are_of_all_methods_trials_and_seeds(
   results, name, seeds, tune, lacking
 ):
-  frame, analysis = results[name]
+  frame, analysis, _ = results[name]
   ran = {*methods.PAPERS, *methods.BASELINES} - {*lacking}
   excluded = {*analysis.facts['excluded']}
   assert {*analysis.methods, *analysis.incomplete} - excluded == ran - excluded
