@@ -241,15 +241,21 @@ def _left_out(analysis, column):
 
 
 def test_the_table_of_the_fine_tuned_baseline(results):
+  root = write_docs.ROOT
+  readme, page = (
+    ' '.join((root / path).read_text().split())
+    for path in ('README.md', 'docs/comparison.md')
+  )
+  assert '(docs/comparison.md) is separably above it in mean accuracy' in readme
+  assert 'No method with a model for each client is separably above it' in page
   text = compare_docs.render(
     '<!-- compare fine_tuned -->\n<!-- end -->', results
   )
   rows = [line.strip('| ').split(' | ') for line in text.splitlines()[3:-1]]
   assert len(rows) == len(results)
-  folder = write_docs.ROOT / 'results'
   for row, (name, result) in zip(rows, results.items(), strict=True):
     frame, analysis, tuned = result
-    path = folder / f'fine_tuned_{name}.csv'
+    path = root / 'results' / f'fine_tuned_{name}.csv'
     again, facts = reading.read(path, path.with_suffix('.json'))
     theirs = {**facts['options'], 'fine_tune_epochs': None}
     assert facts['options']['fine_tune_epochs'] == 5
@@ -259,10 +265,10 @@ def test_the_table_of_the_fine_tuned_baseline(results):
       f[(f['stage'] == 'score')].set_index('seed') for f in (frame, again)
     ]
     ours, baseline = (f[f['method'] == 'fed_avg'] for f in frames)
-    # The same runs, but perhaps on another processor.
+    # The same runs; another processor rounds otherwise.
     same = ('learning_rate', 'rounds')
     assert (ours[[*same]] == baseline[[*same]]).all(axis=None)
-    assert abs(ours[_MEAN] - baseline[_MEAN]).mean() < 0.001
+    assert abs(ours[_MEAN] - baseline[_MEAN]).mean() < 0.002
     fine_tuned = baseline['fine_tuned_accuracy_mean']
     assert (fine_tuned == tuned).all()
     found = {
@@ -278,12 +284,12 @@ def test_the_table_of_the_fine_tuned_baseline(results):
       side = above if found[method].statistic > 0 else below
       side.add(analysis.title(method))
     named = [{*re.split(', | and ', cell)} - {'none'} for cell in row[-2:]]
-    assert named == [above, below]
+    assert named == [above, below] and not above
     assert row[2] == f'{fine_tuned.mean():.3f}'
     best = analysis.of(methods.OWN_MODELS).best(_MEAN)
-    low, high = found[best].confidence_interval()
-    lead = (frames[0][frames[0]['method'] == best][_MEAN] - fine_tuned).mean()
-    assert row[4] == f'{lead:.3f} [{low:.3f}, {high:.3f}]'
+    leads = frames[0][frames[0]['method'] == best][_MEAN] - fine_tuned
+    low, high = stats.t.interval(0.95, 9, leads.mean(), stats.sem(leads))
+    assert row[4] == f'{leads.mean():.3f} [{low:.3f}, {high:.3f}]'
 
 
 def test_findings_are_the_marks_of_all_methods(results):
