@@ -9,7 +9,6 @@ global model further before they are scored. A block of a page stands between
 what is between them is replaced. Pictures go to docs/images.
 """
 
-import collections
 from collections.abc import Mapping
 import pathlib
 from typing import NamedTuple
@@ -200,16 +199,29 @@ def _findings(results) -> str:
 
 
 def _labels(results) -> dict[str, str]:
-  """Comparison -> its data, told apart by how the clients were made."""
-  data = {
-    name: pathlib.PurePath(result.analysis.facts['data']).stem
-    for name, result in results.items()
-  }
-  counts = collections.Counter(data.values())
-  return {
-    name: of if counts[of] == 1 else f'{of} ({_partition(results[name])})'
-    for name, of in data.items()
-  }
+  """Comparison -> its data and, where these are not enough, its partition.
+
+  Where both are those of another comparison, it has its own name.
+  """
+  data, partitions = (
+    {name: label(result) for name, result in results.items()}
+    for label in (_data, _partition)
+  )
+  found = {}
+  for name, of in data.items():
+    alike = [other for other in data if data[other] == of]
+    same = [o for o in alike if partitions[o] == partitions[name]]
+    if len(alike) == 1:
+      found[name] = of
+    elif len(same) == 1:
+      found[name] = f'{of} ({partitions[name]})'
+    else:
+      found[name] = name
+  return found
+
+
+def _data(result) -> str:
+  return pathlib.PurePath(result.analysis.facts['data']).stem
 
 
 def _partition(result) -> str:
