@@ -9,6 +9,7 @@ global model further before they are scored. A block of a page stands between
 what is between them is replaced. Pictures go to docs/images.
 """
 
+import collections
 from collections.abc import Mapping
 import pathlib
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import numbers
 from tff_fair.launchers.show import words
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
@@ -72,19 +74,18 @@ def read_results(folder: pathlib.Path) -> dict[str, Result]:
     frame, facts = reading.read(path, path.with_suffix('.json'))
     name = path.stem.removeprefix(_PREFIX)
     analysis = analysis_lib.analyse(frame, facts)
-    found[name] = Result(frame, analysis, _read_fine_tuned(folder, name))
+    tuned = _read_fine_tuned(folder / f'{_FINE_TUNED}{name}.csv', facts)
+    found[name] = Result(frame, analysis, tuned)
   return found
 
 
-def _read_fine_tuned(folder, name) -> tuple[float, ...] | None:
-  """The baseline's mean accuracies after fine-tuning, by seed."""
-  path = folder / f'{_FINE_TUNED}{name}.csv'
+def _read_fine_tuned(path, facts) -> tuple[float, ...] | None:
+  """The baseline's mean accuracies after fine-tuning, by the seeds."""
   if not path.exists():
     return None
-  analysis = analysis_lib.analyse(
-    *reading.read(path, path.with_suffix('.json'))
-  )
-  return analysis.estimates[analysis.baseline, _FINE_TUNED_MEAN].values
+  runs = reading.results(reading.read(path, path.with_suffix('.json'))[0])
+  of_baseline = runs[runs['method'] == facts['baseline']].set_index('seed')
+  return tuple(of_baseline[_FINE_TUNED_MEAN][facts['seeds']])
 
 
 def render(page: str, results: Mapping[str, Result]) -> str:
@@ -157,17 +158,13 @@ def _against_fine_tuned(analysis, tuned) -> list[str]:
       for m, p in p_values.items()
       if p < analysis_lib.LEVEL and sign * leads[m].mean > 0
     ]
-    separable.append(words.join_words(found) if found else 'none')
+    separable.append(_join(found))
   lead = leads[best]
-  usual, mean, low, high = (
-    analysis.format(_MEAN, number)
-    for number in (np.mean(tuned), lead.mean, lead.low, lead.high)
-  )
   return [
     analysis.show(analysis.baseline, _MEAN),
-    usual,
+    analysis.format(_MEAN, np.mean(tuned)),
     f'{analysis.title(best)} {analysis.show(best, _MEAN)}',
-    f'{mean} [{low}, {high}]',
+    numbers.format_interval(lead.mean, lead.low, lead.high, '.3f'),
     *separable,
   ]
 
@@ -203,21 +200,15 @@ def _labels(results) -> dict[str, str]:
 
   Where both are those of another comparison, it has its own name.
   """
-  data, partitions = (
-    {name: label(result) for name, result in results.items()}
-    for label in (_data, _partition)
-  )
-  found = {}
-  for name, of in data.items():
-    alike = [other for other in data if data[other] == of]
-    same = [o for o in alike if partitions[o] == partitions[name]]
-    if len(alike) == 1:
-      found[name] = of
-    elif len(same) == 1:
-      found[name] = f'{of} ({partitions[name]})'
-    else:
-      found[name] = name
-  return found
+  labels = {
+    name: (_data(result), f'{_data(result)} ({_partition(result)})', name)
+    for name, result in results.items()
+  }
+  used = collections.Counter(x for of in labels.values() for x in {*of})
+  return {
+    name: next((label for label in of if used[label] == 1), name)
+    for name, of in labels.items()
+  }
 
 
 def _data(result) -> str:
@@ -294,7 +285,11 @@ def _on_side(found, sign, analyses, column) -> str:
     if difference.verdict == sign:
       shown = [analysis.format(column, m) for m in difference.medians]
       told.append(f'{analysis.title(method)} ({", ".join(shown)})')
-  return words.join_words(told) if told else 'none'
+  return _join(told)
+
+
+def _join(titles) -> str:
+  return words.join_words(titles) if titles else 'none'
 
 
 def _baseline(results) -> str:

@@ -300,9 +300,9 @@ def _fine_tuned(analysis) -> list[str]:
   tuned = analysis.estimates[baseline, _FINE_TUNED]
   if not tuned.reached:
     return [
-      f'{title}’s one model is a weak reference for a model for each client.'
-      ' With --fine_tune_epochs=5 it is also scored after five more epochs on'
-      ' each client.'
+      f'{title}’s one model may be a weak reference for a model for each'
+      ' client. With --fine_tune_epochs=5 it is also scored after five more'
+      ' epochs on each client.'
     ]
   best = analysis.of(methods_lib.OWN_MODELS).best(_MEAN)
   lead = statistics.difference(

@@ -18,8 +18,8 @@ _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
 
 
 _WEAK = (
-  'FedAvg’s one model is a weak reference for a model for each client. With'
-  ' --fine_tune_epochs=5 it is also scored after five more epochs on each'
+  'FedAvg’s one model may be a weak reference for a model for each client.'
+  ' With --fine_tune_epochs=5 it is also scored after five more epochs on each'
   ' client.'
 )
 
