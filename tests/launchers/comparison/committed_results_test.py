@@ -68,23 +68,23 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
     'FedAS on Adult, Ditto on MNIST with few classes a client, and of' in text
   )
   assert (
-    'of CF pFedCK on the digits and FedAKD on MNIST with more classes' in text
-  )
+    'of CF pFedCK on the digits and FedAKD on MNIST with more classes and with'
+    ' the covariate shift are marked, and have not converged'
+  ) in text
   assert 'pFedCK has converged, but FedAvg has not.' in text
   assert (
-    'depth both are below FedAvg on the digits and on MNIST with more' in text
-  )
-  assert (
-    'DSSGD is above it on MNIST with few, and second on Adult there,' in text
-  )
+    'both are below FedAvg on the digits and on MNIST with more classes or'
+    ' the covariate shift; DSSGD is above it on MNIST with few, and second on'
+    ' Adult there,'
+  ) in text
   assert (
     'mean than every ranked method on MNIST with more classes a client,' in text
   )
   assert (
-    'second to FedAS on Adult and to Ditto on MNIST with few classes.' in text
-  )
+    'second to FedAS on Adult, to Ditto on MNIST with few classes and to FedFV'
+  ) in text
   assert 'On Adult that is Armed-Forces, with two test examples' in text
-  assert len(results) == 4
+  assert len(results) == 5
   for name, (_, analysis, _) in results.items():
     for kind in [*analysis.kinds][:2]:
       assert not any(
@@ -101,30 +101,42 @@ def test_what_the_page_about_comparisons_says_of_all_of_them(results):
       assert (dssgd.place, last, first) == (2, 2, 'fed_as')
     elif name == 'mnist_01':
       assert dssgd.accuracy > usual and (last, first) == (2, 'ditto')
+    elif name == 'mnist_shift':
+      assert dssgd.accuracy < usual and last == 2
+      assert analysis.best(_MEAN) == 'fed_fv'
     else:
       assert dssgd.accuracy < usual and last == 1
       lead = analysis.estimates['dssgd', _MEAN].mean
       lead -= analysis.estimates[analysis.best(_MEAN), _MEAN].mean
       assert (lead < 0.0005) == (name == 'digits')
-  digits, mnist, few = (
-    results[name].analysis for name in ('digits', 'mnist', 'mnist_01')
+  digits, mnist, few, shift = (
+    results[name].analysis
+    for name in ('digits', 'mnist', 'mnist_01', 'mnist_shift')
   )
   for analysis, best in (
     (digits, 'pfed_ck'),
     (mnist, 'fedakd'),
     (few, 'pfed_ck'),
+    (shift, 'fedakd'),
   ):
     assert analysis.of(methods.OWN_MODELS).best('cf') == best
     assert analysis.verdict(best, 'cf') == 1
     assert analysis.is_flat(best) == (analysis is few)
-  assert 'in the mean on Adult and among the worst clients on MNIST' in text
+  assert (
+    'in the mean on Adult and on MNIST with the covariate shift, and among the'
+    ' worst clients on MNIST with more classes.'
+  ) in text
   flattered = {
     (name, column)
     for name, (_, analysis, _) in results.items()
     for column in (_MEAN, _WORST10)
     if _left_out(analysis.of(methods.ONE_MODEL), column) < 0
   }
-  assert flattered == {('adult', _MEAN), ('mnist', _WORST10)}
+  assert flattered == {
+    ('adult', _MEAN),
+    ('mnist_shift', _MEAN),
+    ('mnist', _WORST10),
+  }
   for name, column in flattered:
     of_kind = results[name].analysis.of(methods.ONE_MODEL)
     assert of_kind.differences[of_kind.best(column), column].mean > 0
@@ -179,6 +191,40 @@ def test_what_the_page_says_of_mnist_with_few_classes(results):
   assert analysis.estimates['fed_avg', 'harmed'].mean > 2
   assert analysis.estimates['ditto', 'harmed'].mean == 0
   assert analysis.facts['num_clients'] == 20
+  assert analysis.rises['fed_avg'].mean > 0
+
+
+def test_what_the_page_says_of_the_covariate_shift(results):
+  text = (write_docs.ROOT / 'docs' / 'comparison.md').read_text()
+  text = ' '.join(text.split())
+  frame, analysis, _ = results['mnist_shift']
+  assert {n for seed in analysis.facts['test_examples'] for n in seed} == {35}
+  assert 'every method with a model for each client: all but Ditto and' in text
+  own_models = {*analysis.kinds[methods.OWN_MODELS]}
+  below = {*analysis.separable(_MEAN, -1)}
+  assert own_models - below == {'ditto', 'fed_sac'}
+  lower = [m for m in own_models if analysis.differences[m, _MEAN].mean < 0]
+  assert {*lower} == own_models and analysis.order(_MEAN)[-1] == 'standalone'
+  assert 'with FedAKD and pFedCK, whose mean gain is less than a third of' in (
+    text
+  )
+  fairest = {*analysis.of(methods.OWN_MODELS).order('cf')[:2]}
+  assert fairest == {*analysis.separable('cf')} == {'fedakd', 'pfed_ck'}
+  for method in fairest:
+    gain, usual = (
+      analysis.estimates[m, 'gain_mean'].mean for m in (method, 'fed_avg')
+    )
+    assert 3 * gain < usual
+  assert not any(analysis.separable(c) for c in (_MEAN, _WORST10))
+  assert 'by the rule on ties FedProx and MOON have lower rates than' in text
+  trials = frame[frame['stage'] == 'final'].groupby(['method', 'learning_rate'])
+  holdout = trials['holdout_accuracy'].mean()
+  usual = analysis.tuned['fed_avg'].learning_rate
+  for method in ('fed_prox', 'moon'):
+    chosen = analysis.tuned[method].learning_rate
+    assert chosen < usual and method in below
+    assert holdout[method].idxmax() > chosen
+  assert not analysis.is_flat('fed_avg')
   assert analysis.rises['fed_avg'].mean > 0
 
 
@@ -309,13 +355,15 @@ def test_findings_are_the_marks_of_all_methods(results):
   assert f'- Converged of all that are named: {flat} FedAKD on {few}.\n' in text
   worse = (
     'FedAS, FedRep, CFFL, pFedCK and FedAKD on digits;'
-    f' CFFL, pFedCK and FedAKD on {more}'
+    f' CFFL, pFedCK and FedAKD on {more};'
+    ' pFedCK and FedAKD on mnist (covariate shift)'
   )
   assert f'- Of these, worse in mean accuracy: {worse}.\n' in text
   (of_cf,) = [line for line in text.splitlines() if 'CF coefficient' in line]
   named = re.findall(r'(?::|;) ([^;]*) on ([^;]*?)(?=;|\.$)', of_cf)
   of_label = {label: label for label in ('adult', 'digits')}
-  of_label |= {few: 'mnist_01', more: 'mnist'}
+  shift = 'mnist (covariate shift)'
+  of_label |= {few: 'mnist_01', more: 'mnist', shift: 'mnist_shift'}
   assert {label for _, label in named} == {*of_label}
   for titles, label in named:
     name = of_label[label]
@@ -351,6 +399,7 @@ def test_every_comparison_has_its_blocks_and_pictures(results):
     ('digits', 10, 8, {'fair_fed'}),
     ('mnist', 10, 8, {'fair_fed'}),
     ('mnist_01', 10, 8, {'fair_fed'}),
+    ('mnist_shift', 10, 8, {'fair_fed'}),
   ],
 )
 def test_results_are_of_all_methods_trials_and_seeds(
