@@ -57,10 +57,11 @@ def test_a_guard_ends_although_a_part_of_it_is_stopped(name, monkeypatch):
     stdin=subprocess.PIPE,
     start_new_session=True,
   )
-  while len(stopped.children(guard.pid)) < 2:
+  shell = psutil.Process(guard.pid)
+  # A child has the shell's name until it runs its own program.
+  while {child.name() for child in shell.children()} != {'cat', 'sleep'}:
     time.sleep(0.01)
-  processes = [psutil.Process(guard.pid)]
-  processes += processes[0].children()
+  processes = [shell, *shell.children()]
   for process in processes:
     if process.name() == name:
       process.suspend()

@@ -277,11 +277,14 @@ def _run(rounds, **options):
     },
     pytest.param({'variant': 'cofed'}, marks=pytest.mark.full),
     # As options can have it of the authors' code, which is more than this.
-    {
-      'gradient_reuse': False,
-      'global_embedding': 'first',
-      'embedding_of': 'global_batch',
-    },
+    pytest.param(
+      {
+        'gradient_reuse': False,
+        'global_embedding': 'first',
+        'embedding_of': 'global_batch',
+      },
+      marks=pytest.mark.full,
+    ),
   ],
   ids=str,
 )

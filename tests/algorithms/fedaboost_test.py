@@ -167,6 +167,7 @@ def _weights_after(process, clients):
   return linear_task.weights(process, _first_round(process, clients).state)
 
 
+@pytest.mark.full
 def test_the_softmax_of_clipped_alphas():
   clients = _clients((5, 9, 12))
   # So narrow a bound makes the alphas equal, whatever the errors.

@@ -186,16 +186,19 @@ _CORRECT_AGG = {'variant': 'correct_agg', 'alpha': 0.3, 'beta': 2.0}
       marks=pytest.mark.full,
     ),
     pytest.param({'variant': 'single_dist'}, marks=pytest.mark.full),
-    {
-      'order': 'up_down',
-      'variant': 'correct_agg',
-      'alpha': 2.0,
-      'beta': 0.5,
-      'temperature': 3.0,
-      'decay': 0.5,
-      'granularity': 'single_step',
-      'batch_size': 3,  # It must not matter.
-    },
+    pytest.param(
+      {
+        'order': 'up_down',
+        'variant': 'correct_agg',
+        'alpha': 2.0,
+        'beta': 0.5,
+        'temperature': 3.0,
+        'decay': 0.5,
+        'granularity': 'single_step',
+        'batch_size': 3,  # It must not matter.
+      },
+      marks=pytest.mark.full,
+    ),
   ],
   ids=str,
 )

@@ -204,7 +204,15 @@ _OPTIONS = {
 }
 
 
-@pytest.mark.parametrize('name', _OPTIONS)
+@pytest.mark.parametrize(
+  'name',
+  [
+    'fedquad',
+    'supcon_fl',
+    pytest.param('triplet_fl', marks=pytest.mark.full),
+    pytest.param('quadruplet_fl', marks=pytest.mark.full),
+  ],
+)
 def test_two_rounds(name):
   options = {'weight': 2.0, 'epochs': 3, 'rate': 0.05, **_OPTIONS[name]}
   rounds = [

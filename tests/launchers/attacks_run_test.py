@@ -59,6 +59,7 @@ def test_an_unfinished_run_knows_its_attackers(finished, tmp_path):
   assert list(found.index) == list(frame.read_run(path).honest.index)
 
 
+@pytest.mark.full
 def test_a_run_without_attackers_is_as_ever(finished, tmp_path):
   values = {**_FLAGS, 'attack': None}
   printed = digits_run.main(tmp_path / 'plain', **values)
@@ -73,6 +74,7 @@ def test_a_run_without_attackers_is_as_ever(finished, tmp_path):
   assert 'clients without a score (0.2 attackers, none)' in warnings
 
 
+@pytest.mark.full
 def test_the_attackers_are_those_of_the_data_seed(finished, tmp_path):
   def attackers(name, **flags):
     digits_run.main(tmp_path / name, **{**_FLAGS, 'rounds': 1, **flags})

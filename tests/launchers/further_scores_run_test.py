@@ -105,6 +105,7 @@ def test_a_resumed_run_has_the_same_further_scores(finished, tmp_path):
   assert _final(run) == _final(whole)
 
 
+@pytest.mark.full
 def test_none_of_both_changes_nothing(tmp_path):
   flags = {**_FLAGS, 'rounds': 1}
   digits_run.main(tmp_path / 'none', **flags)

@@ -73,6 +73,7 @@ def test_the_model_has_the_noise(finished, tmp_path):
   assert np.std(noisy - plain) == pytest.approx(0.8 * 0.5 / 3, rel=0.05)
 
 
+@pytest.mark.full
 def test_a_resumed_run_has_the_same_noise(finished):
   run, _ = finished
   before = digits_run.tables(run)

@@ -305,6 +305,7 @@ with run_files.claim(pathlib.Path({str(tmp_path)!r})):
     digits_run.main(tmp_path, num_clients=5000)
 
 
+@pytest.mark.full
 def test_a_personal_model_of_no_use_ends_the_run(tmp_path, recwarn):
   """Its logits are NaN, which are class 0 for an accuracy."""
   values = dict(

@@ -86,7 +86,8 @@ def _fair_fed(rounds, budget, condition, positive, decay):
   ('gap', 'positive', 'budget'),
   [
     ('equal_opportunity', 1, 0.1),
-    ('statistical_parity', 0, 2.0),  # Some weights would be negative.
+    # Some weights would be negative.
+    pytest.param('statistical_parity', 0, 2.0, marks=pytest.mark.full),
   ],
 )
 def test_rounds(gap, positive, budget):

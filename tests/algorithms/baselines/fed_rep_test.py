@@ -74,9 +74,10 @@ def _fed_rep(rounds, network, num_head_layers, head_epochs=3, uniform=False):
   ('network', 'options'),
   [
     (reference.ENCODER, {'num_head_layers': 1}),
-    (
+    pytest.param(
       reference.Network((4, 4, 3, 3)),
       {'num_head_layers': 2, 'head_epochs': 1, 'uniform': True},
+      marks=pytest.mark.full,
     ),
   ],
 )

@@ -394,11 +394,13 @@ _CASES = (
     _round_robin_fed_avg,
     {'total_examples': 26, 'decay': 0.5, 'start': 'own'},
     _IN_TURN,
+    _FULL,
   ),
   (
     _dssgd,
     {'upload_rate': 0.4, 'clip_value': 1e-3, 'ties': 'keep', 'start': 'own'},
     _IN_TURN,
+    _FULL,
   ),
   # .9 of an entry is none.
   (_dssgd, {'upload_rate': 0.06}, _IN_TURN[:2], _FULL),

@@ -135,6 +135,7 @@ def test_an_equal_runtime_is_kept_with_what_it_has_compiled():
   assert current(runtime='native') is not foreign
 
 
+@pytest.mark.full
 def test_runs_with_other_numbers_of_clients_share_nothing(tmp_path):
   flags = (
     '--num_clients=9',

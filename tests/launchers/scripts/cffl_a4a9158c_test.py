@@ -121,16 +121,23 @@ def _process(build, num_clients, **options):
 # c of the first round is (.98, 0, .02): one is isolated.
 _HARSH = {'punishment_factor': 300.0, 'learning_rate': 2.0}
 _OPTIONS = [
-  {'punishment_rounds': 2},
-  {'upload_rate': 0.4},
-  {'pretrain': True},
   {'upload_rate': 0.4, 'aggregate_mode': 'mean', 'download': 'topk'},
+  {'upload_rate': 0.4},
+  {'punishment_rounds': 2},
+  {'pretrain': True},
   {'aggregate_mode': 'mean', 'scenario': 'class', 'upload_rate': 0.4},
   {**_HARSH, 'aggregate_mode': 'mean', 'download': 'topk'},
 ]
 
 
-@pytest.mark.parametrize('options', _OPTIONS, ids=str)
+@pytest.mark.parametrize(
+  'options',
+  [
+    _OPTIONS[0],
+    *(pytest.param(o, marks=pytest.mark.full) for o in _OPTIONS[1:]),
+  ],
+  ids=str,
+)
 def test_three_rounds(options):
   options = {'learning_rate': 0.3, **options}
   clients = linear_task.make_clients(_SIZES)
@@ -150,6 +157,7 @@ def test_three_rounds(options):
   assert bool(num_isolated) == ('punishment_factor' in options)
 
 
+@pytest.mark.full
 def test_first_round_is_the_paper_s_with_a_fifth_of_the_factor():
   """The history is 0 there, and no history in the paper."""
   everyone = dict(enumerate(linear_task.make_clients(_SIZES)))

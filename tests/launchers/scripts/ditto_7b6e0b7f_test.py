@@ -48,6 +48,7 @@ def test_rounds_by_hand():
   )
 
 
+@pytest.mark.full
 def test_alone_and_without_pull_it_is_fed_avg_at_twice_the_rate():
   clients = linear_task.make_clients([9])
   script = _build(num_clients=1, proximal_weight=0.0, reshuffle=True)
@@ -65,6 +66,7 @@ def test_alone_and_without_pull_it_is_fed_avg_at_twice_the_rate():
   linear_task.assert_close(found, expected)
 
 
+@pytest.mark.full
 def test_the_loss_is_the_cross_entropy():
   clients = linear_task.make_clients([4])
   process = _build(num_clients=1, proximal_weight=5.0)

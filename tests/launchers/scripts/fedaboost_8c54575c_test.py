@@ -91,7 +91,9 @@ def _fedaboost(rounds, threshold, patience):
 
 
 @pytest.mark.parametrize(
-  ('threshold', 'patience'), [(0.05, 5), (0.1, 2)], ids=str
+  ('threshold', 'patience'),
+  [pytest.param(0.05, 5, marks=pytest.mark.full), (0.1, 2)],
+  ids=str,
 )
 def test_fedaboost(threshold, patience):
   outputs = linear_task.assert_rounds(
@@ -126,6 +128,7 @@ def _fed_avg(rounds):
     yield {'weights': w, 'client_work/local_epochs': epochs}
 
 
+@pytest.mark.full
 def test_fed_avg():
   linear_task.assert_rounds(
     _process(script.build_fed_avg, stop_threshold=0.1),
@@ -134,6 +137,7 @@ def test_fed_avg():
   )
 
 
+@pytest.mark.full
 def test_without_its_differences_it_is_fed_avg():
   plain = linear_task.build_process(
     algorithms.build_fed_avg,
@@ -176,6 +180,7 @@ def _ditto(rounds):
     yield {'weights': w, 'models': personal.copy()}
 
 
+@pytest.mark.full
 def test_ditto():
   process = linear_task.build_process(
     script.build_ditto,

@@ -98,6 +98,7 @@ def test_three_rounds_with_isolated_clients():
   np.testing.assert_array_equal(first[back], last[back])
 
 
+@pytest.mark.full
 def test_batch_norm_statistics_of_the_common_model_stay_as_they_were():
   process = _build(model_fn=linear_task.batch_norm_model_fn)
   clients = _rounds()[0]

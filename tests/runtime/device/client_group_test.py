@@ -56,7 +56,11 @@ def _run(computation, *arguments, threads=1):
 
 
 @pytest.mark.parametrize(
-  'build', [algorithms.build_fedaboost, algorithms.build_scaffold]
+  'build',
+  [
+    algorithms.build_fedaboost,
+    pytest.param(algorithms.build_scaffold, marks=pytest.mark.full),
+  ],
 )
 def test_rounds_of_clients_of_unlike_sizes(build, sizes, monkeypatch):
   process = build(
