@@ -49,6 +49,7 @@ MODELS: dict[str, tuple[str, ...]] = {
   'cnn_fedquad_group_norm': ('images',),
   'cnn_fedakd': ('images',),
   'cnn_fedakd_deep': ('images',),
+  'cnn_lenet': ('images',),
   'gru_ehr': ('records',),
 }
 MODEL_NAMES = MODELS.keys()

@@ -37,6 +37,10 @@ _SIZES = [
   ('cnn_fedquad_group_norm', (32, 32, 3), 10, 128, 405898),
   # 128 * 90 + 90 more weights; the size of the images does not matter.
   ('cnn_fedquad', (4, 5, 3), 100, 128, 418404),
+  # 5 * 5 * 3 * 6 + 6, 5 * 5 * 6 * 16 + 16, 400 * 120 + 120 of the 5 x 5 x 16
+  # features that are left, 120 * 84 + 84 and 84 * 10 + 10.
+  ('cnn_lenet', (32, 32, 3), 10, 84, 62006),
+  ('cnn_lenet', (16, 16, 1), 10, 84, 15626),
 ]
 
 

@@ -9,6 +9,7 @@ from tff_fair.models.client_models import cnn_fedquad
 from tff_fair.models.client_models import cnn_fedquad_group_norm
 from tff_fair.models.client_models import cnn_fedquad_momentum_09
 from tff_fair.models.client_models import cnn_femnist
+from tff_fair.models.client_models import cnn_lenet
 from tff_fair.models.client_models import mlp_cffl_adult
 from tff_fair.models.client_models import mlp_cffl_mnist
 from tff_fair.models.client_models import mlp_cffl_mnist_padded
@@ -40,6 +41,7 @@ __all__ = [
   'cnn_fedquad_group_norm',
   'cnn_fedquad_momentum_09',
   'cnn_femnist',
+  'cnn_lenet',
   'gru_ehr',
   'mlp_cffl_adult',
   'mlp_cffl_mnist',
