@@ -8,7 +8,8 @@ clients' holdout parts, with seeds of their own: never on test data, and never
 with a seed that is scored. Writes compare.csv, with a row for each run, and
 compare.html, which begins with the answer in words: the method for the mean,
 for the worst clients and for collaborative fairness, and what cannot be told
-apart. The same command, after any interruption, goes on.
+apart. The same command, after any interruption, goes on, and adds methods if it
+names more of them.
 """
 
 import functools
@@ -22,6 +23,7 @@ from absl import flags
 import tff_fair
 from tff_fair.launchers import cli
 from tff_fair.launchers import frame as frame_lib
+from tff_fair.launchers.comparison import earlier as earlier_lib
 from tff_fair.launchers.comparison import plan
 from tff_fair.launchers.comparison import records
 from tff_fair.launchers.comparison import schedule as schedule_lib
@@ -162,6 +164,12 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
       data = pool.call(schedule_lib.describe, schedule.baseline_runs)
       _check_holdout(planner, data)
       _say_what_runs(planner, schedule, data, parallel)
+      facts = _facts(planner, schedule, data, target)
+      earlier = earlier_lib.find(planner.output_dir, facts, schedule.methods)
+      if earlier.methods:
+        names = ', '.join(map(methods.title, earlier.methods))
+        print(f'From compare.csv, as there are no runs of them: {names}.')
+        schedule.leave_out(earlier.methods, earlier.excluded)
       schedule.train(pool)
     ended, left = schedule.ended(), schedule.left()
     if left:
@@ -169,7 +177,8 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
       if not ended:
         cli.fail(data['notes'][-1])
       print(data['notes'][-1])
-    frame = records.table(ended, target)
+    frame = records.table(ended, target, earlier.accuracies)
+    frame = earlier.add_to(frame, schedule.methods)
     facts = _facts(planner, schedule, data, target)
     if left:
       methods_left = list(dict.fromkeys(left))

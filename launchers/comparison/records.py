@@ -1,6 +1,6 @@
 """Collects the runs of a comparison in compare.csv: a row a run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import json
 import math
 import shlex
@@ -55,20 +55,27 @@ class Ended(NamedTuple):
     return self.chosen and self.outcome.status == outcomes.FINISHED
 
 
-def table(ended: Iterable[Ended], target: float | None) -> pd.DataFrame:
+def table(
+  ended: Iterable[Ended],
+  target: float | None,
+  known: Mapping[tuple[str, int], np.ndarray] | None = None,
+) -> pd.DataFrame:
   """Makes compare.csv: a row for each run, in their order.
 
   Args:
     ended: The runs that have ended.
     target: The accuracy of `rounds_to_target`; None for `TARGET_SHARE` of the
       baseline's last mean accuracy with the same seed.
+    known: The clients' accuracies of methods and seeds whose runs are not among
+      them.
 
   Raises:
     FrameError: If a file of a run is damaged.
   """
   runs = list(ended)
   results = {(e.method, e.run.seed): _read(e.run) for e in runs if e.is_result}
-  accuracies = {key: _accuracies(run) for key, run in results.items()}
+  accuracies = dict(known or {})
+  accuracies |= {key: _accuracies(run) for key, run in results.items()}
   rows = []
   for e in runs:
     row = _row(e)

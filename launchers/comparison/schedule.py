@@ -1,7 +1,7 @@
 """Chooses the next runs of a comparison: trials, then the seeds of scores."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import pathlib
 from typing import Any
 
@@ -62,6 +62,12 @@ class Schedule:
   def baseline_runs(self) -> list[planned_run.PlannedRun]:
     """A run of the baseline for each seed."""
     return [self._planner.run(plan.BASELINE, 0, seed) for seed in self.seeds]
+
+  def leave_out(self, methods: Iterable[str], excluded: Mapping[str, str]):
+    """Trains nothing of these methods; some of them may have no result."""
+    for method in methods:
+      self._searches.pop(method, None)
+    self.excluded.update(excluded)
 
   def train(self, pool: pool_lib.Pool) -> None:
     """Trains what has not ended yet, one method after the other."""

@@ -265,6 +265,31 @@ def test_the_same_command_trains_nothing_again_and_more_methods_only_these(
   assert set(frame['seed'][frame['chosen']]) == {0}
 
 
+def test_methods_are_added_to_compare_csv_without_its_runs(whole, tmp_path):
+  folder = tmp_path / 'out'
+  folder.mkdir()
+  # The fixture's own files may be of more methods by now.
+  paths = folder / 'compare.csv', folder / 'compare.json'
+  reading.write(whole.frame, whole.facts, *paths)
+  before = paths[0].read_text().splitlines()
+  printed = _compare(tmp_path, *_ARGUMENTS, '--methods=fed_prox')
+  names = 'FedAvg, Standalone'
+  assert f'From compare.csv, as there are no runs of them: {names}.' in printed
+  assert [path.name for path in (folder / 'runs').iterdir()] == ['fed_prox']
+  lines = paths[0].read_text().splitlines()
+  assert [line for line in lines if 'algorithm=fed_prox' not in line] == before
+  frame = _frame(tmp_path)
+  of_method = frame[frame['chosen']].set_index('seed').groupby('method')
+  found = of_method.get_group('fed_prox')
+  mean = found['client_accuracy_mean']
+  baseline, alone = (
+    of_method.get_group(name)['client_accuracy_mean'] for name in _METHODS
+  )
+  np.testing.assert_allclose(found['target'], 0.95 * baseline)
+  np.testing.assert_allclose(found['gain_mean'], mean - alone, atol=1e-12)
+  assert 'FedProx' in (folder / 'compare.html').read_text()
+
+
 def _interrupt(process, texts, workers):
   """Presses Ctrl-C, after which two lines say so and no worker is left."""
   # As a terminal does it: to all that are not in groups of their own.
