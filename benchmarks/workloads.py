@@ -713,5 +713,17 @@ def _cnn_pfl() -> tf.keras.Model:
 
 def _cnn_blazefl() -> tf.keras.Model:
   """The net of PyTorch's tutorial on CIFAR-10: 62,006 weights."""
-  model = models.cnn_lenet(_IMAGE, _NUM_CLASSES)
-  return tf.keras.Model(model.input, model.output['logits'])
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+    [
+      layers.Input(_IMAGE),
+      layers.Conv2D(6, 5, activation='relu'),
+      layers.MaxPool2D(),
+      layers.Conv2D(16, 5, activation='relu'),
+      layers.MaxPool2D(),
+      layers.Flatten(),
+      layers.Dense(120, 'relu'),
+      layers.Dense(84, 'relu'),
+      layers.Dense(_NUM_CLASSES),
+    ]
+  )

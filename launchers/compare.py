@@ -163,13 +163,10 @@ def _compare(planner, schedule, parallel, target, budget) -> None:
       pool.warm_up()
       data = pool.call(schedule_lib.describe, schedule.baseline_runs)
       _check_holdout(planner, data)
-      _say_what_runs(planner, schedule, data, parallel)
       facts = _facts(planner, schedule, data, target)
       earlier = earlier_lib.find(planner.output_dir, facts, schedule.methods)
-      if earlier.methods:
-        names = ', '.join(map(methods.title, earlier.methods))
-        print(f'From compare.csv, as there are no runs of them: {names}.')
-        schedule.leave_out(earlier.methods, earlier.excluded)
+      schedule.leave_out(earlier.methods, earlier.excluded)
+      _say_what_runs(planner, schedule, data, parallel, earlier)
       schedule.train(pool)
     ended, left = schedule.ended(), schedule.left()
     if left:
@@ -207,10 +204,11 @@ def _plugin_names(shared) -> list[str]:
   return [name.strip() for text in texts for name in text.split(',') if name]
 
 
-def _say_what_runs(planner, schedule, data, parallel) -> None:
+def _say_what_runs(planner, schedule, data, parallel, earlier) -> None:
   seeds = len(schedule.seeds)
   trials = sum(count for count, _ in planner.protocol.sizes().values())
-  runs = len(schedule.methods) * (trials + seeds)
+  trained = len(schedule.methods) - len(earlier.methods)
+  runs = trained * (trials + seeds)
   print(
     f'{len(schedule.methods)} methods on'
     f' {data_description.describe(planner.shared)}, clients:'
@@ -218,6 +216,9 @@ def _say_what_runs(planner, schedule, data, parallel) -> None:
     f' trials of each method: {planner.tune or "none"}; {runs} runs, {parallel}'
     ' at a time.'
   )
+  if earlier.methods:
+    names = ', '.join(map(methods.title, earlier.methods))
+    print(f'From compare.csv, as there are no runs of them: {names}.')
   for note in data['notes']:
     print(note)
   sys.stdout.flush()
