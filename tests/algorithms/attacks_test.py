@@ -155,6 +155,7 @@ def test_refusals():
     algorithms.with_attackers(algorithms.build_fed_avg, (0,))
 
 
+@pytest.mark.full
 def test_scaffold_sends_its_own_control_variate():
   process = _process(
     algorithms.build_scaffold, _attackers('sign_flip', 1), batch_size=50

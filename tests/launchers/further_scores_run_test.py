@@ -94,6 +94,7 @@ def test_the_global_model_is_fine_tuned_by_each_client(finished):
   )
 
 
+@pytest.mark.full
 def test_a_resumed_run_has_the_same_further_scores(finished, tmp_path):
   whole, _ = finished
   run = tmp_path / 'run'

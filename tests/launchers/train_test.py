@@ -346,6 +346,7 @@ def test_a_personal_model_of_no_use_ends_the_run(tmp_path, recwarn):
   assert not [w for w in recwarn if w.category is RuntimeWarning]
 
 
+@pytest.mark.full
 def test_a_personal_model_that_was_never_trained_ends_the_run(tmp_path):
   """A client's inputs of 1e30 have a loss, but none after the first step."""
   rows = np.arange(90)

@@ -112,6 +112,7 @@ def test_rounds(gap, positive, budget):
   assert outputs[0].metrics['aggregator']['num_without_gap'] == 1
 
 
+@pytest.mark.full
 def test_without_budget_it_is_fed_avg_bit_for_bit():
   options = {
     'batch_size': 4,

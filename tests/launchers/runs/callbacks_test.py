@@ -131,6 +131,7 @@ def test_hooks_of_a_run(whole):
   assert [n for n in range(6) if _saved(folder, n)] == [3, 5]
 
 
+@pytest.mark.full
 def test_a_resumed_run_reports_each_round_once(whole, tmp_path):
   first, second, third = _Recorder(), _Recorder(), _Recorder()
   folder = tmp_path / 'run'
@@ -202,6 +203,7 @@ def test_a_callback_stops_the_run_at_the_next_evaluation(whole, tmp_path):
   assert last.stop is None
 
 
+@pytest.mark.full
 def test_an_error_of_a_callback_ends_the_run_in_one_sentence(whole, tmp_path):
   def fail(result):
     if result.number == 2:
