@@ -77,12 +77,7 @@ def find(
     taken,
     {m: r for m, r in found['excluded'].items() if m in taken},
     rows[rows['method'].isin(taken)],
-    {
-      (method, seed): accuracies
-      for method, seed, accuracies in results[
-        ['method', 'seed', 'client_accuracies']
-      ].itertuples(index=False)
-    },
+    results.set_index(['method', 'seed'])['client_accuracies'].to_dict(),
   )
 
 

@@ -202,15 +202,14 @@ _OPTIONS = {
   'quadruplet_fl': {'margins': (0.5, 3.0), 'use_ce': False, 'rate': 0.005},
   'supcon_fl': {'temperature': 0.5, 'use_ce': False},
 }
+_FAST = ('fedquad', 'supcon_fl')
 
 
 @pytest.mark.parametrize(
   'name',
   [
-    'fedquad',
-    'supcon_fl',
-    pytest.param('triplet_fl', marks=pytest.mark.full),
-    pytest.param('quadruplet_fl', marks=pytest.mark.full),
+    pytest.param(name, marks=() if name in _FAST else pytest.mark.full)
+    for name in _OPTIONS
   ],
 )
 def test_two_rounds(name):

@@ -232,9 +232,10 @@ def cnn_lenet(
 ) -> tf.keras.Model:
   """LeNet-5 with ReLU and max-pooling: a small net for comparisons.
 
-  Twice [convolution 5x5 VALID, ReLU, max-pool 2] with 6 and 16 filters, dense
-  120 and 84 with ReLU, logits. No paper of this library has it. On CIFAR-10 a
-  step takes a quarter of the time of `cnn_fedakd`, which has as many weights.
+  Pixels scaled to [-1, 1], twice [convolution 5x5 VALID, ReLU, max-pool 2] with
+  6 and 16 filters, dense 120 and 84 with ReLU, logits. No paper of this library
+  has it. On CIFAR-10 a step takes about a quarter of the time of `cnn_fedakd`,
+  which has nearly as many weights.
 
   Raises:
     ValueError: If the images are too small.
