@@ -52,10 +52,8 @@ round_ = [worker.ready.remote(2) for worker in workers]
 print('waits', flush=True)
 ray.get(round_)
 workers[0].stop.remote()
-if not os.fork():  # Must not keep Ray alive.
-  time.sleep(600)
-  os._exit(0)
-print('finished', flush=True)
+if not os.fork():  # Must neither keep Ray alive nor end it.
+  print('finished', flush=True)
 time.sleep(600)
 """
 

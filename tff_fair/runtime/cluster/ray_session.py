@@ -123,7 +123,7 @@ def connect(
     if not ray.is_initialized():
       session.enter_context(_quiet(logging.getLogger('ray')))
       if address is None:
-        folder = session.enter_context(_folder())
+        folder = _folder(session)
         session.callback(_stop, ray, folder)
         _start(ray, folder, num_cpus, num_gpus)
         for process in _own(folder):
@@ -362,13 +362,17 @@ def _check_resources(ray, num_cpus, num_gpus):
     )
 
 
-@contextlib.contextmanager
-def _folder() -> Iterator[str]:
-  """A folder for Ray's logs and sockets, which goes when Python ends."""
+def _folder(session: contextlib.ExitStack) -> str:
+  """A folder for Ray's logs and sockets, which goes when Python ends.
+
+  Its end is a callback of the session: a context manager that is a generator
+  would also end in a fork, which drops the session without closing it.
+  """
   parent = tempfile.gettempdir()
   if len(os.fsencode(parent)) > _FOLDER_BYTES - len('/ray_12345678'):
     parent = '/tmp'
   folder = tempfile.mkdtemp(prefix='ray_', dir=parent)
+  session.callback(shutil.rmtree, folder, ignore_errors=True)  # If it is left.
   guard = subprocess.Popen(
     ['sh', '-c', _GUARD, folder],
     stdin=subprocess.PIPE,
@@ -376,13 +380,10 @@ def _folder() -> Iterator[str]:
     stderr=subprocess.DEVNULL,
     start_new_session=True,  # Ctrl-C goes to Python.
   )
+  session.callback(stopped.end_guard, guard)
   # Else a fork would keep the guard's input open.
   os.register_at_fork(after_in_child=guard.stdin.close)
-  try:
-    yield folder
-  finally:
-    stopped.end_guard(guard)
-    shutil.rmtree(folder, ignore_errors=True)  # If it could not.
+  return folder
 
 
 def _store_bytes() -> int | None:
