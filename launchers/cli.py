@@ -73,7 +73,7 @@ def load_plugins(argv: Sequence[str]) -> None:
   ends the program.
   """
   # A plug-in may import TensorFlow.
-  _quiet_tensorflow()
+  _set_up_tensorflow()
   command = flags.FlagValues()
   flags.DEFINE_multi_string('plugins', [], '', flag_values=command)
   command.set_gnu_getopt(True)
@@ -121,7 +121,7 @@ def prepare_for_tensorflow() -> None:
   call this, then import it. Until the next `one_sentence_errors`, either signal
   ends the program at once.
   """
-  _quiet_tensorflow()
+  _set_up_tensorflow()
   interrupts.end_at_once(signal.SIGINT, signal.SIGTERM)
 
 
@@ -148,9 +148,12 @@ def one_sentence_errors(
     fail(interrupted)
 
 
-def _quiet_tensorflow() -> None:
+def _set_up_tensorflow() -> None:
   # Level 3 silences messages about CUDA on machines without a GPU.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  # On processors without AVX-512, TensorFlow leaves oneDNN's kernels out, with
+  # which convolutional networks take half the time there.
+  os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
 
 
 def fail(message: object) -> NoReturn:

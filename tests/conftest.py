@@ -15,6 +15,8 @@ import pytest
 
 # Hides TensorFlow's messages about CUDA on machines without a GPU.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+# As the launchers do, which some tests start beside their own process.
+os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
 # TensorFlow reads this number at its first operation, which in some files runs
 # before a runtime is set. With more threads, the last bits of sums vary.
 os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')

@@ -44,6 +44,7 @@ _COHORTS = (0, 1, 9, 40, 17, 2, 0)
 _METHODS = ('cffl', 'pfed_ck')
 _STOCK = ('federated_select', 'client_placed_result')
 _IDS = range(11)  # The second group of clients is divided, or the first.
+_ONEDNN = 'TF_ENABLE_ONEDNN_OPTS'
 # Of tests in which workers do not answer.
 _TIMEOUT = 3
 # Within which another worker starts, if the machine has much else to do.
@@ -52,9 +53,12 @@ _START_SECONDS = 300
 
 @pytest.fixture(scope='module', name='nodes')
 def _nodes():
-  with two_nodes.start() as nodes:
-    yield nodes
-    ray_session.disconnect()
+  with pytest.MonkeyPatch.context() as started_elsewhere:
+    started_elsewhere.delenv(_ONEDNN)
+    with two_nodes.start() as nodes:
+      started_elsewhere.undo()
+      yield nodes
+      ray_session.disconnect()
 
 
 @pytest.fixture(scope='module', name='contexts')
@@ -115,6 +119,18 @@ def test_data_are_sent_once_and_dropped_with_the_callers(contexts):
   rounds.invoke(cluster, [rounds.data_set(i) for i in range(9)])
   left = sum(sum(worker.values.values()) for worker in workers)
   assert kept - left > 3 * 4 * size - 5000
+
+
+def test_workers_use_the_kernels_of_this_process(contexts):
+  _, cluster = contexts
+  rounds.invoke(cluster, [rounds.data_set(0)])  # Starts them.
+  found = ray.get(
+    [
+      worker.actor.__ray_call__.remote(lambda _: os.environ.get(_ONEDNN))
+      for worker in cluster._pool.workers
+    ]
+  )
+  assert found == [os.environ[_ONEDNN]] * 2
 
 
 def test_references(contexts, loader):

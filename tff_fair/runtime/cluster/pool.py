@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import itertools
 import logging
+import os
 import time
 from typing import Any
 
@@ -19,6 +20,9 @@ _logger = logging.getLogger(__name__)
 _START_SECONDS = 300
 # A worker that ends while it starts is replaced at most so often in a row.
 _FAILED_STARTS = 3
+# Whether TensorFlow uses oneDNN, which rounds sums differently. Nodes of a Ray
+# that is joined have been started in another environment than this process.
+_ONEDNN = 'TF_ENABLE_ONEDNN_OPTS'
 
 
 class LostWorkersError(Exception):
@@ -99,7 +103,7 @@ class Pool:
       max_restarts=0,
       max_task_retries=0,
       concurrency_groups={'health': 1},
-      runtime_env={'env_vars': {'TF_CPP_MIN_LOG_LEVEL': '3'}},
+      runtime_env={'env_vars': _environment()},
     )(worker_lib.Worker)
     self._arguments = op_threads, cpus_per_worker
     self._numbers = itertools.count()
@@ -288,6 +292,12 @@ def _session() -> tuple[str, str]:
   """Distinguishes a connection to a Ray from all others of this process."""
   found = ray.get_runtime_context()
   return found.get_node_id(), found.get_job_id()
+
+
+def _environment() -> dict[str, str]:
+  """What TensorFlow reads in a worker when it is imported."""
+  given = {_ONEDNN: os.environ[_ONEDNN]} if _ONEDNN in os.environ else {}
+  return {'TF_CPP_MIN_LOG_LEVEL': '3', **given}
 
 
 def _check_nodes(num_workers, cpus, gpus):
