@@ -151,8 +151,8 @@ def one_sentence_errors(
 def _set_up_tensorflow() -> None:
   # Level 3 silences messages about CUDA on machines without a GPU.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-  # On processors without AVX-512, TensorFlow leaves oneDNN's kernels out, with
-  # which convolutional networks take half the time there.
+  # Without instructions such as AVX512_VNNI, TensorFlow leaves oneDNN out, with
+  # which convolutional networks take half the time there, too.
   os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
 
 
