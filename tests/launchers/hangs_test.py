@@ -29,9 +29,9 @@ interrupts._END_SECONDS = 0.5
 def main(argv):
   cli.prepare_for_tensorflow()
   interrupts.raise_again()
-  print('waits', flush=True)
   while True:
     try:
+      print('waits', flush=True)  # The signal may come before the next line.
       time.sleep(60)
     except KeyboardInterrupt:
       pass
