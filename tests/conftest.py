@@ -25,7 +25,7 @@ os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
 sys.dont_write_bytecode = False
 os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
 
-_FULL_FILE = re.compile(r'^pytestmark = pytest\.mark\.full$', re.MULTILINE)
+_FULL_FILE = re.compile(r'^pytestmark = \[?pytest\.mark\.full\b', re.MULTILINE)
 
 
 def pytest_addoption(parser):

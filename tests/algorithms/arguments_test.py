@@ -191,7 +191,11 @@ def _compose(model, client_work, *, server_optimizer, **options):
 _COMPOSE = {'new': _compose}
 _NO_CLIENTS = (client, 'build_client_work', {})
 _PARTS = (
-  ('focal_gamma', 2.0, [(losses, 'focal_loss', {'side_effect': _Reached})]),
+  pytest.param(
+    *('focal_gamma', 2.0),
+    [(losses, 'focal_loss', {'side_effect': _Reached})],
+    marks=pytest.mark.full,  # Builds much before it is there.
+  ),
   (
     *('robust', True),
     [_NO_CLIENTS, (aggregators, 'robust_factory', {'side_effect': _Reached})],

@@ -96,6 +96,7 @@ def test_the_server_bounds_what_it_receives():
   assert output.metrics['client_work']['num_clipped_clients'] == 1
 
 
+@pytest.mark.full
 def test_a_client_without_data_attacks_nobody():
   process = _process(attackers=_attackers('gaussian_noise', 3), num_clients=4)
   empty = linear_task.labelled_client([])

@@ -295,10 +295,11 @@ def test_changing_cohorts(options):
   linear_task.assert_equal(before, after)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
   'options',
   [
-    pytest.param({'variant': 'refed'}, marks=pytest.mark.full),
+    {'variant': 'refed'},
     {
       'include_positive': True,
       'temperature': 0.5,
@@ -374,6 +375,7 @@ def test_reuse_in_20_random_rounds():
   assert num_stale > 20
 
 
+@pytest.mark.full
 def test_divergence_trains_as_the_round_did():
   """The paper's two distances, of parameters and of features."""
   rounds = _some([0, 1, 2], [3], [2, 0])

@@ -202,13 +202,12 @@ _OPTIONS = {
   'quadruplet_fl': {'margins': (0.5, 3.0), 'use_ce': False, 'rate': 0.005},
   'supcon_fl': {'temperature': 0.5, 'use_ce': False},
 }
-_FAST = ('fedquad', 'supcon_fl')
 
 
 @pytest.mark.parametrize(
   'name',
   [
-    pytest.param(name, marks=() if name in _FAST else pytest.mark.full)
+    pytest.param(name, marks=() if name == 'fedquad' else pytest.mark.full)
     for name in _OPTIONS
   ],
 )
@@ -247,6 +246,7 @@ def test_the_objective_knows_when_to_draw(name, objective):
   assert to.call_args.kwargs['resample'] == 'once'
 
 
+@pytest.mark.full
 def test_changing_cohorts_of_moon():
   """It compares with the client's last model, however old."""
   options = {'weight': 1.5, 'temperature': 0.1, 'epochs': 2, 'rate': 0.05}

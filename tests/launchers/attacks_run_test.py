@@ -24,6 +24,7 @@ def _finished(tmp_path_factory):
   return path, digits_run.main(path, **_FLAGS)
 
 
+@pytest.mark.full
 def test_attackers_do_not_count(finished):
   path, printed = finished
   clients = digits_run.read(path, 'clients.csv')
@@ -51,6 +52,7 @@ def test_attackers_do_not_count(finished):
   assert said in page and 'Attackers, clients without training data' in page
 
 
+@pytest.mark.full
 def test_an_unfinished_run_knows_its_attackers(finished, tmp_path):
   path, _ = finished
   for name in ('flags.txt', 'metrics.csv', 'reports.csv', 'client_scores.csv'):

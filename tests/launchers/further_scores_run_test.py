@@ -60,6 +60,7 @@ def _finished(tmp_path_factory):
   return path, digits_run.main(path, **_FLAGS, **_FURTHER)
 
 
+@pytest.mark.full
 def test_the_global_model_is_scored_on_unseen_clients(finished):
   run, printed = finished
   assert '2 of 6 clients are unseen (unseen_fraction=0.34): they' in printed
@@ -78,6 +79,7 @@ def test_the_global_model_is_scored_on_unseen_clients(finished):
   assert f'on unseen clients\n    mean          {shown}\n' in printed
 
 
+@pytest.mark.full
 def test_the_global_model_is_fine_tuned_by_each_client(finished):
   run, printed = finished
   final, clients = _final(run), digits_run.read(run, 'clients.csv')

@@ -33,6 +33,7 @@ def _finished(tmp_path_factory):
   return path, digits_run.main(path, **_FLAGS)
 
 
+@pytest.mark.full
 def test_epsilon_is_in_all_files(finished):
   run, printed = finished
   accounting = privacy.Accounting(
@@ -61,6 +62,7 @@ def test_a_dry_run_says_the_epsilon(tmp_path):
   assert line[-1] == f'{accounting.epsilon(2):.4g}'
 
 
+@pytest.mark.full
 def test_the_model_has_the_noise(finished, tmp_path):
   run, _ = finished
   digits_run.main(

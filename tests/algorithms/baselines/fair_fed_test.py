@@ -10,7 +10,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import client
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _NETWORK = reference.Network((4, 2))
 _COHORTS = ([0, 1, 2, 3], [2, 4, 3, 5], [1, 0, 2, 3])
@@ -87,7 +87,7 @@ def _fair_fed(rounds, budget, condition, positive, decay):
   [
     ('equal_opportunity', 1, 0.1),
     # Some weights would be negative.
-    pytest.param('statistical_parity', 0, 2.0, marks=pytest.mark.full),
+    ('statistical_parity', 0, 2.0),
   ],
 )
 def test_rounds(gap, positive, budget):
@@ -112,7 +112,6 @@ def test_rounds(gap, positive, budget):
   assert outputs[0].metrics['aggregator']['num_without_gap'] == 1
 
 
-@pytest.mark.full
 def test_without_budget_it_is_fed_avg_bit_for_bit():
   options = {
     'batch_size': 4,

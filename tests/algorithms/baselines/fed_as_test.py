@@ -10,7 +10,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import client
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _ENCODER = reference.ENCODER
 _BASE = slice(0, 15)  # Then comes the head.
@@ -92,7 +92,6 @@ def test_three_rounds():
   linear_task.assert_rounds(_process(), _fed_as, _rounds())
 
 
-@pytest.mark.full
 def test_bases_are_averaged_uniformly_if_all_traces_are_0():
   with mock.patch.object(client, 'fisher_trace', lambda *_: tf.constant(0.0)):
     process = _process()
@@ -106,7 +105,6 @@ def test_bases_are_averaged_uniformly_if_all_traces_are_0():
   )
 
 
-@pytest.mark.full
 def test_the_trace_is_over_minibatches_of_the_trained_model():
   process = _process(batch_size=4)
   (clients,) = _rounds([[1]])

@@ -9,7 +9,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair import algorithms
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _SIZES = (5, 9, 12, 7, 8)
 _RATE, _S = 0.1, 2
@@ -134,20 +134,18 @@ def _search(losses_at, losses, slopes, steps, evens, fallback):
       [1, 1, 1, 0, 0],
     ),
     # No angle is that large, but some losses rise.
-    pytest.param(
+    (
       math.pi / 2,
       1.0,
       [[0, 1, 2], [3], [3], [0, 1, 2], [0, 1]],
       [0, 0, 0, 1, 1],
-      marks=pytest.mark.full,
     ),
     # Nobody leaves, so longer steps are tried, but not as a fallback.
-    pytest.param(
+    (
       0.0,
       1.0,
       [[0, 2], [0, 2, 4], [0, 1, 2, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]],
       [1, 1, 1, 1, 1],
-      marks=pytest.mark.full,
     ),
   ],
   ids=['uneven', 'forced', 'joined'],
@@ -163,7 +161,6 @@ def test_five_rounds(angle, rate, cohorts, active):
   assert found == active
 
 
-@pytest.mark.full
 def test_divergence_after_a_gradient_step():
   process = _build(angle=math.pi / 180, learning_rate=_RATE)
   w = linear_task.start()

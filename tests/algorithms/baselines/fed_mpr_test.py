@@ -9,7 +9,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair.algorithms.baselines import fed_mpr
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _process = functools.partial(
   linear_task.build_process, algorithms.build_fed_mpr, num_clients=6
@@ -89,7 +89,6 @@ def test_three_rounds():
   assert np.sum(linear_task.weights(process, output.state) == 0) == 7
 
 
-@pytest.mark.full
 def test_a_client_that_diverged_is_rejected_and_not_pruned():
   """Even if all of its values that are not finite could be pruned."""
   process = _process(prune_fraction=0.95)
@@ -105,7 +104,6 @@ def test_a_client_that_diverged_is_rejected_and_not_pruned():
   )
 
 
-@pytest.mark.full
 def test_scales_and_shifts_are_pruned_and_statistics_are_not():
   """All but one weight are pruned: the scales are 1, the others smaller."""
   process = algorithms.build_fed_mpr(

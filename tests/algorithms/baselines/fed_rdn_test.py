@@ -9,7 +9,7 @@ from tests.algorithms import linear_task
 from tff_fair import algorithms
 from tff_fair.algorithms.baselines import fed_rdn
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _SIZES = (5, 9, 12)
 _NAN = np.nan
@@ -118,7 +118,6 @@ def test_is_fed_avg_of_normalized_images():
   linear_task.assert_close(*results, rtol=1e-4)
 
 
-@pytest.mark.full
 def test_each_image_draws_at_each_step():
   """Equal images in one minibatch: the loss counts the second statistics."""
   number, rounds = 16, 4

@@ -8,7 +8,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair import algorithms
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 
 def _deep_model_fn():
@@ -74,10 +74,9 @@ def _fed_rep(rounds, network, num_head_layers, head_epochs=3, uniform=False):
   ('network', 'options'),
   [
     (reference.ENCODER, {'num_head_layers': 1}),
-    pytest.param(
+    (
       reference.Network((4, 4, 3, 3)),
       {'num_head_layers': 2, 'head_epochs': 1, 'uniform': True},
-      marks=pytest.mark.full,
     ),
   ],
 )

@@ -14,7 +14,7 @@ from tff_fair import models
 from tff_fair.algorithms.baselines import fed_sac
 from tff_fair.launchers.scripts import fedakd_6bd41ca1
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _SIZES = (5, 9, 12, 7, 0, 6)
 _RATE = 0.3
@@ -235,7 +235,6 @@ def test_four_rounds():
   assert numbers[0] < numbers[3] < numbers[2] == _HIDDEN
 
 
-@pytest.mark.full
 def test_the_script_of_fedakd():
   process = _build(build=fedakd_6bd41ca1.build_fed_sac, mid_round=1, **_SHARP)
   assert not hasattr(process, 'get_client_model_weights')
@@ -246,7 +245,6 @@ def test_the_script_of_fedakd():
   assert numbers == [[1, 6, 4, 1], [6] * 4, [6] * 4]
 
 
-@pytest.mark.full
 def test_only_the_first_1000_validation_examples_count():
   data = dataclasses.replace(_validation(1200))
   data.x[1000:] *= 10
@@ -257,7 +255,6 @@ def test_only_the_first_1000_validation_examples_count():
   assert np.any(_masks_at_first(validation=data) != found)
 
 
-@pytest.mark.full
 def test_masks_are_renewed_with_the_weights():
   process = _build(importance_every=2)
   state = process.initialize()

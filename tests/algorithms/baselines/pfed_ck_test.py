@@ -9,7 +9,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair import algorithms
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _RATE = 0.2
 _COHORTS = ([0, 1, 2, 3], [3, 4, 1, 5], [2, 0, 1, 3])
@@ -115,7 +115,6 @@ def test_three_rounds():
   )
 
 
-@pytest.mark.full
 def test_interaction_models_keep_the_client_s_statistics():
   process = _build(linear_task.embedding_behind_batch_norm_model_fn)
   (clients,) = linear_task.rounds([[0, 1, 2]])

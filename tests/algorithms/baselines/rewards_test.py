@@ -10,7 +10,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair.launchers.scripts import fedakd_6bd41ca1
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _RATE = 0.3
 _START = linear_task.start()
@@ -181,8 +181,8 @@ _OPTIONS = {'update_length': 0.2, 'history_weight': 0.3, 'altruism': 9.0}
   [
     ('cgsv', {'epochs': 2, **_OPTIONS}),
     ('fed_ave', {'epochs': 2, **_OPTIONS}),
-    pytest.param('cgsv', {'script': True}, marks=pytest.mark.full),
-    pytest.param(
+    ('cgsv', {'script': True}),
+    (
       'fed_ave',
       {
         'upload_fraction': 0.3,
@@ -191,7 +191,6 @@ _OPTIONS = {'update_length': 0.2, 'history_weight': 0.3, 'altruism': 9.0}
         'altruism': 4.0,
         'script': True,
       },
-      marks=pytest.mark.full,
     ),
   ],
 )

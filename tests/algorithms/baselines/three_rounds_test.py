@@ -16,7 +16,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair import client
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _START = linear_task.start()
 _train = functools.partial(reference.LINEAR.train, epochs=2)
@@ -350,17 +350,16 @@ def _dssgd(rounds, upload_rate, clip_value=0.01, ties='index', **options):
   return _one_by_one(rounds, merge, **options)
 
 
-_FULL = pytest.mark.full
 # One by one; after six, the learning rate decays; at last, several in one.
 _IN_TURN = [[0], [1], [2], [3], [4], [5], [1], [0, 2]]
 _CASES = (
   (_q_fed_avg, {'q': 2.0, 'decay': 0.5}),
   (_afl, {'mixture_rate': 0.2, 'decay': 0.5}),
   (_term, {'tilt': 2.0, 'decay': 0.5}),
-  (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}, None, _FULL),
+  (_term, {'tilt': 2.0, 'decay': 0.5, 'uniform': True}),
   # At the first step, losses lie on both sides of 1.13.
   (_prop_fair, {'loss_bound': 1.5, 'linear_width': 0.37, 'decay': 0.5}),
-  (_gifair_fl, {'spread_share': 0.9, 'decay': 0.5}, None, _FULL),
+  (_gifair_fl, {'spread_share': 0.9, 'decay': 0.5}),
   (
     _gifair_fl,
     {'spread_share': 0.9, 'decay': 0.5, 'groups': (7, 1, 7, 1, 2, 0)},
@@ -376,34 +375,31 @@ _CASES = (
     _fed_fv,
     {'keep_share': 0.0, 'memory_rounds': 2, 'decay': 0.5},
     [[0, 1, 3], [0, 1, 3], [0], [2]],
-    _FULL,
   ),
   (_scaffold, {'server_learning_rate': 0.3, 'decay': 0.5}),
   (_fed_dc, {'drift_weight': 0.2, 'decay': 0.5}),
-  (_fed_dc, {'grad_correction': False}, None, _FULL),
-  (_fed_dc, {'drifts': 'present', 'grad_correction': False}, None, _FULL),
-  (_fed_dc, {'drifts': 'present'}, None, _FULL),
+  (_fed_dc, {'grad_correction': False}),
+  (_fed_dc, {'drifts': 'present', 'grad_correction': False}),
+  (_fed_dc, {'drifts': 'present'}),
   (_fed_mgda, {'decay': 0.5}, [[0, 2], [1, 2]]),
-  (_fed_mgda, {'deviation': 0.0}, [[0, 1, 2]], _FULL),
+  (_fed_mgda, {'deviation': 0.0}, [[0, 1, 2]]),
   (_round_robin_fed_avg, {'total_examples': 26, 'decay': 0.5}, _IN_TURN),
   (_dssgd, {'upload_rate': 0.4, 'clip_value': None, 'decay': 0.5}, _IN_TURN),
   # Of equal entries the first.
-  (_dssgd, {'upload_rate': 0.4, 'clip_value': 1e-3}, _IN_TURN, _FULL),
+  (_dssgd, {'upload_rate': 0.4, 'clip_value': 1e-3}, _IN_TURN),
   # The second turn of client 1 begins where its first ended.
   (
     _round_robin_fed_avg,
     {'total_examples': 26, 'decay': 0.5, 'start': 'own'},
     _IN_TURN,
-    _FULL,
   ),
   (
     _dssgd,
     {'upload_rate': 0.4, 'clip_value': 1e-3, 'ties': 'keep', 'start': 'own'},
     _IN_TURN,
-    _FULL,
   ),
   # .9 of an entry is none.
-  (_dssgd, {'upload_rate': 0.06}, _IN_TURN[:2], _FULL),
+  (_dssgd, {'upload_rate': 0.06}, _IN_TURN[:2]),
 )
 
 
@@ -421,11 +417,12 @@ def _check(process, expected, cohorts=None):
   ('expected', 'options', 'cohorts'),
   [
     pytest.param(
-      *(expected, options, *(more or [None])[:1]),
-      marks=more[1:],
+      expected,
+      options,
+      *(cohorts or [None]),
       id=f'{expected.__name__} {options}',
     )
-    for expected, options, *more in _CASES
+    for expected, options, *cohorts in _CASES
   ],
 )
 def test_rounds(expected, options, cohorts):
@@ -501,7 +498,6 @@ def test_standalone():
   )
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
   ('name', 'memory', 'options', 'num_steps'),
   [

@@ -174,6 +174,7 @@ def test_a_finished_run_has_nothing_to_report(whole, tmp_path):
   assert (found['cpu_seconds'], found['processor']) == (None, None)
 
 
+@pytest.mark.full
 def test_a_callback_stops_the_run_at_the_next_evaluation(whole, tmp_path):
   folder, recorder = tmp_path / 'run', _Recorder(lambda r: r.number == 1)
   run = _start(folder, callback=recorder)

@@ -25,7 +25,6 @@ _OF_THE_DATA = {
   'round_robin_fed_avg',
 }
 _SHARING = sorted({*methods.METHODS} - _OF_THE_DATA)
-_FAST = ('fed_avg',)
 # Those that share, and whose clients or server remember something, or draw; one
 # of each kind.
 _REMEMBERING = (
@@ -85,13 +84,8 @@ def test_which_methods_share_their_rounds(monkeypatch):
   assert not building.same_for_all_seeds({'algorithm': 'fed_avg'})
 
 
-@pytest.mark.parametrize(
-  'method',
-  [
-    *_FAST,
-    *(pytest.param(name, marks=pytest.mark.full) for name in _REMEMBERING),
-  ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize('method', ['fed_avg', *_REMEMBERING])
 def test_another_seed_by_the_same_rounds(method, tmp_path):
   _, alone = _run(tmp_path / 'alone', method, 3)
   first, others = _run(tmp_path / 'first', method, 0)

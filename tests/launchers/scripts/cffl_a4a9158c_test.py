@@ -9,7 +9,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair.launchers.scripts import cffl_a4a9158c as script
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _SIZES = (4, 9, 6)
 _START = linear_task.start()
@@ -130,14 +130,7 @@ _OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-  'options',
-  [
-    _OPTIONS[0],
-    *(pytest.param(o, marks=pytest.mark.full) for o in _OPTIONS[1:]),
-  ],
-  ids=str,
-)
+@pytest.mark.parametrize('options', _OPTIONS, ids=str)
 def test_three_rounds(options):
   options = {'learning_rate': 0.3, **options}
   clients = linear_task.make_clients(_SIZES)
@@ -157,7 +150,6 @@ def test_three_rounds(options):
   assert bool(num_isolated) == ('punishment_factor' in options)
 
 
-@pytest.mark.full
 def test_first_round_is_the_paper_s_with_a_fifth_of_the_factor():
   """The history is 0 there, and no history in the paper."""
   everyone = dict(enumerate(linear_task.make_clients(_SIZES)))

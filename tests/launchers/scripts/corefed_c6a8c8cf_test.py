@@ -12,7 +12,7 @@ from tests.launchers.scripts import minibatches
 from tff_fair import algorithms
 from tff_fair.launchers.scripts import corefed_c6a8c8cf
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _NETWORK = reference.Network((4, 3, 3), tf.nn.relu)
 _EPOCHS, _BATCH = 2, 4
@@ -68,7 +68,6 @@ def test_rounds_by_hand():
   assert min(cosines) < 0.95  # Weights that are not equal.
 
 
-@pytest.mark.full
 def test_embeddings_are_of_training_mode():
   def model_fn():
     x = tf.keras.Input([linear_task.NUM_FEATURES])
@@ -89,7 +88,6 @@ def test_embeddings_are_of_training_mode():
   linear_task.assert_close(found, _cosines(embeddings), rtol=1e-4)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize('sharpness', [0.0, 2.0])
 def test_equal_embeddings_or_no_sharpness_make_it_uniform_fed_avg(sharpness):
   clients = linear_task.make_clients(linear_task.SIZES)

@@ -10,7 +10,7 @@ from tests.launchers.scripts import minibatches
 from tff_fair import algorithms
 from tff_fair.launchers.scripts import ditto_7b6e0b7f
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _CLIENTS, _EPOCHS, _BATCH = len(linear_task.SIZES), 2, 4
 
@@ -48,7 +48,6 @@ def test_rounds_by_hand():
   )
 
 
-@pytest.mark.full
 def test_alone_and_without_pull_it_is_fed_avg_at_twice_the_rate():
   clients = linear_task.make_clients([9])
   script = _build(num_clients=1, proximal_weight=0.0, reshuffle=True)
@@ -66,7 +65,6 @@ def test_alone_and_without_pull_it_is_fed_avg_at_twice_the_rate():
   linear_task.assert_close(found, expected)
 
 
-@pytest.mark.full
 def test_the_loss_is_the_cross_entropy():
   clients = linear_task.make_clients([4])
   process = _build(num_clients=1, proximal_weight=5.0)

@@ -5,7 +5,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair.launchers.scripts import fedaboost_10bd01a1 as script
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _LINEAR = reference.LINEAR
 

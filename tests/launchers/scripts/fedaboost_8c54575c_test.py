@@ -11,7 +11,7 @@ from tests.algorithms import reference
 from tff_fair import algorithms
 from tff_fair.launchers.scripts import fedaboost_8c54575c as script
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _START = linear_task.start()
 _LINEAR = reference.LINEAR
@@ -92,7 +92,7 @@ def _fedaboost(rounds, threshold, patience):
 
 @pytest.mark.parametrize(
   ('threshold', 'patience'),
-  [pytest.param(0.05, 5, marks=pytest.mark.full), (0.1, 2)],
+  [(0.05, 5), (0.1, 2)],
   ids=str,
 )
 def test_fedaboost(threshold, patience):
@@ -128,7 +128,6 @@ def _fed_avg(rounds):
     yield {'weights': w, 'client_work/local_epochs': epochs}
 
 
-@pytest.mark.full
 def test_fed_avg():
   linear_task.assert_rounds(
     _process(script.build_fed_avg, stop_threshold=0.1),
@@ -137,7 +136,6 @@ def test_fed_avg():
   )
 
 
-@pytest.mark.full
 def test_without_its_differences_it_is_fed_avg():
   plain = linear_task.build_process(
     algorithms.build_fed_avg,
@@ -180,7 +178,6 @@ def _ditto(rounds):
     yield {'weights': w, 'models': personal.copy()}
 
 
-@pytest.mark.full
 def test_ditto():
   process = linear_task.build_process(
     script.build_ditto,

@@ -12,7 +12,7 @@ from tests.algorithms import linear_task
 from tests.algorithms import reference
 from tff_fair.launchers.scripts import fedakd_6bd41ca1
 
-pytestmark = pytest.mark.usefixtures('default_runtime')
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures('default_runtime')]
 
 _RATE = 0.3
 _SIZES = (5, 9, 12, 7, 0, 6)
@@ -98,7 +98,6 @@ def test_three_rounds_with_isolated_clients():
   np.testing.assert_array_equal(first[back], last[back])
 
 
-@pytest.mark.full
 def test_batch_norm_statistics_of_the_common_model_stay_as_they_were():
   process = _build(model_fn=linear_task.batch_norm_model_fn)
   clients = _rounds()[0]

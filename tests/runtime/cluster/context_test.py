@@ -1,5 +1,7 @@
 """Clients run on a worker, from end to end; and what is refused."""
 
+import pytest
+
 from tests import refusals
 from tests.runtime.cluster import rounds
 from tff_fair import runtime
@@ -23,6 +25,7 @@ def test_arguments():
   )
 
 
+@pytest.mark.full
 def test_a_worker_returns_the_bits_of_device():
   device = runtime.create_execution_context('device', client_threads=1)
   try:

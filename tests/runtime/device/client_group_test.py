@@ -55,12 +55,9 @@ def _run(computation, *arguments, threads=1):
     return computation(*arguments)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
-  'build',
-  [
-    algorithms.build_fedaboost,
-    pytest.param(algorithms.build_scaffold, marks=pytest.mark.full),
-  ],
+  'build', [algorithms.build_fedaboost, algorithms.build_scaffold]
 )
 def test_rounds_of_clients_of_unlike_sizes(build, sizes, monkeypatch):
   process = build(
