@@ -115,7 +115,7 @@ def check_only_flags(argv: Sequence[str]) -> None:
 
 
 def prepare_for_tensorflow() -> None:
-  """Quiets TensorFlow, and makes SIGTERM the same as Ctrl-C.
+  """Sets what TensorFlow reads, and makes SIGTERM the same as Ctrl-C.
 
   TensorFlow takes seconds to import, so launchers check their flags first, then
   call this, then import it. Until the next `one_sentence_errors`, either signal
