@@ -130,6 +130,7 @@ def _train(run, compiled, measure) -> Report:
     if outcomes.read(run.output_dir) if measure else run.is_finished():
       return Report(TRAINED)
     began = time.perf_counter()
+    started = None
     try:
       task = build_task(run.settings)
       started = training.Run(
@@ -140,21 +141,21 @@ def _train(run, compiled, measure) -> Report:
         like=compiled.pop() if compiled else None,
         only_last_distances=run.only_last_distances,
       )
-    except training.RunError as error:
-      return Report(CANNOT, str(error))
-    compiled.append(started)
-    built = time.perf_counter()
-    _add_rounds(started.start)
-    try:
+      compiled.append(started)
+      built = time.perf_counter()
+      _add_rounds(started.start)
       started.train(_count_round)
       summary = started.finish()
       outcome = measure and _measured(run, started, summary, task, began, built)
+    # Also of clients alone, which FedSAC trains while it is built.
     except training.DivergedError as error:
       if measure:
         outcome = outcomes.Outcome(outcomes.DIVERGED, reason=str(error))
         outcomes.write(outcome, run.output_dir)
       return Report(DIVERGED, str(error))
     except training.RunError as error:
+      if started is None:
+        return Report(CANNOT, str(error))
       if not _signals.stop.is_set():
         raise
       return Report(INTERRUPTED, str(error))

@@ -109,6 +109,17 @@ def test_a_diverged_run_is_an_outcome_and_not_run_again(tmp_path, signals):
   assert kind == worker.DIVERGED and 'has diverged' in sentence
 
 
+def test_clients_that_diverge_alone_are_an_outcome_too(tmp_path):
+  # A single step, to weights that are finite, and outputs that are not.
+  flags = {'client_learning_rate': 1e15, 'batch_size': 999, 'local_epochs': 1}
+  runs = _runs(tmp_path, 'fed_sac', 1, (0, 1), max_update_norm=0, **flags)
+  reports = _train(runs)
+  assert [report.kind for report in reports] == 2 * [worker.DIVERGED]
+  assert 'trained alone, is not finite' in reports[0].sentence
+  outcome = outcomes.read(runs[0].output_dir)
+  assert outcome == outcomes.Outcome(outcomes.DIVERGED, reports[0].sentence)
+
+
 def test_what_the_task_does_not_allow(tmp_path):
   # Server validation, of which there is none.
   runs = _runs(tmp_path, 'cffl', holdout_fraction=0.0)
