@@ -473,11 +473,14 @@ def _with_seconds_ratio(found, facts) -> pd.DataFrame:
   """Adds what a round takes, by each method's least disturbed run that counts.
 
   Other runs train at the same time, and a machine has other work, so the median
-  round of a run says as much about these as about its method.
+  round of a run says as much about these as about its method. A run that the
+  baseline shares no processor with counts in no ratio.
   """
-  seconds = found.groupby('method')['seconds_per_round'].min()
+  of_run = found.set_index(['processor', 'method'])['seconds_per_round']
+  seconds = of_run.groupby(level=[0, 1]).min().unstack('processor')
   # A duration of zero is the clock's resolution.
-  ratio = seconds / (seconds.get(facts['baseline'], math.nan) or math.nan)
+  usual = seconds.reindex([facts['baseline']]).iloc[0].replace(0, math.nan)
+  ratio = (seconds / usual).min(axis=1)
   return found.assign(seconds_ratio=found['method'].map(ratio))
 
 

@@ -39,7 +39,8 @@ class Earlier(NamedTuple):
     """Puts the rows of all methods together, in the order of `methods`."""
     if not self.methods:
       return frame
-    both = pd.concat([self.rows, _as_text(frame.to_csv(index=False))])
+    # First those with all columns: an older version wrote fewer.
+    both = pd.concat([_as_text(frame.to_csv(index=False)), self.rows])
     order = both['method'].map(list(methods).index)
     return both.iloc[order.argsort(kind='stable')]
 

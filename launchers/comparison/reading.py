@@ -32,6 +32,7 @@ harmed, harmed_share      clients below Standalone's accuracy beyond chance, see
 target, rounds_to_target  an accuracy, and the first evaluation that has it
 bytes_down, bytes_up      of a round, all clients together
 seconds_per_round         the median
+processor                 where a result was trained; empty if unknown
 client_accuracies         JSON, a number or null for each client
 groups                    JSON, a row for each group of people, over all
                           clients: column, group, count and measures
@@ -90,6 +91,7 @@ COLUMNS = (
   'parameters',
   'rounds',
   *_NUMBERS,
+  'processor',
   'client_accuracies',
   'groups',
   'curve',
@@ -156,6 +158,7 @@ def read(
       converters={
         'method': str,  # One of a plug-in may look like a missing value.
         'parameters': str,
+        'processor': str,
         'client_accuracies': _accuracies,
         'groups': _json,
         'curve': _json,
@@ -169,8 +172,9 @@ def read(
   for name in ('groups', 'stage'):
     if name not in frame:
       frame[name] = None
-  if 'widened' not in frame:
-    frame['widened'] = False
+  for name, value in (('widened', False), ('processor', '')):
+    if name not in frame:
+      frame[name] = value
   return frame, facts
 
 

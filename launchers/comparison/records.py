@@ -127,6 +127,7 @@ def _row(e) -> dict[str, Any]:
 def _scores(e, run, accuracy, alone) -> dict[str, Any]:
   found = {name: run.end[name] for name in reading.SCORES}
   found |= {n: v for n, v in run.end.items() if n in measures.FURTHER_SCORES}
+  found['processor'] = run.processor
   if methods.METHODS[e.method].has_global_model:
     found['global_accuracy'] = run.end['global_accuracy']
   if alone is not None and e.method != plan.ALONE:

@@ -231,6 +231,26 @@ def test_seconds_are_those_of_the_least_disturbed_runs(tmp_path):
   assert found.estimates['fed_avg', 'seconds_ratio'].mean == 1
 
 
+def test_seconds_of_another_processor_are_not_compared(tmp_path):
+  rows = made_comparison.rows(methods=['fed_avg', 'cffl', 'ditto', 'afl'])
+  places = {
+    'fed_avg': (None, 'old', 'new', 'old'),
+    'cffl': (None, 'old', 'new', 'new'),
+    'ditto': (None, 'other', 'other', 'other'),
+    'afl': (None, '', '', ''),
+  }
+  seconds = {'fed_avg': (0, 4, 1, 2), 'cffl': (0, 5, 3, 7)}
+  for row, i in zip(rows, 4 * [0, 1, 2, 3], strict=True):
+    row['processor'] = places[row['method']][i]
+    row['seconds_per_round'] = seconds.get(row['method'], 4 * [1])[i]
+  found = made_comparison.analyse(tmp_path, rows)
+  # 5 / 2 on the old one, 3 / 1 on the new one.
+  assert found.estimates['cffl', 'seconds_ratio'].values == (2.5,) * 3
+  for method in ('ditto', 'afl'):
+    assert found.estimates[method, 'seconds_ratio'].reached == 0
+    assert '–' in found.show(method, 'seconds_ratio')
+
+
 def test_a_rare_success_is_not_the_best(tmp_path):
   rows = made_comparison.rows(methods=['fed_avg', 'ditto'])
   rounds = {('fed_avg', s): 5 for s in range(3)} | {('ditto', 1): 2}

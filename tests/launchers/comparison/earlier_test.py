@@ -48,6 +48,23 @@ def test_rows_stay_as_they_were_written(folder):
   assert list(dict.fromkeys(found.add_to(new, order)['method'])) == order
 
 
+def test_rows_of_an_older_version_are_of_no_known_processor(folder):
+  rows = made_comparison.rows()
+  frame = pd.DataFrame(rows).reindex(columns=list(reading.COLUMNS))
+  paths = folder / 'compare.csv', folder / 'compare.json'
+  older = frame[frame['method'] != 'ditto'].drop(columns='processor')
+  reading.write(older, made_comparison.facts(), *paths)
+  (folder / 'runs/ditto').mkdir(parents=True)
+  found = earlier.find(folder, made_comparison.facts(), _METHODS)
+  new = frame[frame['method'] == 'ditto'].assign(processor='a processor')
+  both = found.add_to(new, ['fed_avg', 'ditto', 'standalone', 'fed_prox'])
+  assert list(both) == list(reading.COLUMNS)
+  reading.write(both, made_comparison.facts(), *paths)
+  read = reading.read(*paths)[0].groupby('method')['processor'].agg(set)
+  assert read['ditto'] == {'a processor'}
+  assert all(read[m] == {''} for m in read.index if m != 'ditto')
+
+
 def test_nothing_of_another_comparison(folder):
   for facts in (
     made_comparison.facts(rounds=7),

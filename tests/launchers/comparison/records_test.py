@@ -88,6 +88,7 @@ def _ended(
     path = run.output_dir / 'summary.json'
     final = {**_SCORES, 'client_accuracy_min': 0.125 + seed}
     summary = {**json.loads(path.read_text()), 'final': final}
+    summary['processor'] = 'a processor'
     path.write_text(json.dumps(summary))
   flags = tuning.Trial(planner.trials(method)[trial])
   stage = tuning.SCORE if chosen else tuning.FINAL
@@ -162,6 +163,7 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
   assert row['holdout_accuracy'] == 0.5
   assert (row['bytes_down'], row['bytes_up']) == (1000, 2000)
   assert row['seconds_per_round'] == 0.25
+  assert row['processor'] == 'a processor'
   assert json.loads(row['curve']) == {
     'rounds': [1, 2, 3],
     'mean': [0.2, 0.4, 0.5],
