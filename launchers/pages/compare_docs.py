@@ -5,8 +5,9 @@ The comparisons are `results/compare_NAME.csv` with the `.json` beside it, and
 global model further before they are scored. A block of a page stands between
 `<!-- compare KIND of NAME -->`, or, of all comparisons,
 `<!-- compare overview -->`, `<!-- compare fine_tuned -->`,
-`<!-- compare findings -->` and `<!-- compare across -->`, and `<!-- end -->`;
-what is between them is replaced. Pictures go to docs/images.
+`<!-- compare findings -->`, `<!-- compare across -->` and
+`<!-- compare halves -->`, and `<!-- end -->`; what is between them is replaced.
+Pictures go to docs/images.
 """
 
 import collections
@@ -275,6 +276,22 @@ def _across(results) -> str:
   return markdown.bullets(lines)
 
 
+def _halves(results) -> str:
+  """Says how alike two halves of the seeds rank the methods."""
+  header = ['data', *(f'{kind}: {_MEASURES[c]}' for kind, c in _OVERVIEW)]
+  rows = [
+    [
+      label,
+      *(
+        f'{results[name].analysis.of(kind).agreement(c):.2f}'
+        for kind, c in _OVERVIEW
+      ),
+    ]
+    for name, label in _labels(results).items()
+  ]
+  return markdown.table(header, rows)
+
+
 def _on_side(found, sign, analyses, column) -> str:
   """The methods with a verdict, and their medians on each of the data."""
   analysis = next(iter(analyses.values()))
@@ -346,6 +363,7 @@ _OF_ALL = {
   'fine_tuned': _fine_tuned,
   'findings': _findings,
   'across': _across,
+  'halves': _halves,
 }
 _BLOCKS = {
   'answer': lambda result: markdown.bullets(
