@@ -41,6 +41,7 @@ def test_every_block_stands_once_and_on_its_page(texts):
     'compare across': ['comparison.md'],
     'compare overview': ['comparison.md'],
     'compare fine_tuned': ['comparison.md'],
+    'compare halves': ['comparison.md'],
     'overview': ['baselines.md'],
     'shared options': ['baselines.md'],
   }
