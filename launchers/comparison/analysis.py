@@ -30,6 +30,8 @@ LAST_PART = 0.2
 
 NEAR_CHANCE = 0.02
 """So near to what chance gives, the worst clients tell nothing."""
+NEGLIGIBLE = 0.01
+"""A difference in accuracy up to this is one that a user can ignore."""
 
 _MEAN, _CF = 'client_accuracy_mean', 'cf'
 _NAME_WIDTH = 30  # Characters.
@@ -182,6 +184,27 @@ class Analysis(summary.Summary):
   def separable(self, column: str, side: int = 1) -> tuple[str, ...]:
     """The ranked methods separably better than the baseline; worse for -1."""
     return tuple(m for m in self.ranked if self.verdict(m, column) == side)
+
+  def equivalent(self, column: str) -> tuple[str, ...]:
+    """The ranked methods whose accuracy differs from the baseline's by little.
+
+    By two one-sided tests of each, corrected over the ranked methods, there is
+    no difference larger than `NEGLIGIBLE`. Those without a mark may still have
+    a larger one.
+    """
+    if self.baseline not in self.methods:
+      return ()
+    usual = self.estimates[self.baseline, column].values
+    p_values = statistics.holm(
+      {
+        m: statistics.equivalence_p_value(
+          self.estimates[m, column].values, usual, NEGLIGIBLE
+        )
+        for m in self.ranked
+        if m != self.baseline
+      }
+    )
+    return tuple(m for m, p in p_values.items() if p < LEVEL)
 
   def title(self, name: str) -> str:
     """Returns a method's name in papers; that of a plug-in is cut."""

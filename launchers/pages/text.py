@@ -102,6 +102,7 @@ def describe_methods(analysis: analysis_lib.Analysis) -> list[str]:
     ),
     *_without_baseline(analysis),
     *_separable(analysis),
+    *_equivalent(analysis),
     *_fine_tuned(analysis),
     *_not_converged(analysis),
     *_of_one_seed(analysis),
@@ -286,6 +287,21 @@ def _separable(analysis) -> list[str]:
     return []
   title = analysis.title(analysis.baseline)
   return [f'Separable from {title}: {"; ".join(told)}.']
+
+
+def _equivalent(analysis) -> list[str]:
+  """Names methods that are shown to cost little, and to gain little."""
+  told = [
+    f'{_names(analysis, found)} in {measures.MEASURES[column].short}'
+    for column in (_MEAN, _WORST10)
+    if (found := analysis.equivalent(column))
+  ]
+  if not told:
+    return []
+  return [
+    f'No difference from {analysis.title(analysis.baseline)} larger than'
+    f' {analysis_lib.NEGLIGIBLE:g}, by two one-sided tests: {"; ".join(told)}.'
+  ]
 
 
 def _fine_tuned(analysis) -> list[str]:

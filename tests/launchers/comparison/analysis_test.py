@@ -46,6 +46,28 @@ def test_estimates_by_hand(tmp_path):
   assert found.verdict('ditto', _VARIANCE) == 0
 
 
+def test_what_differs_by_little_is_equivalent(tmp_path):
+  scores = {
+    'fed_avg': [[0.5], [0.6], [0.7]],
+    'ditto': [[0.501], [0.602], [0.703]],
+    'cffl': [[0.496], [0.592], [0.688]],
+  }
+  found = _of_scores(tmp_path / 'three', scores)
+  # Ditto's mean is .002, its error .001 / sqrt(3): up to .01 t is 13.9, so p is
+  # .0026. CFFL's mean is -.008, its error .004 / sqrt(3): t is .87, p .24.
+  assert found.equivalent(_MEAN) == ('ditto',)
+  few = {method: values[:2] for method, values in scores.items()}
+  # Of two seeds, t is 17 with one degree of freedom: p is .019, twice .037.
+  assert _of_scores(tmp_path / 'two', few).equivalent(_MEAN) == ('ditto',)
+  few['afl'] = [[0.4], [0.8]]
+  # Three times that.
+  assert not _of_scores(tmp_path / 'of_three', few).equivalent(_MEAN)
+  rows = made_comparison.rows(scores=scores)
+  rows = [r for r in rows if (r['method'], r['seed']) != ('fed_avg', 1)]
+  found = made_comparison.analyse(tmp_path / 'without', rows)
+  assert found.equivalent(_MEAN) == ()
+
+
 def test_lower_is_better_for_the_variance(tmp_path):
   found = _of_scores(
     tmp_path,

@@ -38,6 +38,7 @@ _RULES = (
   _false_marks(),
   f'at {analysis_lib.LEVEL:.0%}'.replace('%', ' %'),
   f'within {analysis_lib.NEAR_CHANCE:g}',
+  f'no difference from FedAvg larger than {analysis_lib.NEGLIGIBLE:g}',
 )
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
 # Numbers that are no results: names of tests, of files and of commands.

@@ -255,6 +255,21 @@ def test_in_full(tmp_path):
   ]
 
 
+def test_what_is_shown_to_cost_little_is_told(tmp_path):
+  analysis = _of_scores(
+    tmp_path,
+    {
+      'fed_avg': [[0.5], [0.6], [0.7]],
+      'ditto': [[0.501], [0.602], [0.703]],
+    },
+  )
+  told = [s for s in text.describe_methods(analysis) if 'larger than' in s]
+  assert told == [
+    'No difference from FedAvg larger than 0.01, by two one-sided tests: Ditto'
+    ' in mean accuracy; Ditto in worst 10 %.'
+  ]
+
+
 def test_a_cf_coefficient_is_told_with_gains_and_harm(
   tmp_path,
 ):
