@@ -28,7 +28,7 @@ class Measure(NamedTuple):
   `digits` are those of a mean over seeds, and `precise` is the format of a
   single run, by default with one digit more; or 'bytes'. `seconds_ratio` and
   `equal_bytes_mean` are computed by the analysis of a comparison,
-  `client_accuracy_mean_kept` and `worst10_by_chance` by `client_scores`.
+  `client_accuracy_mean_kept` and what is `_by_chance` by `client_scores`.
   """
 
   group: str
@@ -123,7 +123,9 @@ OF_METHODS: tuple[Measure, ...] = tuple(
     'client_accuracy_worst10',
     'worst10_by_chance',
     'client_accuracy_min',
+    'min_by_chance',
     'client_accuracy_variance',
+    'variance_by_chance',
     'client_accuracy_jain',
     'client_f1_mean',
     *AGAINST_ALONE,

@@ -16,7 +16,11 @@ from tff_fair.launchers import measures
 from tff_fair.launchers.comparison import plan
 
 BY_CHANCE = 'worst10_by_chance'
-"""The column of `worst_by_chance`."""
+"""The column of `worst_by_chance` of the worst 10 %.
+
+`min_by_chance` and `variance_by_chance` are those of the worst client and of
+the variance.
+"""
 KEPT_MEAN = 'client_accuracy_mean_kept'
 """The column of the mean accuracy over the clients that are not left out.
 
@@ -49,7 +53,7 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
     facts: The facts of compare.json.
 
   Returns:
-    The same rows with these scores, and with the columns `BY_CHANCE` (NaN
+    The same rows with these scores, and with the columns of `by_chance` (NaN
     without the sizes of test parts, and if the server has the test examples)
     and `KEPT_MEAN`.
   """
@@ -77,20 +81,44 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
       row |= fairness.against_alone(alone, accuracy, sizes[place[run.seed]])
     tested = np.where(np.isnan(accuracy), 0, own_sizes[place[run.seed]])
     row[KEPT_MEAN] = spread['mean'] if small.any() else math.nan
-    row[BY_CHANCE] = worst_by_chance(tested, spread['mean'])
-    rows.append(row)
-  names = [*_SPREADS, *measures.AGAINST_ALONE, KEPT_MEAN, BY_CHANCE]
+    rows.append(row | by_chance(tested, spread['mean']))
+  names = [*_SPREADS, *measures.AGAINST_ALONE, KEPT_MEAN, *by_chance([], 1.0)]
   return results.assign(**pd.DataFrame(rows, results.index, names, dtype=float))
 
 
-def worst_by_chance(sizes: Sequence[int], accuracy: float) -> float:
-  """The mean accuracy of the worst 10 % of clients that are served alike.
+def by_chance(sizes: Sequence[int], accuracy: float) -> dict[str, float]:
+  """What scores are expected of clients that are all served alike.
+
+  The arguments are those of `worst_by_chance`.
+
+  Returns:
+    Column -> the expected value: of the worst 10 %, of the worst client, and of
+    the variance, population form, which for k clients is
+    `accuracy (1 - accuracy) (k - 1) / k^2 sum_i 1 / n_i`.
+  """
+  tested = np.array([size for size in sizes if size > 0], float)
+  count = len(tested)
+  variance = math.nan
+  if count:
+    variance = accuracy * (1 - accuracy) * (count - 1) / count**2
+    variance *= float((1 / tested).sum())
+  return {
+    BY_CHANCE: worst_by_chance(sizes, accuracy),
+    'min_by_chance': worst_by_chance(sizes, accuracy, 1),
+    'variance_by_chance': variance,
+  }
+
+
+def worst_by_chance(
+  sizes: Sequence[int], accuracy: float, count: int | None = None
+) -> float:
+  """The mean accuracy of the worst clients where all are served alike.
 
   The accuracy of client i is a binomial variable of n_i test examples, divided
   by n_i; all have the same probability of a right prediction. What is returned
   is the expected value of the mean of the m lowest,
 
-      E = (1 / m) int_0^1 E[max(0, m - N(x))] dx,  m = ceil(.1 k),
+      E = (1 / m) int_0^1 E[max(0, m - N(x))] dx,
 
   N(x) being the number of the k clients whose accuracy is at most x. It is
   exact, and supposes that clients share no test examples.
@@ -99,6 +127,7 @@ def worst_by_chance(sizes: Sequence[int], accuracy: float) -> float:
     sizes: n_i, the number of test examples of each client; a client with 0 is
       left out.
     accuracy: The probability.
+    count: m; None for the worst 10 %, `ceil(.1 k)`.
 
   Returns:
     The expected value; NaN without clients or without a probability.
@@ -106,7 +135,7 @@ def worst_by_chance(sizes: Sequence[int], accuracy: float) -> float:
   sizes = [size for size in sizes if size > 0]
   if not sizes or math.isnan(accuracy):
     return math.nan
-  count = fairness.worst_count(len(sizes))
+  count = count or fairness.worst_count(len(sizes))
   grids = [np.arange(size + 1) / size for size in sizes]
   points = np.unique(np.concatenate(grids))
   # The probability that N(x) is 0, 1, ..., m - 1 from each point to the next.

@@ -37,6 +37,20 @@ class TestWorstByChance:
     expected = np.sort(draws)[:, :2].mean()
     found = client_scores.worst_by_chance(sizes, 0.9)
     assert found == pytest.approx(expected, abs=0.001)
+    found = client_scores.by_chance([0, *sizes], 0.9)
+    assert found == {
+      'worst10_by_chance': client_scores.worst_by_chance(sizes, 0.9),
+      'min_by_chance': pytest.approx(draws.min(axis=1).mean(), abs=0.001),
+      'variance_by_chance': pytest.approx(draws.var(axis=1).mean(), rel=0.02),
+    }
+
+  def test_of_two_clients_by_hand(self):
+    found = client_scores.by_chance([1, 1], 0.5)
+    # Right and right, right and wrong twice, wrong and wrong.
+    assert found['min_by_chance'] == pytest.approx(1 / 4)
+    assert found['variance_by_chance'] == pytest.approx((0 + 2 / 4 + 0) / 4)
+    assert client_scores.by_chance([5], 0.5)['variance_by_chance'] == 0
+    assert all(map(math.isnan, client_scores.by_chance([0], 0.5).values()))
 
 
 # Two seeds of three clients; the third one has 9 test examples in the first.
@@ -78,6 +92,8 @@ def test_a_client_with_few_test_examples_counts_in_averages_only(tmp_path):
   assert first['harmed'] == 0
   chance = client_scores.worst_by_chance([10, 20], 0.55)
   assert first['worst10_by_chance'] == pytest.approx(chance)
+  # .55 * .45 * (2 - 1) / 2^2 * (1 / 10 + 1 / 20).
+  assert first['variance_by_chance'] == pytest.approx(0.00928125)
   # Nobody is left out with the second seed.
   second = found.loc['fed_avg', 1]
   assert second['client_accuracy_jain'] == 0.125
@@ -93,7 +109,7 @@ def test_without_sizes_nobody_is_left_out_and_nothing_is_by_chance(tmp_path):
   names = [name for name in recorded if not name.startswith('gain')]
   pd.testing.assert_frame_equal(found[names], recorded[names])
   assert found['gain_mean'].notna().any()
-  assert found['worst10_by_chance'].isna().all()
+  assert found.filter(like='_by_chance').isna().all(axis=None)
   assert found['client_accuracy_mean_kept'].isna().all()
 
 
@@ -101,7 +117,7 @@ def test_a_test_set_of_the_server_is_not_of_independent_clients(tmp_path):
   _, found = _rescored(
     tmp_path, test_examples=[[50] * 3] * 2, options={'split': 'server'}
   )
-  assert found['worst10_by_chance'].isna().all()
+  assert found.filter(like='_by_chance').isna().all(axis=None)
 
 
 def test_who_is_left_out():
