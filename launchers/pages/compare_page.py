@@ -101,13 +101,14 @@ def render(analysis: analysis_lib.Analysis) -> str:
   settings = [
     tables.Row(name, tables.texts(value)) for name, value in _settings(analysis)
   ]
+  baseline = analysis.title(analysis.baseline)
   return page.render(
     mark=MARK,
     title=f'{number} on {analysis.facts["data"]}',
     answer=text.describe_methods(analysis),
     picture=pictures.pop('pareto', None),
     source='compare.csv and compare.json',
-    baseline=analysis.title(analysis.baseline),
+    baseline=baseline,
     sections={
       'Pictures': [
         *pictures.values(),
@@ -121,7 +122,11 @@ def render(analysis: analysis_lib.Analysis) -> str:
       **_of_groups(analysis),
       'What each method was tuned to': [_tuned_table(analysis)],
       'Cost': [
-        page.Text('Bytes are of all clients together in one round.'),
+        page.Text(
+          'Bytes are of all clients together in one round. Seconds are those of'
+          ' the least disturbed runs, compared on one kind of processor; there'
+          f' are none (–) where {baseline} has no run on that of the method.'
+        ),
         *_tables(analysis, _COSTS),
       ],
       'What was left out': [
@@ -230,10 +235,11 @@ def _explain(analysis) -> list[str]:
     'A client with fewer than'
     f' {fairness.FEWEST_TEST_EXAMPLES} test examples enters averages, but'
     ' not what tells how clients differ; where there is one, the mean without'
-    ' such clients stands beside the mean of all. “The same by chance” is the'
-    ' expected worst 10 % if all clients had one true accuracy, the mean. A'
-    f' worst 10 % within {analysis_lib.NEAR_CHANCE:g} of it is no sign that'
-    ' some clients are treated worse.',
+    ' such clients stands beside the mean of all. “The same by chance” is what'
+    ' the number before it would be, as expected, if all clients had one true'
+    ' accuracy, the mean. A worst 10 % within'
+    f' {analysis_lib.NEAR_CHANCE:g} of it is no sign that some clients are'
+    ' treated worse.',
     'Methods with one model for all and methods with a model for each client'
     ' answer other questions, so they are ranked apart. Marks are corrected for'
     ' the number of both. The mean accuracy at equal bytes is read off the'
