@@ -185,12 +185,14 @@ def _findings(results) -> str:
     f'In {title}: {_on_data(results, marked[column])}.'
     for column, title in _MEASURES.items()
   ]
+  lines[-1] = lines[-1].replace(':', f', of {methods_lib.OWN_MODELS}:', 1)
   lines += [
-    f'Of these, worse in mean accuracy: {_on_data(results, worse)}.',
+    f'Better in CF, but worse in mean accuracy: {_on_data(results, worse)}.',
     f'Converged of all that are named: {_on_data(results, converged)}.',
   ]
   return (
-    f'By that paired test, better than {_baseline(results)} on'
+    'By a paired test over the seeds, corrected for the number of methods,'
+    f' better than {_baseline(results)} on'
     f' {words.join_words([*_labels(results).values()])}:'
     f'\n\n{markdown.bullets(lines)}'
   )

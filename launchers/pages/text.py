@@ -292,7 +292,8 @@ def _separable(analysis) -> list[str]:
 def _equivalent(analysis) -> list[str]:
   """Names methods that are shown to cost little, and to gain little."""
   told = [
-    f'{_names(analysis, found)} in {measures.MEASURES[column].short}'
+    f'{words.join_words([*map(analysis.title, found)])} in'
+    f' {measures.MEASURES[column].short}'
     for column in (_MEAN, _WORST10)
     if (found := analysis.equivalent(column))
   ]
