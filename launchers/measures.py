@@ -100,6 +100,13 @@ AGAINST_ALONE = (
 )
 """Those that compare a run with Standalone: see `fairness.against_alone`."""
 
+FINE_TUNED_AGAINST_ALONE = (
+  'fine_tuned_cf',
+  'fine_tuned_better_off',
+  'fine_tuned_harmed',
+)
+"""Some of these after fine-tuning."""
+
 FURTHER_SCORES = (
   'unseen_accuracy_mean',
   'unseen_accuracy_worst10',
@@ -131,6 +138,7 @@ OF_METHODS: tuple[Measure, ...] = tuple(
     *AGAINST_ALONE,
     'global_accuracy',
     *FURTHER_SCORES,
+    *FINE_TUNED_AGAINST_ALONE,
     'rounds_to_target',
     'bytes_down',
     'bytes_up',

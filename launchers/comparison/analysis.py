@@ -34,6 +34,7 @@ NEGLIGIBLE = 0.01
 """A difference in accuracy up to this is one that a user can ignore."""
 
 _MEAN, _CF = 'client_accuracy_mean', 'cf'
+_COEFFICIENTS = (_CF, 'fine_tuned_cf')  # Per cent.
 _NAME_WIDTH = 30  # Characters.
 _TAU_DIGITS = 9  # Means that differ by rounding tie.
 
@@ -274,7 +275,7 @@ class Analysis(summary.Summary):
 
     That is Fisher's z for CF coefficients; float64[seeds].
     """
-    return _leads(
+    return leads(
       column,
       self.estimates[method, column].values,
       self.estimates[self.baseline, column].values,
@@ -376,9 +377,7 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   unknown = np.full(len(seeds), np.nan)
   estimates = {key: statistics.student(row) for key, row in values.items()}
   differences = {
-    (method, name): _difference(
-      name, row, values.get((baseline, name), unknown)
-    )
+    (method, name): difference(name, row, values.get((baseline, name), unknown))
     for (method, name), row in values.items()
   }
   means = {m: estimates[m, _MEAN].mean for m in complete}
@@ -393,7 +392,7 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
       usual = values.get((baseline, measure.column), unknown)
       p_values |= statistics.holm(
         {
-          key: statistics.p_value(_leads(key[1], values[key], usual))
+          key: statistics.p_value(leads(key[1], values[key], usual))
           for key in keys
         }
       )
@@ -419,9 +418,17 @@ def analyse(frame: pd.DataFrame, facts: Mapping[str, Any]) -> Analysis:
   )
 
 
-def _difference(column, values, others) -> statistics.Estimate:
-  """The paired difference of a measure."""
-  if column != _CF:
+def difference(
+  column: str, values: np.ndarray, others: np.ndarray
+) -> statistics.Estimate:
+  """Estimates a paired difference of a measure, by Fisher's z of coefficients.
+
+  Args:
+    column: The measure.
+    values: Its values, `float64[seeds]`.
+    others: Those that are subtracted.
+  """
+  if column not in _COEFFICIENTS:
     return statistics.difference(values, others)
   found = statistics.correlation_difference(values / 100, others / 100)
   return statistics.Estimate(
@@ -433,9 +440,12 @@ def _difference(column, values, others) -> statistics.Estimate:
   )
 
 
-def _leads(column, values, others) -> np.ndarray:
-  """The differences of each seed, on the scale on which they are tested."""
-  if column != _CF:
+def leads(column: str, values: np.ndarray, others: np.ndarray) -> np.ndarray:
+  """The differences of each seed, on the scale on which they are tested.
+
+  The arguments are those of `difference`.
+  """
+  if column not in _COEFFICIENTS:
     return np.subtract(values, others)
   z, usual = (statistics.fisher_z(np.divide(c, 100)) for c in (values, others))
   return z - usual

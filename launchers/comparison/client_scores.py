@@ -34,6 +34,11 @@ _SPREADS = {
 }
 
 
+_FINE_TUNED_SPREADS = {
+  f'fine_tuned_accuracy_{name}': name for name in ('worst10', 'min')
+}
+
+
 def left_out(facts: Mapping[str, Any]) -> np.ndarray:
   """Finds the clients with too few test examples, `bool[seeds, clients]`."""
   sizes = _sizes(facts)
@@ -45,7 +50,8 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
 
   The worst clients, the variance, Jain's index and what compares clients with
   training alone leave out clients with fewer than
-  `fairness.FEWEST_TEST_EXAMPLES`; averages have all clients.
+  `fairness.FEWEST_TEST_EXAMPLES`; averages have all clients. So do the same
+  scores after fine-tuning.
 
   Args:
     results: The rows of `reading.results`; the worst clients and the spread of
@@ -53,7 +59,8 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
     facts: The facts of compare.json.
 
   Returns:
-    The same rows with these scores, and with the columns of `by_chance` (NaN
+    The same rows with these scores, those after fine-tuning against training
+    alone (`measures.FINE_TUNED_AGAINST_ALONE`), the columns of `by_chance` (NaN
     without the sizes of test parts, and if the server has the test examples)
     and `KEPT_MEAN`.
   """
@@ -79,11 +86,38 @@ def rescored(results: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
     alone = kept.get((plan.ALONE, run.seed), np.full_like(accuracy, np.nan))
     if run.method != plan.ALONE:
       row |= fairness.against_alone(alone, accuracy, sizes[place[run.seed]])
+    if run.fine_tuned_accuracies is not None:
+      tuned = np.where(
+        small[place[run.seed]], np.nan, run.fine_tuned_accuracies
+      )
+      row |= _fine_tuned(tuned, alone, sizes[place[run.seed]])
     tested = np.where(np.isnan(accuracy), 0, own_sizes[place[run.seed]])
     row[KEPT_MEAN] = spread['mean'] if small.any() else math.nan
     rows.append(row | by_chance(tested, spread['mean']))
-  names = [*_SPREADS, *measures.AGAINST_ALONE, KEPT_MEAN, *by_chance([], 1.0)]
-  return results.assign(**pd.DataFrame(rows, results.index, names, dtype=float))
+  names = [
+    *_SPREADS,
+    *measures.AGAINST_ALONE,
+    *measures.FINE_TUNED_AGAINST_ALONE,
+    KEPT_MEAN,
+    *by_chance([], 1.0),
+  ]
+  found = pd.DataFrame(rows, results.index, dtype=float)
+  # Without fine-tuning rows lack its scores.
+  found = found.reindex(columns=[*dict.fromkeys([*names, *found])])
+  return results.assign(**found)
+
+
+def _fine_tuned(accuracy, alone, sizes) -> dict[str, float]:
+  """The scores after fine-tuning of the clients that count."""
+  spread = fairness.client_statistics(accuracy)
+  against = fairness.against_alone(alone, accuracy, sizes)
+  return {
+    **{column: spread[name] for column, name in _FINE_TUNED_SPREADS.items()},
+    **{
+      column: against[column.removeprefix('fine_tuned_')]
+      for column in measures.FINE_TUNED_AGAINST_ALONE
+    },
+  }
 
 
 def by_chance(sizes: Sequence[int], accuracy: float) -> dict[str, float]:

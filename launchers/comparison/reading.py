@@ -34,6 +34,7 @@ bytes_down, bytes_up      of a round, all clients together
 seconds_per_round         the median
 processor                 where a result was trained; empty if unknown
 client_accuracies         JSON, a number or null for each client
+fine_tuned_accuracies     the same after fine-tuning
 groups                    JSON, a row for each group of people, over all
                           clients: column, group, count and measures
 curve                     JSON: rounds, mean and worst10 of the evaluations
@@ -93,6 +94,7 @@ COLUMNS = (
   *_NUMBERS,
   'processor',
   'client_accuracies',
+  'fine_tuned_accuracies',
   'groups',
   'curve',
   'command',
@@ -129,11 +131,11 @@ def read(
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
   """Reads compare.csv and compare.json.
 
-  `client_accuracies` is a vector, NaN for a client without test data, and
-  `curve` a dictionary of lists; both are None where they are empty, as are
-  `groups`. Numbers that an older version did not write are NaN; it did not
-  write checksums, either. Its `stage` is None: a row is a trial if it has the
-  first seed, and the chosen trial is a result, too.
+  `client_accuracies` and `fine_tuned_accuracies` are vectors, NaN for a client
+  without test data, and `curve` is a dictionary of lists; they are None where
+  they are empty, as are `groups`. Numbers that an older version did not write
+  are NaN; it did not write checksums, either. Its `stage` is None: a row is a
+  trial if it has the first seed, and the chosen trial is a result, too.
 
   Raises:
     ComparisonError: If a file cannot be read, or has changed since it was
@@ -160,6 +162,7 @@ def read(
         'parameters': str,
         'processor': str,
         'client_accuracies': _accuracies,
+        'fine_tuned_accuracies': _accuracies,
         'groups': _json,
         'curve': _json,
       },
@@ -169,7 +172,7 @@ def read(
     if missing:
       raise ValueError(f'no column {missing[0]!r}')
   frame = frame.assign(**{n: np.nan for n in _NUMBERS if n not in frame})
-  for name in ('groups', 'stage'):
+  for name in ('groups', 'stage', 'fine_tuned_accuracies'):
     if name not in frame:
       frame[name] = None
   for name, value in (('widened', False), ('processor', '')):

@@ -32,6 +32,7 @@ _NOT_SHOWN = (
   'export',
 )
 _DIGITS = 4  # Of curves, which are drawn.
+_FINE_TUNED = 'fine_tuned_accuracy'  # A column of clients.csv.
 
 
 class Ended(NamedTuple):
@@ -132,10 +133,15 @@ def _scores(e, run, accuracy, alone) -> dict[str, Any]:
     found['global_accuracy'] = run.end['global_accuracy']
   if alone is not None and e.method != plan.ALONE:
     found |= fairness.against_alone(alone, accuracy, run.test_sizes)
-  values = [None if math.isnan(a) else a for a in accuracy]
   if len(run.groups):
     found['groups'] = _groups(run)
-  return {**found, 'client_accuracies': json.dumps(values)}
+  if _FINE_TUNED in run.clients:
+    found['fine_tuned_accuracies'] = _as_json(_accuracies(run, _FINE_TUNED))
+  return {**found, 'client_accuracies': _as_json(accuracy)}
+
+
+def _as_json(values) -> str:
+  return json.dumps([None if math.isnan(value) else value for value in values])
 
 
 def _groups(run) -> str:
@@ -163,13 +169,13 @@ def _target(baseline) -> float:
   return math.nan if baseline is None else TARGET_SHARE * np.nanmean(baseline)
 
 
-def _accuracies(run) -> np.ndarray:
+def _accuracies(run, column='accuracy') -> np.ndarray:
   """The accuracies; NaN of attackers, and without training or test data."""
   counts = run.clients['num_train'] > 0
   if run.settings.get('split') == 'server':
     counts[:] = True
   counts &= ~frame.is_attacker(run.clients)
-  return run.clients['accuracy'].where(counts).to_numpy()
+  return run.clients[column].where(counts).to_numpy()
 
 
 def _command(run) -> str:

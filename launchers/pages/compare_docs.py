@@ -21,6 +21,7 @@ import pandas as pd
 from tff_fair.launchers import statistics
 from tff_fair.launchers.comparison import across
 from tff_fair.launchers.comparison import analysis as analysis_lib
+from tff_fair.launchers.comparison import client_scores
 from tff_fair.launchers.comparison import reading
 from tff_fair.launchers.execution import options
 from tff_fair.launchers.options import methods as methods_lib
@@ -31,14 +32,18 @@ from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
-from tff_fair.launchers.show import numbers
 from tff_fair.launchers.show import words
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
 _END = 'end'
 _PREFIX, _FINE_TUNED = 'compare_', 'fine_tuned_'
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
-_FINE_TUNED_MEAN = 'fine_tuned_accuracy_mean'
+# Measure -> the same after fine-tuning.
+_AFTER_TUNING = {
+  _MEAN: 'fine_tuned_accuracy_mean',
+  _WORST10: 'fine_tuned_accuracy_worst10',
+  'cf': 'fine_tuned_cf',
+}
 _MEASURES = {
   _MEAN: 'mean accuracy',
   _WORST10: 'worst 10 % of clients',
@@ -56,13 +61,13 @@ _OVERVIEW = [
 class Result(NamedTuple):
   """A committed comparison: its runs, and what they say.
 
-  `fine_tuned` has the mean accuracy of the baseline after fine-tuning, by seed;
-  None without such runs.
+  `fine_tuned` has the values of `_MEASURES` of the baseline after fine-tuning,
+  `float64[seeds]`; none without such runs.
   """
 
   frame: pd.DataFrame
   analysis: analysis_lib.Analysis
-  fine_tuned: tuple[float, ...] | None = None
+  fine_tuned: Mapping[str, np.ndarray] = {}
 
 
 def read_results(folder: pathlib.Path) -> dict[str, Result]:
@@ -80,13 +85,17 @@ def read_results(folder: pathlib.Path) -> dict[str, Result]:
   return found
 
 
-def _read_fine_tuned(path, facts) -> tuple[float, ...] | None:
-  """The baseline's mean accuracies after fine-tuning, by the seeds."""
+def _read_fine_tuned(path, facts) -> dict[str, np.ndarray]:
+  """The baseline's measures after fine-tuning, by the seeds."""
   if not path.exists():
-    return None
-  runs = reading.results(reading.read(path, path.with_suffix('.json'))[0])
+    return {}
+  frame, own_facts = reading.read(path, path.with_suffix('.json'))
+  runs = client_scores.rescored(reading.results(frame), own_facts)
   of_baseline = runs[runs['method'] == facts['baseline']].set_index('seed')
-  return tuple(of_baseline[_FINE_TUNED_MEAN][facts['seeds']])
+  return {
+    column: of_baseline[tuned][facts['seeds']].to_numpy(float)
+    for column, tuned in _AFTER_TUNING.items()
+  }
 
 
 def render(page: str, results: Mapping[str, Result]) -> str:
@@ -128,6 +137,7 @@ def _fine_tuned(results) -> str:
   kind, baseline = methods_lib.OWN_MODELS, _baseline(results)
   header = [
     'data',
+    'measure',
     baseline,
     f'{baseline}, fine-tuned',
     f'highest with {kind}',
@@ -136,36 +146,50 @@ def _fine_tuned(results) -> str:
     'separably below it',
   ]
   rows = [
-    [label, *_against_fine_tuned(results[name].analysis.of(kind), tuned)]
+    [label, title, *_against_fine_tuned(analysis.of(kind), column, tuned)]
+    for column, title in _MEASURES.items()
     for name, label in _labels(results).items()
-    if (tuned := results[name].fine_tuned) is not None
+    for _, analysis, of_tuned in [results[name]]
+    if np.isfinite(tuned := of_tuned.get(column, np.array([np.nan]))).all()
   ]
   return markdown.table(header, rows)
 
 
-def _against_fine_tuned(analysis, tuned) -> list[str]:
+def _against_fine_tuned(analysis, column, tuned) -> list[str]:
   """The cells of a row: means, the highest method's lead, who differs."""
-  leads = {
-    m: statistics.difference(analysis.estimates[m, _MEAN].values, tuned)
-    for m in analysis.ranked
+  values = {
+    m: np.array(analysis.estimates[m, column].values) for m in analysis.ranked
   }
   p_values = statistics.holm(
-    {m: statistics.p_value(lead.values) for m, lead in leads.items()}
+    {
+      m: statistics.p_value(analysis_lib.leads(column, of_method, tuned))
+      for m, of_method in values.items()
+    }
   )
-  best, separable = analysis.best(_MEAN), []
-  for sign in (1, -1):
-    found = [
-      analysis.title(m)
-      for m, p in p_values.items()
-      if p < analysis_lib.LEVEL and sign * leads[m].mean > 0
-    ]
-    separable.append(_join(found))
-  lead = leads[best]
+  leads = {
+    m: analysis_lib.difference(column, of_method, tuned)
+    for m, of_method in values.items()
+  }
+  separable = [
+    _join(
+      [
+        analysis.title(m)
+        for m, p in p_values.items()
+        if p < analysis_lib.LEVEL and sign * leads[m].mean > 0
+      ]
+    )
+    for sign in (1, -1)
+  ]
+  best = analysis.best(column)
+  ends = [
+    analysis.format(column, end)
+    for end in (leads[best].mean, leads[best].low, leads[best].high)
+  ]
   return [
-    analysis.show(analysis.baseline, _MEAN),
-    analysis.format(_MEAN, np.mean(tuned)),
-    f'{analysis.title(best)} {analysis.show(best, _MEAN)}',
-    numbers.format_interval(lead.mean, lead.low, lead.high, '.3f'),
+    analysis.show(analysis.baseline, column),
+    analysis.format(column, np.mean(tuned)),
+    f'{analysis.title(best)} {analysis.show(best, column)}',
+    f'{ends[0]} [{ends[1]}, {ends[2]}]',
     *separable,
   ]
 

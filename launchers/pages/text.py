@@ -26,7 +26,7 @@ FEWEST_SEEDS = 5
 """With fewer, no method is called a leader."""
 
 _MEAN, _WORST10 = 'client_accuracy_mean', 'client_accuracy_worst10'
-_FINE_TUNED = 'fine_tuned_accuracy_mean'
+_FINE_TUNED, _FINE_TUNED_CF = 'fine_tuned_accuracy_mean', 'fine_tuned_cf'
 _MIN, _JAIN = 'client_accuracy_min', 'client_accuracy_jain'
 # What is told beside the highest CF coefficient.
 _ALONE = {
@@ -326,11 +326,16 @@ def _fine_tuned(analysis) -> list[str]:
     analysis.estimates[best, _MEAN].values, tuned.values
   )
   shown = [analysis.format(_MEAN, n) for n in (lead.mean, lead.low, lead.high)]
+  served = ''
+  if analysis.estimates[baseline, _FINE_TUNED_CF].reached:
+    served = (
+      f' and a CF coefficient of {analysis.show(baseline, _FINE_TUNED_CF)}'
+    )
   return [
     f'{title}, whose model each client trains further before it is scored, has'
-    f' a mean accuracy of {analysis.show(baseline, _FINE_TUNED)}.'
-    f' {analysis.title(best)}’s lead over it is {shown[0]}, with a 95 %'
-    f' interval of [{shown[1]}, {shown[2]}].'
+    f' a mean accuracy of {analysis.show(baseline, _FINE_TUNED)}{served}.'
+    f' {analysis.title(best)}’s lead over it in mean accuracy is'
+    f' {shown[0]}, with a 95 % interval of [{shown[1]}, {shown[2]}].'
   ]
 
 

@@ -104,6 +104,36 @@ def test_a_client_with_few_test_examples_counts_in_averages_only(tmp_path):
   assert np.isnan([alone['cf'], alone['better_off']]).all()
 
 
+def test_after_fine_tuning_the_same_clients_count(tmp_path):
+  rows = made_comparison.rows((0, 1), tune=1, scores=_SCORES)
+  of_runs = ['[0.4, 0.9, 0.5]', '[0.7, 0.3, null]', None, None]
+  for row, tuned in zip(rows, of_runs, strict=True):
+    row['fine_tuned_accuracies'] = tuned
+    if tuned:
+      row['fine_tuned_accuracy_mean'] = row['fine_tuned_accuracy_min'] = 0.125
+  about = made_comparison.facts(
+    (0, 1), 3, test_examples=[[10, 20, 9], [10, 20, 10]]
+  )
+  frame, about = reading.read(*made_comparison.write(tmp_path, rows, about))
+  found = client_scores.rescored(reading.results(frame), about)
+  found = found.set_index(['method', 'seed'])
+  first = found.loc['fed_avg', 0]
+  assert first['fine_tuned_accuracy_mean'] == 0.125  # As it was written.
+  assert first['fine_tuned_accuracy_worst10'] == 0.4
+  assert first['fine_tuned_accuracy_min'] == 0.4
+  # Alone .4 and .6; .4 is not better.
+  assert first['fine_tuned_cf'] == pytest.approx(100)
+  assert first['fine_tuned_better_off'] == 0.5
+  assert first['fine_tuned_harmed'] == 0
+  assert first['cf'] == pytest.approx(100)
+  second = found.loc['fed_avg', 1]
+  # Alone .6 and .4.
+  assert second['fine_tuned_cf'] == pytest.approx(100)
+  assert second['fine_tuned_accuracy_worst10'] == 0.3
+  alone = found.loc['standalone', 0]
+  assert alone.filter(like='fine_tuned').isna().all()
+
+
 def test_without_sizes_nobody_is_left_out_and_nothing_is_by_chance(tmp_path):
   recorded, found = _rescored(tmp_path)
   names = [name for name in recorded if not name.startswith('gain')]

@@ -185,6 +185,18 @@ def test_a_result_against_standalone_of_the_same_seed(tmp_path):
   assert row['parameters'] == '' and row['global_accuracy'] == 0.625
 
 
+def test_accuracies_after_fine_tuning(tmp_path):
+  planner = _planner(tmp_path)
+  ended = [_ended(planner, 'fed_avg', [0.5] * 4, num_train=(9, 0, 9, 9))]
+  path = ended[0].run.output_dir / 'clients.csv'
+  assert math.isnan(records.table(ended, None)['fine_tuned_accuracies'][0])
+  tuned = [0.25, 0.5, 0.75, 1.0]
+  pd.read_csv(path).assign(fine_tuned_accuracy=tuned).to_csv(path, index=False)
+  found = records.table(ended, None)['fine_tuned_accuracies'][0]
+  # Who trains nothing does not count.
+  assert json.loads(found) == [0.25, None, 0.75, 1.0]
+
+
 def _assert_is_read_as_written(frame, folder):
   frame.to_csv(folder / 'compare.csv', index=False)
   (folder / 'compare.json').write_text('{"seeds": [0, 1]}')

@@ -97,10 +97,24 @@ class TestLeads:
     # 0.01 +- 2.776 * 0.0158 / sqrt(5), and 0.688 - 0.01.
     expected = (
       'FedAvg, whose model each client trains further before it is scored, has'
-      ' a mean accuracy of 0.678. Ditto’s lead over it is 0.010, with a 95 %'
-      ' interval of [-0.010, 0.030].'
+      ' a mean accuracy of 0.678. Ditto’s lead over it in mean accuracy is'
+      ' 0.010, with a 95 % interval of [-0.010, 0.030].'
     )
     assert expected in said
+
+  def test_the_cf_coefficient_of_the_fine_tuned_baseline(self, tmp_path):
+    rows = made_comparison.rows()
+    for row in rows:
+      if row['method'] == 'fed_avg' and row['chosen']:
+        row['fine_tuned_accuracy_mean'] = 0.75
+        row['fine_tuned_accuracies'] = '[0.9, 0.8, 0.7, 0.6]'
+      if row['method'] == 'standalone' and row['chosen']:
+        row['client_accuracies'] = '[0.8, 0.7, 0.6, 0.5]'
+    said = text.describe_methods(made_comparison.analyse(tmp_path, rows))
+    assert any(
+      'has a mean accuracy of 0.750 and a CF coefficient of 100.0.' in s
+      for s in said
+    )
 
   def test_four_seeds_are_too_few(self, tmp_path):
     analysis = _of_two(tmp_path, _ABOVE, num_seeds=4)
