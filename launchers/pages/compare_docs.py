@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from tff_fair.launchers import measures
 from tff_fair.launchers import statistics
 from tff_fair.launchers.comparison import across
 from tff_fair.launchers.comparison import analysis as analysis_lib
@@ -32,6 +33,7 @@ from tff_fair.launchers.plots import compare_plots
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.show import blocks
 from tff_fair.launchers.show import markdown
+from tff_fair.launchers.show import numbers
 from tff_fair.launchers.show import words
 
 _START = r'compare (?P<kind>\w+)(?: of (?P<name>\w+))?'
@@ -55,6 +57,10 @@ _OVERVIEW = [
   for kind in (methods_lib.ONE_MODEL, methods_lib.OWN_MODELS)
   for column in _MEASURES
   if analysis_lib.is_merit(kind, column)
+]
+_OVERVIEW_HEADER = [
+  'data',
+  *(f'{kind}: {_MEASURES[column]}' for kind, column in _OVERVIEW),
 ]
 
 
@@ -92,9 +98,11 @@ def _read_fine_tuned(path, facts) -> dict[str, np.ndarray]:
   frame, own_facts = reading.read(path, path.with_suffix('.json'))
   runs = client_scores.rescored(reading.results(frame), own_facts)
   of_baseline = runs[runs['method'] == facts['baseline']].set_index('seed')
+  found = of_baseline.loc[facts['seeds'], [*_AFTER_TUNING.values()]]
   return {
-    column: of_baseline[tuned][facts['seeds']].to_numpy(float)
+    column: found[tuned].to_numpy(float)
     for column, tuned in _AFTER_TUNING.items()
+    if found[tuned].notna().all()
   }
 
 
@@ -120,7 +128,7 @@ def render(page: str, results: Mapping[str, Result]) -> str:
 
 def _overview(results) -> str:
   """Names the highest method of each measure, with the baseline next to it."""
-  header = ['data', *(f'{kind}: {_MEASURES[c]}' for kind, c in _OVERVIEW)]
+  header = [*_OVERVIEW_HEADER]
   header[-1] += _BESIDE_CF
   rows = [
     [
@@ -146,17 +154,18 @@ def _fine_tuned(results) -> str:
     'separably below it',
   ]
   rows = [
-    [label, title, *_against_fine_tuned(analysis.of(kind), column, tuned)]
+    [label, title, *_against_fine_tuned(results[name], column)]
     for column, title in _MEASURES.items()
     for name, label in _labels(results).items()
-    for _, analysis, of_tuned in [results[name]]
-    if np.isfinite(tuned := of_tuned.get(column, np.array([np.nan]))).all()
+    if column in results[name].fine_tuned
   ]
   return markdown.table(header, rows)
 
 
-def _against_fine_tuned(analysis, column, tuned) -> list[str]:
+def _against_fine_tuned(result, column) -> list[str]:
   """The cells of a row: means, the highest method's lead, who differs."""
+  analysis = result.analysis.of(methods_lib.OWN_MODELS)
+  tuned = result.fine_tuned[column]
   values = {
     m: np.array(analysis.estimates[m, column].values) for m in analysis.ranked
   }
@@ -181,15 +190,12 @@ def _against_fine_tuned(analysis, column, tuned) -> list[str]:
     for sign in (1, -1)
   ]
   best = analysis.best(column)
-  ends = [
-    analysis.format(column, end)
-    for end in (leads[best].mean, leads[best].low, leads[best].high)
-  ]
+  lead, digits = leads[best], measures.MEASURES[column].digits
   return [
     analysis.show(analysis.baseline, column),
     analysis.format(column, np.mean(tuned)),
     f'{analysis.title(best)} {analysis.show(best, column)}',
-    f'{ends[0]} [{ends[1]}, {ends[2]}]',
+    numbers.format_interval(lead.mean, lead.low, lead.high, f'.{digits}f'),
     *separable,
   ]
 
@@ -205,11 +211,11 @@ def _findings(results) -> str:
     ]
     named = [m for better in marked.values() for m in better[name]]
     converged[name] = [m for m in dict.fromkeys(named) if analysis.is_flat(m)]
+  of_whom = {'cf': f', of {methods_lib.OWN_MODELS}'}
   lines = [
-    f'In {title}: {_on_data(results, marked[column])}.'
+    f'In {title}{of_whom.get(column, "")}: {_on_data(results, marked[column])}.'
     for column, title in _MEASURES.items()
   ]
-  lines[-1] = lines[-1].replace(':', f', of {methods_lib.OWN_MODELS}:', 1)
   lines += [
     f'Better in CF, but worse in mean accuracy: {_on_data(results, worse)}.',
     f'Converged of all that are named: {_on_data(results, converged)}.',
@@ -304,7 +310,6 @@ def _across(results) -> str:
 
 def _halves(results) -> str:
   """Says how alike two halves of the seeds rank the methods."""
-  header = ['data', *(f'{kind}: {_MEASURES[c]}' for kind, c in _OVERVIEW)]
   rows = [
     [
       label,
@@ -315,7 +320,7 @@ def _halves(results) -> str:
     ]
     for name, label in _labels(results).items()
   ]
-  return markdown.table(header, rows)
+  return markdown.table(_OVERVIEW_HEADER, rows)
 
 
 def _on_side(found, sign, analyses, column) -> str:

@@ -512,7 +512,9 @@ def test_what_the_page_says_of_the_fine_tuned_baseline(results, page):
       assert [*usual['status']].count('diverged') == 1
     else:
       apart = abs(ours[_MEAN] - baseline[_MEAN]).mean()
-      assert (rates[0] == rates[1]).all() and apart < 0.005
+      # There a round has five local epochs.
+      bound = 0.005 if name == 'mnist_shift' else 0.002
+      assert (rates[0] == rates[1]).all() and apart < bound
       assert (apart > 0) == (name in ('adult', 'mnist', 'mnist_shift'))
     # Both of the same runs.
     gains = tuned[_MEAN] - baseline[_MEAN]
