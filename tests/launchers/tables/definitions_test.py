@@ -20,7 +20,7 @@ _COMPARED_WITH_ALONE = ('client_accuracy', 'scatter')
 _ROWS_OF_THE_PAPERS = {
   'fedaboost_text': 31,
   'fedaboost_table1': 24,
-  'fedaboost_why': 96,
+  'fedaboost_why': 120,
   'cffl_table1': 72,
   'cffl_table2': 60,
   'cffl_classes': 0,
@@ -36,7 +36,7 @@ _ROWS_OF_THE_PAPERS = {
   'fedquad_table4': 18,
   'fedquad_table5': 7,
   'fedquad_why': 0,
-  'fedakd_table1': 574,
+  'fedakd_table1': 616,
   'fedakd_protocols': 319,
   'fedakd_table2': 41,
   'fedakd_table3': 39,
