@@ -29,7 +29,9 @@ What is ours in them, since the papers leave it open:
   and cells differ from the paper's text by one thing each, in `all_together` by
   all that the authors' public script does. There, too, the number of clients
   before the small ones are left out is ours, chosen so that about as many are
-  left as the paper has.
+  left as the paper has. `_nesterov` has the momentum that the script gives
+  FeDABoost's clients on all data, and FedAvg's on CIFAR-10 alone (there not
+  Nesterov's).
 - CoRe-Fed: the paper does not say which values of its table 2 are those of
   table 1; the presets have the first of each, `ditto_1` and so on the others.
   FedAvg is neither in its table 1 nor in the figure of its ablation. The paper
@@ -48,8 +50,9 @@ What is ours in them, since the papers leave it open:
   cross-entropy; its numbers suggest that they do not. Both versions are there.
 - FedAKD: CGSV, FedAVE and FedSAC `_script` compute as the public scripts of
   FedAKD's authors do, and not as their own papers, but for what
-  `launchers.scripts.fedakd_6bd41ca1` names. In cells `_shared` clients draw as
-  Algorithm 2 prints it, from one pool.
+  `launchers.scripts.fedakd_6bd41ca1` names. `fedakd_global` is scored by the
+  global model; the paper does not say which of FedAKD's models is. In cells
+  `_shared` clients draw as Algorithm 2 prints it, from one pool.
   `fedakd_protocols` splits, trains and scores as these scripts do, which
   differs between the methods; a leak is there to tell what published numbers
   owe to it. The partition is that of table 1, in `_sorted` the scripts' (slices
