@@ -5,7 +5,7 @@ shows which examples are near each other; its axes, and the distances between
 clusters, have no meaning.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import math
 import os
 
@@ -14,9 +14,11 @@ from matplotlib import figure as mpl_figure
 from matplotlib import patches
 from matplotlib import patheffects
 import numpy as np
+import pandas as pd
 
 from tff_fair.launchers.plots import plot_parts
 from tff_fair.launchers.runs import embeddings
+from tff_fair.launchers.show import numbers
 
 # One class per colour; t-SNE takes seconds for so many examples.
 COLORS = matplotlib.color_sequences['petroff10']
@@ -29,12 +31,15 @@ _SEED = 0
 
 @plot_parts.plain_text()
 def scatter(
-  runs: Mapping[str, embeddings.Embeddings], path: str | os.PathLike[str]
+  runs: Mapping[str, Sequence[embeddings.Embeddings]],
+  path: str | os.PathLike[str],
 ) -> mpl_figure.Figure:
-  """Draws a panel for each run, of the same at most `MAX_CLASSES` classes.
+  """Draws a panel for each method, of the same at most `MAX_CLASSES` classes.
 
-  Above a panel is the mean silhouette (Rousseeuw, 1987) of the embeddings
-  themselves: 1 for compact and separate classes, 0 for overlapping ones.
+  A method has an item for each seed; the first is drawn. Above a panel is the
+  share of the embeddings' variance that lies between the classes, as mean and
+  standard deviation over the seeds: 100 % if all examples of a class have the
+  same embedding, 0 if all classes have the same mean.
   """
   rows = math.ceil(len(runs) / _MAX_COLUMNS)
   columns = math.ceil(len(runs) / rows)
@@ -44,10 +49,16 @@ def scatter(
   panels = list(figure.subplots(rows, columns, squeeze=False).flat)
   for axes in panels:
     axes.set_axis_off()
-  for axes, (title, run) in zip(panels, runs.items(), strict=False):
+  for axes, (title, seeds) in zip(panels, runs.items(), strict=False):
+    run = seeds[0]
     axes.set_axis_on()
     axes.set(xticks=[], yticks=[])
-    axes.set_title(f'{title}, round {run.round_number}\n{_draw(axes, run)}')
+    number = f'round {run.round_number}'
+    if len(seeds) > 1:
+      number += f', first of {len(seeds)} seeds'
+    axes.set_title(f'{title}, {number}\n{_describe(seeds)}')
+    if _is_drawable(run):
+      _draw(axes, run)
   title = 'Class'
   if run.num_classes > MAX_CLASSES:
     title += f'\n(of {run.num_classes})'
@@ -63,17 +74,44 @@ def scatter(
   return figure
 
 
-def _draw(axes, run) -> str:
-  """Draws the examples; returns the silhouette as text."""
-  vectors, labels = run.vectors.astype(np.float64), run.labels
-  if not np.isfinite(vectors).all() or not np.ptp(vectors, axis=0).any():
+def _is_drawable(run) -> bool:
+  """Whether embeddings are finite and differ."""
+  return bool(
+    np.isfinite(run.vectors).all() and np.ptp(run.vectors, axis=0).any()
+  )
+
+
+def _scaled(run) -> np.ndarray:
+  """The embeddings, at most 1: large numbers overflow, scale has no effect."""
+  vectors = run.vectors.astype(np.float64)
+  return vectors / np.abs(vectors).max()
+
+
+def _describe(seeds) -> str:
+  """The share of the variance that lies between the classes."""
+  if not all(_is_drawable(run) for run in seeds):
     # One diverged run must not prevent the plots of the others.
     return 'embeddings that are all the same, or not finite'
-  # Large numbers overflow, and scale has no effect.
-  vectors = vectors / np.abs(vectors).max()
-  # They take seconds to import, which would delay --help.
+  if not all(1 < len(set(r.labels)) < len(r.labels) for r in seeds):
+    return 'variance between classes undefined'
+  shares = pd.Series([_between_classes(_scaled(r), r.labels) for r in seeds])
+  shown = numbers.format_number(100 * shares.mean(), '.1f')
+  if len(seeds) > 1:
+    shown += f' ± {numbers.format_number(100 * shares.std(), ".1f")}'
+  return f'{shown} % of variance between classes'
+
+
+def _between_classes(vectors, labels) -> float:
+  """The share of the variance that the means of the classes have."""
+  means = pd.DataFrame(vectors).groupby(labels).transform('mean')
+  return np.var(means.to_numpy(), axis=0).sum() / np.var(vectors, axis=0).sum()
+
+
+def _draw(axes, run) -> None:
+  """Draws the examples."""
+  vectors, labels = _scaled(run), run.labels
+  # It takes seconds to import, which would delay --help.
   from sklearn import manifold
-  from sklearn import metrics
   import threadpoolctl
 
   # t-SNE needs fewer neighbours than there are points.
@@ -102,6 +140,3 @@ def _draw(axes, run) -> str:
       weight='bold',
       path_effects=[patheffects.withStroke(linewidth=3, foreground='white')],
     )
-  if not 1 < len(np.unique(labels)) < len(labels):
-    return 'silhouette undefined'
-  return f'silhouette {metrics.silhouette_score(vectors, labels):.3f}'

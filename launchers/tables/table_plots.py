@@ -185,18 +185,21 @@ def _draw_distances(planner, cell, methods, stem) -> list[pathlib.Path]:
 
 def _draw_embeddings(planner, cell, methods, stem) -> list[pathlib.Path]:
   """Test examples, embedded by the global model of each method."""
-  runs = {m: planner.run(cell, m, _SEED) for m in methods}
   path = _file(stem, 'embeddings')
+  seeds = {m: [planner.run(cell, m, s) for s in planner.seeds] for m in methods}
   embedding_plots.scatter(
     {
-      method: embeddings.of_run(
-        run.settings,
-        run.output_dir,
-        None,
-        max_classes=embedding_plots.MAX_CLASSES,
-        max_examples=embedding_plots.MAX_EXAMPLES,
-      )
-      for method, run in runs.items()
+      method: [
+        embeddings.of_run(
+          run.settings,
+          run.output_dir,
+          None,
+          max_classes=embedding_plots.MAX_CLASSES,
+          max_examples=embedding_plots.MAX_EXAMPLES,
+        )
+        for run in runs
+      ]
+      for method, runs in seeds.items()
     },
     path,
   )

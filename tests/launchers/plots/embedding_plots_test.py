@@ -14,14 +14,17 @@ from tff_fair.launchers.runs import embeddings
 def _draw(tmp_path):
   """Draws examples with given classes, as each of some runs embeds them."""
 
-  def draw(vectors, labels, num_classes=10):
+  def draw(vectors, labels, num_classes=10, more=()):
     path = tmp_path / 'x.png'
     labels = np.asarray(labels, np.int32)
     figure = embedding_plots.scatter(
       {
-        title: embeddings.Embeddings(
-          np.asarray(array, np.float32), labels, num_classes, 20
-        )
+        title: [
+          embeddings.Embeddings(
+            np.asarray(seed, np.float32), labels, num_classes, 20
+          )
+          for seed in (array, *more)
+        ]
         for title, array in vectors.items()
       },
       path,
@@ -62,21 +65,13 @@ def _legend(figure):
   )
 
 
-def _silhouette(vectors, labels):
-  """By its definition, one example after the other."""
-  each = []
+def _between(vectors, labels):
+  """Per cent: the squares that are left without those within the classes."""
+  total = within = 0.0
   for vector, label in zip(vectors, labels, strict=True):
-    distances = np.linalg.norm(vectors - vector, axis=1)
-    means = {c: distances[labels == c].mean() for c in np.unique(labels)}
-    size = np.count_nonzero(labels == label)
-    if size == 1:
-      each.append(0.0)
-      continue
-    # Without the distance of the example from itself.
-    own = means.pop(label) * size / (size - 1)
-    nearest = min(means.values())
-    each.append((nearest - own) / max(nearest, own))
-  return np.mean(each)
+    total += np.sum((vector - vectors.mean(axis=0)) ** 2)
+    within += np.sum((vector - vectors[labels == label].mean(axis=0)) ** 2)
+  return 100 * (1 - within / total)
 
 
 def test_a_panel_a_run_with_a_point_an_example(draw):
@@ -85,8 +80,9 @@ def test_a_panel_a_run_with_a_point_an_example(draw):
   figure = draw(runs, labels)
   apart, mixed = figure.axes
   for axes, (title, array) in zip(figure.axes, runs.items(), strict=True):
-    value = _silhouette(array, labels)
-    assert axes.get_title() == f'{title}, round 20\nsilhouette {value:.3f}'
+    value = _between(array, labels)
+    expected = f'{title}, round 20\n{value:.1f} % of variance between classes'
+    assert axes.get_title() == expected
     assert len(_points(axes)) == 60
     counts = collections.Counter(_classes(axes))
     assert counts == {0: 20, 1: 20, 2: 20}
@@ -98,6 +94,20 @@ def test_a_panel_a_run_with_a_point_an_example(draw):
     assert len(axes.texts) == 3
   assert apart.get_title() != mixed.get_title()
   assert _legend(figure) == ('Class', ['0', '1', '2'])
+
+
+def test_the_variance_between_classes_by_hand(draw):
+  # Means 1 and 5: 4 of the variance, and within the classes 1 and 9.
+  vectors, labels = [[0, 3], [2, 3], [2, 3], [8, 3]], [0, 0, 1, 1]
+  (axes,) = draw({'run': vectors}, labels).axes
+  assert axes.get_title().endswith('44.4 % of variance between classes')
+  # Equal means, and classes of one point: (44.4 + 0 + 100) / 3.
+  more = [[0, 3], [2, 3], [1, 3], [1, 3]], [[0, 0], [0, 0], [3, 0], [3, 0]]
+  (axes,) = draw({'run': vectors}, labels, more=more).axes
+  assert axes.get_title() == (
+    'run, round 20, first of 3 seeds\n48.1 ± 50.1 % of variance between classes'
+  )
+  assert len(_points(axes)) == 4
 
 
 def test_neighbours_are_of_one_class_and_no_class_covers_the_others(draw):
@@ -135,13 +145,14 @@ def test_few_examples(draw):
 def test_classes_with_few_examples(draw):
   vectors, labels = _clusters(3, 10)
   (axes,) = draw({'run': vectors[:21]}, labels[:21]).axes
-  value = _silhouette(vectors[:21], labels[:21])
-  assert axes.get_title().endswith(f'silhouette {value:.3f}')
+  value = _between(vectors[:21], labels[:21])
+  assert f'\n{value:.1f} % of' in axes.get_title()
   # One class, or one example of each.
   vectors = np.random.default_rng(0).standard_normal([10, 4])
   for labels in ([3] * 10, range(10)):
     (axes,) = draw({'run': vectors}, labels).axes
-    assert axes.get_title() == 'run, round 20\nsilhouette undefined'
+    expected = 'run, round 20\nvariance between classes undefined'
+    assert axes.get_title() == expected
     assert len(_points(axes)) == 10
 
 
@@ -156,6 +167,14 @@ def test_a_run_that_diverged_does_not_prevent_the_others(draw):
     assert not first.collections
     assert len(_points(second)) == 60
     assert _legend(figure) == ('Class', ['0', '1', '2'])
+
+
+def test_a_later_seed_that_diverged_is_told(draw):
+  vectors, labels = _clusters(3, 20)
+  more = [np.full_like(vectors, np.nan)]
+  (axes,) = draw({'run': vectors}, labels, more=more).axes
+  assert axes.get_title().endswith('are all the same, or not finite')
+  assert len(_points(axes)) == 60
 
 
 def test_embeddings_that_are_all_the_same(draw):

@@ -109,7 +109,7 @@ def test_figures_of_a_table(tmp_path, monkeypatch):
   assert sorted(paths) == sorted((tmp_path / 'plots').iterdir())
 
 
-def test_embeddings_are_drawn_of_the_first_seed(tmp_path, monkeypatch):
+def test_embeddings_are_drawn_of_all_seeds(tmp_path, monkeypatch):
   """Title -> (directory, round), by the name of the file."""
   drawn = {}
 
@@ -135,17 +135,22 @@ def test_embeddings_are_drawn_of_the_first_seed(tmp_path, monkeypatch):
     return table_plots.write_figures(name, planner, cells, tmp_path / 'plots')
 
   paths = write(definitions.TABLES[name].methods)
-  # Centralised training is neither FedAvg nor FedQuad.
+  methods = 'fed_avg', 'fedquad', 'moon'
+  methods += 'supcon_fl', 'triplet_fl', 'quadruplet_fl'
+  # Centralised training is none of these.
   file = f'{name}_cifar10_iid_c10_embeddings.png'
   assert [path.name for path in paths] == [file]
   preset = tmp_path / 'runs/fedquad_cifar10_iid_c10'
   assert drawn == {
     file: {
-      method: (preset / f'{method}-data_fraction=0.015/seed_0', None)
-      for method in ('fed_avg', 'fedquad')
+      method: [
+        (preset / f'{method}-data_fraction=0.015/seed_{seed}', None)
+        for seed in (0, 1)
+      ]
+      for method in methods
     }
   }
   # Only the requested methods.
-  write(['fedquad', 'moon'])
+  write(['fedquad', 'supcon_fl_without_ce'])
   assert [list(runs) for runs in drawn.values()] == [['fedquad']]
-  assert write(['moon']) == []
+  assert write(['supcon_fl_without_ce']) == []
