@@ -89,7 +89,7 @@ def test_a_mistake_ends_the_command_before_anything_is_written(clone):
     write_docs.main(['write_docs'])
   (clone / 'docs' / 'y.md').unlink()
   file = clone / 'results' / 'fedquad_table5.csv'
-  file.write_text(file.read_text().replace(',0.015,', ',a bit,', 1))
+  file.write_text(file.read_text().replace(',0.1,', ',a bit,', 1))
   with pytest.raises(SystemExit, match="fedquad_table5.csv .* found 'a bit'"):
     write_docs.main(['write_docs'])
   with pytest.raises(SystemExit, match="must be a flag, found 'x'"):
