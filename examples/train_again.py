@@ -5,10 +5,12 @@
 Draws two runs of each paper that has recorded ones in `results/`, by a fixed
 seed, and trains them by their recorded commands. A row of the csv is a number
 of such a run: the recorded one and today's, in the paper's unit, with the
-versions of the code. The same command goes on where it was interrupted.
+versions of the code. The same command goes on where it was interrupted. A paper
+of which the csv has rows keeps them: to draw its runs anew, delete these.
 """
 
 import argparse
+from collections.abc import Collection
 import hashlib
 import pathlib
 import shlex
@@ -29,16 +31,22 @@ _RUNS_OF_A_PAPER = 2
 _SEED = 0
 
 
-def draw(recorded: pd.DataFrame) -> pd.DataFrame:
+def draw(recorded: pd.DataFrame, known: Collection[str] = ()) -> pd.DataFrame:
   """Draws runs of each paper from those that `records.read` gives.
+
+  Args:
+    recorded: The rows.
+    known: Papers that are left out, such as 'cffl'.
 
   Returns:
     All rows of the drawn runs.
   """
-  rows = recorded[recorded['source'] == records.RUN]
+  others = ~_papers(recorded).isin(known)
+  rows = recorded[(recorded['source'] == records.RUN) & others]
   runs = rows.drop_duplicates([*again_table.RUN])
-  papers = runs['table'].str.partition('_')[0]
-  drawn = runs.groupby(papers).sample(_RUNS_OF_A_PAPER, random_state=_SEED)
+  drawn = runs.groupby(_papers(runs)).sample(
+    _RUNS_OF_A_PAPER, random_state=_SEED
+  )
   return rows.merge(drawn[[*again_table.RUN]])
 
 
@@ -70,12 +78,26 @@ def compare(row: pd.Series, folders: list[pathlib.Path]) -> dict[str, object]:
 
 def main(folder: pathlib.Path, table: pathlib.Path, data_dir: str) -> None:
   """Trains the drawn runs, and writes the table."""
+  known = _read(table)
   compared = []
-  for _, row in draw(records.read(_RESULTS)).iterrows():
+  for _, row in draw(records.read(_RESULTS), set(_papers(known))).iterrows():
     commands = row['command'].split(table_runs.AND)
     folders = [train(command, folder, data_dir) for command in commands]
     compared.append(compare(row, folders))
-  pd.DataFrame(compared).to_csv(table, index=False)
+  rows = pd.concat([known, pd.DataFrame(compared)], ignore_index=True)
+  rows.to_csv(table, index=False)
+
+
+def _papers(rows: pd.DataFrame) -> pd.Series:
+  """The paper of each row, as the names of its tables begin."""
+  return rows['table'].str.split('_').str[0]
+
+
+def _read(table: pathlib.Path) -> pd.DataFrame:
+  """Reads the numbers of earlier draws; no rows if there is no such file."""
+  if not table.exists():
+    return pd.DataFrame({'table': pd.Series(dtype=str)})
+  return pd.read_csv(table, float_precision='round_trip')
 
 
 if __name__ == '__main__':

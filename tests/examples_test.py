@@ -88,11 +88,15 @@ def test_evaluation_reports_macro_f1(monkeypatch):
 def test_two_recorded_runs_of_each_paper_are_drawn(monkeypatch):
   monkeypatch.syspath_prepend(_FOLDER)
   recorded = records.read(_FOLDER.parent / 'results')
-  drawn = importlib.import_module('train_again').draw(recorded)
+  train_again = importlib.import_module('train_again')
+  drawn = train_again.draw(recorded)
   assert set(drawn['source']) == {records.RUN}
   runs = drawn.drop_duplicates([*again_table.RUN])
   papers = runs['table'].str.partition('_')[0]
   assert set(papers.value_counts()) == {2}
+  known = {'fedakd', 'fedquad'}
+  others = train_again.draw(recorded, known)['table'].str.partition('_')[0]
+  assert set(others) == set(papers) - known
   # All numbers of a run, and those alone.
   for run, numbers in drawn.groupby([*again_table.RUN]):
     rows = recorded.set_index([*again_table.RUN]).sort_index().loc[[run]]
