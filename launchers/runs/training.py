@@ -149,6 +149,7 @@ class Run:
     contributions.keep(alone, output_dir)
     self.directory = run_directory.RunDirectory(
       output_dir,
+      checkpoint_every=settings['checkpoint_every'],
       checkpoints_to_keep=settings['checkpoints_to_keep'],
       settings=building.origin(settings, alone),
       names=task.client_names,

@@ -27,9 +27,13 @@ _DAMAGES = {
 }
 
 
-def _open(path, keep=3, names=(), **settings):
+def _open(path, every=1, keep=3, names=(), **settings):
   return run_directory.RunDirectory(
-    path, checkpoints_to_keep=keep, settings=settings, names=names
+    path,
+    checkpoint_every=every,
+    checkpoints_to_keep=keep,
+    settings=settings,
+    names=names,
   )
 
 
@@ -65,6 +69,26 @@ class TestCheckpoints:
     _assert_state(state, 15)
     left = {p.name for p in (tmp_path / 'checkpoints').iterdir()}
     assert left == {'round_10.safetensors', 'round_15.safetensors'}
+
+  @pytest.mark.parametrize(
+    'rounds, kept',
+    [
+      ((5, 10, 12), (5, 10, 12)),
+      # Interrupted after the rounds 12 and 13, and over after 22.
+      ((5, 10, 12, 13), (5, 10, 13)),
+      ((5, 10, 12, 13, 15), (5, 10, 15)),
+      ((5, 10, 12, 13, 15, 20), (10, 15, 20)),
+      ((5, 10, 12, 13, 15, 20, 22), (15, 20, 22)),
+    ],
+  )
+  def test_that_of_an_interrupted_run_displaces_none(
+    self, tmp_path, rounds, kept
+  ):
+    directory = _started(tmp_path, every=5, keep=3)
+    for number in rounds:
+      directory.save_checkpoint(_state(number), number)
+    left = {p.name for p in (tmp_path / 'checkpoints').iterdir()}
+    assert left == {f'round_{number}.safetensors' for number in kept}
 
   def test_a_damaged_one_is_set_aside_for_the_one_before(self, tmp_path):
     directory = _started(tmp_path)
