@@ -78,26 +78,21 @@ def compare(row: pd.Series, folders: list[pathlib.Path]) -> dict[str, object]:
 
 def main(folder: pathlib.Path, table: pathlib.Path, data_dir: str) -> None:
   """Trains the drawn runs, and writes the table."""
-  known = _read(table)
+  before = again_table.read(table)
+  known = () if before is None else set(_papers(before))
   compared = []
-  for _, row in draw(records.read(_RESULTS), set(_papers(known))).iterrows():
+  for _, row in draw(records.read(_RESULTS), known).iterrows():
     commands = row['command'].split(table_runs.AND)
     folders = [train(command, folder, data_dir) for command in commands]
     compared.append(compare(row, folders))
-  rows = pd.concat([known, pd.DataFrame(compared)], ignore_index=True)
+  # Without earlier rows it drops the None.
+  rows = pd.concat([before, pd.DataFrame(compared)], ignore_index=True)
   rows.to_csv(table, index=False)
 
 
 def _papers(rows: pd.DataFrame) -> pd.Series:
   """The paper of each row, as the names of its tables begin."""
   return rows['table'].str.split('_').str[0]
-
-
-def _read(table: pathlib.Path) -> pd.DataFrame:
-  """Reads the numbers of earlier draws; no rows if there is no such file."""
-  if not table.exists():
-    return pd.DataFrame({'table': pd.Series(dtype=str)})
-  return pd.read_csv(table, float_precision='round_trip')
 
 
 if __name__ == '__main__':

@@ -79,7 +79,7 @@ def render(
 
   frame = records.read(root / 'results')
   attacked = attackers_table.read(root / 'results')
-  again = again_table.read(root / 'results')
+  again = again_table.read(root / 'results' / again_table.FILE)
   recorded = evidence.group(frame)
   results = verdicts.judge(recorded)
   texts = {}

@@ -93,6 +93,19 @@ def test_old_versions_go(tmp_path, keep_first):
   assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize('keep_first', [True, False])
+def test_others_than_planned_go_with_the_next(tmp_path, keep_first):
+  manager = _manager(
+    tmp_path, keep_total=2, keep_first=keep_first, keep_every=5
+  )
+  for version in (5, 7, 8):
+    _save(manager, [np.float32(version)], version)
+  assert _versions(manager) == [5, 8]
+  for version in (10, 15):
+    _save(manager, [np.float32(version)], version)
+  assert _versions(manager) == ([5, 15] if keep_first else [10, 15])
+
+
 def test_only_its_own_files_are_versions(tmp_path):
   _save(_manager(tmp_path, prefix='a_'), [1], 3)
   (tmp_path / 'a_4').mkdir()  # As TFF's manager writes it.
@@ -203,6 +216,7 @@ def test_what_cannot_be_saved(tmp_path):
     [
       ({'keep_total': 0}, ValueError, '^keep_total must be at least 1'),
       ({'keep_total': 'all'}, TypeError, '^keep_total must be an integer'),
+      ({'keep_every': 0}, ValueError, '^keep_every must be at least 1'),
     ],
     root_dir=tmp_path,
   )

@@ -65,6 +65,7 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
     prefix: str = 'program_state_',
     keep_total: int = 5,
     keep_first: bool = True,
+    keep_every: int = 1,
     settings: Mapping[str, str] | None = None,
   ) -> None:
     """Opens a folder, which is made by the first `save`.
@@ -76,17 +77,20 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
       keep_total: How many versions to keep, at least 1; older ones are removed
         after a `save`.
       keep_first: Whether the oldest version is one of them.
+      keep_every: Versions that are no multiple of it, such as that of an
+        interrupted run, are kept until the next `save`; at least 1.
       settings: What the states belong to, such as the flags of a run. A state
         that was saved with other settings is refused.
 
     Raises:
-      TypeError: If `keep_total` is not an integer.
-      ValueError: If `keep_total` is less than 1.
+      TypeError: If `keep_total` or `keep_every` is not an integer.
+      ValueError: If one of them is less than 1.
     """
     self._root = pathlib.Path(root_dir)
     self._prefix = prefix
     self._keep_total = checks.check_integer('keep_total', keep_total, 1)
     self._keep_first = keep_first
+    self._keep_every = checks.check_integer('keep_every', keep_every, 1)
     self._settings = dict(settings or {})
 
   def path(self, version: int) -> pathlib.Path:
@@ -199,10 +203,12 @@ class SafetensorsStateManager(tff.program.ProgramStateManager):
 
   async def _remove_old(self):
     versions = await self.get_versions() or []
-    first = versions[:1] if self._keep_first else []
-    rest = versions[len(first) :]
-    num_removed = max(0, len(versions) - self._keep_total)
-    for version in rest[:num_removed]:
+    kept = [v for v in versions[:-1] if v % self._keep_every == 0]
+    kept += versions[-1:]
+    first = kept[:1] if self._keep_first else []
+    rest = kept[len(first) :]
+    num_removed = max(0, len(kept) - self._keep_total)
+    for version in {*versions} - {*first, *rest[num_removed:]}:
       self.path(version).unlink(missing_ok=True)
 
   def _check_origin(self, path, version, description) -> None:

@@ -24,11 +24,11 @@ RUN = ('table', 'cell', 'method', 'seed')
 _HEADER = ('table: cell', 'method', 'seed', 'numbers', 'equal', 'most unlike')
 
 
-def read(folder: pathlib.Path) -> pd.DataFrame | None:
+def read(path: pathlib.Path) -> pd.DataFrame | None:
   """Reads the numbers.
 
   Args:
-    folder: The folder of the results.
+    path: The file.
 
   Returns:
     The file's columns; None if there is no such file.
@@ -37,7 +37,7 @@ def read(folder: pathlib.Path) -> pd.DataFrame | None:
     RecordsError: If the file is damaged.
   """
   values = ['recorded', 'again', 'recorded_by', 'again_by']
-  return records.read_runs(folder / FILE, [*RUN, 'metric'], values)
+  return records.read_runs(path, [*RUN, 'metric'], values)
 
 
 def render(page: str, rows: pd.DataFrame | None) -> str:

@@ -49,16 +49,17 @@ class RunDirectory:
   ):
     """Opens the directory, which must exist.
 
-    A checkpoint of other settings is refused. Files have the names of clients,
-    if they have names, beside their ids.
+    A checkpoint of other settings is refused. That of an interrupted run gives
+    way to the next, and takes no other's place. Files have the names of
+    clients, if they have names, beside their ids.
     """
     self.path = path
     self._names = [client_names.encodable(name) for name in names]
-    self._checkpoint_every = checkpoint_every
-    self._checkpoints_to_keep = checkpoints_to_keep
-    # One more than the plan has: that of an interrupted run.
     self._states = _states(
-      path, keep_total=checkpoints_to_keep + 1, settings=settings
+      path,
+      keep_total=checkpoints_to_keep,
+      keep_every=checkpoint_every,
+      settings=settings,
     )
     self._best = functools.partial(
       _states, path, _BEST, keep_total=1, settings=settings
@@ -100,11 +101,7 @@ class RunDirectory:
     return state, start
 
   def save_checkpoint(self, state: Any, round_number: int) -> None:
-    """Saves the state after `round_number` rounds, unless it exists.
-
-    The newest checkpoint stays, and of the others those that the plan has: that
-    of an interrupted run gives way to the next, and takes no other's place.
-    """
+    """Saves the state after `round_number` rounds, unless it exists."""
     paths = {name: self.path / name for name in _TABLES}
     tables = {
       name: path.read_bytes() if path.exists() else b''
@@ -114,7 +111,6 @@ class RunDirectory:
       asyncio.run(
         self._states.save({'process': state, 'tables': tables}, round_number)
       )
-    self._remove_old()
 
   def save_best(self, state: Any, round_number: int) -> None:
     """Saves the state after the best round so far, in place of the last one."""
@@ -249,13 +245,6 @@ class RunDirectory:
     names = [self._names[i] if i != _ALL else i for i in frame['client_id']]
     frame.insert(1, client_names.COLUMN, names)
     return frame
-
-  def _remove_old(self):
-    *older, _ = asyncio.run(self._states.get_versions())
-    planned = [v for v in older if v % self._checkpoint_every == 0]
-    num_removed = max(0, len(planned) - self._checkpoints_to_keep + 1)
-    for version in set(older) - set(planned[num_removed:]):
-      self._states.path(version).unlink(missing_ok=True)
 
   def _set_aside(self, version, error):
     path = self._states.path(version)

@@ -43,7 +43,7 @@ def test_a_table_by_hand():
 
 def test_the_committed_records_are_those_of_the_tables():
   results = write_docs.ROOT / 'results'
-  rows = again_table.read(results).astype({'seed': str})
+  rows = again_table.read(results / again_table.FILE).astype({'seed': str})
   there = records.read(results)
   merged = rows.merge(there, on=[*again_table.RUN, 'metric'])
   assert len(merged) == len(rows)
